@@ -1,0 +1,7 @@
+"""Exact random decisions from fair bits."""
+
+from expmech.coins.exact import UNIT, UNITS_PER_NAT, Coins
+from expmech.coins.factory import FactoryState, LinearFactory
+from expmech.coins.table import ExponentialTable
+
+__all__ = ["UNIT", "UNITS_PER_NAT", "Coins", "ExponentialTable", "FactoryState", "LinearFactory"]

@@ -1,0 +1,197 @@
+"""The coins object: every random decision of the library, exact given fair bits.
+
+Fast path: 64 random bits against a float64 value with a proven error margin, on whole arrays. The sliver of
+calls that the margin cannot decide goes to ball arithmetic (python-flint) and further bits. Statements and error
+analysis: docs/theory/coins.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.bits import Bits
+from expmech.errors import ParameterError
+
+UNITS_PER_NAT = 1 << 40
+"""Energies are integers in units of 2^-40 nats."""
+
+UNIT = Fraction(1, UNITS_PER_NAT)
+
+Enclosure = Callable[[int, int], flint.arb]
+"""``enclosure(j, precision)``: a ball holding the j-th probability, computed with ``precision`` bits."""
+
+_WORD = 64
+_SLOW_RATE = Fraction(1, 1 << 30)  # below it one inversion cannot resolve the geometric law: split it
+_SMALL_UNIFORM = 2.0**-17  # below it 64 bits no longer fix the logarithm to 2^-46
+_RATE_FLOOR = Fraction(1, 1 << 55)  # a geometric variable of smaller rate may not fit in int64
+
+
+class Coins:
+    """Exact, vectorised random decisions drawn from a stream of fair bits.
+
+    Parameters
+    ----------
+    bits
+        The stream.
+    guard
+        Half-width of the zone around a float64 probability in which the fast path does not decide. Any value from
+        2^-46 up gives the same law; tests pass 2.0, which sends every call down the slow path.
+
+    Notes
+    -----
+    The methods a test double has to replace are :meth:`integers_below`, :meth:`bernoulli`, :meth:`bernoulli_exp`,
+    :meth:`geometric` and :meth:`categorical`; the others are built from them.
+    """
+
+    def __init__(self, bits: Bits, *, guard: float = 2.0**-46) -> None:
+        self.bits = bits
+        self.guard = guard
+
+    def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
+        """Draw ``size`` independent integers, uniform on ``0 .. n-1``, for ``1 <= n <= 2^62``."""
+        if not 1 <= n <= 1 << 62:
+            raise ParameterError(f"`n` of integers_below must be in 1..2^62; got {n}.")
+        n_bits = (n - 1).bit_length()
+        dtype = np.uint8 if n_bits <= 8 else np.uint16 if n_bits <= 16 else np.uint32 if n_bits <= 32 else np.uint64
+        mask = dtype((1 << n_bits) - 1)
+        drawn = (self.bits.take(dtype, size) & mask).astype(np.int64)
+        if n == 1 << n_bits:
+            return drawn
+        late = np.flatnonzero(drawn >= n)
+        while late.size:  # each retry succeeds with probability above one half
+            drawn[late] = self.bits.take(dtype, late.size) & mask
+            late = late[drawn[late] >= n]
+        return drawn
+
+    def fair(self, size: int) -> NDArray[np.bool_]:
+        """Flip ``size`` fair coins."""
+        return self.integers_below(2, size).astype(np.bool_)
+
+    def bernoulli(self, probability: NDArray[np.float64], enclosure: Enclosure) -> NDArray[np.bool_]:
+        """Flip coins whose probabilities are computable reals.
+
+        Parameters
+        ----------
+        probability
+            Float64 values within 2^-47 of the true probabilities.
+        enclosure
+            Encloses the j-th true probability in a ball that shrinks to it as the precision grows.
+        """
+        words = self.bits.take(np.uint64, probability.size)
+        distance = probability - words * 2.0**-_WORD
+        heads = distance > 0.0
+        for j in np.flatnonzero(np.abs(distance) <= self.guard):
+            heads[j] = self._settle(int(words[j]), partial(enclosure, int(j)))
+        return heads
+
+    def bernoulli_exp(
+        self,
+        counts: NDArray[np.int64],
+        *,
+        rate: Fraction = UNIT,
+        numerator: int = 1,
+        denominator: NDArray[np.int64] | int = 1,
+    ) -> NDArray[np.bool_]:
+        """Flip coins with probability ``numerator/denominator * exp(-rate * counts)``, exactly.
+
+        ``counts`` are non-negative integers (energies, with the default rate of 2^-40) and every probability must
+        be at most one.
+        """
+        probability: NDArray[np.float64] = np.exp(counts * -float(rate))
+        if numerator != 1 or not isinstance(denominator, int) or denominator != 1:
+            probability = probability * (numerator / denominator)
+
+        def enclosure(j: int, precision: int) -> flint.arb:
+            with flint.ctx.workprec(precision):
+                exponent = flint.arb(flint.fmpq(-rate.numerator * int(counts[j]), rate.denominator))
+                below = denominator if isinstance(denominator, int) else int(denominator[j])
+                return exponent.exp() * numerator / below
+
+        return self.bernoulli(probability, enclosure)
+
+    def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+        """Draw ``X`` on {0, 1, ...} with ``P(X >= x) = exp(-rate x)``, exactly.
+
+        One uniform real U decides, ``X = floor(-log(U) / rate)``; a small rate is split as X = 2^k V + J with V and J
+        independent, J on ``0 .. 2^k - 1`` by rejection.
+        """
+        if rate < _RATE_FLOOR:
+            raise ParameterError(f"`rate` of geometric must be at least 2^-55; got {float(rate)!r}.")
+        if rate >= _SLOW_RATE:
+            return self._invert_geometric(rate, size)
+        shift = (_SLOW_RATE * 1024 / rate).__floor__().bit_length() - 1
+        drawn = self._invert_geometric(rate * (1 << shift), size) << shift
+        low = np.empty(size, dtype=np.int64)
+        open_ = np.arange(size)
+        while open_.size:
+            low[open_] = self.integers_below(1 << shift, open_.size)
+            open_ = open_[~self.bernoulli_exp(low[open_], rate=rate)]
+        return drawn + low
+
+    def _invert_geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+        words = self.bits.take(np.uint64, size)
+        uniform = words * 2.0**-_WORD
+        inverse_rate = float(1 / rate)
+        with np.errstate(divide="ignore"):
+            real = np.log(uniform) * -inverse_rate
+        floor = np.floor(real)
+        margin = (4.0 * self.guard) * (real + inverse_rate)
+        fraction = real - floor
+        unsure = (fraction <= margin) | (fraction >= 1.0 - margin) | (uniform < _SMALL_UNIFORM)
+        late = np.flatnonzero(unsure)
+        floor[late] = 0.0
+        drawn = floor.astype(np.int64)
+        for j in late:
+            drawn[j] = self._settle_geometric(int(words[j]), rate)
+        return drawn
+
+    def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+        """Draw X on the integers with ``P(X = x)`` proportional to ``exp(-rate |x|)``, exactly."""
+        drawn = self.geometric(rate, size)
+        negative = self.fair(size)
+        late = np.flatnonzero(negative & (drawn == 0))  # zero has one sign only
+        np.negative(drawn, out=drawn, where=negative)
+        if late.size:
+            drawn[late] = self.discrete_laplace(rate, late.size)
+        return drawn
+
+    def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Draw indices with probability proportional to integer weights, given as their cumulative sums."""
+        drawn = self.integers_below(int(cumulative[-1]), size)
+        return np.searchsorted(cumulative, drawn, side="right").astype(np.int64)
+
+    def _more(self, prefix: int) -> int:
+        return prefix << _WORD | int(self.bits.take(np.uint64, 1)[0])
+
+    def _settle(self, prefix: int, enclosure: Callable[[int], flint.arb]) -> bool:
+        """Decide ``U < p`` for the uniform real U whose binary digits start with ``prefix``."""
+        n_bits = _WORD
+        while True:
+            scaled = enclosure(n_bits + _WORD)
+            with flint.ctx.workprec(2 * n_bits + _WORD):
+                scaled = scaled * (1 << n_bits)
+                if scaled >= prefix + 1:
+                    return True
+                if scaled <= prefix:
+                    return False
+            prefix, n_bits = self._more(prefix), n_bits + _WORD
+
+    def _settle_geometric(self, prefix: int, rate: Fraction) -> int:
+        """Return ``floor(-log(U) / rate)`` for the uniform real U whose binary digits start with ``prefix``."""
+        n_bits = _WORD
+        inverse = flint.fmpq(rate.denominator, rate.numerator)
+        while True:
+            if prefix > 0:
+                with flint.ctx.workprec(n_bits + _WORD):
+                    bits_log = flint.arb.const_log2() * n_bits
+                    most = ((bits_log - flint.arb(prefix).log()) * inverse).floor().unique_fmpz()
+                    least = ((bits_log - flint.arb(prefix + 1).log()) * inverse).floor().unique_fmpz()
+                if most is not None and most == least:
+                    return int(most)
+            prefix, n_bits = self._more(prefix), n_bits + _WORD

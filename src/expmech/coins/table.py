@@ -1,0 +1,45 @@
+"""Exact draws from a finite list of energies."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins.exact import UNITS_PER_NAT, Coins
+
+_LOG2_TOTAL = 61  # integer weights of a table sum to less than 2^62
+
+
+class ExponentialTable:
+    """Draw exactly from ``P(j) ~ exp(-energies[j] / 2^40)`` on a finite list.
+
+    Each index carries the integer weight ``w_j >= scale * exp(-(E_j - E_min))``, at most two above it. An index drawn
+    by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``, so the law is exact and a
+    draw is repeated with probability about ``2 len(energies) / scale``. Theory page: docs/theory/rejection.md.
+    """
+
+    def __init__(self, energies: NDArray[np.int64]) -> None:
+        self.minimum = int(energies.min())
+        self.shifted = energies - self.minimum
+        self.scale = 1 << min(40, _LOG2_TOTAL - int(energies.size).bit_length())
+        weight = np.exp(self.shifted * (-1.0 / UNITS_PER_NAT)) * (self.scale * (1.0 + 2.0**-45))
+        self.weights = weight.astype(np.int64) + 1
+        self.cumulative = np.cumsum(self.weights)
+
+    def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
+        """Return ``size`` independent indices."""
+        drawn = np.empty(size, dtype=np.int64)
+        open_ = np.arange(size)
+        while open_.size:
+            drawn[open_], accepted = self.propose(coins, open_.size)
+            open_ = open_[~accepted]
+        return drawn
+
+    def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return indices drawn by weight and whether each is accepted."""
+        index = coins.categorical(self.cumulative, size)
+        return index, coins.bernoulli_exp(self.shifted[index], numerator=self.scale, denominator=self.weights[index])
+
+    def log_sum(self) -> float:
+        """Return ``log(sum_j exp(-(E_j - E_min)))`` in nats; its error is below 2^-45 times the list's logarithm."""
+        return float(np.log(np.exp(self.shifted * (-1.0 / UNITS_PER_NAT)).sum()))

@@ -1,0 +1,200 @@
+"""Balls about zero, cut out of a cube's lattice by an integer test."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import Coins
+from expmech.domains.base import Indices, draw_distinct_sorted, draw_laplace_move
+from expmech.domains.box import Box
+from expmech.errors import ParameterError, validate_integer, validate_positive
+
+_SURE = 2.0**-40  # far above the rounding error of the float64 sum of squares
+_MOST_DRAWN = 1 << 16  # cube points proposed at a time
+
+
+class _Ball:
+    """A ball of a norm about zero, on the lattice of the cube around it.
+
+    A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius / 2^bits``.
+    """
+
+    def __init__(self, dimension: int, radius: float, bits: int) -> None:
+        owner = type(self).__name__
+        self._dimension = validate_integer(dimension, name="dimension", owner=owner, low=1, high=1 << 20)
+        self.radius = float(validate_positive(radius, name="radius", owner=owner))
+        validate_integer(bits, name="bits", owner=owner, low=1, high=52)
+        self.cube = Box(lower=[-self.radius] * self._dimension, upper=[self.radius] * self._dimension, bits=bits)
+        self.bits = bits
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return self._dimension
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """Lower corner of the cube around the ball."""
+        return self.cube.lower
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper corner of the cube around the ball."""
+        return self.cube.upper
+
+    @property
+    def widths(self) -> NDArray[np.float64]:
+        """Widths of the cube around the ball."""
+        return self.cube.widths
+
+    @property
+    def steps(self) -> NDArray[np.float64]:
+        """Lattice step of each axis."""
+        return self.cube.steps
+
+    @property
+    def value_errors(self) -> NDArray[np.float64]:
+        """Bound on the rounding error of each coordinate of a point."""
+        return self.cube.value_errors
+
+    def odd(self, indices: Indices) -> Indices:
+        """Return the odd integer coordinates of the rows."""
+        return 2 * indices + (1 - self.cube.points_per_axis)
+
+    def points(self, indices: Indices) -> NDArray[np.float64]:
+        """Return the coordinates of the points as float64 rows."""
+        return self.cube.points(indices)
+
+    def values(self, indices: Indices) -> NDArray[np.float64]:
+        """Return the coordinates of the points as float64 rows."""
+        return self.cube.points(indices)
+
+    def locate(self, point: NDArray[np.float64]) -> Indices:
+        """Return the integer vector nearest to ``point``."""
+        return self.cube.locate(point)
+
+    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
+        """Add a discrete Laplace step to each coordinate."""
+        return draw_laplace_move(coins, indices, rates)
+
+    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+        """Tell which rows are in the ball."""
+        inside = self.cube.contains(indices)
+        inside[inside] = self._within(self.odd(indices[inside]))
+        return inside
+
+    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+        raise AssertionError("a ball says which odd integer vectors it holds")
+
+    def all_indices(self, limit: int) -> Indices | None:
+        """Return every point, or None when the cube has more than ``limit``."""
+        cube = self.cube.all_indices(limit)
+        return None if cube is None else cube[self.contains(cube)]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public description."""
+        return {"kind": type(self).__name__, "dimension": self.dimension, "radius": self.radius, "bits": self.bits}
+
+
+class L1Ball(_Ball):
+    """The lattice points with ``|y|_1 <= radius``.
+
+    Parameters
+    ----------
+    dimension, radius
+        Public size of the ball.
+    bits
+        Points an axis of the cube around it are ``2^bits``; at least ``dimension`` points are needed.
+
+    Examples
+    --------
+    >>> ball = L1Ball(dimension=2, radius=1.0, bits=2)
+    >>> len(ball.all_indices(100))
+    12
+    """
+
+    def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
+        super().__init__(dimension, radius, bits)
+        self._total = (self.cube.points_per_axis - self.dimension) // 2
+        if self._total < 0:
+            raise ParameterError(
+                f"`bits` of L1Ball must give at least {self.dimension} points an axis in dimension {self.dimension}; got {bits}."
+            )
+
+    @property
+    def log_size(self) -> float:
+        """Log of the number of points, ``2^d binomial(total + d, d)``."""
+        return self.dimension * math.log(2.0) + _log_binomial(self._total + self.dimension, self.dimension)
+
+    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(odd).sum(axis=1) <= self.cube.points_per_axis)
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which points lie in the closed ball."""
+        return np.asarray(np.abs(points).sum(axis=1) <= self.radius)
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        """Draw uniform points: magnitudes ``2 a_j + 1`` with ``sum a_j <= total`` by stars and bars, then signs."""
+        d = self.dimension
+        bars = draw_distinct_sorted(coins, self._total + d, d, size)
+        magnitudes = 2 * np.diff(bars, axis=1, prepend=-1) - 1
+        signs = 2 * coins.integers_below(2, size * d).reshape(size, d) - 1
+        return np.asarray((signs * magnitudes + (self.cube.points_per_axis - 1)) // 2, dtype=np.int64)
+
+
+class L2Ball(_Ball):
+    """The lattice points with ``|y|_2 <= radius``.
+
+    Parameters
+    ----------
+    dimension, radius
+        Public size of the ball. Uniform draws come by rejection from the cube, so the dimension is at most 16 and
+        comfortable to 10 (about 400 cube points a draw).
+    bits
+        Points an axis of the cube around it are ``2^bits``.
+    """
+
+    def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
+        validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=16)
+        super().__init__(dimension, radius, bits)
+        if not self._within(np.ones((1, self.dimension), dtype=np.int64))[0]:
+            raise ParameterError(f"`bits` of L2Ball must put a lattice point inside the ball; got {bits}.")
+
+    @property
+    def log_size(self) -> float:
+        """An upper bound on the log of the number of points: unit cubes about them fit in a slightly larger ball."""
+        d = self.dimension
+        radius = self.cube.points_per_axis / 2 + math.sqrt(d) / 2
+        ball = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) + d * math.log(radius)
+        return min(ball, self.cube.log_size)
+
+    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+        squares = ((odd / self.cube.points_per_axis) ** 2).sum(axis=1)
+        inside = np.asarray(squares <= 1.0)
+        for j in np.flatnonzero(np.abs(squares - 1.0) <= _SURE):
+            inside[j] = sum(int(o) ** 2 for o in odd[j]) <= self.cube.points_per_axis**2
+        return inside
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which points lie in the closed ball."""
+        return np.asarray((points**2).sum(axis=1) <= self.radius**2)
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        """Draw uniform points by rejection from the cube."""
+        found = [np.empty((0, self.dimension), dtype=np.int64)]
+        missing, lot = size, size
+        while missing > 0:
+            proposed = self.cube.draw_uniform(coins, lot)
+            found.append(proposed[self.contains(proposed)][:missing])
+            missing -= len(found[-1])
+            lot = min(max(2 * lot, missing), _MOST_DRAWN)
+        return np.concatenate(found)
+
+
+def _log_binomial(n: int, k: int) -> float:
+    return sum(math.log(n - j) - math.log(j + 1) for j in range(k))

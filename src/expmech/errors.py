@@ -1,0 +1,121 @@
+"""Every error the library raises, and the checks that raise them.
+
+A message names the parameter, the rule and the value. Where an error can be caused by confidential data its
+text is one fixed sentence, so that reading it tells an observer nothing but that the caller's assumption failed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ExpmechError(Exception):
+    """Base class of every error of the library."""
+
+
+class ParameterError(ExpmechError, ValueError):
+    """A parameter has a value outside its rule."""
+
+
+class ParameterTypeError(ExpmechError, TypeError):
+    """A parameter has a type outside its rule."""
+
+
+class UnsupportedError(ExpmechError, ValueError):
+    """A sampler or envelope cannot serve this problem; the message says why and what would."""
+
+
+class LossError(ExpmechError, ValueError):
+    """A loss broke its contract (shape, type, finiteness, declared range, repeatability)."""
+
+
+class EnvelopeViolatedError(ExpmechError, ValueError):
+    """A point was met below the certified envelope, so an assumption of the certificate is false."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The loss fell below the envelope that its declared growth, minimum or loss_error certifies; "
+            "the declaration is wrong and no value was released."
+        )
+
+
+def validate_number(value: object, *, name: str, owner: str, rule: str = "a finite number") -> Fraction:
+    """Return ``value`` as an exact fraction; raise unless it is a finite real number and not a bool."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
+        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    if isinstance(value, (Integral, Rational)):
+        return Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    return Fraction(number)
+
+
+def validate_positive(value: object, *, name: str, owner: str) -> Fraction:
+    """Return ``value`` as an exact positive fraction."""
+    rule = "a positive finite number"
+    number = validate_number(value, name=name, owner=owner, rule=rule)
+    if number <= 0:
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    return number
+
+
+def validate_nonnegative(value: object, *, name: str, owner: str) -> Fraction:
+    """Return ``value`` as an exact fraction that is at least zero."""
+    rule = "a finite number that is at least 0"
+    number = validate_number(value, name=name, owner=owner, rule=rule)
+    if number < 0:
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    return number
+
+
+def validate_fraction(value: object, *, name: str, owner: str) -> Fraction:
+    """Return ``value`` as an exact fraction strictly between zero and one."""
+    rule = "a number strictly between 0 and 1"
+    number = validate_number(value, name=name, owner=owner, rule=rule)
+    if not 0 < number < 1:
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    return number
+
+
+def validate_integer(value: object, *, name: str, owner: str, low: int, high: int) -> int:
+    """Return ``value`` as an int in ``low..high``."""
+    rule = f"a whole number in {low}..{high}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Integral, np.integer)):
+        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    if not low <= int(value) <= high:
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    return int(value)
+
+
+def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(repr(choice) for choice in known)
+        raise ParameterError(f"`{name}` of {owner} must be one of {listed}; got {value!r}.")
+    return value
+
+
+def validate_vector(value: Any, *, name: str, owner: str, length: int | None = None) -> NDArray[np.float64]:
+    """Return ``value`` as a finite float64 vector, of ``length`` entries if given."""
+    rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
+    try:
+        vector = np.array(value)
+    except ValueError:
+        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.") from None
+    if vector.dtype.kind not in "fiu":
+        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    vector = np.ascontiguousarray(vector, dtype=np.float64)
+    if vector.ndim != 1 or vector.size == 0 or (length is not None and vector.size != length):
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got shape {vector.shape}.")
+    if not np.isfinite(vector).all():
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+    return vector

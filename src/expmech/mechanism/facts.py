@@ -1,0 +1,32 @@
+"""What a loss may know about itself beyond its values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """The promise ``L(y) >= sum_j rates_j |y_j - center_j| - slack`` at every point of the domain.
+
+    The center and the slack may be confidential: they steer the running time and never the law.
+    """
+
+    center: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    slack: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerForm:
+    """The identity ``L(i) = sum_j scales_j |count i_j - sums_j|`` on a box lattice, with integer ``count`` and ``sums``.
+
+    It makes the normaliser a product of geometric sums, computable to any precision.
+    """
+
+    count: int
+    sums: tuple[int, ...]
+    scales: tuple[float, ...]

@@ -1,0 +1,114 @@
+"""What a release promises, in public terms only."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from expmech.errors import ParameterError, ParameterTypeError
+
+RELEASE, STUDY = "release", "study, not a release"
+
+_TIMING = {
+    "constant": "constant: the number of proposals is fixed beforehand",
+    "data-independent": "data-independent: the number of proposals is random, by a law that does not depend on the data",
+    "data-dependent": "data-dependent: the running time may tell an observer about the data; do not expose it",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """The guarantee of one release: what was promised, by which means, and under which assumptions.
+
+    Nothing in it is computed from confidential data.
+
+    Examples
+    --------
+    >>> Certificate.from_json(certificate.to_json()) == certificate  # doctest: +SKIP
+    True
+    """
+
+    kind: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    sensitivity: float
+    loss_error: float
+    eta: float
+    domain: dict[str, Any]
+    sampler: dict[str, Any]
+    timing: str
+    randomness: str
+    assumptions: tuple[str, ...]
+    version: str
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON text."""
+        return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read a certificate written by :meth:`to_json`; raise if a field is missing, unknown or of the wrong type."""
+        try:
+            fields = json.loads(text)
+        except (json.JSONDecodeError, TypeError):
+            raise ParameterError("`text` of Certificate.from_json must be JSON; it is not.") from None
+        if not isinstance(fields, dict):
+            raise ParameterTypeError("`text` of Certificate.from_json must be a JSON object; it is not.")
+        kinds: dict[str, type | tuple[type, ...]] = {
+            "kind": str,
+            "epsilon": (int, float),
+            "delta": (int, float),
+            "adjacency": str,
+            "sensitivity": (int, float),
+            "loss_error": (int, float),
+            "eta": (int, float),
+            "domain": dict,
+            "sampler": dict,
+            "timing": str,
+            "randomness": str,
+            "assumptions": list,
+            "version": str,
+        }
+        for name in sorted(kinds.keys() ^ fields.keys()):
+            state = "missing" if name in kinds else "unknown"
+            raise ParameterError(f"`text` of Certificate.from_json must hold exactly a certificate's fields; {name!r} is {state}.")
+        for name, kind in kinds.items():
+            if not isinstance(fields[name], kind) or isinstance(fields[name], bool):
+                raise ParameterTypeError(f"`{name}` of a certificate has the wrong type: {type(fields[name]).__name__}.")
+        return cls(**fields | {"assumptions": tuple(fields["assumptions"])})
+
+    def __str__(self) -> str:
+        """Return a readable card."""
+        guarantee = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:.3g}" if self.delta else " (pure)")
+        sampler = ", ".join(f"{name} = {_show(value)}" for name, value in self.sampler.items() if name != "sampler")
+        domain = ", ".join(f"{name} = {_show(value)}" for name, value in self.domain.items() if name != "kind")
+        rows = [
+            ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
+            ("sensitivity", f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, energy scale {self.eta:.6g}"),
+            ("domain", f"{self.domain['kind']}: {domain}"),
+            ("sampler", f"{self.sampler['sampler']}" + (f": {sampler}" if sampler else "")),
+            ("timing", _TIMING.get(self.timing, self.timing)),
+            ("randomness", self.randomness),
+            *(("assumes" if first else "", text) for first, text in _mark_first(self.assumptions)),
+            ("version", f"expmech {self.version}"),
+        ]
+        lines = [f"Differential privacy certificate ({self.kind})"]
+        for label, text in rows:
+            wrapped = textwrap.wrap(text, width=84) or [""]
+            lines.append(f"  {label:<12}{wrapped[0]}")
+            lines.extend(f"  {'':<12}{more}" for more in wrapped[1:])
+        return "\n".join(lines)
+
+
+def _mark_first(texts: tuple[str, ...]) -> list[tuple[bool, str]]:
+    return [(j == 0, text) for j, text in enumerate(texts)]
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, float):
+        return str(value)
+    return f"{value:.6g}"

@@ -1,0 +1,25 @@
+"""Exact samplers, one signature for all: ``prepare(target)`` gives a chain, ``run`` drives it to its draws."""
+
+from expmech.samplers.auto import SAMPLERS, choose_sampler
+from expmech.samplers.base import Chain, Draws, Sampler, run
+from expmech.samplers.conf_atom import ConfAtomPerfect
+from expmech.samplers.metropolis import Metropolis
+from expmech.samplers.random_atom import RandomAtomPerfect
+from expmech.samplers.rejection import Rejection
+from expmech.samplers.runtime import ConfAtomAndRuntimePerfect
+from expmech.samplers.tabulated import Tabulated
+
+__all__ = [
+    "SAMPLERS",
+    "Chain",
+    "ConfAtomAndRuntimePerfect",
+    "ConfAtomPerfect",
+    "Draws",
+    "Metropolis",
+    "RandomAtomPerfect",
+    "Rejection",
+    "Sampler",
+    "Tabulated",
+    "choose_sampler",
+    "run",
+]

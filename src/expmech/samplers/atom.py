@@ -1,0 +1,123 @@
+"""The corrected kernel with an artificial atom: one step of it, tagged or not.
+
+States are lattice points and ATOM, a flag. Facts and proofs: docs/theory/conf_atom_perfect.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.domains import Indices
+from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
+from expmech.errors import EnvelopeViolatedError, UnsupportedError
+from expmech.mechanism.calibration import ENERGY_CAP
+from expmech.samplers.metropolis import metropolis_move
+from expmech.target import Energies, Target
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class AtomKernel:
+    """One step of the chain on the lattice plus ATOM.
+
+    ``weight`` is W, the atom's log weight in units; ``envelope`` is the re-entry law r with its certified offset m.
+    """
+
+    target: Target
+    envelope: ReentryLaw
+    weight: int
+
+    @property
+    def tag_energy(self) -> int:
+        """``B = max(0, m - W)``: every step is tagged with probability ``exp(-B)/2``."""
+        return max(0, self.envelope.offset - self.weight)
+
+    def advance(
+        self, indices: Indices, energies: Energies, at_atom: Flags, coins: Coins, *, tag: bool
+    ) -> tuple[Indices, Energies, Flags, Flags]:
+        """Return the next state and which steps were tagged.
+
+        A tagged copy is returned in the state *in which* the tag fell: that state is the draw. With ``tag=False`` no
+        step is tagged and the plain transition is made.
+        """
+        indices, energies, atom = indices.copy(), energies.copy(), at_atom.copy()
+        tagged = np.zeros(len(indices), dtype=np.bool_)
+        heads = coins.fair(len(indices))
+        self._from_lattice(np.flatnonzero(~at_atom & heads), indices, energies, atom, tagged, coins, tag)
+        moves = np.flatnonzero(~at_atom & ~heads)
+        if moves.size:
+            indices[moves], energies[moves] = metropolis_move(
+                self.target, indices[moves], energies[moves], coins, self.envelope.rates
+            )
+        stays = np.flatnonzero(at_atom & heads)
+        if tag and stays.size:
+            tagged[stays] = coins.bernoulli_exp(np.full(stays.size, self.tag_energy, dtype=np.int64))
+        self._from_atom(np.flatnonzero(at_atom & ~heads), indices, energies, atom, coins)
+        return indices, energies, atom, tagged
+
+    def _excess(self, indices: Indices, energies: Energies) -> Energies:
+        """Return ``s = W - R + E``."""
+        return self.weight - self.envelope.energy(indices) + energies
+
+    def _from_lattice(
+        self, rows: Indices, indices: Indices, energies: Energies, atom: Flags, tagged: Flags, coins: Coins, tag: bool
+    ) -> None:
+        """Heads at y: accept the atom with min(1, e^s); tag an acceptance with exp(-(B - max(0, -s)))."""
+        if rows.size == 0:
+            return
+        shortfall = np.maximum(0, -self._excess(indices[rows], energies[rows]))
+        rest = self.tag_energy - shortfall
+        if rest.min() < 0:
+            raise EnvelopeViolatedError
+        accepted = coins.bernoulli_exp(shortfall)
+        rows, rest = rows[accepted], rest[accepted]
+        atom[rows] = True
+        if tag and rows.size:
+            marked = coins.bernoulli_exp(rest)
+            tagged[rows[marked]] = True
+            atom[rows[marked]] = False
+
+    def _from_atom(self, rows: Indices, indices: Indices, energies: Energies, atom: Flags, coins: Coins) -> None:
+        """Tails at ATOM: propose y ~ r and move there with min(1, e^-s)."""
+        if rows.size == 0:
+            return
+        proposed, _ = self.envelope.propose(coins, len(rows))
+        inside = self.target.domain.contains(proposed)
+        rows, proposed = rows[inside], proposed[inside]
+        if rows.size == 0:
+            return
+        new = self.target.energy(proposed)
+        moved = coins.bernoulli_exp(np.maximum(0, self._excess(proposed, new)))
+        rows = rows[moved]
+        indices[rows], energies[rows], atom[rows] = proposed[moved], new[moved], False
+
+
+def bind_reentry(target: Target, proposal: str, center: NDArray[np.float64] | None) -> ReentryLaw:
+    """Return the re-entry law: uniform, or Laplace about the confidential answer."""
+    return Uniform().bind(target) if proposal == "uniform" else ProductLaplace(center).bind(target)
+
+
+def weight_for(target: Target, envelope: ReentryLaw, k: Fraction, sampler: str) -> int:
+    """Return W in units such that the atom's share of the mixture is k, through the normaliser where it is known.
+
+    Elsewhere the public floor p_0 stands in for the normaliser and k is nominal. The law of the release is the same for every W.
+    """
+    log_normaliser = target.log_normaliser()
+    if log_normaliser is None:
+        floor = target.log_floor()
+        if floor is None:
+            raise UnsupportedError(
+                f"{sampler} turns k into the atom's weight through the normaliser or a public bound on it, and this problem has "
+                "neither. Declare `lipschitz` or `bound`, or use Rejection."
+            )
+        log_normaliser = floor + target.domain.log_size - target.minimum_energy / UNITS_PER_NAT
+    log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)
+    weight = log_odds + log_normaliser - envelope.log_mass()
+    return max(-ENERGY_CAP, min(ENERGY_CAP, round(weight * UNITS_PER_NAT)))

@@ -1,0 +1,114 @@
+"""The one signature of every sampler, and the loop that drives many copies of a chain in lockstep."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import Coins
+from expmech.domains import Indices
+from expmech.target import Target
+
+CONSTANT, DATA_INDEPENDENT, DATA_DEPENDENT = "constant", "data-independent", "data-dependent"
+"""Timing classes: the number of proposals is fixed; random with a public law; or its law depends on the data."""
+
+BLOCK = 1 << 15  # copies driven together: their arrays stay in the processor's cache
+
+
+class State(Protocol):
+    """Arrays with one entry a copy; frozen dataclasses implement it."""
+
+    indices: Indices
+    proposals: NDArray[np.int64]
+    done: NDArray[np.bool_]
+
+
+S = TypeVar("S", bound=Any)
+
+
+class Chain(Protocol[S]):
+    """A sampler fitted to one target: a pure step, and what may be said about it in public."""
+
+    @property
+    def timing(self) -> str:
+        """Timing class of the number of proposals."""
+
+    @property
+    def delta(self) -> float:
+        """Delta of the guarantee, rounded up; 0 for a pure one."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Public parameters for the certificate."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee, or the absence of errors, rests on beyond the problem's own assumptions."""
+
+    def start(self, coins: Coins, size: int) -> S:
+        """Return ``size`` independent copies in their initial state."""
+
+    def step(self, state: S, coins: Coins) -> S:
+        """Advance every copy; copies that finish are marked done and hold the point to release."""
+
+    def values(self, state: S) -> NDArray[Any]:
+        """Return the values of finished copies."""
+
+
+class Sampler(Protocol):
+    """A recipe for exact draws."""
+
+    @property
+    def reserve(self) -> Fraction:
+        """Part of epsilon the sampler needs for itself, taken off before calibration."""
+
+    def prepare(self, target: Target) -> Chain[Any]:
+        """Fit to ``target``; raise UnsupportedError, with the reason and the alternative, where it cannot be."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Values of a study and the number of proposals each took. Counts are confidential and never part of a release."""
+
+    values: NDArray[Any]
+    proposals: NDArray[np.int64]
+
+
+def select(state: S, rows: NDArray[Any]) -> S:
+    """Return the copies of ``state`` named by a mask or an index array."""
+    fields = dataclasses.fields(state)
+    return dataclasses.replace(state, **{field.name: getattr(state, field.name)[rows] for field in fields})
+
+
+def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
+    """Drive ``size`` independent copies of ``chain`` to their end."""
+    values, proposals = [], []
+    for first in range(0, size, BLOCK):
+        block = _run_block(chain, coins, min(BLOCK, size - first))
+        values.append(chain.values(block))
+        proposals.append(block.proposals)
+    return Draws(values=np.concatenate(values), proposals=np.concatenate(proposals))
+
+
+def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
+    state = chain.start(coins, size)
+    ended: list[S] = []
+    copies, order = np.arange(size), []
+    while copies.size:
+        state = chain.step(state, coins)
+        done = state.done
+        if done.any():
+            ended.append(select(state, done))
+            order.append(copies[done])
+            state, copies = select(state, ~done), copies[~done]
+    back = np.argsort(np.concatenate(order))
+    first = ended[0]
+    joined = {
+        field.name: np.concatenate([getattr(part, field.name) for part in ended])[back] for field in dataclasses.fields(first)
+    }
+    return dataclasses.replace(first, **joined)

@@ -1,0 +1,151 @@
+"""RandomAtomPerfect: the atom becomes a discrete mechanism on public points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable
+from expmech.domains import Candidates, Indices
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    UnsupportedError,
+    validate_choice,
+    validate_fraction,
+)
+from expmech.samplers.atom import AtomKernel, Flags, bind_reentry
+from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.conf_atom import REPEATABLE, start_at_atom
+from expmech.samplers.rejection import VIOLATION
+from expmech.target import Energies, Target
+
+PROPOSALS = ("uniform", "laplace")
+
+
+@dataclass(frozen=True)
+class RandomAtomState:
+    """Where each copy is; ``chosen`` is the index of the public point released by a copy that ended at ATOM, else -1."""
+
+    indices: Indices
+    energies: Energies
+    at_atom: Flags
+    chosen: NDArray[np.int64]
+    proposals: NDArray[np.int64]
+    done: Flags
+
+
+@dataclass(frozen=True)
+class RandomAtomChain:
+    """Run until the first tag; at ATOM it releases a draw from the discrete mechanism on the points."""
+
+    kernel: AtomKernel
+    points: NDArray[np.float64]
+    table: ExponentialTable
+    parameters: dict[str, Any]
+    timing: str = DATA_DEPENDENT
+    delta: float = 0.0
+    assumptions: tuple[str, ...] = (VIOLATION, REPEATABLE, "the points were chosen without looking at the data")
+
+    def start(self, coins: Coins, size: int) -> RandomAtomState:
+        """Return copies at ATOM."""
+        at = start_at_atom(self.kernel, size)
+        return RandomAtomState(at.indices, at.energies, at.at_atom, np.full(size, -1, dtype=np.int64), at.proposals, at.done)
+
+    def step(self, state: RandomAtomState, coins: Coins) -> RandomAtomState:
+        """Make one step of the kernel; draw a public point for copies tagged at ATOM."""
+        indices, energies, at_atom, tagged = self.kernel.advance(state.indices, state.energies, state.at_atom, coins, tag=True)
+        chosen = state.chosen.copy()
+        ended = np.flatnonzero(tagged & at_atom)
+        if ended.size:
+            chosen[ended] = self.table.draw(coins, ended.size)
+        return RandomAtomState(indices, energies, at_atom, chosen, state.proposals + 1, tagged)
+
+    def values(self, state: RandomAtomState) -> NDArray[Any]:
+        """Return lattice points, and public points where a copy ended at ATOM."""
+        values = self.kernel.target.domain.values(state.indices)
+        ended = state.chosen >= 0
+        values[ended] = self.points[state.chosen[ended]]
+        return values
+
+
+class RandomAtomPerfect:
+    """Draw exactly from the exponential mechanism over ``counting measure + tau sum_l delta(y_l)``, ``y_l`` public points.
+
+    Parameters
+    ----------
+    points
+        Public points, shape (l, d), inside the domain's bounds; they need not be lattice points.
+    k
+        Nominal share of the points: ``tau = k/(1-k) |Y|/l``. The realised share depends on the data, which is what makes the
+        mixture one exponential mechanism and so epsilon-DP.
+    proposal
+        Re-entry law and moves, "uniform" or "laplace".
+
+    Notes
+    -----
+    Law: ``f(y) / (w + Z_f)`` on the lattice and ``tau exp(-E(y_l)) / (w + Z_f)`` on the points. Expected steps ``2 e^B``.
+    Theory page: docs/theory/random_atom_perfect.md.
+
+    References
+    ----------
+    Seeman, Reimherr, Slavkovic (2021), Corollary 1.
+    """
+
+    reserve = Fraction(0)
+
+    def __init__(self, points: ArrayLike, k: float = 0.5, *, proposal: str = "uniform") -> None:
+        table = np.array(points)
+        if table.dtype.kind not in "fiu" or table.ndim not in (1, 2) or table.size == 0:
+            raise ParameterTypeError(
+                f"`points` of RandomAtomPerfect must be numbers of shape (l, d), l at least 1; got dtype {table.dtype}, "
+                f"shape {table.shape}."
+            )
+        table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.float64)
+        if not np.isfinite(table).all():
+            raise ParameterError("`points` of RandomAtomPerfect must be finite; got nan or infinity.")
+        self.points = table
+        self.k = validate_fraction(k, name="k", owner="RandomAtomPerfect")
+        self.proposal = validate_choice(proposal, name="proposal", owner="RandomAtomPerfect", choices=PROPOSALS)
+
+    def prepare(self, target: Target) -> RandomAtomChain:
+        """Evaluate the points and give the atom the weight that keeps the mixture one exponential mechanism."""
+        self._validate_points(target)
+        target.problem.check_repeatable()
+        envelope = bind_reentry(target, self.proposal, None)
+        table = ExponentialTable(target.energy_of_points(self.points))
+        kernel = AtomKernel(target, envelope, self.weight(target, table, envelope.log_mass()))
+        parameters = {
+            "sampler": "RandomAtomPerfect",
+            "k": float(self.k),
+            "points": len(self.points),
+            "proposal": self.proposal,
+        }
+        return RandomAtomChain(kernel, self.points, table, parameters)
+
+    def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
+        """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units, within 4 units (2^-38 nats) plus a public constant.
+
+        The unshifted minimum enters as an integer, so only the logarithm of a sum of numbers up to 1 is rounded.
+        """
+        odds = self.k / (1 - self.k)
+        log_tau = math.log(odds.numerator) - math.log(odds.denominator) + target.domain.log_size - math.log(len(self.points))
+        public = round((log_tau - log_mass) * UNITS_PER_NAT)
+        return public + round(table.log_sum() * UNITS_PER_NAT) - table.minimum
+
+    def _validate_points(self, target: Target) -> None:
+        domain = target.domain
+        if isinstance(domain, Candidates):
+            raise UnsupportedError("RandomAtomPerfect needs a continuous domain; on a list of candidates use Tabulated.")
+        if self.points.shape[1] != domain.dimension:
+            raise ParameterError(f"`points` of RandomAtomPerfect must have {domain.dimension} columns; got {self.points.shape[1]}.")
+        outside = np.flatnonzero(~domain.contains_points(self.points))
+        if outside.size:
+            raise ParameterError(
+                f"`points` of RandomAtomPerfect must lie in the domain; row {outside[0]} does not: {self.points[outside[0]]}."
+            )

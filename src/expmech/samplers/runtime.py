@@ -1,0 +1,270 @@
+"""ConfAtomAndRuntimePerfect: value and number of proposals are epsilon-DP together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.domains import Box, Indices
+from expmech.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
+from expmech.envelopes.uniform import tightest_uniform
+from expmech.errors import UnsupportedError, validate_choice
+from expmech.samplers.atom import Flags
+from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT
+from expmech.samplers.rejection import VIOLATION, propose
+from expmech.target import LEAST_SLOPE, Target
+from expmech.theory import constant_rounds
+
+MODES = ("pad", "constant")
+PROPOSALS = ("laplace", "uniform")
+_LOT = 1 << 14  # proposals of `constant` evaluated together
+_FLOOR_BITS = 53
+
+
+@dataclass(frozen=True)
+class PadState:
+    """The accepted point of a copy, and whether it still waits out its padding."""
+
+    indices: Indices
+    waiting: Flags
+    proposals: NDArray[np.int64]
+    done: Flags
+
+
+@dataclass(frozen=True)
+class PadChain:
+    """Rejection, then with probability ``1 - p_0/p_X`` a Geometric(p_0) wait of dummy proposals that cost the same."""
+
+    target: Target
+    envelope: ReentryLaw
+    floor: Fraction
+    parameters: dict[str, Any]
+    timing: str = DATA_INDEPENDENT
+    delta: float = 0.0
+    assumptions: tuple[str, ...] = ()
+
+    def start(self, coins: Coins, size: int) -> PadState:
+        """Return copies that are looking for a point."""
+        no = np.zeros(size, dtype=np.bool_)
+        indices = np.zeros((size, self.target.domain.dimension), dtype=np.int64)
+        return PadState(indices, no, np.zeros(size, dtype=np.int64), no)
+
+    def step(self, state: PadState, coins: Coins) -> PadState:
+        """Make one proposal a copy, real or dummy; both evaluate the energy of a fresh point."""
+        size = len(state.proposals)
+        proposed, accepted = propose(self.target, self.envelope, coins, size)
+        indices, waiting = state.indices.copy(), state.waiting.copy()
+        done = np.zeros(size, dtype=np.bool_)
+        waited = np.flatnonzero(state.waiting)
+        if waited.size:
+            done[waited] = coins.bernoulli_exp(
+                np.zeros(waited.size, dtype=np.int64),
+                numerator=self.floor.numerator,
+                denominator=self.floor.denominator,
+            )
+        found = np.flatnonzero(~state.waiting & accepted)
+        if found.size:
+            indices[found] = proposed[found]
+            done[found] = coins.bernoulli(np.full(found.size, self._share), lambda _, precision: self.share(precision))
+            waiting[found] = ~done[found]
+        return PadState(indices, waiting, state.proposals + 1, done)
+
+    def share(self, precision: int) -> flint.arb:
+        """Enclose ``p_0 / p_X = p_0 exp(m) Z_r / Z_f``."""
+        assert self.target.integer is not None and isinstance(self.target.domain, Box)
+        with flint.ctx.workprec(precision + 64):
+            normaliser = self.target.integer.normaliser(self.target.domain.points_per_axis, precision + 64)
+            offset = flint.arb(flint.fmpq(self.envelope.offset, UNITS_PER_NAT)).exp()
+            floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
+            return floor * offset * self.envelope.mass(precision + 64) / normaliser
+
+    @property
+    def _share(self) -> float:
+        return float(self.share(64))
+
+    def values(self, state: PadState) -> NDArray[Any]:
+        """Return the accepted points."""
+        return self.target.domain.values(state.indices)
+
+
+@dataclass(frozen=True)
+class ConstantState:
+    """The point a copy will release: its first acceptance, or the public uniform draw it started with."""
+
+    indices: Indices
+    found: Flags
+    proposals: NDArray[np.int64]
+    done: Flags
+
+
+@dataclass(frozen=True)
+class ConstantChain:
+    """Always the same number of rounds; release the first acceptance, else a public uniform draw."""
+
+    target: Target
+    envelope: BoundEnvelope
+    rounds: int
+    parameters: dict[str, Any]
+    assumptions: tuple[str, ...]
+    lot: int = _LOT
+    timing: str = CONSTANT
+    delta: float = 0.0
+
+    def start(self, coins: Coins, size: int) -> ConstantState:
+        """Return copies that hold a public uniform draw."""
+        no = np.zeros(size, dtype=np.bool_)
+        indices = self.target.domain.draw_uniform(coins, size)
+        return ConstantState(indices, no, np.zeros(size, dtype=np.int64), no)
+
+    def step(self, state: ConstantState, coins: Coins) -> ConstantState:
+        """Make the next lot of rounds; its size is public."""
+        size = len(state.proposals)
+        rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
+        proposed, accepted = propose(self.target, self.envelope, coins, size * rounds)
+        grid = accepted.reshape(size, rounds)
+        first = np.arange(size) * rounds + grid.argmax(axis=1)
+        take = ~state.found & grid.any(axis=1)
+        indices = np.where(take[:, None], proposed[first], state.indices)
+        proposals = state.proposals + rounds
+        return ConstantState(indices, state.found | take, proposals, proposals >= self.rounds)
+
+    def values(self, state: ConstantState) -> NDArray[Any]:
+        """Return the points held at the end."""
+        return self.target.domain.values(state.indices)
+
+
+class ConfAtomAndRuntimePerfect:
+    """Draw a value such that ``(value, number of proposals)`` together are epsilon-DP.
+
+    Parameters
+    ----------
+    mode
+        "pad": the value has law f and the count is Geometric(p_0), independent of value and data; needs a normaliser that can
+        be enclosed to any precision, which :class:`expmech.losses.L1Mean` has on a box that equals its bounds.
+        "constant": the count is a public constant T; the value is f up to a public uniform draw of probability below
+        exp(-rho) 2^-31, whose cost to epsilon (below 2^-30) is taken off beforehand. Needs a public bound on the loss's range
+        and on the distance of its minimum from the declared one (``gap``), or a lattice small enough to look at every point.
+    proposal
+        "laplace" (needs the integer slopes of L1Mean) or "uniform"; None takes Laplace where it is available.
+
+    Notes
+    -----
+    Expected proposals: ``1/p_0`` (pad), ``T ~ (rho + 22)/p_0`` (constant).
+    Theory page: docs/theory/conf_atom_and_runtime_perfect.md.
+
+    References
+    ----------
+    Seeman, Reimherr, Slavkovic (2021), Corollary 2, whose proof fails (errata, row 6); this is built on rejection instead.
+    """
+
+    def __init__(self, mode: str = "pad", *, proposal: str | None = None) -> None:
+        self.mode = validate_choice(mode, name="mode", owner="ConfAtomAndRuntimePerfect", choices=MODES)
+        if proposal is not None:
+            validate_choice(proposal, name="proposal", owner="ConfAtomAndRuntimePerfect", choices=PROPOSALS)
+        self.proposal = proposal
+
+    @property
+    def reserve(self) -> Fraction:
+        """2^-30 for the uniform draw of `constant`."""
+        return Fraction(1, 1 << 30) if self.mode == "constant" else Fraction(0)
+
+    def prepare(self, target: Target) -> PadChain | ConstantChain:
+        """Find the public floor p_0 and what follows from it."""
+        return self._pad(target) if self.mode == "pad" else self._constant(target)
+
+    def _parameters(self, proposal: str, log_floor: float) -> dict[str, Any]:
+        return {
+            "sampler": "ConfAtomAndRuntimePerfect",
+            "mode": self.mode,
+            "proposal": proposal,
+            "log_floor": log_floor,
+        }
+
+    def _pad(self, target: Target) -> PadChain:
+        if target.integer is None:
+            raise UnsupportedError(
+                "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to any precision: an L1Mean loss "
+                f"on a Box equal to its bounds, with energy slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use "
+                "mode='constant' or Metropolis(pure=True)."
+            )
+        proposal = self.proposal or "laplace"
+        envelope, log_floor = _integer_envelope(target, proposal)
+        floor = Fraction(math.floor(math.exp(log_floor + _FLOOR_BITS * math.log(2.0))), 1 << _FLOOR_BITS)
+        if floor == 0:
+            raise UnsupportedError(
+                "ConfAtomAndRuntimePerfect(mode='pad') would need more than 2^53 proposals. Use proposal='laplace' or "
+                "a smaller problem."
+            )
+        return PadChain(target, envelope, floor, self._parameters(proposal, log_floor))
+
+    def _constant(self, target: Target) -> ConstantChain:
+        if target.energy_range is None:
+            raise UnsupportedError(
+                "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on the range of the loss. Declare `lipschitz` or "
+                "`bound`."
+            )
+        proposal = self.proposal or ("laplace" if target.integer is not None else "uniform")
+        envelope: BoundEnvelope
+        if target.integer is not None:
+            envelope, log_floor = _integer_envelope(target, proposal)
+        elif proposal == "laplace":
+            raise UnsupportedError(
+                "ConfAtomAndRuntimePerfect(proposal='laplace') needs an L1Mean loss on a Box equal to its bounds, with energy "
+                f"slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use proposal='uniform'."
+            )
+        else:
+            envelope, log_floor = _public_uniform(target)
+        rounds = constant_rounds(log_floor, target.energy_range)
+        parameters = self._parameters(proposal, log_floor) | {"rounds": rounds, "energy_range": target.energy_range}
+        return ConstantChain(
+            target=target,
+            envelope=envelope,
+            rounds=rounds,
+            parameters=parameters,
+            assumptions=(VIOLATION, "the Lipschitz constants, bound and gap behind p_0 hold for every data set"),
+        )
+
+
+def _public_uniform(target: Target) -> tuple[BoundEnvelope, float]:
+    envelope, gap = tightest_uniform(target)
+    log_floor = None if gap is None else target.log_floor(gap)
+    if log_floor is None:
+        raise UnsupportedError(
+            "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on how far the least loss lies above `minimum`, and "
+            "this problem has none. Declare `gap`, or use Metropolis(pure=True), which needs no offset."
+        )
+    return envelope, log_floor
+
+
+def _integer_envelope(target: Target, proposal: str) -> tuple[ReentryLaw, float]:
+    """Return an envelope for integer slopes and ``log p_0``, the least acceptance over every data set, rounded down.
+
+    ``Z_f >= prod_j exp(-g_j n / 2) (1 - q_j^N) / (1 - q_j)``, ``q_j = exp(-g_j n)``; p_0 is that times ``exp(-m) / Z_r``.
+    """
+    form, domain = target.integer, target.domain
+    assert form is not None and isinstance(domain, Box)
+    envelope: ReentryLaw = (ProductLaplace() if proposal == "laplace" else Uniform()).bind(target)
+    with flint.ctx.workprec(128):
+        log_floor = flint.arb(flint.fmpq(-envelope.offset, UNITS_PER_NAT)) - envelope.mass(128).log()
+        for slope in form.slopes.tolist():
+            step = flint.arb(flint.fmpq(-slope * form.count, UNITS_PER_NAT))
+            log_floor += step / 2 + ((step * domain.points_per_axis).expm1() / step.expm1()).log()
+        low = float(log_floor.lower())
+    return envelope, math.nextafter(low - 2.0**-50 * (1.0 + abs(low)), -math.inf)
+
+
+def _fewer_bits(target: Target) -> str:
+    """Suggest a lattice on which the slopes are large enough; bits, n and eta are public."""
+    form, domain = target.problem.integer_form, target.domain
+    if form is None or not isinstance(domain, Box):
+        return ""
+    slope = min(form.scales) * target.eta * UNITS_PER_NAT
+    bits = domain.bits - max(1, math.ceil(math.log2(LEAST_SLOPE / slope)))
+    return f" Box(..., bits={bits}) would do." if 1 <= bits < domain.bits else ""
