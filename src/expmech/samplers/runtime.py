@@ -191,8 +191,8 @@ class ConfAtomAndRuntimePerfect:
         if target.integer is None:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to any precision: an L1Mean loss "
-                f"on a Box equal to its bounds, with energy slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use "
-                "mode='constant' or Metropolis(pure=True)."
+                f"on a Box equal to its bounds, with energy slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} "
+                "Otherwise use mode='constant' or Metropolis(pure=True)."
             )
         proposal = self.proposal or "laplace"
         envelope, log_floor = _integer_envelope(target, proposal)

@@ -1,4 +1,4 @@
-"""Built-in losses: order-stable, with a proved error, sensitivity, growth and Lipschitz constants."""
+"""The mean under L1 loss, Example 1 of the paper."""
 
 from __future__ import annotations
 
