@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from expmech.errors import ParameterError, ParameterTypeError
 
 _BLOCK = 1 << 16  # bytes generated at a time for small requests
+_ZEROS = memoryview(bytes(1 << 20))  # the key stream is what the cipher makes of zeros
 _BYTES_PER_NONCE = 1 << 37  # half of what ChaCha20's 32-bit block counter can address
 
 OPERATING_SYSTEM = "operating system (ChaCha20)"
@@ -52,9 +53,11 @@ class ChaChaBits:
         if n_bytes > self._left:
             self._rekey()
         self._left -= n_bytes
-        stream = bytearray(n_bytes)
-        self._stream.update_into(bytes(n_bytes), stream)
-        return np.frombuffer(stream, dtype=np.uint8)
+        stream = np.empty(n_bytes, dtype=np.uint8)
+        for first in range(0, n_bytes, len(_ZEROS)):
+            part = stream.data[first : first + len(_ZEROS)]
+            self._stream.update_into(_ZEROS[: len(part)], part)
+        return stream
 
     def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> NDArray[Any]:
         """Return ``count`` unsigned integers of ``dtype`` from the stream."""

@@ -7,6 +7,7 @@ analysis: docs/theory/coins.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -28,7 +29,8 @@ Enclosure = Callable[[int, int], flint.arb]
 
 _WORD = 64
 _SLOW_RATE = Fraction(1, 1 << 30)  # below it one inversion cannot resolve the geometric law: split it
-_SMALL_UNIFORM = 2.0**-17  # below it 64 bits no longer fix the logarithm to 2^-46
+_SPLIT_RATE = Fraction(1, 1 << 20)  # rate of the upper part, or up to half of it
+_LARGEST_LOG = 17 * math.log(2.0)  # for smaller uniforms 64 bits no longer fix the logarithm to 2^-46
 _RATE_FLOOR = Fraction(1, 1 << 55)  # a geometric variable of smaller rate may not fit in int64
 
 
@@ -60,7 +62,10 @@ class Coins:
         n_bits = (n - 1).bit_length()
         dtype = np.uint8 if n_bits <= 8 else np.uint16 if n_bits <= 16 else np.uint32 if n_bits <= 32 else np.uint64
         mask = dtype((1 << n_bits) - 1)
-        drawn = (self.bits.take(dtype, size) & mask).astype(np.int64)
+        drawn = self.bits.take(dtype, size).astype(np.int64)
+        if n == 1 << 8 * np.dtype(dtype).itemsize:
+            return drawn
+        drawn &= int(mask)
         if n == 1 << n_bits:
             return drawn
         late = np.flatnonzero(drawn >= n)
@@ -84,9 +89,11 @@ class Coins:
             Encloses the j-th true probability in a ball that shrinks to it as the precision grows.
         """
         words = self.bits.take(np.uint64, probability.size)
-        distance = probability - words * 2.0**-_WORD
+        distance = words * 2.0**-_WORD
+        np.subtract(probability, distance, out=distance)
         heads = distance > 0.0
-        for j in np.flatnonzero(np.abs(distance) <= self.guard):
+        np.abs(distance, out=distance)
+        for j in np.flatnonzero(distance <= self.guard):
             heads[j] = self._settle(int(words[j]), partial(enclosure, int(j)))
         return heads
 
@@ -101,9 +108,10 @@ class Coins:
         """Flip coins with probability ``numerator/denominator * exp(-rate * counts)``, exactly.
 
         ``counts`` are non-negative integers (energies, with the default rate of 2^-40) and every probability must
-        be at most one.
+        be at most one. With a numerator above the denominator keep the default rate: the error analysis needs it.
         """
-        probability: NDArray[np.float64] = np.exp(counts * -float(rate))
+        probability = np.asarray(counts * -float(rate), dtype=np.float64)
+        np.exp(probability, out=probability)
         if numerator != 1 or not isinstance(denominator, int) or denominator != 1:
             probability = probability * (numerator / denominator)
 
@@ -125,7 +133,7 @@ class Coins:
             raise ParameterError(f"`rate` of geometric must be at least 2^-55; got {float(rate)!r}.")
         if rate >= _SLOW_RATE:
             return self._invert_geometric(rate, size)
-        shift = (_SLOW_RATE * 1024 / rate).__floor__().bit_length() - 1
+        shift = math.floor(_SPLIT_RATE / rate).bit_length() - 1
         drawn = self._invert_geometric(rate * (1 << shift), size) << shift
         low = np.empty(size, dtype=np.int64)
         open_ = np.arange(size)
@@ -136,14 +144,17 @@ class Coins:
 
     def _invert_geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         words = self.bits.take(np.uint64, size)
-        uniform = words * 2.0**-_WORD
         inverse_rate = float(1 / rate)
-        with np.errstate(divide="ignore"):
-            real = np.log(uniform) * -inverse_rate
-        floor = np.floor(real)
-        margin = (4.0 * self.guard) * (real + inverse_rate)
-        fraction = real - floor
-        unsure = (fraction <= margin) | (fraction >= 1.0 - margin) | (uniform < _SMALL_UNIFORM)
+        real = words * 2.0**-_WORD
+        with np.errstate(divide="ignore", invalid="ignore"):  # a zero word, which is always unsure
+            np.log(real, out=real)
+            real *= -inverse_rate
+            floor = np.floor(real)
+            unsure = real > _LARGEST_LOG * inverse_rate
+            real -= floor
+        real -= 0.5
+        np.abs(real, out=real)
+        unsure |= real >= 0.5 - self.guard * inverse_rate * (1.0 + _LARGEST_LOG)
         late = np.flatnonzero(unsure)
         floor[late] = 0.0
         drawn = floor.astype(np.int64)
@@ -154,9 +165,11 @@ class Coins:
     def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         """Draw X on the integers with ``P(X = x)`` proportional to ``exp(-rate |x|)``, exactly."""
         drawn = self.geometric(rate, size)
-        negative = self.fair(size)
-        late = np.flatnonzero(negative & (drawn == 0))  # zero has one sign only
-        np.negative(drawn, out=drawn, where=negative)
+        sign = self.integers_below(2, size)
+        late = np.flatnonzero(drawn < sign)  # zero has one sign only
+        sign *= -2
+        sign += 1
+        drawn *= sign
         if late.size:
             drawn[late] = self.discrete_laplace(rate, late.size)
         return drawn

@@ -7,10 +7,10 @@ with probability (C p)^i. Theory page: docs/theory/coins.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import flint
 import numpy as np
@@ -52,6 +52,8 @@ class LinearFactory:
         self._multipliers = [multiplier]
         self._gaps = [min(gap, _LARGEST_GAP)]
         self._heights = [_FIRST_HEIGHT / gap]
+        self._places = max(0, math.ceil(math.log2(math.log(2.0) / math.log(multiplier))))
+        self._powers: dict[tuple[int, int, bool], Fraction] = {}
 
     def _level(self, level: int) -> tuple[Fraction, Fraction, Fraction]:
         while level >= len(self._gaps):
@@ -83,17 +85,31 @@ class LinearFactory:
             level[high[stays]] += 1
 
     def _climb(self, level: NDArray[np.int64], coins: Coins) -> NDArray[np.int64]:
-        """Draw geometric variables on {1, 2, ...} with success probability ``1 - 1/C`` of each machine's level."""
-        chance = self._by_level(level, lambda one: float(1 - 1 / self._level(one)[0]))
-        climbs = np.zeros(level.size, dtype=np.int64)
+        """Draw geometric variables on {1, 2, ...} with success probability ``1 - 1/C`` of each machine's level.
+
+        The binary digits of a geometric variable are independent, so the low ones take a coin each, however small ``C - 1`` is.
+        """
+        climbs = np.ones(level.size, dtype=np.int64)
+        for place in range(self._places):
+            climbs += self._flip_power(level, place, coins, digit=True).astype(np.int64) << place
         open_ = np.arange(level.size)
         while open_.size:
-            climbs[open_] += 1
-            open_ = open_[~coins.bernoulli(chance[open_], partial(self._enclose_climb, level[open_]))]
+            open_ = open_[self._flip_power(level[open_], self._places, coins, digit=False)]
+            climbs[open_] += 1 << self._places
         return climbs
 
-    def _enclose_climb(self, level: NDArray[np.int64], j: int, precision: int) -> flint.arb:
-        return _ball(1 - 1 / self._level(int(level[j]))[0], precision)
+    def _flip_power(self, level: NDArray[np.int64], place: int, coins: Coins, *, digit: bool) -> NDArray[np.bool_]:
+        """Flip coins of probability ``q = C^-(2^place)``, or ``q / (1 + q)`` for the digit of value ``2^place``."""
+        chances = [self._power(one, place, digit) for one in range(int(level.max(initial=0)) + 1)]
+        table = np.array([float(chance) for chance in chances])
+        return coins.bernoulli(table[level], lambda j, precision: _ball(chances[int(level[j])], precision))
+
+    def _power(self, level: int, place: int, digit: bool) -> Fraction:
+        key = (level, place, digit)
+        if key not in self._powers:
+            power = self._level(level)[0] ** -(1 << place)
+            self._powers[key] = power / (1 + power) if digit else power
+        return self._powers[key]
 
     def _by_level(self, level: NDArray[np.int64], of: Callable[[int], float]) -> NDArray[np.float64]:
         table = np.array([of(one) for one in range(int(level.max(initial=0)) + 1)])
