@@ -1,7 +1,8 @@
 """Laws that can be drawn exactly, with integer energies and a certified offset."""
 
+from expmech.envelopes.affine import Affine
 from expmech.envelopes.base import BoundEnvelope, Envelope, ReentryLaw
 from expmech.envelopes.laplace import ProductLaplace
 from expmech.envelopes.uniform import Uniform
 
-__all__ = ["BoundEnvelope", "Envelope", "ProductLaplace", "ReentryLaw", "Uniform"]
+__all__ = ["Affine", "BoundEnvelope", "Envelope", "ProductLaplace", "ReentryLaw", "Uniform"]

@@ -32,11 +32,15 @@ class BoundProductLaplace:
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw the center plus independent discrete Laplace steps."""
-        steps = [coins.discrete_laplace(rate, size) for rate in self.rates]
-        energies = np.abs(steps[0]) * self.slopes[0]
-        for step, slope in zip(steps[1:], self.slopes[1:], strict=True):
-            energies += np.abs(step) * slope
-        return np.stack(steps, axis=1) + self.center, energies
+        indices = np.empty((size, len(self.slopes)), dtype=np.int64)
+        energies = np.zeros(size, dtype=np.int64)
+        for j, rate in enumerate(self.rates):
+            step = coins.discrete_laplace(rate, size)
+            np.add(step, self.center[j], out=indices[:, j])
+            np.abs(step, out=step)
+            step *= self.slopes[j]
+            energies += step
+        return indices, energies
 
     def energy(self, indices: Indices) -> Energies:
         """Return R of each row."""
@@ -63,8 +67,8 @@ class ProductLaplace:
     Parameters
     ----------
     center
-        Where to propose about, in the coordinates of the domain; None takes the center of the loss's growth. Any
-        center gives the same law; a poor one costs time.
+        Where to propose about, in the coordinates of the domain; None takes the center of the loss's growth. A center outside
+        the box is moved to its nearest point. Any center gives the same law; a poor one costs time.
 
     Notes
     -----
@@ -91,33 +95,33 @@ class ProductLaplace:
             )
         if self.center is not None and self.center.size != domain.dimension:
             raise ParameterError(f"`center` of ProductLaplace must have {domain.dimension} entries; got {self.center.size}.")
+        box = domain if isinstance(domain, Box) else domain.cube
         about = growth.center if self.center is None else self.center
-        center = domain.locate(about)
+        center = np.clip(box.locate(about), 0, box.points_per_axis - 1)
         if target.integer is not None:
             return _bind_integer(target, center if self.center is not None else None)
-        slopes, offset = (
-            [],
-            Fraction(target.eta) * (Fraction(growth.slack) + Fraction(target.loss_error)) * UNITS_PER_NAT,
-        )
-        box = domain if isinstance(domain, Box) else domain.cube
-        most = ENERGY_CAP // (box.points_per_axis * domain.dimension)
+        slopes, offset = [], Fraction(target.eta) * (Fraction(growth.slack) + Fraction(target.loss_error)) * UNITS_PER_NAT
+        most = ENERGY_CAP // (2 * box.points_per_axis * domain.dimension)  # so R is at most 2^59, also where E saturates
         for j in range(domain.dimension):
             step = Fraction(box.upper[j] - box.lower[j]) / box.points_per_axis
-            slope = min(most, math.floor(Fraction(target.eta) * Fraction(growth.rates[j]) * step * UNITS_PER_NAT))
+            rise = Fraction(target.eta) * Fraction(growth.rates[j]) * UNITS_PER_NAT
+            slope = min(most, math.floor(rise * step))
             if slope < 1:
                 raise UnsupportedError(
                     "ProductLaplace needs an energy slope of at least 2^-40 nats a lattice step; this one is smaller. "
                     "Use fewer bits, or the Uniform envelope."
                 )
-            # distance of the integer center from the growth's center, plus the rounding of a point's coordinate
+            # Growth about a center outside the box is growth about the box's nearest point, plus what lies between them.
+            outside = Fraction(growth.center[j])
+            nearest = min(max(outside, Fraction(box.lower[j])), Fraction(box.upper[j]))
+            # Distance of the integer center from it, plus the rounding of a point's coordinate.
             where = Fraction(box.lower[j]) + (int(center[j]) + Fraction(1, 2)) * step
-            away = abs(where - Fraction(growth.center[j])) + 2 * Fraction(box.value_errors[j])
             slopes.append(slope)
-            offset += slope * away / step
+            offset += slope * (abs(where - nearest) + 2 * Fraction(box.value_errors[j])) / step - rise * abs(nearest - outside)
         return BoundProductLaplace(
             center=center,
             slopes=np.array(slopes, dtype=np.int64),
-            offset=min(ENERGY_CAP, math.ceil(offset) + ENERGY_ROUNDING),
+            offset=max(-ENERGY_CAP // 2, min(ENERGY_CAP, math.ceil(offset) + ENERGY_ROUNDING)),
         )
 
 

@@ -2,10 +2,11 @@
 
 from expmech.mechanism import losses
 from expmech.mechanism.calibration import Calibration, calibrate, validate_epsilon
-from expmech.mechanism.facts import Growth, IntegerForm
+from expmech.mechanism.facts import AffineForm, Growth, IntegerForm
 from expmech.mechanism.problem import Problem, make_problem
 
 __all__ = [
+    "AffineForm",
     "Calibration",
     "Growth",
     "IntegerForm",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 class Growth:
     """The promise ``L(y) >= sum_j rates_j |y_j - center_j| - slack`` at every point of the domain.
 
-    The center and the slack may be confidential: they steer the running time and never the law.
+    The center and the slack may be confidential: they steer the running time and never the law. The slack may be negative, for a
+    loss whose least value is far above zero. The rates must be public.
     """
 
     center: NDArray[np.float64]
@@ -30,3 +31,15 @@ class IntegerForm:
     count: int
     sums: tuple[int, ...]
     scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AffineForm:
+    """The identity ``L(y) = |matrix y - vector|``, up to ``loss_error``, in the norm "l1" or "linf"; confidential.
+
+    The affine envelope is fitted to it: entries steer the running time and never the law.
+    """
+
+    matrix: NDArray[np.float64]
+    vector: NDArray[np.float64]
+    norm: str

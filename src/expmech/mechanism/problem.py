@@ -24,7 +24,7 @@ from expmech.errors import (
     validate_vector,
 )
 from expmech.mechanism.calibration import RELATIVE_LOSS_ERROR, float_up
-from expmech.mechanism.facts import Growth, IntegerForm
+from expmech.mechanism.facts import AffineForm, Growth, IntegerForm
 
 Loss = Callable[[Any], Any]
 ADJACENCIES = ("replace", "add-remove")
@@ -56,6 +56,7 @@ class Problem:
     lipschitz: NDArray[np.float64] | None
     growth: Growth | None
     integer_form: IntegerForm | None
+    affine: AffineForm | None
     assumptions: tuple[str, ...]
 
     def evaluate(self, indices: Indices) -> NDArray[np.float64]:
@@ -153,6 +154,7 @@ def make_problem(
         lipschitz=slopes,
         growth=_growth(loss, domain, growth, assumptions),
         integer_form=_known(loss, "integer_form", domain),
+        affine=_known(loss, "affine", domain),
         assumptions=tuple(assumptions),
     )
 
@@ -179,10 +181,10 @@ def _given_or_known(
 
 def _sensitivity(loss: Loss, given: object, adjacency: str, assumptions: list[str]) -> Fraction:
     known = getattr(loss, "sensitivity", None)
-    if known is not None and adjacency != "replace":
-        raise ParameterError(
-            f"`adjacency` of {_OWNER} must be 'replace' for {type(loss).__name__}, whose row count is public; got {adjacency!r}."
-        )
+    own = getattr(loss, "adjacency", "replace")
+    if known is not None and adjacency != own:
+        reason = "whose row count is public" if own == "replace" else "whose sensitivity refers to it"
+        raise ParameterError(f"`adjacency` of {_OWNER} must be {own!r} for {type(loss).__name__}, {reason}; got {adjacency!r}.")
     if given is None:
         if known is None:
             raise ParameterError(f"`sensitivity` of {_OWNER} must be given for a custom loss; got None.")
@@ -230,7 +232,7 @@ def _growth(loss: Loss, domain: Domain, given: Growth | None, assumptions: list[
     rates = validate_vector(growth.rates, name="growth.rates", owner=_OWNER, length=d)
     if (rates <= 0).any():
         raise ParameterError(f"`growth.rates` of {_OWNER} must be positive; got {growth.rates!r}.")
-    validate_nonnegative(growth.slack, name="growth.slack", owner=_OWNER)
+    validate_number(growth.slack, name="growth.slack", owner=_OWNER)
     if given is not None:
         assumptions.append("declared by the caller: the loss grows at least as `growth` says")
     return growth

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,22 @@ class Chain(Protocol[S]):
         """Return the values of finished copies."""
 
 
+@runtime_checkable
+class MemorylessChain(Protocol):
+    """A chain whose copies remember nothing until they are done, so that all can share one stream of proposals."""
+
+    @property
+    def target(self) -> Target:
+        """The target."""
+
+    @property
+    def batch(self) -> int | None:
+        """Proposals made together; None leaves it to the loop."""
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Make independent proposals; return the points and which are accepted."""
+
+
 class Sampler(Protocol):
     """A recipe for exact draws."""
 
@@ -87,12 +103,32 @@ def select(state: S, rows: NDArray[Any]) -> S:
 
 def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
     """Drive ``size`` independent copies of ``chain`` to their end."""
+    if isinstance(chain, MemorylessChain):
+        return _run_memoryless(chain, coins, size)
     values, proposals = [], []
     for first in range(0, size, BLOCK):
         block = _run_block(chain, coins, min(BLOCK, size - first))
         values.append(chain.values(block))
         proposals.append(block.proposals)
     return Draws(values=np.concatenate(values), proposals=np.concatenate(proposals))
+
+
+def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
+    """Read draws off one stream of independent proposals: the j-th accepted is the j-th draw, the gaps are the counts."""
+    found, counts = [], []
+    missing, since, lot = size, 0, chain.batch or min(size, BLOCK)
+    while missing > 0:
+        indices, accepted = chain.propose(coins, lot)
+        hits = np.flatnonzero(accepted)[:missing]
+        if hits.size:
+            found.append(indices[hits])
+            counts.append(np.diff(hits, prepend=-1 - since))
+            since = lot - 1 - int(hits[-1])
+        else:
+            since += lot
+        missing -= hits.size
+        lot = chain.batch or min(2 * lot, BLOCK)
+    return Draws(values=chain.target.domain.values(np.concatenate(found)), proposals=np.concatenate(counts))
 
 
 def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
@@ -112,3 +148,18 @@ def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
         field.name: np.concatenate([getattr(part, field.name) for part in ended])[back] for field in dataclasses.fields(first)
     }
     return dataclasses.replace(first, **joined)
+
+
+def first_accepted(accepted: NDArray[np.bool_], size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Find the first accepted of each copy's proposals, which lie side by side.
+
+    Returns
+    -------
+    tuple
+        The row of the proposal each copy looked at last, whether it was accepted, and how many the copy looked at.
+    """
+    grid = accepted.reshape(size, -1)
+    batch = grid.shape[1]
+    done = np.asarray(grid.any(axis=1))
+    first = np.where(done, grid.argmax(axis=1), batch - 1)
+    return np.arange(size) * batch + first, done, first + 1

@@ -129,7 +129,7 @@ class RandomAtomPerfect:
         return RandomAtomChain(kernel, self.points, table, parameters)
 
     def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
-        """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units, within 4 units (2^-38 nats) plus a public constant.
+        """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units, within one unit plus a public constant.
 
         The unshifted minimum enters as an integer, so only the logarithm of a sum of numbers up to 1 is rounded.
         """

@@ -13,10 +13,9 @@ from expmech.coins import Coins
 from expmech.domains import Indices
 from expmech.envelopes import BoundEnvelope, Envelope, ProductLaplace, Uniform
 from expmech.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.base import BLOCK, DATA_DEPENDENT
 from expmech.target import Energies, Target
 
-_LOT = 1 << 12  # proposals a step for few copies: below this, calling overhead costs more than wasted evaluations
 VIOLATION = "the loss is nowhere below its declared minimum or growth; otherwise an error with a fixed text is raised"
 
 
@@ -46,7 +45,6 @@ class RejectionState:
 
     indices: Indices
     proposals: NDArray[np.int64]
-    round: NDArray[np.int64]
     done: NDArray[np.bool_]
 
 
@@ -67,32 +65,22 @@ class RejectionChain:
         """The envelope's name."""
         return {"sampler": "Rejection", "envelope": self.envelope_name}
 
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Propose ``size`` points; each accepted one is a draw."""
+        return propose(self.target, self.envelope, coins, size)
+
     def start(self, coins: Coins, size: int) -> RejectionState:
         """Return copies that have proposed nothing."""
-        zeros = np.zeros(size, dtype=np.int64)
         return RejectionState(
             indices=np.zeros((size, self.target.domain.dimension), dtype=np.int64),
-            proposals=zeros,
-            round=zeros,
-            done=zeros.astype(np.bool_),
+            proposals=np.zeros(size, dtype=np.int64),
+            done=np.zeros(size, dtype=np.bool_),
         )
 
     def step(self, state: RejectionState, coins: Coins) -> RejectionState:
-        """Propose ``batch`` points a copy at once; the first accepted one counts, the rest were never needed."""
-        size = len(state.proposals)
-        batch = self.batch or min(1 << min(12, int(state.round[0])), max(1, _LOT // size))
-        proposed, accepted = propose(self.target, self.envelope, coins, size * batch)
-        if batch == 1:
-            return RejectionState(proposed, state.proposals + 1, state.round + 1, accepted)
-        grid = accepted.reshape(size, batch)
-        done = np.asarray(grid.any(axis=1))
-        first = np.where(done, grid.argmax(axis=1), batch - 1)
-        return RejectionState(
-            indices=proposed[np.arange(size) * batch + first],
-            proposals=state.proposals + first + 1,
-            round=state.round + 1,
-            done=done,
-        )
+        """Make one proposal a copy."""
+        proposed, accepted = self.propose(coins, len(state.proposals))
+        return RejectionState(proposed, state.proposals + 1, accepted)
 
     def values(self, state: RejectionState) -> NDArray[Any]:
         """Return the accepted points."""
@@ -108,8 +96,8 @@ class Rejection:
         An :class:`~expmech.Uniform` or :class:`~expmech.ProductLaplace` envelope; None takes the Laplace envelope where the
         loss declares its growth and the domain is a grid, else the uniform one.
     batch
-        Proposals evaluated together for each draw; None grows it from 1 so that at most half the evaluations are wasted.
-        The law does not depend on it.
+        Proposals evaluated together; None starts with as many as draws are wanted and doubles, so that a single draw wastes at
+        most half its evaluations. The law does not depend on it.
 
     Notes
     -----
@@ -125,7 +113,7 @@ class Rejection:
                 f"`envelope` of Rejection must be an envelope such as Uniform() or ProductLaplace(); got {envelope!r}."
             )
         self.envelope = envelope
-        self.batch = None if batch is None else validate_integer(batch, name="batch", owner="Rejection", low=1, high=_LOT)
+        self.batch = None if batch is None else validate_integer(batch, name="batch", owner="Rejection", low=1, high=BLOCK)
 
     def prepare(self, target: Target) -> RejectionChain:
         """Bind the envelope to the target."""

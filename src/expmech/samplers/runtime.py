@@ -257,7 +257,7 @@ def _integer_envelope(target: Target, proposal: str) -> tuple[ReentryLaw, float]
             step = flint.arb(flint.fmpq(-slope * form.count, UNITS_PER_NAT))
             log_floor += step / 2 + ((step * domain.points_per_axis).expm1() / step.expm1()).log()
         low = float(log_floor.lower())
-    return envelope, math.nextafter(low - 2.0**-50 * (1.0 + abs(low)), -math.inf)
+    return envelope, low - 2.0**-40 * (1.0 + abs(low))  # far more than the exponential below can round
 
 
 def _fewer_bits(target: Target) -> str:

@@ -32,6 +32,7 @@ class TableChain:
     target: Target
     indices: Indices
     table: ExponentialTable
+    batch: int | None = None
     timing: str = DATA_DEPENDENT
     delta: float = 0.0
     assumptions: tuple[str, ...] = ()
@@ -49,10 +50,15 @@ class TableChain:
             done=np.zeros(size, dtype=np.bool_),
         )
 
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Draw indices by weight; accept each or not."""
+        index, accepted = self.table.propose(coins, size)
+        return self.indices[index], accepted
+
     def step(self, state: TableState, coins: Coins) -> TableState:
-        """Draw one index a copy by weight; accept it or not."""
-        index, accepted = self.table.propose(coins, len(state.proposals))
-        return TableState(indices=self.indices[index], proposals=state.proposals + 1, done=accepted)
+        """Make one proposal a copy."""
+        indices, accepted = self.propose(coins, len(state.proposals))
+        return TableState(indices=indices, proposals=state.proposals + 1, done=accepted)
 
     def values(self, state: TableState) -> NDArray[Any]:
         """Return the drawn points."""

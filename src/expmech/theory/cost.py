@@ -33,13 +33,13 @@ def expected_steps_factory(offset: float, log_weight: float, k: float) -> float:
     """Return an upper bound on the mean transitions simulated by ConfAtomPerfect with ``factory=True``.
 
     Outer steps 1/beta with ``beta = e^-B / 4``, each with a linear Bernoulli factory (at most 9.5 C / gap flips, Huber 2016,
-    Theorem 1) and an inner loop of at most two tries, all over again 1/(1 - k) times.
+    Theorem 1) and an inner loop of 1/(1 - beta) tries on average, all over again 1/(1 - k) times.
     """
     least = math.exp(-max(0.0, offset - log_weight)) / 2.0
     beta = least / 2.0
     gap = (least - beta) / (1.0 - beta)
     flips = 9.5 / ((1.0 - beta) * min(gap, 0.644))
-    return (flips + 2.0 / (1.0 - least)) / beta / (1.0 - k)
+    return (flips + 1.0 / (1.0 - beta)) / beta / (1.0 - k)
 
 
 def expected_proposals_pad(floor: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.domains import Box, Domain
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.errors import ParameterError, ParameterTypeError, validate_integer
 from expmech.mechanism.facts import Growth, IntegerForm
 
 _SNAP_BITS = 40  # rows are snapped to multiples of width / 2^40 before they are summed
@@ -42,24 +43,47 @@ class L1Mean:
 
     def __init__(self, rows: ArrayLike, *, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> None:
         table = _validate_rows(rows)
-        self.count, d = table.shape
+        count, d = table.shape
+        self._set_bounds(lower, upper, d)
+        self._shares: NDArray[np.float64] | None = np.clip((table - self.lower) / self._widths, 0.0, 1.0)
+        scale = 1 << max(1, _SNAP_BITS - max(0, (count // _MOST_ROWS).bit_length()))
+        sums = np.rint(self._shares * scale).astype(np.int64).sum(axis=0)
+        self._set_mean(count, sums.tolist(), scale)
+
+    @classmethod
+    def from_sums(cls, *, count: int, sums: Sequence[int], scale: int, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> L1Mean:
+        """Make the loss from integer sums, a column, of rows snapped to ``scale`` steps of the width: ``0 .. scale`` each.
+
+        What an engine that aggregates where the data live sends back. Such a loss has no integer form on the lattice.
+        """
+        loss = cls.__new__(cls)
+        loss._set_bounds(lower, upper, len(sums))
+        loss._shares = None
+        validate_integer(count, name="count", owner="L1Mean.from_sums", low=1, high=1 << 62)
+        validate_integer(scale, name="scale", owner="L1Mean.from_sums", low=1, high=1 << 62)
+        if any(not 0 <= int(total) <= count * scale for total in sums):
+            raise ParameterError("`sums` of L1Mean.from_sums must lie in 0 .. count * scale, which sums of snapped rows do.")
+        loss._set_mean(count, sums, scale)
+        return loss
+
+    def _set_bounds(self, lower: ArrayLike, upper: ArrayLike, d: int) -> None:
         self.lower = _validate_bound(lower, "lower", d)
         self.upper = _validate_bound(upper, "upper", d)
         if (self.lower >= self.upper).any():
             raise ParameterError(f"`lower` of L1Mean must be below `upper`; got {lower!r} and {upper!r}.")
         self._widths = self.upper - self.lower
-        self._shares = np.clip((table - self.lower) / self._widths, 0.0, 1.0)
-        scale = 1 << max(1, _SNAP_BITS - max(0, (self.count // _MOST_ROWS).bit_length()))
-        sums = np.rint(self._shares * scale).astype(np.int64).sum(axis=0)
+
+    def _set_mean(self, count: int, sums: Sequence[int], scale: int) -> None:
+        self.count = count
         self._mean = np.array(
             [
-                float(Fraction(lo) + Fraction(width) * Fraction(int(total), self.count * scale))
+                float(Fraction(lo) + Fraction(width) * Fraction(int(total), count * scale))
                 for lo, width, total in zip(self.lower, self._widths, sums, strict=True)
             ]
         )
-        self.lipschitz = np.ones(d)
-        self.sensitivity = sum((Fraction(width) for width in self._widths), Fraction(0)) / self.count
-        self.growth = Growth(center=self._mean, rates=np.ones(d))
+        self.lipschitz = np.ones(len(sums))
+        self.sensitivity = sum((Fraction(width) for width in self._widths), Fraction(0)) / count
+        self.growth = Growth(center=self._mean, rates=np.ones(len(sums)))
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row, added up column by column so that the batch does not matter."""
@@ -67,6 +91,10 @@ class L1Mean:
         for j in range(1, len(self._mean)):
             total += np.abs(y[:, j] - self._mean[j])
         return np.asarray(total, dtype=np.float64)
+
+    def terms(self, coordinates: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of each coordinate named at the value given: the loss is their sum."""
+        return np.asarray(np.abs(values - self._mean[coordinates]), dtype=np.float64)
 
     def loss_error(self, domain: Domain) -> Fraction:
         """Bound the rounding of the mean, of each difference and of the d - 1 additions, for points of ``domain``."""
@@ -89,8 +117,8 @@ class L1Mean:
         return float((outside + domain.steps).sum())
 
     def integer_form(self, domain: Domain) -> IntegerForm | None:
-        """Return the loss as integer distances when the box is exactly the clipping bounds, else None."""
-        if not isinstance(domain, Box):
+        """Return the loss as integer distances when it has rows and the box is exactly the clipping bounds, else None."""
+        if self._shares is None or not isinstance(domain, Box):
             return None
         if (domain.lower != self.lower).any() or (domain.upper != self.upper).any():
             return None
