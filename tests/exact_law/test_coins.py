@@ -1,0 +1,272 @@
+"""The law of every coin: by enumeration where it is built from others, by the slow path and by chi-square where it is primitive."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+from support.enumeration import EnumeratingCoins, Transitions, law_of
+
+from expmech.bits import seeded_bits
+from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, FactoryState, LinearFactory
+from expmech.coins.factory import HEADS, RUNNING
+from expmech.errors import ParameterError
+
+ALPHA = 1e-7  # each; together far below the family-wise 1e-6 for the handful of tests here
+FAST, SLOW = 2.0**-46, 2.0
+NAT = UNITS_PER_NAT
+
+
+class WordBits:
+    """A stream that hands out given words, then zeros."""
+
+    source = "given"
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = list(words)
+
+    def take(self, dtype: Any, count: int) -> NDArray[Any]:
+        taken = [self.words.pop(0) if self.words else 0 for _ in range(count)]
+        return np.array(taken, dtype=np.uint64).astype(dtype)
+
+
+def chi_square_p(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    expected = counts.sum() * probabilities
+    return float(stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 17, 256, 257])
+def test_integers_below_are_uniform(n: int) -> None:
+    drawn = Coins(seeded_bits(n)).integers_below(n, 200_000)
+    assert drawn.min() == 0
+    assert drawn.max() == n - 1
+    if n > 1:
+        p = chi_square_p(np.bincount(drawn, minlength=n), np.full(n, 1.0 / n))
+        assert p > ALPHA, (n, p)
+
+
+@pytest.mark.parametrize("n", [0, -1, (1 << 62) + 1])
+def test_integers_below_refuses_what_it_cannot_draw(n: int) -> None:
+    with pytest.raises(ParameterError, match=r"1\.\.2\^62"):
+        Coins(seeded_bits(0)).integers_below(n, 1)
+
+
+def test_a_coin_compares_the_uniform_real_with_the_probability_digit_by_digit() -> None:
+    """The first words put U within 2^-64 of exp(-1); later words decide, as they must."""
+    with flint.ctx.workprec(400):
+        probability = flint.arb(-1).exp()
+        exact = int((probability * 2**192).floor().unique_fmpz())  # type: ignore[arg-type]
+    words = [exact >> 128, (exact >> 64) & (2**64 - 1), exact & (2**64 - 1)]
+    for last, outcome in ((words[2] - 1, True), (words[2] + 1, False)):
+        coins = Coins(WordBits([words[0], words[1], last]))
+        assert coins.bernoulli_exp(np.array([NAT]))[0] == outcome
+
+
+@pytest.mark.parametrize("guard", [FAST, SLOW])
+@pytest.mark.parametrize(
+    ("energy", "numerator", "denominator"), [(0, 1, 3), (NAT, 1, 1), (NAT // 3, 2, 3), (3 * NAT, 7, 9), (5, 1, 1)]
+)
+def test_bernoulli_exp_has_its_probability_on_both_paths(guard: float, energy: int, numerator: int, denominator: int) -> None:
+    size = 1_000_000 if guard == FAST else 20_000
+    coins = Coins(seeded_bits([7, energy]), guard=guard)
+    heads = int(coins.bernoulli_exp(np.full(size, energy), numerator=numerator, denominator=denominator).sum())
+    probability = numerator / denominator * math.exp(-energy / NAT)
+    assert stats.binomtest(heads, size, min(1.0, probability)).pvalue > ALPHA
+    if guard == FAST and 0.01 < probability < 0.9:
+        assert stats.binomtest(heads, size, probability * 1.1).pvalue < ALPHA
+
+
+def test_fast_and_slow_paths_agree_word_by_word() -> None:
+    energies = Coins(seeded_bits(3)).integers_below(5 * NAT, 3000)
+    fast = Coins(seeded_bits(4)).bernoulli_exp(energies)
+    slow = Coins(seeded_bits(4), guard=SLOW).bernoulli_exp(energies)
+    # U lies a whole word away from the probability, so the slow path needs no further word and both read the same bits.
+    assert np.array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2), Fraction(50, 1 << 32), Fraction(3, 1 << 45)])
+def test_geometric_fast_and_slow_paths_agree_word_by_word(rate: Fraction) -> None:
+    coins = Coins(seeded_bits(5))
+    fast = coins._invert_geometric(max(rate, Fraction(1, 1 << 30)), 2000)
+    slow = Coins(seeded_bits(5), guard=SLOW)._invert_geometric(max(rate, Fraction(1, 1 << 30)), 2000)
+    assert np.array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("guard", [FAST, SLOW])
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(7, 3)])
+def test_geometric_counts(guard: float, rate: Fraction) -> None:
+    size = 400_000 if guard == FAST else 20_000
+    drawn = Coins(seeded_bits(11), guard=guard).geometric(rate, size)
+    assert _geometric_p(drawn, float(rate)) > ALPHA
+    if guard == FAST:
+        assert _geometric_p(drawn, float(rate) * 1.03) < ALPHA
+
+
+def _geometric_p(drawn: NDArray[np.int64], rate: float) -> float:
+    top = max(1, int(8.0 / rate))
+    counts = np.bincount(np.minimum(drawn, top), minlength=top + 1)
+    tail = np.exp(-rate * np.arange(top + 1))
+    return chi_square_p(counts, np.append(tail[:-1] - tail[1:], tail[-1]))
+
+
+@pytest.mark.parametrize("rate", [Fraction(50, 1 << 32), Fraction(50, 1 << 45), Fraction(1, 1 << 50)])
+def test_geometric_of_a_small_rate_is_exponential(rate: Fraction) -> None:
+    drawn = Coins(seeded_bits(12)).geometric(rate, 200_000) * float(rate)
+    assert stats.kstest(drawn, "expon").pvalue > ALPHA
+    assert stats.kstest(drawn, "expon", (0, 1.05)).pvalue < ALPHA
+
+
+def test_split_geometric_has_the_geometric_law() -> None:
+    """The split X = 2^k V + J, enumerated: J by rejection, V by the (enumerated) inversion."""
+    rate = Fraction(1, 4)
+
+    class Split(EnumeratingCoins):
+        def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+            return Coins.geometric(self, rate, size)
+
+        def _invert_geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+            return EnumeratingCoins.geometric(self, rate, size)
+
+    from expmech.coins import exact
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "_SLOW_RATE", Fraction(1, 2))
+        patch.setattr(exact, "_SPLIT_RATE", Fraction(1, 2))
+        law, leftover = _law_with(Split, lambda coins: int(coins.geometric(rate, 1)[0]), cut=1e-10)
+    assert leftover < 1e-6
+    for x in range(20):
+        assert law[x] == pytest.approx(math.exp(-x / 4) * -math.expm1(-0.25), abs=1e-6)
+
+
+def _law_with(kind: Any, function: Callable[[Coins], int], cut: float) -> tuple[dict[Any, float], float]:
+    from support import enumeration
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(enumeration, "EnumeratingCoins", kind)
+        return enumeration.law_of(function, cut=cut)
+
+
+def test_discrete_laplace_law() -> None:
+    class Built(EnumeratingCoins):
+        def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+            return Coins.discrete_laplace(self, rate, size)
+
+    law, leftover = _law_with(Built, lambda coins: int(coins.discrete_laplace(Fraction(3, 4), 1)[0]), cut=1e-13)
+    assert leftover < 1e-6
+    mass = 1.0 / math.tanh(0.375)
+    for x in range(-15, 16):
+        assert law[x] == pytest.approx(math.exp(-0.75 * abs(x)) / mass, abs=1e-9)
+
+
+def test_categorical_follows_its_weights() -> None:
+    class Primitive(EnumeratingCoins):
+        def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+            return Coins.categorical(self, cumulative, size)
+
+    law, _ = _law_with(Primitive, lambda coins: int(coins.categorical(np.cumsum([3, 1, 0, 4]), 1)[0]), 0.0)
+    assert law == pytest.approx({0: 3 / 8, 1: 1 / 8, 3: 4 / 8})
+
+
+def test_table_law_is_exponential_also_for_energies_that_saturate() -> None:
+    energies = np.array([-(1 << 60), -(1 << 60) + NAT, -(1 << 60) + NAT // 3, 1 << 60])
+    table = ExponentialTable(energies)
+    law, leftover = law_of(lambda coins: int(table.draw(coins, 1)[0]), cut=1e-14)
+    assert leftover < 1e-6
+    weights = [1.0, math.exp(-1.0), math.exp(-1 / 3), 0.0]
+    for j in range(4):
+        assert law.get(j, 0.0) == pytest.approx(weights[j] / sum(weights), abs=1e-9)
+    exact = [(flint.arb(-int(e)) / NAT).exp() * table.scale for e in table.shifted]
+    assert all(not (int(weight) < ball) for weight, ball in zip(table.weights, exact, strict=True))
+
+
+@pytest.mark.parametrize("p", [0.3, 0.6])
+def test_linear_factory_makes_a_cp_coin(p: float) -> None:
+    multiplier, gap = Fraction(5, 4), Fraction(1, 4)
+    assert _factory_heads(LinearFactory(multiplier, gap), p) == pytest.approx(1.25 * p, abs=1e-4)
+
+
+def test_a_factory_without_its_geometric_climb_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = LinearFactory(Fraction(5, 4), Fraction(1, 4))
+    monkeypatch.setattr(LinearFactory, "_climb", lambda self, level, coins: np.full(level.size, 4))
+    assert abs(_factory_heads(factory, 0.45) - 0.5625) > 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    height: NDArray[np.int64]
+    level: NDArray[np.int64]
+    result: NDArray[np.int64]
+    done: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, state: FactoryState) -> _Done:
+        return cls(state.height, state.level, state.result, state.result != RUNNING)
+
+    def machine(self) -> FactoryState:
+        return FactoryState(self.height, self.level, self.result)
+
+
+def _factory_heads(factory: LinearFactory, p: float) -> float:
+    """The probability of heads, following the machine's states until 1e-6 of the mass is left."""
+
+    class Machine:
+        def start(self, coins: Any, size: int) -> Any:
+            return _Done.of(factory.start(size))
+
+        def step(self, state: Any, coins: Any) -> Any:
+            flips = coins.bernoulli(np.array([p]), None)
+            return _Done.of(factory.step(state.machine(), flips, coins))
+
+    moving = Transitions(Machine(), lambda state: int(state.result[0]), cut=1e-8, ignore=1e-7)  # type: ignore[arg-type]
+    heads, ended = 0.0, 0.0
+    for _ in range(2000):
+        step = moving.advance()
+        heads += step.get(HEADS, 0.0)
+        ended += sum(step.values())
+        if moving.mass.sum() < 1e-6:
+            break
+    assert ended > 1 - 1e-4
+    return heads
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 3 * NAT), st.integers(0, 3 * NAT))
+def test_coins_factorise(one: int, other: int) -> None:
+    """A coin for E1 + E2 has the probability of both coins for E1 and E2 (through the enclosures)."""
+    seen: list[Any] = []
+
+    class Spy(Coins):
+        def bernoulli(self, probability: Any, enclosure: Any) -> Any:
+            seen.append(enclosure(0, 128))
+            return np.zeros(1, dtype=np.bool_)
+
+    coins = Spy(seeded_bits(0))
+    for energy in (one, other, one + other):
+        coins.bernoulli_exp(np.array([energy]))
+    with flint.ctx.workprec(128):
+        assert (seen[0] * seen[1]).overlaps(seen[2])
+
+
+def test_numpy_exp_and_log_are_as_accurate_as_assumed() -> None:
+    x = np.concatenate([Coins(seeded_bits(1)).integers_below(1 << 53, 3000) * 2.0**-53 * scale for scale in (1.0, 40.0)])
+    for value, exp, log in zip(x[1:], np.exp(-x[1:]), np.log(x[1:]), strict=True):
+        with flint.ctx.workprec(120):
+            ball = flint.arb(float(value))
+            assert abs(float((-ball).exp() - flint.arb(float(exp)))) <= 16 * np.spacing(exp)
+            assert abs(float(ball.log() - flint.arb(float(log)))) <= 16 * np.spacing(abs(log))
+
+
+def test_seeded_streams_repeat_and_differ() -> None:
+    one = seeded_bits([1, 2]).take(np.uint64, 5000)
+    assert np.array_equal(one, seeded_bits([1, 2]).take(np.uint64, 5000))
+    assert not np.array_equal(one, seeded_bits([1, 3]).take(np.uint64, 5000))

@@ -1,0 +1,130 @@
+"""Uniform draws from every domain, membership, and symmetric moves, by enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.enumeration import law_of
+from support.problems import domains_of_every_kind
+
+import expmech as em
+from expmech.bits import seeded_bits
+from expmech.coins import Coins
+from expmech.domains import Domain, Indices
+from expmech.errors import ParameterError, ParameterTypeError
+
+
+def listed(domain: Domain) -> Indices:
+    indices = domain.all_indices(1 << 12)
+    assert indices is not None
+    return indices
+
+
+@pytest.mark.parametrize("domain", domains_of_every_kind(), ids=lambda domain: str(domain.describe()))
+def test_uniform_draws_are_uniform_on_the_listed_points(domain: Domain) -> None:
+    law, leftover = law_of(lambda coins: tuple(domain.draw_uniform(coins, 1)[0].tolist()), cut=2e-5)
+    points = set(map(tuple, listed(domain).tolist()))
+    assert set(law) == points
+    for probability in law.values():
+        assert probability == pytest.approx(1.0 / len(points), abs=leftover)
+    assert leftover <= 0.1 / len(points)
+
+
+@pytest.mark.parametrize("domain", domains_of_every_kind(), ids=lambda domain: str(domain.describe()))
+def test_size_and_membership_agree_with_the_list(domain: Domain) -> None:
+    indices = listed(domain)
+    assert domain.contains(indices).all()
+    assert len(set(map(tuple, indices.tolist()))) == len(indices)
+    assert np.exp(domain.log_size) >= len(indices) * (1 - 1e-9)
+    if not isinstance(domain, em.L2Ball):
+        assert np.exp(domain.log_size) == pytest.approx(len(indices))
+    assert domain.contains_points(domain.points(indices)).all()
+
+
+def test_balls_hold_exactly_the_lattice_points_of_the_ball() -> None:
+    for domain in (em.L1Ball(2, 1.0, bits=4), em.L2Ball(2, 1.0, bits=4)):
+        cube = domain.cube.all_indices(1 << 12)
+        assert cube is not None
+        points = domain.cube.points(cube)
+        norm = np.abs(points).sum(1) if isinstance(domain, em.L1Ball) else np.sqrt((points**2).sum(1))
+        assert np.array_equal(domain.contains(cube), norm <= 1.0)
+
+
+def test_l2_membership_is_decided_in_integers_at_the_boundary() -> None:
+    ball = em.L2Ball(2, 1.0, bits=52)
+    # o = (3, 4) scaled: 3^2 + 4^2 = 5^2 puts a point on a circle; the lattice's own circle has radius 2^52.
+    odd = np.array([[(1 << 52) - 1, 1], [(1 << 52) - 1, (1 << 27) - 1], [(1 << 52) - 1, (1 << 26) + 1]])
+    inside = [(int(a) ** 2 + int(b) ** 2) <= 1 << 104 for a, b in odd]
+    assert ball._within(odd).tolist() == inside
+    assert inside == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [em.Box([0.0], [1.0], bits=2), em.Simplex(3, bits=2), em.Candidates(["abc"] * 3)],
+    ids=lambda domain: str(domain.describe()),
+)
+def test_moves_are_symmetric(domain: Domain) -> None:
+    rates = (Fraction(1),) * domain.dimension
+    laws = {}
+    for index in map(tuple, listed(domain).tolist()):
+        start = np.array([index])
+        laws[index] = law_of(lambda coins, start=start: tuple(domain.draw_move(coins, start, rates)[0].tolist()), cut=1e-12)[0]  # type: ignore[misc]
+    for one in laws:
+        for other in laws:
+            assert laws[one].get(other, 0.0) == pytest.approx(laws[other].get(one, 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [em.L1Ball(200, 1.0), em.Simplex(200), em.L1Ball(100, 2.0, bits=8), em.L2Ball(10, 1.0)],
+    ids=lambda domain: str(domain.describe()),
+)
+def test_draws_at_real_size_lie_in_the_domain(domain: Domain) -> None:
+    drawn = domain.draw_uniform(Coins(seeded_bits(0)), 500)
+    assert domain.contains(drawn).all()
+    assert len(np.unique(drawn, axis=0)) == 500
+
+
+def test_l1_ball_in_many_dimensions_has_the_radius_of_a_uniform_ball() -> None:
+    """|y|_1 of a uniform point of the unit ball has distribution function r^d; a wrong spacing law would not."""
+    from scipy import stats
+
+    ball = em.L1Ball(6, 1.0)
+    radii = np.abs(ball.points(ball.draw_uniform(Coins(seeded_bits(1)), 20_000))).sum(1)
+    assert stats.kstest(radii, lambda r: r**6).pvalue > 1e-7
+    assert stats.kstest(radii, lambda r: r**5.5).pvalue < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: em.Box([0.0], [0.0]), ParameterError, "`lower` of Box must be below `upper` on every axis; got 0.0 and 0.0"),
+        (lambda: em.Box([1.0], [0.0]), ParameterError, "got 1.0 and 0.0 on axis 0"),
+        (lambda: em.Box([0.0, 0.0], [1.0]), ParameterError, "`upper` of Box must be a list of 2 finite numbers"),
+        (lambda: em.Box([0.0], [np.inf]), ParameterError, "`upper` of Box"),
+        (lambda: em.Box([0.0], ["a"]), ParameterTypeError, "`upper` of Box"),
+        (lambda: em.Box([], []), ParameterError, "`lower` of Box"),
+        (lambda: em.Box([0.0], [1.0], bits=0), ParameterError, "`bits` of Box must be a whole number in 1..52; got 0"),
+        (lambda: em.Box([0.0], [1.0], bits=53), ParameterError, "1..52; got 53"),
+        (lambda: em.Box([0.0], [1.0], bits=2.5), ParameterTypeError, "`bits` of Box"),  # type: ignore[arg-type]
+        (lambda: em.Box([0.0], [1.0], bits=True), ParameterTypeError, "`bits` of Box"),
+        (lambda: em.Box([1e9], [1e9 + 1], bits=40), ParameterError, "float64 can tell apart"),
+        (lambda: em.L1Ball(0, 1.0), ParameterError, "`dimension` of L1Ball"),
+        (lambda: em.L1Ball(9, 1.0, bits=3), ParameterError, "`bits` of L1Ball must give at least 9 points"),
+        (lambda: em.L1Ball(2, -1.0), ParameterError, "`radius` of L1Ball must be a positive finite number; got -1.0"),
+        (lambda: em.L2Ball(17, 1.0), ParameterError, "`dimension` of L2Ball"),
+        (lambda: em.L2Ball(9, 1.0, bits=1), ParameterError, "`bits` of L2Ball"),
+        (lambda: em.Simplex(1), ParameterError, "`dimension` of Simplex"),
+        (lambda: em.Candidates([]), ParameterError, "at least one candidate"),
+        (lambda: em.Candidates("abc"), ParameterTypeError, "`labels` of Candidates"),
+    ],
+)
+def test_bad_domains_get_one_clear_error(make: object, error: type[Exception], words: str) -> None:
+    assert callable(make)
+    with pytest.raises(error) as caught:
+        make()
+    assert words in str(caught.value)
+    assert isinstance(caught.value, em.ExpmechError)

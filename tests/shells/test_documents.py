@@ -1,0 +1,35 @@
+"""Every Python snippet in the README and the guides runs, in order, as one script a page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "docs/adding_a_loss.md", "docs/choosing.md", "docs/timing.md", "docs/exactness.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_snippets_run(page: str) -> None:
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    if not snippets:
+        assert "```python" not in (ROOT / page).read_text()
+        return
+    done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(snippets)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_demo_releases_and_certifies() -> None:
+    done = subprocess.run([sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "mean commute" in done.stdout
+    assert "epsilon = 1 (pure), replace adjacency" in done.stdout

@@ -1,0 +1,74 @@
+"""Small problems the tests share."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import expmech as em
+from expmech.domains import Domain
+from expmech.samplers import Sampler
+from expmech.target import Target, make_target
+
+EPSILON = 1.0
+
+
+def mean_mechanism(rows: list[float] | NDArray[np.float64], *, bits: int = 3, d: int = 1) -> em.ExponentialMechanism:
+    """Example 1 on a small lattice: at these sizes its energies are integer slopes times integer distances."""
+    table = np.asarray(rows, dtype=np.float64).reshape(-1, d)
+    return em.ExponentialMechanism(loss=em.losses.L1Mean(table), domain=em.Box([0.0] * d, [1.0] * d, bits=bits))
+
+
+def float_mechanism(rows: list[float], *, bits: int = 3, steep: float = 1.0) -> em.ExponentialMechanism:
+    """The same loss as a plain callable: float energies, declared growth."""
+    mean = float(np.mean(rows))
+    return em.ExponentialMechanism(
+        loss=lambda y: steep * np.abs(y[:, 0] - mean),
+        sensitivity=steep / len(rows),
+        domain=em.Box([0.0], [1.0], bits=bits),
+        lipschitz=[steep],
+        gap=steep / (1 << bits),
+        growth=em.Growth(center=np.array([mean]), rates=np.array([steep])),
+    )
+
+
+def exact_law(target: Target) -> dict[Hashable, float]:
+    """Return f on the lattice, by adding up exp(-E)."""
+    indices = target.domain.all_indices(1 << 12)
+    assert indices is not None
+    energies = target.energy(indices)
+    weights = np.exp(-(energies - energies.min()) / 2.0**40)
+    return dict(zip(map(tuple, indices.tolist()), (weights / weights.sum()).tolist(), strict=True))
+
+
+def neighbours(values: tuple[float, ...], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Every pair of data sets of n rows from ``values`` that differ in one row (row order does not matter to a mean)."""
+    sets = list(itertools.combinations_with_replacement(values, n))
+    for one, other in itertools.combinations(sets, 2):
+        if (Counter(one) & Counter(other)).total() == n - 1:
+            yield one, other
+
+
+def domains_of_every_kind() -> list[Domain]:
+    """Tiny lattices, one of each kind."""
+    return [
+        em.Box([0.0], [1.0], bits=2),
+        em.Box([-1.0, 0.0], [1.0, 3.0], bits=1),
+        em.L1Ball(2, 1.0, bits=2),
+        em.L1Ball(2, 1.0, bits=3),
+        em.L2Ball(2, 2.0, bits=2),
+        em.Simplex(3, bits=2),
+        em.Candidates(["a", "b", "c"]),
+    ]
+
+
+def prepared(mechanism: em.ExponentialMechanism, sampler: Sampler, *, epsilon: float = EPSILON) -> tuple[Any, Target]:
+    """Return the chain a mechanism would run, and its target."""
+    target = make_target(mechanism._problem, Fraction(epsilon) - sampler.reserve)
+    return sampler.prepare(target), target
