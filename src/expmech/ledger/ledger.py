@@ -1,0 +1,266 @@
+"""The ledger: one SQLite file a data set, charged durably before a value is drawn. Page: docs/ledger.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from expmech.errors import ExpmechError, ParameterError
+from expmech.ledger.amounts import exact_amount, show_amount
+
+_APPLICATION = 0x65786D31  # "exm1", SQLite's application_id: tells a ledger from any other database
+_PATIENCE = 30.0  # seconds to wait for another process that is charging
+_OWNER = "Ledger"
+
+_SCHEMA = f"""
+CREATE TABLE budget (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    data_set TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, created TEXT NOT NULL
+);
+CREATE TABLE charges (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+    statement TEXT NOT NULL, parallel TEXT NOT NULL, certificate TEXT NOT NULL
+);
+CREATE TRIGGER budget_stays BEFORE UPDATE ON budget BEGIN SELECT RAISE(ABORT, 'a budget is never changed'); END;
+CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
+CREATE TRIGGER charges_remain BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
+PRAGMA application_id = {_APPLICATION};
+"""
+
+
+class LedgerError(ExpmechError, ValueError):
+    """The ledger refused: exhausted, of another data set, or not a ledger."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """One entry of a ledger.
+
+    ``parallel`` lists the disjoint groups a parallel charge covers (empty for an ordinary one); ``certificate`` is JSON text.
+    """
+
+    number: int
+    time: str
+    epsilon: Fraction
+    delta: Fraction
+    statement: str
+    parallel: tuple[str, ...]
+    certificate: str
+
+
+class Ledger:
+    """The budget of one data set under basic composition: the charges never sum to more than the total, exactly.
+
+    Parameters
+    ----------
+    path
+        The file; make it once with :meth:`create`.
+    data_set
+        Identity of the data about to be used; must be the one the ledger was made for. None skips the check.
+
+    Notes
+    -----
+    :meth:`charge` commits with ``synchronous=EXTRA`` inside ``BEGIN IMMEDIATE`` before it returns, so two processes cannot both
+    take the last of a budget, and a crash after it wastes budget but never overspends. Triggers refuse changes to past charges.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(folder.name + "/trial.ledger", data_set="trial 7", epsilon="1")
+    >>> for _ in range(10):
+    ...     _ = ledger.charge(epsilon="0.1", statement="a mean")
+    >>> ledger.left
+    (Fraction(0, 1), Fraction(0, 1))
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, data_set: str | None = None) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise LedgerError(f"There is no ledger at {self.path}. Make one with Ledger.create or `expmech budget init`.")
+        with self._connect() as connection:
+            row = _budget(connection, self.path)
+        self.data_set = str(row[0])
+        self.total = (Fraction(row[1]), Fraction(row[2]))
+        self.created = str(row[3])
+        if data_set is not None and data_set != self.data_set:
+            raise LedgerError(
+                f"The ledger {self.path} belongs to another data set: it was made for {self.data_set!r}, not for {data_set!r}. "
+                "Nothing was charged."
+            )
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, data_set: str, epsilon: object, delta: object = 0) -> Ledger:
+        """Make the ledger of ``data_set`` with a total of ``epsilon`` and ``delta``; refuse to overwrite a file."""
+        if not isinstance(data_set, str) or not data_set.strip():
+            raise ParameterError(f"`data_set` of {_OWNER} must be a name that tells the data set from others; got {data_set!r}.")
+        total = exact_amount(epsilon, name="epsilon", owner=_OWNER)
+        failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
+        if failure >= 1:
+            raise ParameterError(f"`delta` of {_OWNER} must be below 1; got {delta!r}.")
+        target = Path(path)
+        if target.exists():
+            raise LedgerError(f"{target} exists already, and a ledger is never overwritten. Choose another name.")
+        if not target.parent.is_dir():
+            raise LedgerError(f"There is no folder {target.parent} to put the ledger in.")
+        # Built under another name and linked into place: a crash leaves either no ledger or a whole one.
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            connection = sqlite3.connect(draft, isolation_level=None)
+            connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + _SCHEMA)
+            row = (data_set, str(total), str(failure), _now())
+            connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?)", row)
+            connection.execute("COMMIT")
+            connection.close()
+            os.link(draft, target)
+        except FileExistsError:
+            raise LedgerError(f"{target} exists already, and a ledger is never overwritten. Choose another name.") from None
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync_folder(target.parent)
+        return cls(target)
+
+    def charge(self, *, epsilon: object, delta: object = 0, statement: str = "", certificate: str = "") -> Charge:
+        """Charge ``epsilon`` and ``delta`` durably, or raise LedgerError; draw the value only after this returns."""
+        amount = exact_amount(epsilon, name="epsilon", owner=f"{_OWNER}.charge")
+        failure = exact_amount(delta, name="delta", owner=f"{_OWNER}.charge", zero=True)
+        return self._enter(amount, failure, statement, (), certificate)
+
+    def charge_parallel(
+        self,
+        *,
+        epsilons: Mapping[str, object],
+        deltas: Mapping[str, object] | None = None,
+        adjacency: str,
+        statement: str = "",
+        certificate: str = "",
+    ) -> Charge:
+        """Charge the largest of the amounts spent on disjoint groups, named in public beforehand, as one parallel charge.
+
+        A row that is added or removed lies in one group, so only that group's release changes. A row that is *replaced* may
+        leave one group and enter another, and moves both group sizes: under "replace" parallel composition is refused.
+        """
+        if adjacency != "add-remove":
+            raise ParameterError(
+                f"`adjacency` of {_OWNER}.charge_parallel must be 'add-remove'; got {adjacency!r}. Under 'replace' a row can "
+                "change group, which costs twice and moves the group sizes."
+            )
+        if not epsilons:
+            raise ParameterError(f"`epsilons` of {_OWNER}.charge_parallel must name at least one group; got none.")
+        owner = f"{_OWNER}.charge_parallel"
+        amount = max(exact_amount(value, name="epsilons", owner=owner) for value in epsilons.values())
+        failures = (deltas or {}).values()
+        failure = max((exact_amount(value, name="deltas", owner=owner, zero=True) for value in failures), default=Fraction(0))
+        return self._enter(amount, failure, statement, tuple(epsilons), certificate)
+
+    @property
+    def spent(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta charged so far."""
+        with self._connect() as connection:
+            return _spent(connection)
+
+    @property
+    def left(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta that may still be charged."""
+        spent = self.spent
+        return self.total[0] - spent[0], self.total[1] - spent[1]
+
+    def require(self, *, epsilon: object, delta: object = 0) -> None:
+        """Raise LedgerError, with what is left, where a charge of this size would be refused now."""
+        amount = exact_amount(epsilon, name="epsilon", owner=_OWNER)
+        failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
+        self._refuse_beyond(amount, failure, self.left)
+
+    def history(self) -> list[Charge]:
+        """Return every charge, oldest first."""
+        with self._connect() as connection:
+            rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
+        return [_charge(row) for row in rows]
+
+    def _enter(self, epsilon: Fraction, delta: Fraction, statement: str, groups: tuple[str, ...], certificate: str) -> Charge:
+        with self._connect() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            spent = _spent(connection)
+            self._refuse_beyond(epsilon, delta, (self.total[0] - spent[0], self.total[1] - spent[1]))
+            row = (_now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
+            cursor = connection.execute(
+                "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+            connection.execute("COMMIT")
+        return _charge((cursor.lastrowid, *row))
+
+    def _refuse_beyond(self, epsilon: Fraction, delta: Fraction, left: tuple[Fraction, Fraction]) -> None:
+        for name, wanted, available in (("epsilon", epsilon, left[0]), ("delta", delta, left[1])):
+            if wanted > available:
+                raise LedgerError(
+                    f"The budget does not allow {name} = {show_amount(wanted)}: {show_amount(available)} is left of "
+                    f"{show_amount(self.total[0] if name == 'epsilon' else self.total[1])} in {self.path}. Nothing was charged."
+                )
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for one piece of work; an error on the way rolls back and closes."""
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = sqlite3.connect(
+                f"{self.path.resolve().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
+            )
+            # EXTRA also syncs the folder once the journal is gone: a power cut cannot bring back the state before a charge.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            yield connection
+        except sqlite3.OperationalError as error:
+            raise LedgerError(f"The ledger {self.path} cannot be used: {error}. Nothing was charged.") from None
+        except sqlite3.DatabaseError:
+            raise LedgerError(f"{self.path} is not a ledger of expmech. Nothing was charged.") from None
+        finally:
+            if connection is not None:
+                connection.close()
+
+
+def _budget(connection: sqlite3.Connection, path: Path) -> tuple[str, str, str, str]:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        raise LedgerError(f"{path} is not a ledger of expmech. Nothing was charged.")
+    row: tuple[str, str, str, str] = connection.execute("SELECT data_set, epsilon, delta, created FROM budget").fetchone()
+    return row
+
+
+def _spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
+    rows = connection.execute("SELECT epsilon, delta FROM charges").fetchall()
+    return sum((Fraction(row[0]) for row in rows), Fraction(0)), sum((Fraction(row[1]) for row in rows), Fraction(0))
+
+
+def _charge(row: tuple[Any, ...]) -> Charge:
+    number, time, epsilon, delta, statement, groups, certificate = row
+    return Charge(
+        number=int(number),
+        time=time,
+        epsilon=Fraction(epsilon),
+        delta=Fraction(delta),
+        statement=statement,
+        parallel=tuple(json.loads(groups)),
+        certificate=certificate,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
