@@ -1,9 +1,11 @@
 """expmech draws exactly from the exponential mechanism of differential privacy on bounded continuous output spaces."""
 
+from typing import Any as _Any
+
 from expmech import theory
 from expmech._version import __version__
 from expmech.domains import Box, Candidates, L1Ball, L2Ball, Simplex
-from expmech.envelopes import ProductLaplace, Uniform
+from expmech.envelopes import Affine, ProductLaplace, Uniform
 from expmech.errors import (
     EnvelopeViolatedError,
     ExpmechError,
@@ -12,20 +14,26 @@ from expmech.errors import (
     ParameterTypeError,
     UnsupportedError,
 )
-from expmech.mechanism import Growth, losses
-from expmech.release import Certificate, ExponentialMechanism, Release
+from expmech.ledger import Ledger
+from expmech.mechanism import AffineForm, Growth, losses
+from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import (
+    BoxTree,
     ConfAtomAndRuntimePerfect,
     ConfAtomPerfect,
     Draws,
     Metropolis,
     RandomAtomPerfect,
     Rejection,
+    Separable,
     Tabulated,
 )
 
 __all__ = [
+    "Affine",
+    "AffineForm",
     "Box",
+    "BoxTree",
     "Candidates",
     "Certificate",
     "ConfAtomAndRuntimePerfect",
@@ -37,14 +45,17 @@ __all__ = [
     "Growth",
     "L1Ball",
     "L2Ball",
+    "Ledger",
     "LossError",
     "Metropolis",
+    "NoisyMean",
     "ParameterError",
     "ParameterTypeError",
     "ProductLaplace",
     "RandomAtomPerfect",
     "Rejection",
     "Release",
+    "Separable",
     "Simplex",
     "Tabulated",
     "Uniform",
@@ -53,3 +64,13 @@ __all__ = [
     "losses",
     "theory",
 ]
+
+_OPTIONAL = ("data", "dp_accounting", "opendp")  # loaded on first use: what they need is large, and optional
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _OPTIONAL:
+        import importlib
+
+        return importlib.import_module(f"expmech.{name}")
+    raise AttributeError(f"module 'expmech' has no attribute {name!r}")

@@ -2,5 +2,6 @@
 
 from expmech.release.certificate import Certificate
 from expmech.release.mechanism import ExponentialMechanism, Release
+from expmech.release.noisy_sum import NoisyMean
 
-__all__ = ["Certificate", "ExponentialMechanism", "Release"]
+__all__ = ["Certificate", "ExponentialMechanism", "NoisyMean", "Release"]

@@ -2,15 +2,18 @@
 
 from expmech.samplers.auto import SAMPLERS, choose_sampler
 from expmech.samplers.base import Chain, Draws, Sampler, run
+from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.metropolis import Metropolis
 from expmech.samplers.random_atom import RandomAtomPerfect
 from expmech.samplers.rejection import Rejection
 from expmech.samplers.runtime import ConfAtomAndRuntimePerfect
+from expmech.samplers.separable import Separable
 from expmech.samplers.tabulated import Tabulated
 
 __all__ = [
     "SAMPLERS",
+    "BoxTree",
     "Chain",
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
@@ -19,6 +22,7 @@ __all__ = [
     "RandomAtomPerfect",
     "Rejection",
     "Sampler",
+    "Separable",
     "Tabulated",
     "choose_sampler",
     "run",

@@ -1,0 +1,6 @@
+"""Data where it lives: DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in the engine."""
+
+from expmech.data.aggregate import Moments, histogram, moments, tally
+from expmech.data.source import DataError, Source, open_source
+
+__all__ = ["DataError", "Moments", "Source", "histogram", "moments", "open_source", "tally"]

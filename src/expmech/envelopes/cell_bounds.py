@@ -1,0 +1,144 @@
+"""Certified lower bounds on the energy over boxes of lattice indices.
+
+Three sources: Lipschitz constants, convexity with a gradient, and the loss's own bound. Proofs: docs/theory/box_tree.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT
+from expmech.domains import Box, Indices, L1Ball, L2Ball
+from expmech.errors import LossError, UnsupportedError, validate_nonnegative
+from expmech.mechanism.calibration import ENERGY_CAP, float_up
+from expmech.target import ENERGY_ROUNDING, Energies, Target
+
+_INFLATE = 2.0**-45  # covers every float64 rounding of a sum of a million products
+_GRADIENT_ERROR = 2.0**-30  # of the largest entry: the accuracy of a gradient that does not declare its own
+_OFF_DOMAIN = "BoxTree needs a Box, L1Ball or L2Ball; got {}. Use Rejection, or Tabulated on a small lattice."
+_NO_BOUND = (
+    "BoxTree needs a loss that can be bounded over boxes: `lipschitz` constants, `convex = True` with a `gradient(points)`, or a "
+    "`lower_bound(lower, upper)`; this one declares none. Declare one, or use Rejection."
+)
+_BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number a box; it did not."
+_BAD_GRADIENT = "`gradient` of a loss must return finite float64 numbers, one row a point; it did not."
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellBounds:
+    """Lower bounds on E over index boxes. Made by :func:`certify`.
+
+    Attributes
+    ----------
+    slopes
+        How much the energy may change a lattice step along each axis, in units; None without Lipschitz constants.
+    fuzz
+        Lattice steps by which float64 coordinates of two points may be further apart than their indices say.
+    allowance
+        Units by which two computed energies may differ more than the true losses do.
+    loss_error
+        ``eta u`` in units.
+    """
+
+    target: Target
+    box: Box
+    slopes: NDArray[np.float64] | None
+    fuzz: NDArray[np.float64]
+    allowance: float
+    loss_error: float
+    gradient: Callable[[Any], Any] | None
+    gradient_error: float | None
+    own: Callable[[Any, Any], Any] | None
+
+    @property
+    def axis_weights(self) -> NDArray[np.float64]:
+        """How much a lattice step along each axis matters when a cell is split."""
+        return np.ones(self.box.dimension) if self.slopes is None else self.slopes
+
+    def evaluate(self, indices: Indices) -> tuple[Energies, NDArray[np.float64]]:
+        """Return the energies of points of the domain and their gradients in units a lattice step (no columns if unused)."""
+        energies = self.target.energy(indices)
+        if self.gradient is None:
+            return energies, np.empty((len(indices), 0))
+        gradients = np.asarray(self.gradient(self.target.domain.points(indices)))
+        if gradients.dtype != np.float64 or gradients.shape != indices.shape or not np.isfinite(gradients).all():
+            raise LossError(_BAD_GRADIENT)
+        return energies, gradients * (self.target.eta * UNITS_PER_NAT) * self.box.steps
+
+    def over(self, low: Indices, last: Indices) -> Energies:
+        """Bound E over the boxes ``low .. last`` by what is known without an evaluation: the minimum, and the loss's own bound."""
+        least = np.full(len(low), self.target.minimum_energy, dtype=np.int64)
+        if self.own is None:
+            return least
+        losses = np.asarray(self.own(self.target.domain.points(low), self.target.domain.points(last)))
+        if losses.dtype != np.float64 or losses.shape != least.shape or not np.isfinite(losses).all():
+            raise LossError(_BAD_BOUND)
+        scaled = losses * (self.target.eta * UNITS_PER_NAT)
+        scaled -= 2.0 * self.loss_error + 2 * ENERGY_ROUNDING + np.abs(scaled) * _INFLATE
+        return np.maximum(least, np.floor(np.clip(scaled, -ENERGY_CAP, ENERGY_CAP)).astype(np.int64))
+
+    def from_reference(
+        self, low: Indices, last: Indices, reference: Indices, energy: Energies, gradient: NDArray[np.float64]
+    ) -> Energies:
+        """Bound E over the boxes ``low .. last`` from its value and gradient at one reference point each."""
+        ahead, behind = last - reference, reference - low
+        far = np.maximum(ahead, behind) + self.fuzz
+        decrease = np.full(len(low), float(2 * ENERGY_CAP))
+        if self.slopes is not None:
+            decrease = np.minimum(decrease, (far * self.slopes).sum(axis=1))
+        if self.gradient is not None:
+            size = np.abs(gradient)
+            error = _GRADIENT_ERROR * size.max(axis=1, keepdims=True) if self.gradient_error is None else self._gradient_units()
+            tangent = np.maximum(-gradient * ahead, gradient * behind) + size * (self.fuzz + far * _INFLATE) + error * far
+            # a loss below where energies saturate says nothing about its tangent
+            decrease = np.where(energy > -ENERGY_CAP, np.minimum(decrease, tangent.sum(axis=1)), decrease)
+        decrease += np.abs(decrease) * _INFLATE + self.allowance
+        bound = energy - np.ceil(np.minimum(decrease, 2 * ENERGY_CAP)).astype(np.int64)
+        return np.asarray(np.minimum(bound, ENERGY_CAP), dtype=np.int64)
+
+    def _gradient_units(self) -> NDArray[np.float64]:
+        assert self.gradient_error is not None
+        return self.gradient_error * self.target.eta * UNITS_PER_NAT * self.box.steps
+
+
+def certify(target: Target) -> CellBounds:
+    """Return the bounds that ``target``'s loss can certify over boxes; raise UnsupportedError where it cannot."""
+    domain, loss = target.domain, target.problem.loss
+    if not isinstance(domain, (Box, L1Ball, L2Ball)):
+        raise UnsupportedError(_OFF_DOMAIN.format(type(domain).__name__))
+    box = domain if isinstance(domain, Box) else domain.cube
+    if target.integer is not None:
+        return CellBounds(
+            target=target,
+            box=box,
+            slopes=(target.integer.slopes * target.integer.count).astype(np.float64),
+            fuzz=np.zeros(box.dimension),
+            allowance=0.0,
+            loss_error=0.0,
+            gradient=None,
+            gradient_error=None,
+            own=None,
+        )
+    gradient = getattr(loss, "gradient", None) if getattr(loss, "convex", False) else None
+    own, lipschitz = getattr(loss, "lower_bound", None), target.problem.lipschitz
+    if gradient is None and own is None and lipschitz is None:
+        raise UnsupportedError(_NO_BOUND)
+    declared = getattr(loss, "gradient_error", None)
+    loss_error = float_up(Fraction(target.eta) * Fraction(target.loss_error) * UNITS_PER_NAT)
+    return CellBounds(
+        target=target,
+        box=box,
+        slopes=None if lipschitz is None else lipschitz * (target.eta * UNITS_PER_NAT) * box.steps,
+        fuzz=2.0 * box.value_errors / box.steps,
+        allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING,
+        loss_error=loss_error,
+        gradient=gradient,
+        gradient_error=None if declared is None else float(validate_nonnegative(declared, name="gradient_error", owner="a loss")),
+        own=own,
+    )

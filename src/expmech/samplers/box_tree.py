@@ -1,0 +1,240 @@
+"""The box tree: exact rejection from adaptively refined cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.domains import Indices
+from expmech.envelopes.cell_bounds import CellBounds, certify
+from expmech.envelopes.cells import Cells, join, look, split, whole
+from expmech.errors import EnvelopeViolatedError, validate_integer
+from expmech.samplers.base import DATA_DEPENDENT, first_accepted
+from expmech.target import Target
+
+_LOG2_TOTAL = 61  # integer weights of a tree sum to less than 2^62
+_LOG_TWO = math.log(2.0) * UNITS_PER_NAT
+_LOG_TWO_WHOLE = math.floor(_LOG_TWO)  # log 2 in units, as an integer and ...
+with flint.ctx.workprec(128):
+    _LOG_TWO_REST = float(flint.arb.const_log2() * UNITS_PER_NAT - _LOG_TWO_WHOLE)  # ... a fraction
+_LOOK_GAIN = 0.25  # share of the difference between bound and nearby energy that an evaluation usually recovers
+_LOT = 1 << 6  # cells refined, and points proposed, together: below this, calling overhead costs more than wasted evaluations
+_GROWTH = 4  # and at least a quarter of the cells, so that a large tree is built in few passes
+_WORKING_COPIES = 6  # of the cells while they are refined and weighed
+VIOLATION = (
+    "the loss is nowhere below the bounds over boxes that its declared minimum, Lipschitz constants, gradient or lower_bound "
+    "certify; otherwise an error with a fixed text is raised"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Cells with integer weights: a law that can be drawn exactly. Made by :func:`weigh`.
+
+    ``mass`` is ``2^shift |C| exp(-(bound - base))`` in float64, relative error below 2^-47; ``weights`` are integers above it.
+    """
+
+    cells: Cells
+    base: int
+    shift: int
+    mass: NDArray[np.float64]
+    weights: NDArray[np.int64]
+    cumulative: NDArray[np.int64]
+
+    def propose(self, coins: Coins, size: int, bits: int) -> tuple[NDArray[np.int64], Indices]:
+        """Draw cells by weight and a uniform point in each; return both."""
+        chosen = coins.categorical(self.cumulative, size)
+        low, sides = self.cells.low[chosen], self.cells.bits[chosen]
+        uniform = coins.integers_below(1 << bits, low.size).reshape(low.shape)
+        return chosen, low + (uniform >> (bits - sides))
+
+    def accept(self, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Accept points with probability ``2^shift |C| exp(-(E - base)) / weight``, exactly."""
+        deficit = energies - self.cells.bound[chosen]
+        if deficit.size and deficit.min() < 0:
+            raise EnvelopeViolatedError
+        probability = self.mass[chosen] / self.weights[chosen] * np.exp(deficit * (-1.0 / UNITS_PER_NAT))
+
+        def enclosure(j: int, precision: int) -> flint.arb:
+            cell = int(chosen[j])
+            power = self.shift + int(self.cells.bits[cell].sum())
+            with flint.ctx.workprec(precision):
+                exponent = flint.arb(flint.fmpq(self.base - int(energies[j]), UNITS_PER_NAT))
+                return exponent.exp() * flint.arb(2) ** power / int(self.weights[cell])
+
+        return coins.bernoulli(probability, enclosure)
+
+
+def weigh(cells: Cells) -> Tree:
+    """Give each cell the integer weight ``floor((1 + 2^-40) mass) + 1``, which is above its mass and at least 1."""
+    base = int(cells.bound.min())
+    above, log2_size = cells.bound - base, cells.log2_size
+    halvings = np.rint(above / _LOG_TWO).astype(np.int64)
+    rest = (above - halvings * _LOG_TWO_WHOLE) - halvings * _LOG_TWO_REST  # within log(2)/2, error far below a unit
+    power = log2_size - halvings
+    shift = min(40, _LOG2_TOTAL - len(cells).bit_length()) - int(power.max()) - 1
+    mass = np.ldexp(np.exp(rest * (-1.0 / UNITS_PER_NAT)), power + shift)
+    weights = (mass * (1.0 + 2.0**-40)).astype(np.int64) + 1
+    return Tree(cells, base, shift, mass, weights, np.cumsum(weights))
+
+
+@dataclass(frozen=True)
+class BoxTreeState:
+    """The accepted point of each copy, once it has one, and the tree all copies share."""
+
+    indices: Indices
+    proposals: NDArray[np.int64]
+    tree: NDArray[np.object_]
+    done: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTreeChain:
+    """Refine the tree, propose from it, and again."""
+
+    target: Target
+    bounds: CellBounds
+    root: Tree
+    batch: int | None
+    memory: int
+    timing: str = DATA_DEPENDENT
+    delta: float = 0.0
+    assumptions: tuple[str, ...] = (VIOLATION,)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The sampler's name."""
+        return {"sampler": "BoxTree"}
+
+    def start(self, coins: Coins, size: int) -> BoxTreeState:
+        """Return copies that have proposed nothing and share a tree of one cell."""
+        return BoxTreeState(
+            indices=np.zeros((size, self.target.domain.dimension), dtype=np.int64),
+            proposals=np.zeros(size, dtype=np.int64),
+            tree=np.full(size, self.root, dtype=np.object_),
+            done=np.zeros(size, dtype=np.bool_),
+        )
+
+    def step(self, state: BoxTreeState, coins: Coins) -> BoxTreeState:
+        """Refine the shared tree as far as it pays, then propose from it for every copy; the first accepted point counts."""
+        size = len(state.proposals)
+        tree = self.refine(state.tree[0], size)
+        batch = max(1, (self.batch or _LOT) // size)
+        chosen, proposed = tree.propose(coins, size * batch, self.bounds.box.bits)
+        inside = np.flatnonzero(self.target.domain.contains(proposed))
+        accepted = np.zeros(size * batch, dtype=np.bool_)
+        accepted[inside] = tree.accept(coins, chosen[inside], self.target.energy(proposed[inside]))
+        rows, done, count = first_accepted(accepted, size)
+        return BoxTreeState(
+            indices=proposed[rows],
+            proposals=state.proposals + count,
+            tree=np.full(size, tree, dtype=np.object_),
+            done=done,
+        )
+
+    def refine(self, tree: Tree, copies: int) -> Tree:
+        """Return ``tree`` refined until no cell promises to save ``copies`` draws the evaluation it takes.
+
+        A tree that was proposed from and failed is refined at its heaviest cells in any case: the estimate may be wrong.
+        It depends on the tree and the number of copies only, never on what was proposed.
+        """
+        cells = tree.cells
+        if tree is not self.root:
+            heavy = np.where(cells.seen & (cells.log2_size == 0), 0.0, tree.mass)
+            cells = self._refine_cells(cells, _largest(heavy, self.batch or _LOT))
+        while cells.bytes * _WORKING_COPIES < self.memory:
+            chosen = self._worth_refining(cells, copies)
+            if not chosen.size:
+                break
+            cells = self._refine_cells(cells, chosen)
+        return tree if cells is tree.cells else weigh(cells)
+
+    def _lot(self, n_cells: int) -> int:
+        return max(_LOT, n_cells // _GROWTH) if self.batch is None else self.batch
+
+    def _worth_refining(self, cells: Cells, copies: int) -> NDArray[np.int64]:
+        """Return the cells whose mass exceeds what it probably should be by more than an estimate of the normaliser.
+
+        The expected number of proposals a draw is the total mass over the normaliser, so removing that much saves one evaluation.
+        What a cell's mass should be is judged by its evaluated point or, where it has none, by the one its bound came from.
+        """
+        log_size = cells.log2_size * math.log(2.0)
+        log_mass = log_size - (cells.bound - cells.bound.min()) * (1.0 / UNITS_PER_NAT)
+        mass = np.exp(log_mass - log_mass.max())
+        slack = np.maximum(cells.energy - cells.bound, 0) * (1.0 / UNITS_PER_NAT)
+        normaliser = (mass * np.exp(-slack))[cells.seen].sum()
+        gain = -mass * np.where(cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack))
+        return _largest(np.where(gain * copies > normaliser, gain, 0.0), self._lot(len(cells)))
+
+    def _refine_cells(self, cells: Cells, chosen: NDArray[np.int64]) -> Cells:
+        if not chosen.size or cells.bytes * _WORKING_COPIES >= self.memory:
+            return cells
+        kept = np.ones(len(cells), dtype=np.bool_)
+        kept[chosen] = False
+        seen = cells.seen[chosen]
+        parts = [cells.take(kept)]
+        if seen.any():
+            parts.append(split(cells.take(chosen[seen]), self.bounds))
+        if not seen.all():
+            parts.append(look(cells.take(chosen[~seen]), self.bounds))
+        return join(parts)
+
+    def values(self, state: BoxTreeState) -> NDArray[Any]:
+        """Return the accepted points."""
+        return self.target.domain.values(state.indices)
+
+
+def _largest(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return at most ``count`` positions of the largest positive scores."""
+    positive = np.flatnonzero(scores > 0.0)
+    if len(positive) <= count:
+        return positive
+    return positive[np.argpartition(scores[positive], len(positive) - count)[-count:]]
+
+
+class BoxTree:
+    """Draw exactly from f(y) ~ exp(-E(y)) by rejection from boxes that are refined where the mass is.
+
+    Parameters
+    ----------
+    batch
+        Cells refined together, and points proposed together for a single draw; None chooses for speed. The law does not
+        depend on it.
+    memory
+        Bytes beyond which the tree stops growing. Draws stay exact and take longer; that it happened is confidential.
+
+    Notes
+    -----
+    Precondition: a Box, L1Ball or L2Ball, and a loss with ``lipschitz`` constants, or ``convex = True`` and a ``gradient(points)``,
+    or a ``lower_bound(lower, upper)`` over boxes of points. Each cell carries a certified lower bound on E; a cell is drawn by an
+    integer weight of at least ``2^s |C| exp(-bound)``, a point uniformly in it, and it is accepted by an exact coin. Law: f, and
+    draws that share the tree are independent. Expected proposals a draw: the mass of the cells over that of f.
+    Theory page: docs/theory/box_tree.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mech = em.ExponentialMechanism(
+    ...     loss=lambda y: abs(y[:, 0] - 0.3), sensitivity=0.001, domain=em.Box([0.0], [1.0]), lipschitz=[1.0]
+    ... )
+    >>> bool(abs(mech.sample(epsilon=1.0, size=1, sampler=BoxTree(), seed=1).values[0, 0] - 0.3) < 0.1)
+    True
+    """
+
+    reserve = Fraction(0)
+
+    def __init__(self, *, batch: int | None = None, memory: int = 1 << 30) -> None:
+        self.batch = None if batch is None else validate_integer(batch, name="batch", owner="BoxTree", low=1, high=1 << 20)
+        self.memory = validate_integer(memory, name="memory", owner="BoxTree", low=1, high=1 << 50)
+
+    def prepare(self, target: Target) -> BoxTreeChain:
+        """Bound the loss over the whole box."""
+        bounds = certify(target)
+        return BoxTreeChain(target, bounds, weigh(whole(bounds)), self.batch, self.memory)
