@@ -1,0 +1,130 @@
+"""Quantiles: the rank loss, its bounds over intervals, its sensitivities and the law of a release."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, total_variation
+from support.problems import exact_law, neighbours, prepared
+
+import expmech as em
+from expmech.samplers.box_tree import BoxTreeChain
+
+VALUES = (0.1, 0.3, 0.35, 0.9, 0.9)
+LEFTOVER = 1e-6
+
+
+def mechanism(values: Any, *, q: float = 0.5, adjacency: str = "replace", bits: int = 3) -> em.ExponentialMechanism:
+    loss = em.losses.Quantile(np.array(values, dtype=np.float64), q=q, lower=0.0, upper=1.0, adjacency=adjacency)
+    return em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0], bits=bits), adjacency=adjacency)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("q", [0.5, 0.1])
+def test_law_of_a_box_tree_release_is_the_exponential_mechanism(q: float, adjacency: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BoxTreeChain, "refine", functools.cache(BoxTreeChain.refine))
+    chain, target = prepared(mechanism(VALUES, q=q, adjacency=adjacency), em.BoxTree(batch=1), epsilon=2.0)
+    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert found.leftover <= LEFTOVER
+    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+
+
+@pytest.mark.parametrize("q", [0.5, 0.25])
+def test_replacing_a_value_moves_no_probability_by_more_than_epsilon(q: float) -> None:
+    worst = max(
+        largest_log_ratio(exact_law(mechanism(one, q=q).target(epsilon=1.0)), exact_law(mechanism(other, q=q).target(epsilon=1.0)))
+        for one, other in neighbours((0.0, 0.4, 0.6, 1.0), 3)
+    )
+    assert 0.4 <= worst <= 1.0
+
+
+@pytest.mark.parametrize("q", [0.5, 0.25])
+def test_adding_a_value_moves_no_probability_by_more_than_epsilon(q: float) -> None:
+    grid = (0.0, 0.4, 0.6, 1.0)
+    ratios = []
+    for n in (0, 1, 2, 3):
+        for values in itertools.combinations_with_replacement(grid, n):
+            before = exact_law(mechanism(values, q=q, adjacency="add-remove").target(epsilon=1.0))
+            for added in grid:
+                after = exact_law(mechanism((*values, added), q=q, adjacency="add-remove").target(epsilon=1.0))
+                ratios.append(largest_log_ratio(before, after))
+    assert 0.4 <= max(ratios) <= 1.0
+
+
+def test_loss_is_the_distance_of_ranks_within_its_error() -> None:
+    rng = np.random.default_rng(0)
+    values = np.round(rng.normal(size=200), 1)
+    for q in (0.1, 0.5, Fraction(1, 3)):
+        loss = em.losses.Quantile(values, q=q, lower=-1.0, upper=2.0)
+        for y in (-1.0, -0.3, 0.0, 0.25, 2.0):
+            rank = sum(1 for x in np.clip(values, -1.0, 2.0) if x < y)
+            assert abs(Fraction(float(loss(np.array([[y]]))[0])) - abs(rank - Fraction(q) * 200)) <= loss.loss_error
+
+
+@pytest.mark.parametrize("source", ["values", "ranks"])
+def test_lower_bound_is_the_least_loss_over_an_interval_up_to_ties(source: str) -> None:
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 30, size=50) / 30.0
+    loss = em.losses.Quantile(values, q=0.4, lower=0.0, upper=1.0)
+    if source == "ranks":
+        edges = np.unique(values)
+        ranks = [int((values < edge).sum()) for edge in edges]
+        loss = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=50, q=0.4, lower=0.0, upper=1.0)
+    fine = np.linspace(0.0, 1.0, 601)
+    losses = loss(fine[:, None])
+    ends = np.sort(rng.integers(0, 601, size=(300, 2)), axis=1)
+    bounds = loss.lower_bound(fine[ends[:, :1]], fine[ends[:, 1:]])
+    least = np.array([losses[a : b + 1].min() for a, b in ends])
+    assert (bounds <= least).all()
+    largest_tie = int(np.unique(values, return_counts=True)[1].max())
+    assert (least - bounds <= largest_tie).all()
+    assert (bounds == least).mean() > 0.8
+
+
+def test_ranks_of_a_database_give_the_loss_of_values_moved_down_to_the_edges() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.random(100)
+    edges = np.arange(1, 16) / 16.0
+    ranks = [int((values < edge).sum()) for edge in edges]
+    moved = np.floor(values * 16) / 16
+    points = rng.random((500, 1))
+    by_ranks = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=100, q=0.5, lower=0.0, upper=1.0)
+    assert (by_ranks(points) == em.losses.Quantile(moved, q=0.5, lower=0.0, upper=1.0)(points)).all()
+
+
+def test_certificate_does_not_depend_on_the_number_of_values_under_add_remove() -> None:
+    certificates = [
+        mechanism(values, adjacency="add-remove", bits=32).certificate(epsilon=1.0, sampler=em.BoxTree())
+        for values in ((), (0.2,), (0.1,) * 50)
+    ]
+    assert certificates[0] == certificates[1] == certificates[2]
+
+
+def test_wrong_parameters_are_refused() -> None:
+    wrong: dict[str, Any]
+    good: dict[str, Any] = {"values": [0.5], "q": 0.5, "lower": 0.0, "upper": 1.0}
+    for wrong in (
+        {"q": 0.0},
+        {"q": 1.5},
+        {"lower": 2.0},
+        {"adjacency": "swap"},
+        {"values": []},
+        {"values": [float("nan")]},
+        {"values": [[0.5]]},
+        {"values": ["a"]},
+    ):
+        with pytest.raises((em.ParameterError, em.ParameterTypeError), match="Quantile"):
+            em.losses.Quantile(**(good | wrong))
+    with pytest.raises(em.ParameterError, match="adjacency"):
+        em.ExponentialMechanism(loss=em.losses.Quantile(**good), domain=em.Box([0.0], [1.0]), adjacency="add-remove")
+    with pytest.raises(em.ParameterError, match="one dimension"):
+        em.ExponentialMechanism(loss=em.losses.Quantile(**good), domain=em.Box([0.0, 0.0], [1.0, 1.0]))
+    ranks: dict[str, Any] = {"edges": [0.2, 0.4], "ranks": [1, 2], "count": 3, "q": 0.5, "lower": 0.0, "upper": 1.0}
+    for wrong in ({"edges": [0.4, 0.2]}, {"ranks": [2, 1]}, {"ranks": [1]}, {"ranks": [0.5, 1.0]}, {"count": 1}):
+        with pytest.raises((em.ParameterError, em.ParameterTypeError), match="from_ranks"):
+            em.losses.Quantile.from_ranks(**(ranks | wrong))
