@@ -1,0 +1,75 @@
+"""What the commands share: exit codes, messages in place of tracebacks, and the shape of a release file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from expmech.errors import ExpmechError, ParameterError
+from expmech.ledger import LedgerError
+
+MISTAKE, USAGE, REFUSED, FALSE = 1, 2, 3, 4
+"""Exit codes: a mistake in what was asked or in the data; a command line that cannot be parsed; refused by the ledger; a
+certificate that does not stand."""
+
+output = Console(highlight=False, soft_wrap=True)
+complaints = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turn the library's errors into one message on standard error and an exit code."""
+    try:
+        yield
+    except LedgerError as error:
+        _stop(error, REFUSED)
+    except ExpmechError as error:
+        _stop(error, MISTAKE)
+    except OSError as error:
+        _stop(f"{error.filename}: {error.strerror}", MISTAKE)
+
+
+def _stop(message: object, code: int) -> None:
+    complaints.print(f"error: {message}", style="red", markup=False)
+    raise typer.Exit(code)
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error, where scripts that read the result do not meet it."""
+    complaints.print(f"warning: {message}", style="yellow", markup=False)
+
+
+def plain(value: Any) -> Any:
+    """Return a released value as JSON can hold it."""
+    if isinstance(value, dict):
+        return {name: plain(entry) for name, entry in value.items()}
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def sealed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return ``record`` with the SHA-256 digest of its other fields: it shows a change made by hand, not a forger's."""
+    return record | {"digest": digest(record)}
+
+
+def digest(record: dict[str, Any]) -> str:
+    """Return the digest of every field but ``digest``."""
+    fields = {name: value for name, value in record.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def check_new_file(path: Path | None) -> None:
+    """Raise, before anything is charged, unless ``path`` can be written and would overwrite nothing."""
+    if path is None:
+        return
+    if path.exists():
+        raise ParameterError(f"`--output` must not exist yet, so that no release is overwritten; got {path}.")
+    if not path.parent.is_dir():
+        raise ParameterError(f"`--output` must be in a folder that exists; got {path}.")

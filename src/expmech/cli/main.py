@@ -1,0 +1,27 @@
+"""The application: a list of its commands."""
+
+from __future__ import annotations
+
+import typer
+
+from expmech.cli import budget, release
+from expmech.cli.demo import demo
+from expmech.cli.paper import paper
+from expmech.cli.verify import verify
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Exact draws from the exponential mechanism of differential privacy.",
+)
+app.add_typer(release.app, name="release")
+app.add_typer(budget.app, name="budget")
+app.command()(verify)
+app.command()(demo)
+app.command()(paper)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
