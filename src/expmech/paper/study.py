@@ -1,0 +1,44 @@
+"""What a study is: cells, a computation for each, and a rendering of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from expmech.paper.cells import Backend, Cell, Compute, Parameters, Result, Store, run_cells
+
+
+@dataclass(frozen=True)
+class Section:
+    """A study's entry in the report: figures by name (PNG, SVG), tables by name (CSV), and what they show."""
+
+    title: str
+    findings: tuple[str, ...]
+    figures: tuple[tuple[str, str], ...]
+    tables: tuple[str, ...]
+
+
+Results = list[tuple[Parameters, Result]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One of the paper's figures or claims.
+
+    ``cells(quick)`` lists parameters and weights, ``compute`` does one cell, ``render`` writes figures and tables.
+    """
+
+    name: str
+    cells: Callable[[bool], list[tuple[Parameters, float]]]
+    compute: Compute
+    render: Callable[[Results, Path], Section]
+
+
+def run_study(study: Study, *, quick: bool, seed: int, out: Path, backend: Backend, console: Console) -> Section:
+    """Compute what is missing, then write the study's figures and tables."""
+    cells = [Cell(study.name, parameters, seed, quick, weight) for parameters, weight in study.cells(quick)]
+    results = run_cells(cells, study.compute, Store(out / "cells"), backend, console)
+    return study.render([(cell.parameters, result) for cell, result in zip(cells, results, strict=True)], out)
