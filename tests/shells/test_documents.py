@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +23,16 @@ def test_python_snippets_run(page: str) -> None:
         return
     done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(snippets)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_commands_of_the_readme_run(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    commands = re.findall(r"^\$ expmech (.*)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        main = [sys.executable, "-c", "from expmech.cli.main import main; main()"]
+        done = subprocess.run([*main, *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
