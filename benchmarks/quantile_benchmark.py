@@ -103,8 +103,8 @@ def main() -> None:
         "",
         f"One run of `benchmarks/quantile_benchmark.py`, Python {platform.python_version()}, opendp {version('opendp')}, "
         "diffprivlib 0.6.6; the machine has two cores and was shared with other work.",
-        "Mean absolute error against the sample median (standard error). opendp's selection may be permute-and-flip, which would make it",
-        "a little better than the exponential mechanism at small epsilon; its grid costs at large epsilon.",
+        "Mean absolute error against the sample median (standard error). opendp's selection may be permute-and-flip,",
+        "which would make it a little better than the exponential mechanism at small epsilon; its grid costs at large epsilon.",
         "",
         "| method | " + " | ".join(f"epsilon = {epsilon:g}" for epsilon in EPSILONS) + " |",
         "|---|---|---|---|",
