@@ -30,7 +30,7 @@ class Certificate:
     >>> import expmech as em
     >>> mechanism = em.ExponentialMechanism(loss=em.losses.L1Mean([0.2, 0.4, 0.9]), domain=em.Box([0.0], [1.0]))
     >>> certificate = mechanism.certificate(epsilon=0.5)
-    >>> Certificate.from_json(certificate.to_json()) == certificate
+    >>> em.Certificate.from_json(certificate.to_json()) == certificate
     True
     """
 
