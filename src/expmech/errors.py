@@ -104,18 +104,21 @@ def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[s
     return value
 
 
-def validate_vector(value: Any, *, name: str, owner: str, length: int | None = None) -> NDArray[np.float64]:
-    """Return ``value`` as a finite float64 vector, of ``length`` entries if given."""
+def validate_vector(
+    value: Any, *, name: str, owner: str, length: int | None = None, confidential: bool = False
+) -> NDArray[np.float64]:
+    """Return ``value`` as a finite float64 vector, of ``length`` entries if given; a confidential one is not shown in errors."""
+    shown = "something else" if confidential else repr(value)
     rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
     try:
         vector = np.array(value)
     except ValueError:
-        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.") from None
+        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.") from None
     if vector.dtype.kind not in "fiu":
-        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.")
     vector = np.ascontiguousarray(vector, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0 or (length is not None and vector.size != length):
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got shape {vector.shape}.")
     if not np.isfinite(vector).all():
-        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
+        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {shown}.")
     return vector

@@ -179,6 +179,23 @@ def test_a_loss_that_depends_on_its_batch_is_refused_by_chains_and_served_by_rej
     assert mech.release(epsilon=1.0, sampler=em.Rejection()).value.shape == (1,)
 
 
+def test_a_bad_center_is_refused_without_showing_it() -> None:
+    for make in (
+        lambda: em.ConfAtomPerfect(center=[SECRET, np.nan]),
+        lambda: em.ProductLaplace(center=[SECRET, np.inf]),
+        lambda: mechanism(growth=em.Growth(center=np.array([SECRET, np.nan]), rates=np.ones(1))),
+        lambda: mechanism(growth=em.Growth(center=np.array([str(SECRET)]), rates=np.ones(1))),
+    ):
+        with pytest.raises(em.ExpmechError, match="center") as caught:
+            make()
+        assert str(SECRET) not in str(caught.value)
+
+
+def test_rounding_just_below_the_minimum_is_no_violation() -> None:
+    mech = mechanism(loss=lambda y: np.maximum(-1e-17, np.abs(y[:, 0] - SECRET)) - 1e-17, lipschitz=None)
+    assert mech.release(epsilon=1.0).value.shape == (1,)
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "a", True])
 def test_bad_seeds_are_refused(seed: Any) -> None:
     with pytest.raises(em.ExpmechError, match="`seed`"):

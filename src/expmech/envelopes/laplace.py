@@ -79,7 +79,7 @@ class ProductLaplace:
     name = "product Laplace"
 
     def __init__(self, center: ArrayLike | None = None) -> None:
-        self.center = None if center is None else validate_vector(center, name="center", owner="ProductLaplace")
+        self.center = None if center is None else validate_vector(center, name="center", owner="ProductLaplace", confidential=True)
 
     def bind(self, target: Target) -> BoundProductLaplace:
         """Fit to ``target``; refuse without declared growth or on a lattice that is not a grid."""

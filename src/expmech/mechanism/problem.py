@@ -78,21 +78,16 @@ class Problem:
             least, most = float(losses.min()), float(losses.max())
             if not (math.isfinite(least) and math.isfinite(most)):
                 raise LossError(NOT_FINITE)
-            if not self._lowest <= least or (self.bound is not None and not most <= self._highest):
+            tolerance = self._tolerance(least, most)
+            if least < self.minimum - tolerance or (self.bound is not None and most > self.bound + tolerance):
                 raise LossError(OUT_OF_RANGE)
         return losses
 
-    @property
-    def _tolerance(self) -> float:
-        return float(self.loss_error) if self.loss_error is not None else 2.0**-44 * abs(self.minimum)
-
-    @property
-    def _lowest(self) -> float:
-        return self.minimum - self._tolerance
-
-    @property
-    def _highest(self) -> float:
-        return (self.bound or 0.0) + self._tolerance
+    def _tolerance(self, least: float, most: float) -> float:
+        """Return what rounding alone may do to losses between ``least`` and ``most``."""
+        if self.loss_error is not None:
+            return float(self.loss_error)
+        return float(RELATIVE_LOSS_ERROR) * max(abs(self.minimum), abs(least), abs(most))
 
     def check_loss(self) -> None:
         """Evaluate the loss on the public probe points; raise before any randomness is used if it breaks its contract."""
@@ -228,7 +223,7 @@ def _growth(loss: Loss, domain: Domain, given: Growth | None, assumptions: list[
     if not isinstance(growth, Growth):
         raise ParameterTypeError(f"`growth` of {_OWNER} must be an expmech.Growth; got {type(growth).__name__}.")
     d = domain.dimension
-    validate_vector(growth.center, name="growth.center", owner=_OWNER, length=d)
+    validate_vector(growth.center, name="growth.center", owner=_OWNER, length=d, confidential=True)
     rates = validate_vector(growth.rates, name="growth.rates", owner=_OWNER, length=d)
     if (rates <= 0).any():
         raise ParameterError(f"`growth.rates` of {_OWNER} must be positive; got {growth.rates!r}.")

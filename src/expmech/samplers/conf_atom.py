@@ -202,7 +202,7 @@ class ConfAtomPerfect:
     ) -> None:
         self.k = validate_fraction(k, name="k", owner="ConfAtomPerfect")
         self.proposal = validate_choice(proposal, name="proposal", owner="ConfAtomPerfect", choices=PROPOSALS)
-        self.center = None if center is None else validate_vector(center, name="center", owner="ConfAtomPerfect")
+        self.center = None if center is None else validate_vector(center, name="center", owner="ConfAtomPerfect", confidential=True)
         if not isinstance(factory, bool):
             raise ParameterTypeError(f"`factory` of ConfAtomPerfect must be True or False; got {factory!r}.")
         self.factory = factory
