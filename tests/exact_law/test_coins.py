@@ -239,7 +239,7 @@ def _factory_heads(factory: LinearFactory, p: float) -> float:
     return heads
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 3 * NAT), st.integers(0, 3 * NAT))
 def test_coins_factorise(one: int, other: int) -> None:
     """A coin for E1 + E2 has the probability of both coins for E1 and E2 (through the enclosures)."""

@@ -24,7 +24,7 @@ def target(loss: Any, *, epsilon: float = 1.0, bits: int = 8, **facts: Any) -> T
     return mech.target(epsilon=epsilon)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(0.0, 1e9), min_size=2, max_size=6), st.floats(2.0**-20, 2.0**20))
 def test_energies_are_monotone_in_the_loss_and_saturate(losses: list[float], epsilon: float) -> None:
     energies = target(lambda y: y[:, 0], epsilon=epsilon)._round(np.sort(np.array(losses)))
@@ -32,7 +32,7 @@ def test_energies_are_monotone_in_the_loss_and_saturate(losses: list[float], eps
     assert np.abs(energies).max() <= ENERGY_CAP
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.fractions(Fraction(1, 1 << 20), Fraction(1 << 20)),
     st.fractions(Fraction(1, 10**6), 10**6),
@@ -63,7 +63,7 @@ def test_energy_differences_of_neighbours_stay_within_half_of_epsilon() -> None:
         assert np.abs(pair[0] - pair[1]).max() >= 0.98 * epsilon / 2 * NAT
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5), st.integers(1, 5), st.floats(0.01, 50.0))
 def test_normaliser_of_integer_slopes_is_the_sum_over_the_lattice(rows: list[float], bits: int, epsilon: float) -> None:
     mech = em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=em.Box([0.0], [1.0], bits=bits))

@@ -18,14 +18,14 @@ unit = st.floats(0.0, 1.0)
 rates = st.floats(0.05, 40.0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rates, unit)
 def test_laplace_integral(rate: float, center: float) -> None:
     pieces = [integrate.quad(lambda y: math.exp(-rate * abs(y - center)), a, b)[0] for a, b in ((0.0, center), (center, 1.0))]
     assert theory.laplace_integral(rate, center) == pytest.approx(sum(pieces), rel=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(unit, unit, rates, rates)
 def test_acceptance_of_a_laplace_proposal(y: float, mean: float, slope: float, alpha: float) -> None:
     def density(z: float) -> float:
@@ -36,7 +36,7 @@ def test_acceptance_of_a_laplace_proposal(y: float, mean: float, slope: float, a
     assert theory.acceptance_laplace(y, mean, slope, alpha) == pytest.approx(found, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(unit, unit, rates, rates)
 def test_infimum_of_the_acceptance_is_at_an_end_or_at_the_mean(y: float, mean: float, slope: float, alpha: float) -> None:
     least = theory.acceptance_laplace_infimum([mean], slope, alpha)
@@ -94,7 +94,7 @@ def test_the_printed_laplace_bound_is_broken_by_the_same_check() -> None:
     assert (1 - theory.beta_laplace(100, 0.01, 1, alpha)) ** 10 == pytest.approx(0.281, abs=5e-4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(0.001, 10.0), st.floats(-30.0, -0.01), st.floats(1e-300, 0.5))
 def test_steps_and_delta_are_inverse(epsilon: float, log_beta: float, delta: float) -> None:
     steps = theory.steps_from_delta(epsilon, log_beta, delta)

@@ -77,7 +77,7 @@ def test_altered_certificates_are_refused() -> None:
         em.Certificate.from_json("{")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.floats(2.0**-20, 2.0**20), st.sampled_from(["replace", "add-remove"]), st.integers(1, 32))
 def test_certificates_of_any_mechanism_round_trip(epsilon: float, adjacency: str, bits: int) -> None:
     mech = em.ExponentialMechanism(
