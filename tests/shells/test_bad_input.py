@@ -179,14 +179,16 @@ def test_a_loss_that_depends_on_its_batch_is_refused_by_chains_and_served_by_rej
     assert mech.release(epsilon=1.0, sampler=em.Rejection()).value.shape == (1,)
 
 
-def test_a_bad_center_is_refused_without_showing_it() -> None:
+def test_bad_confidential_vectors_are_refused_without_showing_them() -> None:
     for make in (
         lambda: em.ConfAtomPerfect(center=[SECRET, np.nan]),
         lambda: em.ProductLaplace(center=[SECRET, np.inf]),
         lambda: mechanism(growth=em.Growth(center=np.array([SECRET, np.nan]), rates=np.ones(1))),
         lambda: mechanism(growth=em.Growth(center=np.array([str(SECRET)]), rates=np.ones(1))),
+        lambda: em.losses.Scores([SECRET, np.nan]),
+        lambda: em.losses.Scores([str(SECRET)]),  # type: ignore[list-item]
     ):
-        with pytest.raises(em.ExpmechError, match="center") as caught:
+        with pytest.raises(em.ExpmechError, match=r"center|scores") as caught:
             make()
         assert str(SECRET) not in str(caught.value)
 
