@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from expmech.data.aggregate import Bounds, Moments, histogram, moments, row_count, tally, validate_bounds
 from expmech.data.source import DataError, Source
 from expmech.domains import Box, Candidates, L1Ball
-from expmech.envelopes import Affine
 from expmech.errors import ParameterError
 from expmech.mechanism.losses import L1Mean, Quantile, RidgeGradient, Scores
 from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
 from expmech.release.noisy_sum import affordable_bits
-from expmech.samplers import Rejection, Sampler
+from expmech.samplers import Sampler
 
 _LEAST_ROWS = 2
 _MOST_ROWS = 1 << 31
@@ -158,8 +157,7 @@ def ridge(
         intercept = constant - sum(slope * middle for slope, middle in zip(slopes, middles[:-1], strict=True))
         return {"intercept": intercept, **dict(zip(features, slopes, strict=True))}
 
-    chosen = Rejection(Affine()) if sampler == "auto" else sampler
-    return Prepared(mechanism=mechanism, epsilon=epsilon, sampler=chosen, finish=finish)
+    return Prepared(mechanism=mechanism, epsilon=epsilon, sampler=sampler, finish=finish)
 
 
 def _centred(found: Moments) -> list[list[int]]:

@@ -6,6 +6,7 @@ import difflib
 import math
 from typing import Any
 
+from expmech.domains import Box
 from expmech.envelopes import Affine, Uniform
 from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.samplers.base import Sampler
@@ -73,7 +74,8 @@ def choose_sampler(target: Target) -> Sampler:
     """Return the cheapest exact sampler, judged by the kind of loss, the domain and p_0: public quantities only.
 
     1. A lattice of at most 2^16 points, or a list of candidates, is tabulated.
-    2. A loss with declared growth on a grid is rejected from the Laplace envelope.
+    2. A loss with declared growth on a grid is drawn coordinate by coordinate where it is a sum of terms on a box, else rejected
+       from the Laplace envelope.
     3. A norm of an affine function is rejected from the affine envelope, unless p_0 makes uniform proposals cheap.
     4. A loss whose minimum over boxes can be bounded, in at most six dimensions, is drawn by a box tree.
     5. Anything else is rejected from the uniform envelope, unless p_0 says that may take more than 1e9 evaluations.
@@ -82,7 +84,8 @@ def choose_sampler(target: Target) -> Sampler:
         return Tabulated()
     envelope, floor = default_envelope(target), target.log_floor()
     if not isinstance(envelope, Uniform):
-        return Rejection(envelope)
+        separable = isinstance(target.domain, Box) and hasattr(target.problem.loss, "terms")
+        return Separable() if separable else Rejection(envelope)
     grid = hasattr(target.domain, "locate")
     if grid and target.problem.affine is not None and (floor is None or -floor > math.log(_CHEAP_PROPOSALS)):
         return Rejection(Affine())
