@@ -17,7 +17,7 @@ from expmech.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.uniform import tightest_uniform
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.samplers.atom import Flags
-from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT
+from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT, first_accepted
 from expmech.samplers.rejection import VIOLATION, propose
 from expmech.target import LEAST_SLOPE, Target
 from expmech.theory import constant_rounds
@@ -128,10 +128,9 @@ class ConstantChain:
         size = len(state.proposals)
         rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
         proposed, accepted = propose(self.target, self.envelope, coins, size * rounds)
-        grid = accepted.reshape(size, rounds)
-        first = np.arange(size) * rounds + grid.argmax(axis=1)
-        take = ~state.found & grid.any(axis=1)
-        indices = np.where(take[:, None], proposed[first], state.indices)
+        rows, accepted_any, _ = first_accepted(accepted, size)
+        take = ~state.found & accepted_any
+        indices = np.where(take[:, None], proposed[rows], state.indices)
         proposals = state.proposals + rounds
         return ConstantState(indices, state.found | take, proposals, proposals >= self.rounds)
 
