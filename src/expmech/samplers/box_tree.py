@@ -25,8 +25,9 @@ _LOG_TWO_WHOLE = math.floor(_LOG_TWO)  # log 2 in units, as an integer and ...
 with flint.ctx.workprec(128):
     _LOG_TWO_REST = float(flint.arb.const_log2() * UNITS_PER_NAT - _LOG_TWO_WHOLE)  # ... a fraction
 _LOOK_GAIN = 0.25  # share of the difference between bound and nearby energy that an evaluation usually recovers
-_LOT = 1 << 6  # cells refined, and points proposed, together: below this, calling overhead costs more than wasted evaluations
+LOT = 1 << 6  # cells refined, and points proposed, together: below this, calling overhead costs more than wasted evaluations
 _GROWTH = 4  # and at least a quarter of the cells, so that a large tree is built in few passes
+_HEAVY = 4.0  # a cell this much lighter than the heaviest is left alone when proposals have failed
 _WORKING_COPIES = 6  # of the cells while they are refined and weighed
 VIOLATION = (
     "the loss is nowhere below the bounds over boxes that its declared minimum, Lipschitz constants, gradient or lower_bound "
@@ -126,7 +127,7 @@ class BoxTreeChain:
         """Refine the shared tree as far as it pays, then propose from it for every copy; the first accepted point counts."""
         size = len(state.proposals)
         tree = self.refine(state.tree[0], size)
-        batch = max(1, (self.batch or _LOT) // size)
+        batch = max(1, (self.batch or LOT) // size)
         chosen, proposed = tree.propose(coins, size * batch, self.bounds.box.bits)
         inside = np.flatnonzero(self.target.domain.contains(proposed))
         accepted = np.zeros(size * batch, dtype=np.bool_)
@@ -147,17 +148,28 @@ class BoxTreeChain:
         """
         cells = tree.cells
         if tree is not self.root:
-            heavy = np.where(cells.seen & (cells.log2_size == 0), 0.0, tree.mass)
-            cells = self._refine_cells(cells, _largest(heavy, self.batch or _LOT))
+            cells = self._refine_heaviest(cells, self.batch or LOT)
         while cells.bytes * _WORKING_COPIES < self.memory:
             chosen = self._worth_refining(cells, copies)
             if not chosen.size:
                 break
             cells = self._refine_cells(cells, chosen)
-        return tree if cells is tree.cells else weigh(cells)
+        # never the root itself: a tree that is not the root has been proposed from
+        return tree if cells is tree.cells and tree is not self.root else weigh(cells)
+
+    def _refine_heaviest(self, cells: Cells, evaluations: int) -> Cells:
+        """Refine the heaviest cells, about ``evaluations`` of them: as much work as the proposals that failed."""
+        while evaluations > 0 and cells.bytes * _WORKING_COPIES < self.memory:
+            mass = np.where(cells.seen & (cells.log2_size == 0), 0.0, weigh(cells).mass)
+            chosen = _largest(np.where(mass >= mass.max() / _HEAVY, mass, 0.0), evaluations)
+            if not chosen.size:
+                break
+            cells = self._refine_cells(cells, chosen)
+            evaluations -= chosen.size
+        return cells
 
     def _lot(self, n_cells: int) -> int:
-        return max(_LOT, n_cells // _GROWTH) if self.batch is None else self.batch
+        return max(LOT, n_cells // _GROWTH) if self.batch is None else self.batch
 
     def _worth_refining(self, cells: Cells, copies: int) -> NDArray[np.int64]:
         """Return the cells whose mass exceeds what it probably should be by more than an estimate of the normaliser.
