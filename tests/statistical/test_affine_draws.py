@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from support.affine import bound, split_by
 from support.problems import exact_law, prepared
 
 import expmech as em
@@ -20,7 +21,7 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.coins.cube import propose_cube_laplace
 from expmech.domains import Domain
-from expmech.envelopes.affine import BoundAffine
+from expmech.envelopes.affine_split import Split
 from expmech.samplers import run
 from expmech.samplers.rejection import propose
 
@@ -45,11 +46,18 @@ def small_mechanism(domain: Domain, norm: str) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(loss=loss, domain=domain)
 
 
-def counts_of(mechanism: em.ExponentialMechanism, epsilon: float, digits: int, slack: float, size: int) -> NDArray[np.int64]:
-    chain, target = prepared(mechanism, em.Rejection(em.Affine(slack=slack)), epsilon=epsilon)
-    assert isinstance(chain.envelope, BoundAffine)
-    chain = dataclasses.replace(chain, envelope=dataclasses.replace(chain.envelope, digits=digits))
-    points = [tuple(row) for row in target.domain.values(target.domain.all_indices(1 << 12)).tolist()]  # type: ignore[arg-type]
+def with_split(mechanism: em.ExponentialMechanism, epsilon: float, split: Split, *, slack: float = 2.0**-10) -> Any:
+    """Return the rejection chain of the affine envelope with a given split."""
+    chain, target = prepared(mechanism, em.Rejection(em.Affine()), epsilon=epsilon)
+    return dataclasses.replace(chain, envelope=bound(target, split, slack=slack))
+
+
+def counts_of(
+    mechanism: em.ExponentialMechanism, epsilon: float, split: Split, *, size: int, digits: int = 30, slack: float = 2.0**-10
+) -> NDArray[np.int64]:
+    chain = with_split(mechanism, epsilon, split, slack=slack)
+    chain, target = dataclasses.replace(chain, envelope=dataclasses.replace(chain.envelope, digits=digits)), chain.target
+    points = [tuple(row) for row in target.domain.values(target.domain.all_indices(1 << 12)).tolist()]
     found, numbers = np.unique(run(chain, Coins(seeded_bits(5)), size).values, axis=0, return_counts=True)
     tally = dict(zip(map(tuple, found.tolist()), numbers.tolist(), strict=True))
     return np.array([tally.get(point, 0) for point in points])
@@ -68,11 +76,44 @@ def test_small_lattices_have_the_frequencies_of_f(name: str, norm: str) -> None:
     domain, digits, slack, size = SMALL[name]
     mechanism, epsilon = small_mechanism(domain, norm), 6.0
     expected = np.array(list(exact_law(mechanism.target(epsilon=epsilon)).values())) * size
-    p_value = goodness_of_fit(counts_of(mechanism, epsilon, digits, slack, size), expected)
+    whole = split_by(tuple(range(domain.dimension)), domain.dimension)
+    p_value = goodness_of_fit(counts_of(mechanism, epsilon, whole, size=size, digits=digits, slack=slack), expected)
     assert p_value > ALPHA, (name, norm, size, p_value)
     if digits == 30:
-        wrong = goodness_of_fit(counts_of(mechanism, MUTANT * epsilon, digits, slack, size), expected)
+        wrong = goodness_of_fit(counts_of(mechanism, MUTANT * epsilon, whole, size=size), expected)
         assert wrong < ALPHA, (name, norm, size, wrong)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+@pytest.mark.parametrize(("columns", "pull"), [((2,), 0.0), ((0, 2), 0.0), ((1, 0), 1.5)])
+def test_splits_have_the_frequencies_of_f(columns: tuple[int, ...], pull: float, norm: str) -> None:
+    mechanism, epsilon, size = small_mechanism(em.L1Ball(3, 1.0, bits=3), norm), 6.0, 20_000
+    expected = np.array(list(exact_law(mechanism.target(epsilon=epsilon)).values())) * size
+    split = split_by(columns, 3, pull=pull)
+    p_value = goodness_of_fit(counts_of(mechanism, epsilon, split, size=size), expected)
+    assert p_value > ALPHA, (columns, pull, norm, size, p_value)
+    wrong = goodness_of_fit(counts_of(mechanism, MUTANT * epsilon, split, size=size), expected)
+    assert wrong < ALPHA, (columns, pull, norm, size, wrong)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+@pytest.mark.parametrize("kind", ["L1 ball", "L2 ball", "box"])
+def test_splits_agree_with_uniform_rejection_at_full_resolution(kind: str, norm: str) -> None:
+    p, size, epsilon = 5, 3_000, 10.0 if norm == "l1" else 4.0
+    domain: Any = {"L1 ball": em.L1Ball(p, 1.0), "L2 ball": em.L2Ball(p, 0.7), "box": em.Box([-0.5] * p, [0.3] * p)}[kind]
+    generator = np.random.default_rng(2)
+    features = np.column_stack([np.ones(40), np.clip(0.4 * generator.normal(size=(40, p - 1)), -1.0, 1.0)])
+    loss = em.losses.RidgeGradient(features, features @ np.full(p, 0.2), penalty=1.0, radius=2.5, norm=norm)
+    mechanism = em.ExponentialMechanism(loss=loss, domain=domain)
+    chain, _ = prepared(mechanism, em.Rejection(em.Uniform()), epsilon=epsilon)
+    plain = run(chain, Coins(seeded_bits(7)), size).values
+    direction = np.arange(1.0, p + 1.0)
+    for split in (split_by((0,), p), split_by((4, 0), p), split_by((0, 1, 2, 3, 4), p, pull=5.0)):
+        for factor in (1.0, 1.5):
+            drawn = run(with_split(mechanism, factor * epsilon, split), Coins(seeded_bits(8)), size).values
+            pairs = ((loss(drawn), loss(plain)), (drawn @ direction, plain @ direction))
+            p_values = [stats.ks_2samp(*pair).pvalue for pair in pairs]
+            assert (min(p_values) > ALPHA) == (factor == 1.0), (kind, norm, split, factor, p_values)
 
 
 def residuals(p: int, norm: str, epsilon: float, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64], Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import flint
 import numpy as np
@@ -14,41 +13,40 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.coins.cube import propose_cube_laplace
 from expmech.domains import Box, Indices, L1Ball, L2Ball
-from expmech.envelopes.affine_fit import AffineMap, Tail, fit_affine_map
+from expmech.envelopes.affine_fit import Tail, fit_affine_map
+from expmech.envelopes.affine_rounding import RoundedImage
+from expmech.envelopes.affine_split import Grid, Split, choose_split, restrict
 from expmech.envelopes.base import BoundEnvelope
 from expmech.envelopes.uniform import Uniform
-from expmech.errors import UnsupportedError, validate_positive
+from expmech.envelopes.vertex import bind_vertex
+from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_positive
+from expmech.mechanism import AffineForm
 from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.target import Energies, Target
 
-_DIGITS = 30  # revealed at a time: with |u| < 2^22 the sum u + xi is then a float64
-_SIGNIFICAND = 52
-_FAR = 2.0**61
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BoundAffine:
-    """Points ``y = floor(T (u + xi) + t)``, ``P(u) ~ exp(-R(u))``, ``R = slope |u|``, xi uniform in the unit cube.
+class BoundAffine(RoundedImage):
+    """Points with some coordinates j uniform on ``rest`` and the others ``floor(T (u + xi) + t(j))``, xi uniform in the unit cube.
 
-    With a tail, ``R = min(slope |u|, height + tail.slope |u|)``.
+    ``P(u) ~ exp(-R(u))``, ``R = slope |u|``; with a tail, ``R = min(slope |u|, height + tail.slope |u|)``. Without a rest the map
+    gives every coordinate.
     """
 
-    map: AffineMap
     slope: int
     offset: int
-    points_per_axis: int
     tail: Tail | None = None
-    digits: int = _DIGITS
+    split: Split
+    rest: Grid | None = None
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
-        """Draw u and the first digits of xi; round in float64 where that is certain, else by further digits and exactly."""
+        """Draw the rest, then u, then its image."""
+        others = None if self.rest is None else self.rest.draw_uniform(coins, size)
         steps, energies, kept = self._propose_steps(coins, size)
-        digits = coins.integers_below(1 << self.digits, steps.size).reshape(steps.shape)
-        indices, sure = self._round(steps, digits)
-        for row in np.flatnonzero(kept & ~sure):
-            cell = [(u << self.digits) + digit for u, digit in zip(steps[row].tolist(), digits[row].tolist(), strict=True)]
-            indices[row] = self._settle(cell, coins)
-        indices[~kept] = -1  # outside every lattice: a proposal like any other, and refused
+        indices = np.empty((size, len(self.split.columns) + len(self.split.others)), dtype=np.int64)
+        indices[:, self.split.columns] = self.draw_images(steps, kept, coins, others)
+        if others is not None:
+            indices[:, self.split.others] = others
         return indices, energies
 
     def log_mass(self) -> float:
@@ -58,7 +56,8 @@ class BoundAffine:
             log_sum = -p * math.log(math.tanh(rate / 2.0))
         else:
             log_sum = p * math.log(2.0) + math.lgamma(p + 1.0) - p * math.log(-math.expm1(-rate))
-        return log_sum + self.map.log_determinant() - math.log1p(-float(self._tail_share(0, 64)))
+        rest = 0.0 if self.rest is None else self.rest.log_size
+        return rest + log_sum + self.map.log_determinant() - math.log1p(-float(self._tail_share(0, 64)))
 
     def _propose_steps(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], Energies, NDArray[np.bool_]]:
         """Return u, its energy R, and whether it is kept."""
@@ -92,63 +91,6 @@ class BoundAffine:
             weight = flint.arb(flint.fmpq(-self.tail.height, UNITS_PER_NAT)).exp() * (steep / flat) ** len(self.map.shift)
             return weight / (1 + weight)
 
-    def _round(self, steps: NDArray[np.int64], digits: NDArray[np.int64]) -> tuple[Indices, NDArray[np.bool_]]:
-        """Return ``floor(T (u + xi) + t)``, clipped to just outside the lattice, and which rows are certain.
-
-        A row is certain if every coordinate is, or if one is surely outside. The margin: docs/theory/affine.md.
-        """
-        near = steps + digits * 2.0**-self.digits
-        size = np.abs(near).max(axis=1)
-        real = near @ self._transform.T
-        real += self._fraction
-        floor = np.floor(real)
-        real -= floor
-        margin = np.multiply.outer(size * ((len(self.map.shift) + 8) * 2.0**-53) + 2.0**-self.digits, self._row_sums)
-        margin += 2.0**-50
-        certain = ((real > margin) & (real < 1.0 - margin)).all(axis=1)
-        index = np.clip(floor, -_FAR, _FAR).astype(np.int64) + self._whole
-        outside = (index < -1.0 - margin) | (index > self.points_per_axis + 1.0 + margin)
-        certain |= outside.any(axis=1)
-        certain &= size < 2.0 ** (_SIGNIFICAND - self.digits)
-        return np.clip(index, -1, self.points_per_axis), certain
-
-    def _settle(self, cell: list[int], coins: Coins) -> list[int]:
-        """Round the point whose coordinates in the u-space start with the digits of ``cell``, revealing more as needed."""
-        revealed = self.digits
-        while True:
-            index = [self._floor(row, shift, cell, revealed) for row, shift in zip(self.map.transform, self.map.shift, strict=True)]
-            settled = [one for one in index if one is not None]
-            if len(settled) == len(index):
-                return [max(-1, min(self.points_per_axis, one)) for one in settled]
-            more = coins.integers_below(1 << self.digits, len(cell)).tolist()
-            cell = [(one << self.digits) + digit for one, digit in zip(cell, more, strict=True)]
-            revealed += self.digits
-
-    def _floor(self, row: tuple[int, ...], shift: int, cell: list[int], revealed: int) -> int | None:
-        """Return the floor that the affine function has on the whole open cell, or None if it has more than one."""
-        corner = sum(a * w for a, w in zip(row, cell, strict=True)) + (shift << revealed)
-        low, high = corner + sum(a for a in row if a < 0), corner + sum(a for a in row if a > 0)
-        least, most = low >> (self.map.exponent + revealed), -(-high >> (self.map.exponent + revealed)) - 1
-        return least if least == most else None
-
-    @cached_property
-    def _transform(self) -> NDArray[np.float64]:
-        scale = 1 << self.map.exponent
-        return np.array([[entry / scale for entry in row] for row in self.map.transform])
-
-    @cached_property
-    def _row_sums(self) -> NDArray[np.float64]:
-        return np.asarray(np.abs(self._transform).sum(axis=1) * (1.0 + 2.0**-40))
-
-    @cached_property
-    def _whole(self) -> NDArray[np.int64]:
-        return np.array([max(-(1 << 61), min(1 << 61, one >> self.map.exponent)) for one in self.map.shift], dtype=np.int64)
-
-    @cached_property
-    def _fraction(self) -> NDArray[np.float64]:
-        scale = 1 << self.map.exponent
-        return np.array([(one % scale) / scale for one in self.map.shift])
-
 
 class Affine:
     """Proposals through the inverse map, for a loss ``|A y - b|`` in the L1 or the L-infinity norm.
@@ -161,9 +103,13 @@ class Affine:
     Notes
     -----
     With ``T ~ A^-1`` and ``t ~ A^-1 b`` the residual ``A y - b`` is nearly u: acceptance is near one in any dimension as long as
-    the domain does not bind. T need not be the inverse: the offset is certified, in rationals, from ``A T - I``, ``A t - b`` and
-    the two grid steps. Where no nonsingular T can be certified the envelope is the uniform one, silently: that is confidential.
-    Statement and proof: docs/theory/affine.md.
+    the domain does not bind. Where it binds, only the stiff coordinates are solved for, given the others, which are drawn
+    uniformly from a domain of the same kind; or the map is pulled toward the middle of the domain; or, for the largest residual
+    on an L1 ball that does not hold the solution, proposals spread from the vertex where the loss is least. The choice has the
+    least expected cost, in closed form up to the normaliser, and k = 0 coordinates are uniform proposals: a draw costs at most what
+    those cost, up to the certified offset. T need not be the inverse: the offset is certified, in rationals, from ``A T - I``,
+    ``A t - b`` and the two grid steps. The choice is silent: it is confidential. Statements and proofs: docs/theory/affine.md,
+    docs/theory/vertex.md.
     """
 
     name = "affine"
@@ -173,6 +119,22 @@ class Affine:
 
     def bind(self, target: Target) -> BoundEnvelope:
         """Fit to ``target``; refuse a loss that is not known to be the norm of an affine function, or a lattice that is no grid."""
+        form, domain = self.validate(target)
+        p = domain.dimension
+        validate_choice(form.norm, name="norm", owner="AffineForm", choices=("l1", "linf"))
+        if form.matrix.shape != (p, p) or form.vector.shape != (p,):
+            raise ParameterError(f"`matrix` and `vector` of AffineForm must have shapes ({p}, {p}) and ({p},) on this domain.")
+        split = choose_split(form, domain, target)
+        bound = None if split is None else bind_split(target, form, domain, self.slack, split)
+        spread = bound or Uniform().bind(target)
+        vertex = bind_vertex(target, form, domain, self.slack) if form.norm == "linf" and isinstance(domain, L1Ball) else None
+        if vertex is None:
+            return spread
+        return min((spread, vertex), key=lambda one: one.offset / UNITS_PER_NAT + one.log_mass())
+
+    @staticmethod
+    def validate(target: Target) -> tuple[AffineForm, Grid]:
+        """Return the form and the domain; raise, on public grounds, where the envelope does not apply."""
         form, domain = target.problem.affine, target.domain
         if not isinstance(domain, (Box, L1Ball, L2Ball)):
             raise UnsupportedError(f"Affine needs a Box, L1Ball or L2Ball; got {type(domain).__name__}. Use the Uniform envelope.")
@@ -181,10 +143,20 @@ class Affine:
                 "Affine needs a loss that declares its affine form, L(y) = |A y - b|; this one does not. "
                 "Use a loss such as RidgeGradient, or another envelope."
             )
-        box = domain if isinstance(domain, Box) else domain.cube
-        fitted = fit_affine_map(form, box, target, self.slack, ball=isinstance(domain, L1Ball))
-        if fitted is None or min(fitted.slope, fitted.tail.slope if fitted.tail else 1) < 1 or fitted.offset > ENERGY_CAP:
-            return Uniform().bind(target)
-        return BoundAffine(
-            map=fitted.map, slope=fitted.slope, offset=fitted.offset, points_per_axis=box.points_per_axis, tail=fitted.tail
-        )
+        return form, domain
+
+
+def bind_split(target: Target, form: AffineForm, domain: Grid, slack: Fraction, split: Split) -> BoundAffine | None:
+    """Return the envelope for a given split, or None where it cannot be certified."""
+    fitted = fit_affine_map(form, domain, target, slack, split)
+    if fitted is None or min(fitted.slope, fitted.tail.slope if fitted.tail else 1) < 1 or fitted.offset > ENERGY_CAP:
+        return None
+    return BoundAffine(
+        map=fitted.map,
+        slope=fitted.slope,
+        offset=fitted.offset,
+        points_per_axis=1 << domain.bits,
+        tail=fitted.tail,
+        split=split,
+        rest=restrict(domain, split.others) if split.others else None,
+    )
