@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Box, Indices
-from expmech.errors import EnvelopeViolatedError, LossError, UnsupportedError
+from expmech.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.samplers.rejection import VIOLATION
+from expmech.samplers.separable_tree import SeparableTreeChain, make_tree_chain, term_energies
 from expmech.target import ENERGY_ROUNDING, Energies, Target
 
 MOST_COORDINATES = 1 << 14
-_FLAT = 2.0 * UNITS_PER_NAT  # here the acceptance of uniform and of Laplace proposals is about equal, 0.43 at worst
+FLAT = 2.0 * UNITS_PER_NAT  # here the acceptance of uniform and of Laplace proposals is about equal, 0.43 at worst
 _SAFE = 2.0**-45  # covers the float64 rounding of a product of five factors, on the safe side
-_BAD_TERMS = "`terms` of a loss must return one finite float64 number a value; it did not."
 _UNSUPPORTED = (
-    "Separable needs a Box of at most 2^14 coordinates and a loss that declares its `growth` and its `terms(coordinates, values)`; "
-    "{}. Use Rejection or BoxTree."
+    "Separable needs a Box of at most 2^14 coordinates and a loss that declares its `terms(coordinates, values)` and its `growth`, "
+    "its `lipschitz` constants or its `terms_lower_bound(coordinates, lower, upper)`; {}. Use Rejection or BoxTree."
 )
 
 
@@ -105,17 +105,8 @@ class SeparableChain:
         return proposed
 
     def energy(self, columns: NDArray[np.int64], indices: NDArray[np.int64]) -> Energies:
-        """Return ``E_j(i) = round(eta L_j 2^40)``, saturating at ``2^60 / d``, for coordinates ``columns`` at ``indices``."""
-        form = self.target.integer
-        if form is not None:
-            return np.asarray(form.slopes[columns] * np.abs(form.count * indices - form.sums[columns]), dtype=np.int64)
-        box = self._box
-        values = (indices + 0.5) * box.steps[columns] + box.lower[columns]
-        losses = np.asarray(self.target.problem.loss.terms(columns, values))  # type: ignore[attr-defined]
-        if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
-            raise LossError(_BAD_TERMS)
-        cap = ENERGY_CAP // box.dimension
-        return np.clip(np.rint(losses * self.target.eta * UNITS_PER_NAT), -cap, cap).astype(np.int64)
+        """Return the energies of the terms ``columns`` at ``indices``."""
+        return term_energies(self.target, columns, indices)
 
     def values(self, state: SeparableState) -> NDArray[Any]:
         """Return the accepted points."""
@@ -128,20 +119,19 @@ class Separable:
     Notes
     -----
     Precondition: a Box; the loss offers ``terms(coordinates, values)``, the losses L_j of which it is the sum, and each term grows
-    as its ``growth`` says: ``L_j >= rates_j |y_j - center_j| - slack``. Law: coordinates are independent, each exactly
-    ``exp(-E_j)``. Expected proposals: linear in d; about one a coordinate, or two where the box binds. Theory page:
-    docs/theory/separable.md.
+    as its ``growth`` says: ``L_j >= rates_j |y_j - center_j| - slack``. Without growth, ``lipschitz`` constants or a
+    ``terms_lower_bound(coordinates, lower, upper)`` over intervals will do: each coordinate is then drawn by a box tree. Law:
+    coordinates are independent, each exactly ``exp(-E_j)``. Expected proposals: linear in d; with growth about one a coordinate,
+    or two where the box binds. Theory page: docs/theory/separable.md.
     """
 
     reserve = Fraction(2 * MOST_COORDINATES, UNITS_PER_NAT)  # one unit either way for each separately rounded term
 
-    def prepare(self, target: Target) -> SeparableChain:
-        """Certify an offset for every coordinate."""
-        domain, growth = target.domain, target.problem.growth
-        if not isinstance(domain, Box) or domain.dimension > MOST_COORDINATES:
-            raise UnsupportedError(_UNSUPPORTED.format("this domain is another"))
-        if growth is None or not hasattr(target.problem.loss, "terms"):
-            raise UnsupportedError(_UNSUPPORTED.format("this loss does not"))
+    def prepare(self, target: Target) -> SeparableChain | SeparableTreeChain:
+        """Certify an offset for every coordinate, or bound every coordinate's term over its axis."""
+        domain, growth = self.validate(target), target.problem.growth
+        if growth is None:
+            return make_tree_chain(target)
         form = target.integer
         if form is not None:
             center = (2 * form.sums + form.count) // (2 * form.count)
@@ -151,8 +141,6 @@ class Separable:
         rise = scale * growth.rates * (1.0 - _SAFE)
         most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
         slopes = np.minimum(np.floor(rise * domain.steps), most).astype(np.int64)
-        if ((slopes < 1) & (rise * domain.widths > _FLAT)).any():
-            raise UnsupportedError(_UNSUPPORTED.format("this one's energy rises by less than 2^-40 nats a lattice step"))
         nearest = np.clip(growth.center, domain.lower, domain.upper)
         center = np.clip(domain.locate(nearest), 0, domain.points_per_axis - 1)
         away = np.abs(domain.points(center[None])[0] - nearest) + 4.0 * domain.value_errors
@@ -163,7 +151,22 @@ class Separable:
         certified = np.clip(offsets, -(ENERGY_CAP // (2 * domain.dimension)), ENERGY_CAP).astype(np.int64)
         return SeparableChain(target, center, _flat_to_zero(slopes, domain), certified)
 
+    @staticmethod
+    def validate(target: Target) -> Box:
+        """Return the domain; raise, on public grounds, where the sampler does not apply."""
+        domain, growth, loss = target.domain, target.problem.growth, target.problem.loss
+        if not isinstance(domain, Box) or domain.dimension > MOST_COORDINATES:
+            raise UnsupportedError(_UNSUPPORTED.format("this domain is another"))
+        bounded = target.problem.lipschitz is not None or hasattr(loss, "terms_lower_bound")
+        if not hasattr(loss, "terms") or (growth is None and not bounded):
+            raise UnsupportedError(_UNSUPPORTED.format("this loss does not"))
+        if growth is not None and target.integer is None:
+            rise = target.eta * UNITS_PER_NAT * growth.rates * (1.0 - _SAFE)
+            if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT)).any():
+                raise UnsupportedError(_UNSUPPORTED.format("this one's energy rises by less than 2^-40 nats a lattice step"))
+        return domain
+
 
 def _flat_to_zero(slopes: NDArray[np.int64], domain: Box) -> NDArray[np.int64]:
     """Set to 0 the slopes that rise so little across the box that most Laplace proposals would miss it; a public choice."""
-    return np.where(slopes * float(domain.points_per_axis) < _FLAT, 0, slopes)
+    return np.where(slopes * float(domain.points_per_axis) < FLAT, 0, slopes)

@@ -1,0 +1,146 @@
+"""Sums over coordinates without declared growth: one box tree a coordinate."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.domains import Box, Indices
+from expmech.errors import LossError
+from expmech.mechanism.calibration import ENERGY_CAP
+from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.box_tree import VIOLATION, BoxTree, BoxTreeChain, BoxTreeState
+from expmech.target import Energies, Target
+
+_BAD_TERMS = "`terms` of a loss must return one finite float64 number a value; it did not."
+
+
+def term_energies(target: Target, columns: NDArray[np.int64], indices: NDArray[np.int64]) -> Energies:
+    """Return ``E_j(i) = round(eta L_j 2^40)``, saturating at ``2^60 / d``, for coordinates ``columns`` at ``indices``."""
+    form, box = target.integer, target.domain
+    assert isinstance(box, Box)
+    if form is not None:
+        return np.asarray(form.slopes[columns] * np.abs(form.count * indices - form.sums[columns]), dtype=np.int64)
+    values = (indices + 0.5) * box.steps[columns] + box.lower[columns]
+    losses = np.asarray(target.problem.loss.terms(columns, values))  # type: ignore[attr-defined]
+    if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
+        raise LossError(_BAD_TERMS)
+    cap = ENERGY_CAP // box.dimension
+    return np.clip(np.rint(losses * target.eta * UNITS_PER_NAT), -cap, cap).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One coordinate's share of a loss, with what bounds it over intervals; below ``most``, where its energy saturates."""
+
+    loss: Any
+    column: int
+    most: float
+
+    def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the term at points of one coordinate."""
+        return np.asarray(self.loss.terms(np.full(len(points), self.column), points[:, 0]))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedTerm(Term):
+    """A term whose loss bounds it over intervals."""
+
+    def lower_bound(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss's own bound; at most where the energy saturates, so that it bounds the saturated energy too."""
+        bounds = self.loss.terms_lower_bound(np.full(len(lower), self.column), lower[:, 0], upper[:, 0])
+        return np.asarray(np.minimum(bounds, self.most))
+
+
+@dataclass(frozen=True)
+class TermTarget(Target):
+    """The energies ``E_j`` of one coordinate."""
+
+    whole: Target
+    column: int
+
+    def energy(self, indices: Indices) -> Energies:
+        """Return the energies of the coordinate's term."""
+        return term_energies(self.whole, np.full(len(indices), self.column), indices[:, 0])
+
+    @cached_property
+    def minimum_energy(self) -> int:
+        """Return where the energy of a term saturates: nothing else bounds a single term from below."""
+        return -(ENERGY_CAP // self.whole.domain.dimension)
+
+
+@dataclass(frozen=True)
+class SeparableTreeState:
+    """The coordinates drawn so far of each copy, the one it is at, and the tree that all copies at that coordinate share."""
+
+    indices: Indices
+    column: NDArray[np.int64]
+    tree: NDArray[np.object_]
+    proposals: NDArray[np.int64]
+    done: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableTreeChain:
+    """Draw one coordinate after the other, each from a box tree of its own."""
+
+    target: Target
+    chains: tuple[BoxTreeChain, ...]
+    timing: str = DATA_DEPENDENT
+    delta: float = 0.0
+    assumptions: tuple[str, ...] = (VIOLATION,)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The sampler's name."""
+        return {"sampler": "Separable"}
+
+    def start(self, coins: Coins, size: int) -> SeparableTreeState:
+        """Return copies that have drawn nothing."""
+        return SeparableTreeState(
+            indices=np.zeros((size, len(self.chains)), dtype=np.int64),
+            column=np.zeros(size, dtype=np.int64),
+            tree=np.full(size, self.chains[0].root, dtype=np.object_),
+            proposals=np.zeros(size, dtype=np.int64),
+            done=np.zeros(size, dtype=np.bool_),
+        )
+
+    def step(self, state: SeparableTreeState, coins: Coins) -> SeparableTreeState:
+        """Make one step of the tree of the first coordinate that some copy lacks, for the copies that lack it."""
+        j = int(state.column.min())
+        rows = np.flatnonzero(state.column == j)
+        before = BoxTreeState(state.indices[rows, j : j + 1], state.proposals[rows], state.tree[rows], state.done[rows])
+        after = self.chains[j].step(before, coins)
+        drawn = rows[after.done]
+        indices, column, proposals, tree = state.indices.copy(), state.column.copy(), state.proposals.copy(), state.tree.copy()
+        indices[drawn, j] = after.indices[after.done, 0]
+        column[drawn] += 1
+        proposals[rows] = after.proposals
+        tree[rows] = after.tree
+        tree[drawn] = self.chains[min(j + 1, len(self.chains) - 1)].root
+        return SeparableTreeState(indices, column, tree, proposals, np.asarray(column == len(self.chains)))
+
+    def values(self, state: SeparableTreeState) -> NDArray[Any]:
+        """Return the accepted points."""
+        return self.target.domain.values(state.indices)
+
+
+def make_tree_chain(target: Target) -> SeparableTreeChain:
+    """Return a chain of d one-dimensional box trees for a loss whose terms can be bounded over intervals."""
+    box, problem = target.domain, target.problem
+    assert isinstance(box, Box)
+    kind = BoundedTerm if hasattr(problem.loss, "terms_lower_bound") else Term
+    most = ENERGY_CAP // box.dimension / UNITS_PER_NAT / target.eta
+    chains = []
+    for j in range(box.dimension):
+        axis = Box(box.lower[j : j + 1], box.upper[j : j + 1], bits=box.bits)
+        slopes = None if problem.lipschitz is None else problem.lipschitz[j : j + 1]
+        alone = dataclasses.replace(problem, loss=kind(problem.loss, j, most), domain=axis, lipschitz=slopes)
+        chains.append(BoxTree().prepare(TermTarget(alone, target.eta, target.loss_error, None, target, j)))
+    return SeparableTreeChain(target, tuple(chains))
