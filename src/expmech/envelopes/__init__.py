@@ -2,7 +2,9 @@
 
 from expmech.envelopes.affine import Affine
 from expmech.envelopes.base import BoundEnvelope, Envelope, ReentryLaw
+from expmech.envelopes.convex import Convex
 from expmech.envelopes.laplace import ProductLaplace
+from expmech.envelopes.tangent import Tangent
 from expmech.envelopes.uniform import Uniform
 
-__all__ = ["Affine", "BoundEnvelope", "Envelope", "ProductLaplace", "ReentryLaw", "Uniform"]
+__all__ = ["Affine", "BoundEnvelope", "Convex", "Envelope", "ProductLaplace", "ReentryLaw", "Tangent", "Uniform"]

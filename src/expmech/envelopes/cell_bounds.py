@@ -93,14 +93,18 @@ class CellBounds:
         if self.slopes is not None:
             decrease = np.minimum(decrease, (far * self.slopes).sum(axis=1))
         if self.gradient is not None:
-            size = np.abs(gradient)
-            error = _GRADIENT_ERROR * size.max(axis=1, keepdims=True) if self.gradient_error is None else self._gradient_units()
-            tangent = np.maximum(-gradient * ahead, gradient * behind) + size * (self.fuzz + far * _INFLATE) + error * far
+            tangent = np.maximum(-gradient * ahead, gradient * behind) + self.tangent_errors(far, gradient)
             # a loss below where energies saturate says nothing about its tangent
             decrease = np.where(energy > -ENERGY_CAP, np.minimum(decrease, tangent.sum(axis=1)), decrease)
         decrease += np.abs(decrease) * _INFLATE + self.allowance
         bound = energy - np.ceil(np.minimum(decrease, 2 * ENERGY_CAP)).astype(np.int64)
         return np.asarray(np.minimum(bound, ENERGY_CAP), dtype=np.int64)
+
+    def tangent_errors(self, far: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bound, axis by axis, how much lower than computed the plane through a point may lie ``far`` steps from it, in units."""
+        size = np.abs(gradient)
+        error = _GRADIENT_ERROR * size.max(axis=-1, keepdims=True) if self.gradient_error is None else self._gradient_units()
+        return np.asarray(size * (self.fuzz + far * _INFLATE) + error * far)
 
     def _gradient_units(self) -> NDArray[np.float64]:
         assert self.gradient_error is not None

@@ -2,12 +2,13 @@
 
 from expmech.mechanism import losses
 from expmech.mechanism.calibration import Calibration, calibrate, validate_epsilon
-from expmech.mechanism.facts import AffineForm, Growth, IntegerForm
+from expmech.mechanism.facts import AffineForm, Curvature, Growth, IntegerForm
 from expmech.mechanism.problem import Problem, make_problem
 
 __all__ = [
     "AffineForm",
     "Calibration",
+    "Curvature",
     "Growth",
     "IntegerForm",
     "Problem",

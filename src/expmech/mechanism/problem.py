@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from expmech.errors import (
     validate_vector,
 )
 from expmech.mechanism.calibration import RELATIVE_LOSS_ERROR, float_up
-from expmech.mechanism.facts import AffineForm, Growth, IntegerForm
+from expmech.mechanism.facts import AffineForm, Curvature, Growth, IntegerForm
 
 Loss = Callable[[Any], Any]
 ADJACENCIES = ("replace", "add-remove")
@@ -58,6 +59,11 @@ class Problem:
     integer_form: IntegerForm | None
     affine: AffineForm | None
     assumptions: tuple[str, ...]
+
+    @cached_property
+    def curvature(self) -> Curvature | None:
+        """What the loss knows of its curvature on the domain; sought when it is first asked for, since that takes evaluations."""
+        return _curvature(self.loss, self.domain)
 
     def evaluate(self, indices: Indices) -> NDArray[np.float64]:
         """Return the loss at lattice points, checked for type, shape and declared range."""
@@ -231,6 +237,21 @@ def _growth(loss: Loss, domain: Domain, given: Growth | None, assumptions: list[
     if given is not None:
         assumptions.append("declared by the caller: the loss grows at least as `growth` says")
     return growth
+
+
+def _curvature(loss: Loss, domain: Domain) -> Curvature | None:
+    curvature = _known(loss, "curvature", domain)
+    if curvature is None:
+        return None
+    if not isinstance(curvature, Curvature):
+        raise ParameterTypeError(f"`curvature` of a loss must be an expmech.Curvature; got {type(curvature).__name__}.")
+    d = domain.dimension
+    numbers = (curvature.center, curvature.gradient, curvature.hessian, curvature.value, curvature.skew, curvature.gradient_error)
+    if [np.shape(one) for one in numbers] != [(d,), (d,), (d, d), (), (), ()] or not all(np.isfinite(one).all() for one in numbers):
+        raise ParameterError(f"`curvature` of a loss must hold finite numbers, with vectors of {d} entries and a {d} x {d} matrix.")
+    if curvature.skew < 0 or curvature.gradient_error < 0 or not np.array_equal(curvature.hessian, curvature.hessian.T):
+        raise ParameterError("`curvature` of a loss must have a symmetric `hessian`, and `skew` and `gradient_error` at least 0.")
+    return curvature
 
 
 def _loss_error(

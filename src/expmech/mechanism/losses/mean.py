@@ -83,7 +83,7 @@ class L1Mean:
         )
         self.lipschitz = np.ones(len(sums))
         self.sensitivity = sum((Fraction(width) for width in self._widths), Fraction(0)) / count
-        self.growth = Growth(center=self._mean, rates=np.ones(len(sums)))
+        self.growth = Growth(center=self._mean, rates=np.ones(len(sums)), public_slack=True)
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row, added up column by column so that the batch does not matter."""

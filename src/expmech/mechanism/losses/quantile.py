@@ -52,6 +52,7 @@ class Quantile:
 
     minimum = 0.0
     loss_error = Fraction(1, 1 << 22)
+    exact_lower_bound = True  # lower_bound is attained: what a plan goes by
 
     def __init__(self, values: ArrayLike, *, q: float | Fraction, lower: float, upper: float, adjacency: str = "replace") -> None:
         self._set_public(q, lower, upper, adjacency)

@@ -66,11 +66,8 @@ class RidgeGradient:
         table, column = _validate_table(features, "features", 2), _validate_table(responses, "responses", 1)
         if len(table) != len(column):
             raise ParameterError(f"`responses` of {_OWNER} must have one entry a row of `features`.")
-        products = np.zeros((table.shape[1] + 1,) * 2, dtype=object)
-        for first in range(0, len(table), _LOT):
-            lot = np.column_stack([table[first : first + _LOT], column[first : first + _LOT]])
-            snapped = np.rint(np.clip(lot, -1.0, 1.0) * (1 << _SNAP_BITS))
-            products += (snapped.T @ snapped).astype(np.int64).astype(object)
+        snapped = np.rint(np.clip(np.column_stack([table, column]), -1.0, 1.0) * (1 << _SNAP_BITS))
+        products = cross_products(snapped)
         self._set_moments(len(table), products[:-1, :-1].tolist(), products[:-1, -1].tolist(), 1 << _SNAP_BITS)
         self._set_public(penalty, radius, norm, adjacency)
 
@@ -180,6 +177,15 @@ class RidgeGradient:
             raise ParameterError(
                 f"`radius` of {_OWNER} must be at least the largest L1 norm on the domain; got {float(self.radius)!r}."
             )
+
+
+def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:
+    """Return the sums of products of the columns of a table of whole numbers up to ``2^20`` in size, as Python integers."""
+    products = np.zeros((whole.shape[1],) * 2, dtype=object)
+    for first in range(0, len(whole), _LOT):
+        lot = whole[first : first + _LOT].astype(np.float64)
+        products += (lot.T @ lot).astype(np.int64).astype(object)
+    return products
 
 
 def _validate_table(values: Any, name: str, dimensions: int) -> NDArray[np.float64]:

@@ -1,0 +1,118 @@
+"""The tangent envelope of a convex loss on a box: a product of truncated geometric laws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.domains import Box, Indices
+from expmech.envelopes.base import BoundEnvelope
+from expmech.envelopes.cell_bounds import CellBounds, certify
+from expmech.envelopes.uniform import Uniform
+from expmech.errors import UnsupportedError
+from expmech.mechanism.calibration import ENERGY_CAP
+from expmech.target import Energies, Target
+
+_STEPS = 40  # of the descent to the point of contact
+_LONGER, _SHORTER = 1.5, 0.25
+_ABOVE = 1.0 + 2.0**-40  # more than float64 sums of the offset's parts can lose
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundTangent:
+    """``R(i) = sum_j |slopes_j| d_j`` on the box, ``d_j`` the steps from the end of axis j where the plane is lowest."""
+
+    slopes: NDArray[np.int64]
+    points_per_axis: int
+    offset: int
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
+        """Draw every coordinate from its truncated geometric law: a geometric variable modulo the number of points."""
+        indices = np.empty((size, self.slopes.size), dtype=np.int64)
+        energies = np.zeros(size, dtype=np.int64)
+        for j, slope in enumerate(self.slopes.tolist()):
+            if slope == 0:
+                indices[:, j] = coins.integers_below(self.points_per_axis, size)
+                continue
+            steps = coins.geometric(Fraction(abs(slope), UNITS_PER_NAT), size) % self.points_per_axis
+            indices[:, j] = steps if slope > 0 else self.points_per_axis - 1 - steps
+            energies += abs(slope) * steps
+        return indices, energies
+
+    def log_mass(self) -> float:
+        """Return the log of the sum of exp(-R) over the box."""
+        total = 0.0
+        for slope in np.abs(self.slopes).tolist():
+            rate = slope / UNITS_PER_NAT
+            points = float(self.points_per_axis)
+            total += math.log(math.expm1(-rate * points) / math.expm1(-rate)) if slope else math.log(points)
+        return total
+
+
+class Tangent:
+    """Proposals by the tangent plane at one point, for a convex loss with a gradient on a box.
+
+    Notes
+    -----
+    ``E(y) >= E(a) + g.(y - a)`` is a product of exponential laws on the sides of the box. It is good where the loss is steep all
+    over the box, so that the law sits at a corner or on a face; along an axis whose slope vanishes at the optimum it is uniform.
+    The point of contact is found by a fixed number of descent steps from the middle; any point gives the same law.
+    Statement and proof: docs/theory/convex.md.
+    """
+
+    name = "tangent"
+
+    def bind(self, target: Target) -> BoundEnvelope:
+        """Fit to ``target``; refuse a loss that is not known to be convex with a gradient, or a domain that is no box."""
+        self.validate(target)
+        bounds = certify(target)
+        contact, energy, gradient = _descend(bounds)
+        if energy <= -ENERGY_CAP:  # a saturated loss says nothing about its tangent
+            return Uniform().bind(target)
+        points, d = bounds.box.points_per_axis, bounds.box.dimension
+        most = ENERGY_CAP // (2 * points * d)  # so R is at most 2^59, also where E saturates
+        slopes = np.rint(np.clip(gradient, -float(most), float(most))).astype(np.int64)
+        ahead, behind = points - 1 - contact, contact
+        rest = gradient - slopes
+        slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(np.maximum(ahead, behind) + bounds.fuzz, gradient)
+        height = int((np.abs(slopes) * np.where(slopes > 0, behind, ahead)).sum())
+        offset = height - energy + math.ceil((float(slack.sum()) + bounds.allowance) * _ABOVE)
+        if offset > ENERGY_CAP:
+            return Uniform().bind(target)
+        return BoundTangent(slopes=slopes, points_per_axis=points, offset=max(-ENERGY_CAP // 2, offset))
+
+    @staticmethod
+    def validate(target: Target) -> None:
+        """Raise, on public grounds, where the envelope does not apply."""
+        if not isinstance(target.domain, Box):
+            raise UnsupportedError(f"Tangent needs a Box; got {type(target.domain).__name__}. Use the Uniform envelope.")
+        loss = target.problem.loss
+        if target.integer is not None or not getattr(loss, "convex", False) or not hasattr(loss, "gradient"):
+            raise UnsupportedError(
+                "Tangent needs a loss with `convex = True` and a `gradient(points)`; this one declares none. "
+                "Declare them, or use another envelope."
+            )
+
+
+def _descend(bounds: CellBounds) -> tuple[Indices, int, NDArray[np.float64]]:
+    """Return a point of small energy with its energy and its gradient in units a lattice step."""
+    points = bounds.box.points_per_axis
+    contact = np.full(bounds.box.dimension, points // 2, dtype=np.int64)
+    energies, gradients = bounds.evaluate(contact[None, :])
+    energy, gradient, share = int(energies[0]), gradients[0], 0.5
+    for _ in range(_STEPS):
+        steepest = float(np.abs(gradient).max())
+        if steepest == 0.0:
+            break
+        tried = np.clip(contact - np.rint(gradient * (share * points / steepest)).astype(np.int64), 0, points - 1)
+        energies, gradients = bounds.evaluate(tried[None, :])
+        if int(energies[0]) < energy:
+            contact, energy, gradient, share = tried, int(energies[0]), gradients[0], share * _LONGER
+        else:
+            share *= _SHORTER
+    return contact, energy, gradient
