@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import law_of
+from numpy.typing import NDArray
+from scipy import stats
+from support.enumeration import EnumeratingCoins, law_of
 from support.problems import domains_of_every_kind
 
 import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
-from expmech.domains import Domain, Indices
+from expmech.domains import Domain, Indices, balls
 from expmech.errors import ParameterError, ParameterTypeError
 
 
@@ -115,7 +118,8 @@ def test_l1_ball_in_many_dimensions_has_the_radius_of_a_uniform_ball() -> None:
         (lambda: em.L1Ball(0, 1.0), ParameterError, "`dimension` of L1Ball"),
         (lambda: em.L1Ball(9, 1.0, bits=3), ParameterError, "`bits` of L1Ball must give at least 9 points"),
         (lambda: em.L1Ball(2, -1.0), ParameterError, "`radius` of L1Ball must be a positive finite number; got -1.0"),
-        (lambda: em.L2Ball(17, 1.0), ParameterError, "`dimension` of L2Ball"),
+        (lambda: em.L2Ball(1025, 1.0), ParameterError, "`dimension` of L2Ball"),
+        (lambda: em.L2Ball(17, 1.0, bits=8), ParameterError, "`bits` of L2Ball must be at least 12"),
         (lambda: em.L2Ball(9, 1.0, bits=1), ParameterError, "`bits` of L2Ball"),
         (lambda: em.Simplex(1), ParameterError, "`dimension` of Simplex"),
         (lambda: em.Candidates([]), ParameterError, "at least one candidate"),
@@ -128,3 +132,47 @@ def test_bad_domains_get_one_clear_error(make: object, error: type[Exception], w
         make()
     assert words in str(caught.value)
     assert isinstance(caught.value, em.ExpmechError)
+
+
+@pytest.mark.parametrize("coarse", [18, 2])
+def test_gaussian_proposals_are_uniform_on_the_ball(coarse: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every point comes with the same probability; the discrete Gaussian draw, whose law is enumerated elsewhere, is one branch."""
+    ball = em.L2Ball(1, 1.0, bits=3)
+
+    def draw(coins: Coins, slope: int, size: int) -> NDArray[np.int64]:
+        assert isinstance(coins, EnumeratingCoins)
+        cells = np.arange(-12, 13)
+        weights = np.exp(-(cells**2) * (slope / 2.0**40))
+        return np.array([cells[coins._branch((weights / weights.sum()).tolist())] for _ in range(size)])
+
+    monkeypatch.setattr(balls, "draw_discrete_gaussian", draw)
+    law, leftover = law_of(lambda coins: tuple(ball.propose_gaussian(coins, 1, coarse=coarse).ravel().tolist()), cut=1e-12)
+    refused = law.pop(())
+    assert leftover <= 1e-9 and refused < 0.95
+    assert set(law) == {(j,) for j in range(8)}
+    for probability in law.values():
+        assert probability == pytest.approx((1.0 - refused) / 8, rel=1e-9)
+
+
+class Careless(Coins):
+    """Coins that accept whatever is proposed."""
+
+    def bernoulli_exp(self, counts: NDArray[np.int64], **_: Any) -> NDArray[np.bool_]:
+        return np.ones(len(counts), dtype=np.bool_)
+
+
+@pytest.mark.parametrize("coarse", [18, 3])
+def test_gaussian_proposals_are_uniform_in_two_dimensions(coarse: int) -> None:
+    ball = em.L2Ball(2, 1.0, bits=4)
+    for coins, right in ((Coins(seeded_bits(11)), True), (Careless(seeded_bits(11)), False)):
+        points, counts = np.unique(ball.propose_gaussian(coins, 100_000, coarse=coarse), axis=0, return_counts=True)
+        assert len(points) == len(listed(ball))
+        assert (stats.chisquare(counts).pvalue > 1e-6) == right
+
+
+def test_balls_of_many_dimensions_are_drawn_uniformly() -> None:
+    """``|y|^d`` is uniform on [0, 1] in the continuum."""
+    ball = em.L2Ball(40, 1.0)
+    for coins, right in ((Coins(seeded_bits(5)), True), (Careless(seeded_bits(5)), False)):
+        lengths = np.linalg.norm(ball.points(ball.draw_uniform(coins, 4000)), axis=1)
+        assert (stats.kstest(lengths**40, "uniform").pvalue > 1e-6) == right

@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import Coins
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins.gaussian import draw_discrete_gaussian
 from expmech.domains.base import Indices, draw_distinct_sorted, draw_laplace_move
 from expmech.domains.box import Box
 from expmech.errors import ParameterError, validate_integer, validate_positive
 
 _SURE = 2.0**-40  # far above the rounding error of the float64 sum of squares
-_MOST_DRAWN = 1 << 16  # cube points proposed at a time
+_MOST_DRAWN = 1 << 16  # points proposed at a time
+_FEW_DIMENSIONS = 8  # up to here the cube is cheaper
+_CUBE_DIMENSION = 16  # up to here it serves a coarse lattice, on which the other way is worse
+_GAUSSIAN_BITS = 12
+_COARSE_BITS = 18
 
 
 class _Ball:
@@ -91,6 +96,10 @@ class _Ball:
     def _within(self, odd: Indices) -> NDArray[np.bool_]:
         raise AssertionError("a ball says which odd integer vectors it holds")
 
+    def is_listable(self, limit: int) -> bool:
+        """Tell whether the cube has at most ``limit`` points."""
+        return self.cube.is_listable(limit)
+
     def all_indices(self, limit: int) -> Indices | None:
         """Return every point, or None when the cube has more than ``limit``."""
         cube = self.cube.all_indices(limit)
@@ -153,15 +162,23 @@ class L2Ball(_Ball):
     Parameters
     ----------
     dimension, radius
-        Public size of the ball. Uniform draws come by rejection from the cube, so the dimension is at most 16 and
-        comfortable to 10 (about 400 cube points a draw).
+        Public size of the ball.
     bits
-        Points an axis of the cube around it are ``2^bits``.
+        Points an axis of the cube around it are ``2^bits``; at least 12 in more than 16 dimensions.
+
+    Notes
+    -----
+    Uniform draws come by rejection: from the cube in up to eight dimensions (63 cube points a draw), else from a discrete Gaussian
+    law, of which about one in ``sqrt(pi d)`` is accepted. Proof: docs/theory/coins.md.
     """
 
     def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
-        validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=16)
+        validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=1 << 10)
         super().__init__(dimension, radius, bits)
+        if dimension > _CUBE_DIMENSION and bits < _GAUSSIAN_BITS:
+            raise ParameterError(
+                f"`bits` of L2Ball must be at least {_GAUSSIAN_BITS} in more than {_CUBE_DIMENSION} dimensions; got {bits}."
+            )
         if not self._within(np.ones((1, self.dimension), dtype=np.int64))[0]:
             raise ParameterError(f"`bits` of L2Ball must put a lattice point inside the ball; got {bits}.")
 
@@ -185,15 +202,39 @@ class L2Ball(_Ball):
         return np.asarray((points**2).sum(axis=1) <= self.radius**2)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
-        """Draw uniform points by rejection from the cube."""
+        """Draw uniform points by rejection."""
+        from_cube = self.bits < _GAUSSIAN_BITS or self.dimension <= _FEW_DIMENSIONS
         found = [np.empty((0, self.dimension), dtype=np.int64)]
         missing, lot = size, size
         while missing > 0:
-            proposed = self.cube.draw_uniform(coins, lot)
-            found.append(proposed[self.contains(proposed)][:missing])
+            if from_cube:
+                proposed = self.cube.draw_uniform(coins, lot)
+                proposed = proposed[self.contains(proposed)]
+            else:
+                proposed = self.propose_gaussian(coins, lot)
+            found.append(proposed[:missing])
             missing -= len(found[-1])
             lot = min(max(2 * lot, missing), _MOST_DRAWN)
         return np.concatenate(found)
+
+    def propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
+        """Propose ``size`` points and return those accepted: independent, and exactly uniform in the ball.
+
+        A cell of ``2^fine`` indices an axis, numbered u from the middle, is drawn with ``P(u) ~ exp(-c |u|^2)``, then a point of it
+        uniformly; a point of the ball is accepted with probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
+        """
+        d, fine = self.dimension, max(0, self.bits - coarse)
+        half = 1 << (self.bits - 1 - fine)
+        largest = (half + math.isqrt(d) + 1) ** 2
+        slope = max(1, d * UNITS_PER_NAT // (2 * half * half))
+        cells = draw_discrete_gaussian(coins, slope, size * d).reshape(size, d)
+        kept = ((cells >= -half) & (cells < half)).all(axis=1)
+        cells = cells[kept]
+        low = coins.integers_below(1 << fine, cells.size).reshape(cells.shape)
+        indices = ((cells + half) << fine) + low
+        inside = self.contains(indices)
+        deficit = slope * (largest - (cells[inside] ** 2).sum(axis=1))  # not negative: |u| <= half + sqrt(d) in the ball
+        return indices[inside][coins.bernoulli_exp(deficit)]
 
 
 def _log_binomial(n: int, k: int) -> float:

@@ -46,6 +46,9 @@ class Domain(Protocol):
     def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
         """Propose one local move a row by a symmetric law; the result may lie outside."""
 
+    def is_listable(self, limit: int) -> bool:
+        """Tell whether :meth:`all_indices` would list the lattice."""
+
     def all_indices(self, limit: int) -> Indices | None:
         """Return every point of the lattice, or None when there may be more than ``limit``."""
 

@@ -97,9 +97,13 @@ class Box:
         """Add a discrete Laplace step to each coordinate."""
         return draw_laplace_move(coins, indices, rates)
 
+    def is_listable(self, limit: int) -> bool:
+        """Tell whether there are at most ``limit`` points."""
+        return bool(self.points_per_axis**self.dimension <= limit)
+
     def all_indices(self, limit: int) -> Indices | None:
         """Return every point in lexicographic order, or None when there are more than ``limit``."""
-        if self.points_per_axis**self.dimension > limit:
+        if not self.is_listable(limit):
             return None
         axes = np.indices((self.points_per_axis,) * self.dimension, dtype=np.int64)
         return np.ascontiguousarray(axes.reshape(self.dimension, -1).T)

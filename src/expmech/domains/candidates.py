@@ -71,9 +71,13 @@ class Candidates:
         """Propose another candidate uniformly: a list has no neighbourhoods."""
         return self.draw_uniform(coins, len(indices))
 
+    def is_listable(self, limit: int) -> bool:
+        """Tell whether there are at most ``limit`` candidates."""
+        return len(self.labels) <= limit
+
     def all_indices(self, limit: int) -> Indices | None:
         """Return every index, or None when there are more than ``limit``."""
-        return None if len(self.labels) > limit else np.arange(len(self.labels), dtype=np.int64)[:, None]
+        return np.arange(len(self.labels), dtype=np.int64)[:, None] if self.is_listable(limit) else None
 
     def describe(self) -> dict[str, Any]:
         """Return the public description."""

@@ -86,9 +86,13 @@ class Simplex:
         moved[rows, takes] += amount
         return moved
 
+    def is_listable(self, limit: int) -> bool:
+        """Tell whether there are at most ``limit`` points, in few dimensions."""
+        return self.dimension <= _ENUMERABLE_DIMENSION and self.log_size <= math.log(limit) + 1e-9
+
     def all_indices(self, limit: int) -> Indices | None:
         """Return every point in lexicographic order, or None when there are more than ``limit``."""
-        if self.dimension > _ENUMERABLE_DIMENSION or self.log_size > math.log(limit) + 1e-9:
+        if not self.is_listable(limit):
             return None
         rows = np.arange(self.total + 1, dtype=np.int64)[:, None]
         for _ in range(self.dimension - 2):
