@@ -5,7 +5,7 @@ from typing import Any as _Any
 from expmech import theory
 from expmech._version import __version__
 from expmech.domains import Box, Candidates, L1Ball, L2Ball, Simplex
-from expmech.envelopes import Affine, ProductLaplace, Uniform
+from expmech.envelopes import Affine, Convex, ProductLaplace, Tangent, Uniform
 from expmech.errors import (
     EnvelopeViolatedError,
     ExpmechError,
@@ -15,7 +15,7 @@ from expmech.errors import (
     UnsupportedError,
 )
 from expmech.ledger import Ledger
-from expmech.mechanism import AffineForm, Growth, losses
+from expmech.mechanism import AffineForm, Curvature, Growth, losses
 from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import (
     BoxTree,
@@ -23,6 +23,8 @@ from expmech.samplers import (
     ConfAtomPerfect,
     Draws,
     Metropolis,
+    Option,
+    Plan,
     RandomAtomPerfect,
     Rejection,
     Separable,
@@ -38,6 +40,8 @@ __all__ = [
     "Certificate",
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
+    "Convex",
+    "Curvature",
     "Draws",
     "EnvelopeViolatedError",
     "ExpmechError",
@@ -49,8 +53,10 @@ __all__ = [
     "LossError",
     "Metropolis",
     "NoisyMean",
+    "Option",
     "ParameterError",
     "ParameterTypeError",
+    "Plan",
     "ProductLaplace",
     "RandomAtomPerfect",
     "Rejection",
@@ -58,6 +64,7 @@ __all__ = [
     "Separable",
     "Simplex",
     "Tabulated",
+    "Tangent",
     "Uniform",
     "UnsupportedError",
     "__version__",
@@ -65,7 +72,7 @@ __all__ = [
     "theory",
 ]
 
-_OPTIONAL = ("data", "dp_accounting", "opendp")  # loaded on first use: what they need is large, and optional
+_OPTIONAL = ("data", "dp_accounting", "estimators", "opendp")  # loaded on first use: what they need is large, and optional
 
 
 def __getattr__(name: str) -> _Any:

@@ -159,7 +159,7 @@ class Target:
     @cached_property
     def is_small(self) -> bool:
         """Whether the lattice is small enough to be tabulated; a public fact."""
-        return self.domain.log_size <= math.log(TABLE_LIMIT) + 1e-9
+        return self.domain.is_listable(TABLE_LIMIT)
 
     @cached_property
     def table(self) -> tuple[Indices, ExponentialTable] | None:
@@ -167,12 +167,17 @@ class Target:
         indices = self.domain.all_indices(TABLE_LIMIT) if self.is_small else None
         return None if indices is None else (indices, ExponentialTable(self.energy(indices)))
 
+    @property
+    def knows_normaliser(self) -> bool:
+        """Whether the normaliser is found exactly: integer slopes on a box, or a lattice small enough to add up; public."""
+        return (self.integer is not None and isinstance(self.domain, Box)) or self.domain.is_listable(SMALL_TABLE)
+
     def log_normaliser(self) -> float | None:
         """Return ``log Z_f`` where it is known (integer slopes, or a lattice small enough to add up), else None."""
         if self.integer is not None and isinstance(self.domain, Box):
             with flint.ctx.workprec(128):
                 return float(self.integer.normaliser(self.domain.points_per_axis, 128).log())
-        if self.domain.log_size <= math.log(SMALL_TABLE) + 1e-9 and self.table is not None:
+        if self.knows_normaliser and self.table is not None:
             table = self.table[1]
             return table.log_sum() - table.minimum / UNITS_PER_NAT
         return None

@@ -17,6 +17,8 @@ BOX = em.Box([0.0], [1.0], bits=8)
 SAMPLERS: list[Sampler] = [
     em.Rejection(),
     em.Tabulated(),
+    em.Separable(),
+    em.BoxTree(),
     em.ConfAtomPerfect(),
     em.RandomAtomPerfect([[0.25], [0.75]]),
     em.ConfAtomAndRuntimePerfect(mode="pad"),

@@ -60,12 +60,18 @@ class Uniform:
         return BoundUniform(target=target, offset=-target.minimum_energy)
 
 
-def tightest_uniform(target: Target) -> tuple[BoundUniform, float | None]:
-    """Return a uniform envelope and a public bound, in nats, on how far its offset lies below the true minimum.
+def tightest_uniform(target: Target) -> BoundUniform:
+    """Return the uniform envelope whose distance from the true minimum :func:`uniform_gap` bounds."""
+    if target.table is not None:
+        return BoundUniform(target=target, offset=-target.table[1].minimum)
+    return Uniform().bind(target)
+
+
+def uniform_gap(target: Target) -> float | None:
+    """Return a public bound, in nats, on how far the offset of :func:`tightest_uniform` lies below the true minimum.
 
     On a small lattice every energy is looked at, which is constant work, and the bound is zero.
     """
-    if target.table is not None:
-        return BoundUniform(target=target, offset=-target.table[1].minimum), 0.0
-    gap = None if target.gap is None else max(0.0, math.nextafter(target.gap, math.inf))
-    return BoundUniform(target=target, offset=-target.minimum_energy), gap
+    if target.is_small:
+        return 0.0
+    return None if target.gap is None else max(0.0, math.nextafter(target.gap, math.inf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from expmech.errors import UnsupportedError, validate_integer
 from expmech.mechanism import Growth, make_problem, validate_epsilon
 from expmech.mechanism.problem import Loss
 from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.samplers import Chain, Draws, Sampler, choose_sampler, run
+from expmech.samplers import Chain, Draws, Plan, Sampler, choose_sampler, make_plan, run
 from expmech.samplers.auto import validate_sampler
 from expmech.target import SMALL_TABLE, Target, make_target
 
@@ -119,6 +120,11 @@ class ExponentialMechanism:
         draws, certificate = self._draw(epsilon, sampler, 1, bits, RELEASE)
         return Release(value=draws.values[0], certificate=certificate)
 
+    def study(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto", seed: int | Sequence[int]) -> Release:
+        """Draw one value from a seeded stream, as :meth:`release` would; its certificate says that it is a study."""
+        draws, certificate = self._draw(epsilon, sampler, 1, seeded_bits(seed), STUDY)
+        return Release(value=draws.values[0], certificate=certificate)
+
     def sample(
         self,
         *,
@@ -136,6 +142,19 @@ class ExponentialMechanism:
         _, chain, target = self._prepare(epsilon, sampler)
         return self._certify(epsilon, chain, target, operating_system_bits(), RELEASE)
 
+    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+        """Return what every sampler would guarantee and cost at ``epsilon``, from public quantities: it may be printed.
+
+        Parameters
+        ----------
+        epsilon
+            The budget.
+        timing
+            "constant" makes `auto` choose among samplers whose number of loss evaluations is fixed beforehand.
+        """
+        plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), timing=timing)
+        return dataclasses.replace(plan, epsilon=float(epsilon))
+
     def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return every lattice point and its probability, when the lattice has at most 2^16 points (confidential)."""
         target = self.target(epsilon=epsilon)
@@ -152,7 +171,7 @@ class ExponentialMechanism:
     def _prepare(self, epsilon: float | Fraction, sampler: Sampler | str) -> tuple[Sampler, Chain[Any], Target]:
         budget = validate_epsilon(epsilon, owner=_OWNER)
         valid = validate_sampler(sampler)
-        chosen = choose_sampler(make_target(self._problem, budget)) if isinstance(valid, str) else valid
+        chosen = choose_sampler(self._problem, budget) if isinstance(valid, str) else valid
         target = make_target(self._problem, budget - chosen.reserve)
         return chosen, chosen.prepare(target), target
 

@@ -16,7 +16,7 @@ from expmech.errors import ParameterError, ParameterTypeError, validate_choice, 
 from expmech.mechanism import validate_epsilon
 from expmech.mechanism.calibration import float_down
 from expmech.mechanism.problem import ADJACENCIES
-from expmech.release.certificate import RELEASE, Certificate
+from expmech.release.certificate import RELEASE, STUDY, Certificate
 from expmech.release.mechanism import Release
 from expmech.samplers.base import DATA_INDEPENDENT
 
@@ -99,9 +99,11 @@ class NoisyMean:
 
     def release(self, *, epsilon: float | Fraction) -> Release:
         """Draw one mean with randomness from the operating system; it may leave."""
-        bits = operating_system_bits()
-        certificate = self._certify(epsilon, RELEASE, bits)
-        return Release(value=self.draw(Coins(bits), epsilon=epsilon, size=1)[0], certificate=certificate)
+        return self._draw_one(epsilon, RELEASE, operating_system_bits())
+
+    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
+        """Draw one mean from a seeded stream, as :meth:`release` would; its certificate says that it is a study."""
+        return self._draw_one(epsilon, STUDY, seeded_bits(seed))
 
     def sample(self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]) -> NDArray[np.float64]:
         """Draw ``size`` independent means from a seeded stream: for studies, never a release."""
@@ -118,6 +120,10 @@ class NoisyMean:
         columns = [self._shares(coins, rate, total, size) for total in self._sums]
         shares = np.stack(columns, axis=1)
         return np.clip(self.lower + (self.upper - self.lower) * shares, self.lower, self.upper)
+
+    def _draw_one(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Release:
+        certificate = self._certify(epsilon, kind, bits)
+        return Release(value=self.draw(Coins(bits), epsilon=epsilon, size=1)[0], certificate=certificate)
 
     def _shares(self, coins: Coins, rate: Fraction, total: int, size: int) -> NDArray[np.float64]:
         """Return noisy means in units of the width, from Python integers: a sum of 2^31 rows and more may pass int64."""

@@ -83,6 +83,8 @@ def _reserve(certificate: Certificate) -> Fraction:
         return SAMPLERS["Metropolis"](pure=True).reserve  # type: ignore[no-any-return]
     if _name(certificate) == "ConfAtomAndRuntimePerfect":
         return SAMPLERS["ConfAtomAndRuntimePerfect"](mode=parameters["mode"]).reserve  # type: ignore[no-any-return]
+    if _name(certificate) == "Separable":
+        return SAMPLERS["Separable"]().reserve  # type: ignore[no-any-return]
     return Fraction(0)
 
 

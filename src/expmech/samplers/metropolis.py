@@ -149,24 +149,8 @@ class Metropolis:
     def prepare(self, target: Target) -> MetropolisChain:
         """Find beta and the number of steps from public quantities."""
         target.problem.check_repeatable()
-        floor = target.log_floor()
-        if floor is None or target.energy_range is None:
-            raise UnsupportedError(
-                "Metropolis needs a public minorisation, from `lipschitz` or a declared `bound`; this problem has neither. "
-                "Declare one of them, or use Rejection."
-            )
-        rates, log_beta = None, floor
-        if self.proposal == "laplace":
-            rates, log_beta = self._laplace(target, floor)
-        epsilon = 2.0 * target.eta * float(target.problem.sensitivity + 2 * Fraction(target.loss_error)) + 2.0**-29
-        if self.pure:
-            steps, delta = pure_steps(log_beta, target.energy_range, target.domain.log_size), 0.0
-        elif self.steps is not None:
-            steps, delta = self.steps, delta_from_steps(epsilon, log_beta, self.steps)
-        else:
-            assert self.delta is not None
-            steps = steps_from_delta(epsilon, log_beta, self.delta)
-            delta = delta_from_steps(epsilon, log_beta, steps)
+        rates, log_beta, energy_range = self._minorise(target)
+        steps, delta = self._count(target, log_beta, energy_range)
         return MetropolisChain(
             target=target,
             steps=steps,
@@ -177,11 +161,38 @@ class Metropolis:
                 "proposal": self.proposal,
                 "steps": steps,
                 "log_beta": log_beta,
-                "energy_range": target.energy_range,
+                "energy_range": energy_range,
                 "pure": self.pure,
             },
             assumptions=("the Lipschitz constants or bound behind the minorisation hold for every data set",),
         )
+
+    def public_steps(self, target: Target) -> int:
+        """Return how many steps it will take: a public number, found without looking at the loss."""
+        _, log_beta, energy_range = self._minorise(target)
+        return self._count(target, log_beta, energy_range)[0]
+
+    def _minorise(self, target: Target) -> tuple[tuple[Fraction, ...] | None, float, float]:
+        """Return the rates of the walk, log beta and the energy range."""
+        floor = target.log_floor()
+        if floor is None or target.energy_range is None:
+            raise UnsupportedError(
+                "Metropolis needs a public minorisation, from `lipschitz` or a declared `bound`; this problem has neither. "
+                "Declare one of them, or use Rejection."
+            )
+        rates, log_beta = (None, floor) if self.proposal == "uniform" else self._laplace(target, floor)
+        return rates, log_beta, target.energy_range
+
+    def _count(self, target: Target, log_beta: float, energy_range: float) -> tuple[int, float]:
+        """Return the number of steps and the delta that follows."""
+        epsilon = 2.0 * target.eta * float(target.problem.sensitivity + 2 * Fraction(target.loss_error)) + 2.0**-29
+        if self.pure:
+            return pure_steps(log_beta, energy_range, target.domain.log_size), 0.0
+        steps = self.steps
+        if steps is None:
+            assert self.delta is not None
+            steps = steps_from_delta(epsilon, log_beta, self.delta)
+        return steps, delta_from_steps(epsilon, log_beta, steps)
 
     def _laplace(self, target: Target, floor: float) -> tuple[tuple[Fraction, ...], float]:
         domain = target.domain

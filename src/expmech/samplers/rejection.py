@@ -19,15 +19,25 @@ from expmech.target import Energies, Target
 VIOLATION = "the loss is nowhere below its declared minimum or growth; otherwise an error with a fixed text is raised"
 
 
-def propose(target: Target, envelope: BoundEnvelope, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
-    """Propose ``size`` points; return them and which are accepted. Points outside the domain are refused."""
+def propose(
+    target: Target, envelope: BoundEnvelope, coins: Coins, size: int, *, even: bool = False
+) -> tuple[Indices, NDArray[np.bool_]]:
+    """Propose ``size`` points; return them and which are accepted. Points outside the domain are refused.
+
+    ``even`` evaluates the loss for each of them, at a fixed point in place of one outside a box, so that how many fall outside
+    does not show in the number of evaluations.
+    """
     indices, drawn_with = envelope.propose(coins, size)
     inside = target.domain.contains(indices)
     if inside.all():
         return indices, _accept(target.energy(indices), drawn_with, envelope.offset, coins)
     accepted = np.zeros(size, dtype=np.bool_)
-    if inside.any():
-        accepted[inside] = _accept(target.energy(indices[inside]), drawn_with[inside], envelope.offset, coins)
+    if even:
+        energies = target.energy(np.where(inside[:, None], indices, 0))[inside]
+    else:
+        energies = target.energy(indices[inside]) if inside.any() else np.zeros(0, dtype=np.int64)
+    if energies.size:
+        accepted[inside] = _accept(energies, drawn_with[inside], envelope.offset, coins)
     return indices, accepted
 
 

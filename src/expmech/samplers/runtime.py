@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Box, Indices
 from expmech.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
-from expmech.envelopes.uniform import tightest_uniform
+from expmech.envelopes.uniform import tightest_uniform, uniform_gap
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.samplers.atom import Flags
 from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT, first_accepted
@@ -59,7 +59,7 @@ class PadChain:
     def step(self, state: PadState, coins: Coins) -> PadState:
         """Make one proposal a copy, real or dummy; both evaluate the energy of a fresh point."""
         size = len(state.proposals)
-        proposed, accepted = propose(self.target, self.envelope, coins, size)
+        proposed, accepted = propose(self.target, self.envelope, coins, size, even=True)
         indices, waiting = state.indices.copy(), state.waiting.copy()
         done = np.zeros(size, dtype=np.bool_)
         waited = np.flatnonzero(state.waiting)
@@ -127,7 +127,7 @@ class ConstantChain:
         """Make the next lot of rounds; its size is public."""
         size = len(state.proposals)
         rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
-        proposed, accepted = propose(self.target, self.envelope, coins, size * rounds)
+        proposed, accepted = propose(self.target, self.envelope, coins, size * rounds, even=True)
         rows, accepted_any, _ = first_accepted(accepted, size)
         take = ~state.found & accepted_any
         indices = np.where(take[:, None], proposed[rows], state.indices)
@@ -178,85 +178,94 @@ class ConfAtomAndRuntimePerfect:
         """Find the public floor p_0 and what follows from it."""
         return self._pad(target) if self.mode == "pad" else self._constant(target)
 
-    def _parameters(self, proposal: str, log_floor: float) -> dict[str, Any]:
-        return {
-            "sampler": "ConfAtomAndRuntimePerfect",
-            "mode": self.mode,
-            "proposal": proposal,
-            "log_floor": log_floor,
-        }
+    def public_parameters(self, target: Target) -> dict[str, Any]:
+        """Return the parameters of the certificate, with ``log_floor`` and ``rounds``, without looking at the loss."""
+        return self._settle(target)[1]
 
     def _pad(self, target: Target) -> PadChain:
-        if target.integer is None:
-            raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to any precision: an L1Mean loss "
-                f"on a Box equal to its bounds, with energy slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} "
-                "Otherwise use mode='constant' or Metropolis(pure=True)."
-            )
-        proposal = self.proposal or "laplace"
-        envelope, log_floor = _integer_envelope(target, proposal)
-        floor = Fraction(math.floor(math.exp(log_floor + _FLOOR_BITS * math.log(2.0))), 1 << _FLOOR_BITS)
+        proposal, parameters = self._settle(target)
+        floor = Fraction(math.floor(math.exp(parameters["log_floor"] + _FLOOR_BITS * math.log(2.0))), 1 << _FLOOR_BITS)
         if floor == 0:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='pad') would need more than 2^53 proposals. Use proposal='laplace' or "
                 "a smaller problem."
             )
-        return PadChain(target, envelope, floor, self._parameters(proposal, log_floor))
+        return PadChain(target, _bind_integer(target, proposal), floor, parameters)
 
     def _constant(self, target: Target) -> ConstantChain:
-        if target.energy_range is None:
+        proposal, parameters = self._settle(target)
+        return ConstantChain(
+            target=target,
+            envelope=tightest_uniform(target) if target.integer is None else _bind_integer(target, proposal),
+            rounds=parameters["rounds"],
+            parameters=parameters,
+            assumptions=(VIOLATION, "the Lipschitz constants, bound and gap behind p_0 hold for every data set"),
+        )
+
+    def _settle(self, target: Target) -> tuple[str, dict[str, Any]]:
+        """Return the kind of proposals and the public parameters; raise where the mode does not apply."""
+        if self.mode == "pad" and target.integer is None:
+            raise UnsupportedError(
+                "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to any precision: an L1Mean loss "
+                f"on a Box equal to its bounds, with energy slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} "
+                "Otherwise use mode='constant' or Metropolis(pure=True)."
+            )
+        if self.mode == "constant" and target.energy_range is None:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on the range of the loss. Declare `lipschitz` or "
                 "`bound`."
             )
         proposal = self.proposal or ("laplace" if target.integer is not None else "uniform")
-        envelope: BoundEnvelope
-        if target.integer is not None:
-            envelope, log_floor = _integer_envelope(target, proposal)
-        elif proposal == "laplace":
+        if target.integer is None and proposal == "laplace":
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(proposal='laplace') needs an L1Mean loss on a Box equal to its bounds, with energy "
                 f"slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use proposal='uniform'."
             )
-        else:
-            envelope, log_floor = _public_uniform(target)
-        rounds = constant_rounds(log_floor, target.energy_range)
-        parameters = self._parameters(proposal, log_floor) | {"rounds": rounds, "energy_range": target.energy_range}
-        return ConstantChain(
-            target=target,
-            envelope=envelope,
-            rounds=rounds,
-            parameters=parameters,
-            assumptions=(VIOLATION, "the Lipschitz constants, bound and gap behind p_0 hold for every data set"),
-        )
+        log_floor = _uniform_floor(target) if target.integer is None else _integer_floor(target, proposal)
+        parameters = {
+            "sampler": "ConfAtomAndRuntimePerfect",
+            "mode": self.mode,
+            "proposal": proposal,
+            "log_floor": log_floor,
+        }
+        if self.mode == "constant":
+            assert target.energy_range is not None
+            rounds = constant_rounds(log_floor, target.energy_range)
+            parameters |= {"rounds": rounds, "energy_range": target.energy_range}
+        return proposal, parameters
 
 
-def _public_uniform(target: Target) -> tuple[BoundEnvelope, float]:
-    envelope, gap = tightest_uniform(target)
+def _uniform_floor(target: Target) -> float:
+    """Return ``log p_0`` of the tightest uniform envelope whose distance from the true minimum has a public bound."""
+    gap = uniform_gap(target)
     log_floor = None if gap is None else target.log_floor(gap)
     if log_floor is None:
         raise UnsupportedError(
             "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on how far the least loss lies above `minimum`, and "
             "this problem has none. Declare `gap`, or use Metropolis(pure=True), which needs no offset."
         )
-    return envelope, log_floor
+    return log_floor
 
 
-def _integer_envelope(target: Target, proposal: str) -> tuple[ReentryLaw, float]:
-    """Return an envelope for integer slopes and ``log p_0``, the least acceptance over every data set, rounded down.
+def _bind_integer(target: Target, proposal: str) -> ReentryLaw:
+    return (ProductLaplace() if proposal == "laplace" else Uniform()).bind(target)
+
+
+def _integer_floor(target: Target, proposal: str) -> float:
+    """Return ``log p_0`` for integer slopes, the least acceptance over every data set, rounded down.
 
     ``Z_f >= prod_j exp(-g_j n / 2) (1 - q_j^N) / (1 - q_j)``, ``q_j = exp(-g_j n)``; p_0 is that times ``exp(-m) / Z_r``.
     """
     form, domain = target.integer, target.domain
     assert form is not None and isinstance(domain, Box)
-    envelope: ReentryLaw = (ProductLaplace() if proposal == "laplace" else Uniform()).bind(target)
+    envelope = _bind_integer(target, proposal)
     with flint.ctx.workprec(128):
         log_floor = flint.arb(flint.fmpq(-envelope.offset, UNITS_PER_NAT)) - envelope.mass(128).log()
         for slope in form.slopes.tolist():
             step = flint.arb(flint.fmpq(-slope * form.count, UNITS_PER_NAT))
             log_floor += step / 2 + ((step * domain.points_per_axis).expm1() / step.expm1()).log()
         low = float(log_floor.lower())
-    return envelope, low - 2.0**-40 * (1.0 + abs(low))  # far more than the exponential below can round
+    return low - 2.0**-40 * (1.0 + abs(low))  # far more than the exponential of it can round
 
 
 def _fewer_bits(target: Target) -> str:

@@ -15,6 +15,8 @@ from expmech.errors import UnsupportedError
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.target import TABLE_LIMIT, Target
 
+TOO_LARGE = f"Tabulated needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use Rejection, or fewer bits."
+
 
 @dataclass(frozen=True)
 class TableState:
@@ -78,7 +80,5 @@ class Tabulated:
     def prepare(self, target: Target) -> TableChain:
         """Evaluate the energies of the whole lattice."""
         if target.table is None:
-            raise UnsupportedError(
-                f"Tabulated needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use Rejection, or fewer bits."
-            )
+            raise UnsupportedError(TOO_LARGE)
         return TableChain(target, *target.table)
