@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from expmech.cli.main import app
-from expmech.data.statistics import Prepared
 from expmech.ledger import Ledger
+from expmech.statistics import Prepared
 
 
 def run(*arguments: object) -> Result:

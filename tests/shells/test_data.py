@@ -18,11 +18,13 @@ from support.engines import postgres_programs, postgres_server, spark_session
 
 from expmech.data import DataError, Source, histogram, moments, open_source, tally
 from expmech.data.aggregate import fresh_names, row_count
-from expmech.data.statistics import _centred, mean, quantile, rank_loss, ridge, select
+from expmech.data.statistics import mean, quantile, ridge, select
 from expmech.domains import Box
 from expmech.errors import ParameterError
 from expmech.release import ExponentialMechanism
 from expmech.release.noisy_sum import snap
+from expmech.statistics.regression import centred
+from expmech.statistics.summaries import rank_loss
 
 # Warnings about what the engines' own Python code does: old pandas options, and sockets that Spark leaves to the collector.
 pytestmark = [
@@ -254,7 +256,7 @@ def test_ridge_cross_products_are_those_of_the_scaled_rows(file: Path) -> None:
     lower, upper = np.array(BOUNDS).T
     scaled = 2 * (np.clip(values, lower, upper) - lower) / (upper - lower) - 1
     rows = np.column_stack([np.ones(len(scaled)), scaled])
-    gram = np.array(_centred(moments(open_source(str(file)), ["x", "Ema"], BOUNDS, bits=20, products=True)), dtype=float)
+    gram = np.array(centred(moments(open_source(str(file)), ["x", "Ema"], BOUNDS, bits=20, products=True)), dtype=float)
     np.testing.assert_allclose(gram / 2.0**40, rows.T @ rows, atol=1e-3)
 
 

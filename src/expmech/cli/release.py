@@ -14,7 +14,6 @@ import typer
 from expmech.cli.common import check_new_file, output, plain, sealed, user_errors, warn
 from expmech.data import statistics
 from expmech.data.source import Source, open_source
-from expmech.data.statistics import Prepared
 from expmech.errors import ParameterError, validate_choice
 from expmech.ledger import Ledger, exact_amount, show_amount
 from expmech.mechanism.problem import ADJACENCIES
@@ -22,6 +21,8 @@ from expmech.release import Certificate
 from expmech.samplers import Metropolis, Sampler
 from expmech.samplers.auto import validate_sampler
 from expmech.samplers.base import DATA_DEPENDENT
+from expmech.statistics import Prepared
+from expmech.statistics.regression import LOGISTIC_PENALTY
 
 app = typer.Typer(no_args_is_help=True, help="Release one statistic of a table, with its certificate.")
 
@@ -113,8 +114,10 @@ def ridge(
     target: Annotated[str, typer.Option("--target", help="Column to predict.")],
     target_bounds: Annotated[str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")],
     epsilon: Epsilon,
-    penalty: Annotated[float, typer.Option("--penalty", help="Ridge penalty, on columns scaled to [-1, 1].")] = 1.0,
-    radius: Annotated[float, typer.Option("--radius", help="Public bound on the L1 norm of the scaled coefficients.")] = 1.0,
+    penalty: Annotated[float | None, typer.Option("--penalty", help="Ridge penalty, on columns scaled to [-1, 1].")] = None,
+    radius: Annotated[
+        float | None, typer.Option("--radius", help="Public bound on the L1 norm of the scaled coefficients.")
+    ] = None,
     adjacency: Adjacency = "replace",
     missing: Missing = "error",
     sampler: SamplerName = None,
@@ -146,6 +149,44 @@ def ridge(
             )
 
         statement = f"ridge regression of {target} on {', '.join(column)}"
+        request = Request(statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file)
+        with closing(request.source):
+            show(release(request, prepare), as_json)
+
+
+@app.command()
+def logistic(
+    source: SourceName,
+    column: Columns,
+    bounds: Limits,
+    target: Annotated[str, typer.Option("--target", help="Column of classes, text or whole numbers.")],
+    epsilon: Epsilon,
+    positive: Annotated[
+        str, typer.Option("--positive", help="The value of the target whose odds are modelled, against all others.")
+    ] = "1",
+    penalty: Annotated[float, typer.Option("--penalty", help="Ridge penalty, on rows of norm one.")] = LOGISTIC_PENALTY,
+    radius: Annotated[float | None, typer.Option("--radius", help="Public bound on the norm of scaled coefficients.")] = None,
+    adjacency: Adjacency = "replace",
+    missing: Missing = "error",
+    sampler: SamplerName = None,
+    delta: Delta = None,
+    table: Table = None,
+    ledger: LedgerFile = None,
+    by: By = None,
+    groups: Groups = None,
+    file: OutputFile = None,
+    as_json: Json = False,
+) -> None:
+    """Release a logistic regression with intercept, in the units of the table; its rows must fit in memory."""
+    with user_errors():
+        limits = [parse_bounds(text) for text in bounds]
+
+        def prepare(rows: Source, budget: Fraction) -> Prepared:
+            options: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "sampler": choose(sampler, delta)}
+            options |= {"penalty": penalty, "radius": radius}
+            return statistics.logistic(rows, column, target, positive, limits, epsilon=budget, **options)
+
+        statement = f"logistic regression of {target} = {positive} on {', '.join(column)}"
         request = Request(statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file)
         with closing(request.source):
             show(release(request, prepare), as_json)

@@ -1,6 +1,7 @@
 """Data where it lives: DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in the engine."""
 
-from expmech.data.aggregate import Moments, histogram, moments, tally
+from expmech.data.aggregate import histogram, moments, tally
 from expmech.data.source import DataError, Source, open_source
+from expmech.statistics import Moments
 
 __all__ = ["DataError", "Moments", "Source", "histogram", "moments", "open_source", "tally"]

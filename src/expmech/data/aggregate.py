@@ -7,14 +7,14 @@ keeps the sensitivity: docs/theory/noisy_sum.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.data.source import DataError, Source, engine_errors
-from expmech.errors import ParameterError, validate_choice, validate_integer, validate_number
+from expmech.errors import ParameterError, validate_choice, validate_integer
+from expmech.statistics import Bounds, Moments, validate_bounds
 
 MISSING = ("error", "drop", "clip")
 """What to do with NULL and NaN: refuse; leave the row out (add-remove only); count it as the lower bound."""
@@ -24,32 +24,8 @@ _FOUND_MISSING = (
     "A column has missing values (NULL or NaN). Use --missing clip (they count as the lower bound) or, under add-remove "
     "adjacency, --missing drop (such rows are left out)."
 )
+_ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
 _MOST_PRODUCT_BITS = 30  # so that a product of two snapped values fits in a signed 64-bit number
-
-Bounds = tuple[float, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moments:
-    """Count, sums and sums of products of columns snapped to ``0 .. 2^bits``: exact integers. Confidential.
-
-    ``products[i][j]`` is the sum of ``k_i k_j``; empty where only sums were asked for.
-    """
-
-    count: int
-    sums: tuple[int, ...]
-    products: tuple[tuple[int, ...], ...]
-    bits: int
-
-
-def validate_bounds(bounds: Bounds, *, name: str) -> Bounds:
-    """Return public bounds as floats, ``lower < upper``."""
-    lower, upper = (float(validate_number(value, name="bounds", owner=name)) for value in bounds)
-    if not lower < upper:
-        raise ParameterError(f"`bounds` of {name} must be LOWER < UPPER; got {lower:g} and {upper:g}.")
-    if not 1e-290 <= upper - lower < float("inf"):
-        raise ParameterError(f"`bounds` of {name} must differ by a number of usual size; got {lower:g} and {upper:g}.")
-    return lower, upper
 
 
 def moments(
@@ -96,6 +72,28 @@ def histogram(source: Source, column: str, bounds: Bounds, *, bits: int, missing
     filled = np.zeros(1 << bits, dtype=np.int64)
     filled[cells] = counts
     return filled
+
+
+def labelled_rows(
+    source: Source, columns: Sequence[str], bounds: Sequence[Bounds], *, target: str, positive: str, missing: str = "error"
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the clipped columns, one row a record, and which records hold ``positive`` in ``target``: confidential, and in memory.
+
+    A statistic that is no function of counts and sums needs them. A missing target counts as a missing value: under "clip", as
+    not positive.
+    """
+    if target.lower() in {name.lower() for name in columns}:
+        raise ParameterError(f"`target` must not be one of the features; got {target}.")
+    label = fresh_names(source.table.columns, 1)[0]
+    marked = Source(table=source.table.mutate(**{label: source.text(target) == positive}), identity=source.identity)
+    snapped, lost, names = _snapped(marked, [*columns, label], [*bounds, (0.0, 1.0)], _ROW_BITS, missing, _nearest)
+    with engine_errors(_UNREADABLE):
+        result = snapped.to_pyarrow()
+    if missing == "error" and any(result[lost].to_pylist()):
+        raise DataError(_FOUND_MISSING)
+    steps = [np.array(result[f"{names[2]}{j}"].to_numpy(), dtype=np.float64) for j in range(len(columns) + 1)]
+    lower, upper = np.array(bounds, dtype=np.float64).T
+    return lower + np.column_stack(steps[:-1]) * ((upper - lower) / (1 << _ROW_BITS)), steps[-1] > 0.0
 
 
 def row_count(source: Source) -> int:
@@ -160,7 +158,9 @@ def _steps(value: Any, lower: float, upper: float, bits: int) -> Any:
     import ibis
 
     low, high = _constant(lower), _constant(upper)
-    return (ibis.least(ibis.greatest(value, low), high) - low) * _constant(2.0**bits / (upper - lower))
+    # Comparisons take DuckDB half the time of `least` and `greatest`. NULL stays NULL, and NaN compares above every number.
+    clipped = ibis.cases((value < low, low), (value > high, high), else_=value)
+    return (clipped - low) * _constant(2.0**bits / (upper - lower))
 
 
 def _nearest(value: Any, lower: float, upper: float, bits: int) -> Any:

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from expmech.errors import ExpmechError, ParameterError
 
 _FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".csv.gz": "read_csv", ".tsv": "read_csv"}
+# What a CSV column may be. Not BOOLEAN: DuckDB reads columns of yes and no as that, and the words are lost.
+_CSV_TYPES = ["BIGINT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "VARCHAR"]
 _MEMORY = "1GB"  # what DuckDB may hold; everything here is a streaming aggregate
 
 
@@ -111,7 +113,8 @@ def _file(source: str) -> Source:
         raise DataError(f"There is no file {source!r}.{hint}")
     with _reading(source):
         connection = _ibis().duckdb.connect(memory_limit=_MEMORY)
-        return Source(table=getattr(connection, reader)(source), identity=os.path.abspath(source))
+        options = {"auto_type_candidates": _CSV_TYPES} if reader == "read_csv" else {}
+        return Source(table=getattr(connection, reader)(source, **options), identity=os.path.abspath(source))
 
 
 def _postgres(address: str, table: str) -> Source:
