@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/adding_a_loss.md", "docs/choosing.md", "docs/timing.md", "docs/exactness.md"]
+PAGES = ["README.md", "docs/adding_a_loss.md", "docs/choosing.md", "docs/timing.md", "docs/exactness.md", "docs/estimators.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

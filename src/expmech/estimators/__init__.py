@@ -1,0 +1,9 @@
+"""Private estimators in the style of scikit-learn. Page: docs/estimators.md."""
+
+from expmech.estimators.logistic import PrivateLogisticRegression
+from expmech.estimators.mean import PrivateMean
+from expmech.estimators.quantile import PrivateQuantile
+from expmech.estimators.ridge import PrivateRidge
+from expmech.estimators.selector import PrivateSelector
+
+__all__ = ["PrivateLogisticRegression", "PrivateMean", "PrivateQuantile", "PrivateRidge", "PrivateSelector"]

@@ -1,0 +1,152 @@
+"""Private logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from expmech.errors import ParameterError
+from expmech.estimators.base import PrivateEstimator
+from expmech.samplers import Sampler
+from expmech.statistics import logistic
+from expmech.statistics.regression import LOGISTIC_PENALTY
+
+
+class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """Logistic regression of two classes with an intercept: the exponential mechanism with the penalised log-likelihood.
+
+    Parameters
+    ----------
+    epsilon
+        Budget of one fit: a number, or decimal text.
+    bounds_X
+        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+    classes
+        The two labels, public, the positive one last. None takes the labels that occur in y: that they occur is then treated as
+        public.
+    penalty
+        Ridge penalty on rows of norm one.
+    radius
+        Public bound on the Euclidean norm of the coefficients on rows of norm one; the sensitivity is proportional to it.
+        None: a rule of public quantities, see docs/estimators.md.
+    data_norm
+        Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened. None: half of what it can be, sqrt(p) / 2.
+    sampler, timing, accountant, adjacency, random_state
+        As for :class:`PrivateMean`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; public.
+    coef_ : ndarray of shape (1, n_features)
+        The private slopes, in the units of the data.
+    intercept_ : ndarray of shape (1,)
+        The private intercept.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> X, y = np.linspace(0.0, 10.0, 50)[:, None], np.arange(50) > 20
+    >>> model = PrivateLogisticRegression(epsilon=1.0, bounds_X=(0, 10), classes=[False, True]).fit(X, y)
+    >>> model.predict([[9.0]]).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = 1.0,
+        bounds_X: Any = None,
+        classes: Sequence[Any] | None = None,
+        penalty: float = LOGISTIC_PENALTY,
+        radius: float | None = None,
+        data_norm: float | None = None,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        accountant: Any = None,
+        adjacency: str = "replace",
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds_X = bounds_X
+        self.classes = classes
+        self.penalty = penalty
+        self.radius = radius
+        self.data_norm = data_norm
+        self.sampler = sampler
+        self.timing = timing
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
+        """Draw the coefficients of the classification of X into the classes y."""
+        budget = self._validate_parameters()
+        table, target = self._validate_training(X, y, dtype=np.float64)
+        bounds = self._validate_column_bounds(self.bounds_X, table.shape[1], name="bounds_X")
+        labels = self._labels(target)
+        ready = logistic(
+            table,
+            np.asarray(target == labels[1]),
+            bounds,
+            epsilon=budget,
+            penalty=self.penalty,
+            radius=self.radius,
+            data_norm=self.data_norm,
+            adjacency=self.adjacency,
+            sampler=self.sampler,
+        )
+        (release,) = self._draw([ready], ["logistic regression"])
+        self.classes_ = labels
+        self.intercept_ = np.asarray(release.value[:1])
+        self.coef_ = np.asarray(release.value[None, 1:])
+        self.certificate_ = release.certificate
+        return self
+
+    def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
+        """Return the two public labels; an error never says which labels the rows have."""
+        if self.classes is None:
+            check_classification_targets(target)
+            labels = np.unique(target)
+            if len(labels) > 2:
+                raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+            if len(labels) < 2:
+                raise ParameterError(f"`y` of {self._name} must hold two classes, or `classes` must name them; it holds one class.")
+            return labels
+        labels = np.asarray(self.classes)
+        if labels.shape != (2,) or labels[0] == labels[1]:
+            raise ParameterError(f"`classes` of {self._name} must be two different labels; got {self.classes!r}.")
+        if not np.isin(target, labels).all():
+            raise ParameterError(f"`y` of {self._name} must hold no label but the two of `classes`.")
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that there are two classes, and that noise may make scores poor."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the log odds of the second class."""
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(table @ self.coef_[0] + self.intercept_[0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likelier class of each row."""
+        positive = self.decision_function(X) > 0.0
+        return np.asarray(self.classes_[positive.astype(np.int64)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the two classes, a row each."""
+        scores = self.decision_function(X)
+        positive = np.exp(-np.logaddexp(0.0, -scores))
+        return np.column_stack([1.0 - positive, positive])

@@ -1,0 +1,78 @@
+"""A private mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from expmech.estimators.base import PrivateEstimator
+from expmech.release.noisy_sum import affordable_bits
+from expmech.samplers import Sampler
+from expmech.statistics import mean, moments_of
+
+
+class PrivateMean(PrivateEstimator):
+    """The mean of each column, by discrete Laplace noise on integer sums, clamped to the bounds.
+
+    Parameters
+    ----------
+    epsilon
+        Budget of one fit, for all columns together: a number, or decimal text.
+    bounds
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+    sampler
+        "auto" adds noise to the sums, which is always better; a sampler asks for the exponential mechanism with the L1 loss.
+    timing
+        "unprotected", or "constant": see docs/estimators.md. The noise is drawn without looking at the data either way.
+    accountant
+        A :class:`~expmech.Ledger` or the path of one, charged before the draw.
+    adjacency
+        "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a noisy count).
+    random_state
+        None for a release; a whole number makes the fit a study, which its certificate says.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        The private means, in the units of the data.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> PrivateMean(epsilon=1.0, bounds=(0, 10)).fit([[2.0], [4.0], [9.0]]).mean_.shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = 1.0,
+        bounds: Any = None,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        accountant: Any = None,
+        adjacency: str = "replace",
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.sampler = sampler
+        self.timing = timing
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PrivateMean:
+        """Draw the means of the columns of X; y is ignored."""
+        budget = self._validate_parameters()
+        table = self._validate_training(X, dtype=np.float64)
+        bounds = self._validate_column_bounds(self.bounds, table.shape[1])
+        found = moments_of(table, bounds, bits=affordable_bits(budget, len(bounds)))
+        sampler = None if isinstance(self.sampler, str) and self.sampler == "auto" else self.sampler
+        ready = mean(found, bounds, epsilon=budget, adjacency=self.adjacency, sampler=sampler)
+        (release,) = self._draw([ready], ["mean"])
+        self.mean_ = np.asarray(release.value)
+        self.certificate_ = release.certificate
+        return self

@@ -1,0 +1,111 @@
+"""Private ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from expmech.estimators.base import PrivateEstimator
+from expmech.samplers import Sampler
+from expmech.statistics import moments_of, ridge
+from expmech.statistics.aggregates import PRODUCT_BITS
+
+
+class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Ridge regression with an intercept: the K-norm gradient mechanism ``exp(-eta |X'(X y - z) + penalty y|_inf)``.
+
+    Parameters
+    ----------
+    epsilon
+        Budget of one fit: a number, or decimal text.
+    bounds_X
+        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+    bounds_y
+        Public bounds of the target, a pair.
+    penalty
+        Ridge penalty on columns scaled to [-1, 1] by their bounds; None: a rule of public quantities, see docs/estimators.md.
+    radius
+        Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of public quantities.
+    sampler, timing, accountant, adjacency, random_state
+        As for :class:`PrivateMean`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The private slopes, in the units of the data.
+    intercept_ : float
+        The private intercept.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> X, y = np.linspace(0.0, 10.0, 50)[:, None], np.linspace(5.0, 9.0, 50)
+    >>> model = PrivateRidge(epsilon=1.0, bounds_X=(0, 10), bounds_y=(0, 10)).fit(X, y)
+    >>> model.predict([[5.0]]).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = 1.0,
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        penalty: float | None = None,
+        radius: float | None = None,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        accountant: Any = None,
+        adjacency: str = "replace",
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.penalty = penalty
+        self.radius = radius
+        self.sampler = sampler
+        self.timing = timing
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PrivateRidge:
+        """Draw the coefficients of the regression of y on X."""
+        budget = self._validate_parameters()
+        table, target = self._validate_training(X, y, dtype=np.float64, y_numeric=True)
+        bounds = self._validate_column_bounds(self.bounds_X, table.shape[1], name="bounds_X")
+        bounds += self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")
+        found = moments_of(np.column_stack([table, target]), bounds, bits=PRODUCT_BITS, products=True)
+        ready = ridge(
+            found,
+            bounds,
+            epsilon=budget,
+            penalty=self.penalty,
+            radius=self.radius,
+            adjacency=self.adjacency,
+            sampler=self.sampler,
+            box=self.timing == "constant",
+        )
+        (release,) = self._draw([ready], ["ridge regression"])
+        self.intercept_ = float(release.value[0])
+        self.coef_ = np.asarray(release.value[1:])
+        self.certificate_ = release.certificate
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that noise may make scores poor."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predictions of the private model, in the units of the target."""
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(table @ self.coef_ + self.intercept_)
