@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from expmech.cli import budget, release
+from expmech.cli import budget, plan, release
 from expmech.cli.demo import demo
 from expmech.cli.paper import paper
 from expmech.cli.verify import verify
@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Exact draws from the exponential mechanism of differential privacy.",
 )
 app.add_typer(release.app, name="release")
+app.add_typer(plan.app, name="plan")
 app.add_typer(budget.app, name="budget")
 app.command()(verify)
 app.command()(demo)

@@ -1,0 +1,90 @@
+"""`expmech plan`: public quantities in, a plan out."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import expmech as em
+from expmech.cli.main import app
+
+COMMANDS = {
+    "mean": "mean --bounds 0,100 --bounds 0,1 --rows 1000 --epsilon 1",
+    "quantile": "quantile --bounds 0,100 --rows 1000 --epsilon 0.5 --q 0.9",
+    "ridge": "ridge --features 3 --rows 1000 --epsilon 1 --radius 1 --penalty 1",
+    "ridge, add-remove": "ridge --features 3 --epsilon 1 --adjacency add-remove",
+    "logistic": "logistic --features 3 --rows 1000 --epsilon 1",
+    "select": "select --candidates 20 --rows 1000 --epsilon 1",
+    "select, add-remove": "select --candidates 20 --epsilon 1 --adjacency add-remove",
+}
+
+
+def run(command: str) -> Any:
+    return CliRunner().invoke(app, ["plan", *command.split()])
+
+
+def planned(command: str) -> dict[str, Any]:
+    result = run(f"{command} --json")
+    assert result.exit_code == 0, result.output
+    record: dict[str, Any] = json.loads(result.output)
+    return record
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_plan_names_what_auto_takes_and_why_others_do_not_apply(name: str) -> None:
+    result, record = run(COMMANDS[name]), planned(COMMANDS[name])
+    assert result.exit_code == 0
+    assert record["chosen"] in [option["name"] for option in record["options"] if option["applies"]]
+    assert f"* what auto takes: {record['chosen']}" in result.output
+    for option in record["options"]:
+        assert option["applies"] == ("reason" not in option)
+        if option["applies"]:
+            low, high = option["expected"]
+            assert low is None or high is None or 1 <= low <= high
+
+
+def test_plan_of_a_ridge_is_that_of_the_release() -> None:
+    """Whatever the data: the same mechanism on real rows has the same plan."""
+    rng = np.random.default_rng(1)
+    features = np.column_stack([np.ones(1000), rng.uniform(-1, 1, (1000, 3))])
+    loss = em.losses.RidgeGradient(features, rng.uniform(-1, 1, 1000), penalty=1.0, radius=1.0)
+    plan = em.ExponentialMechanism(loss=loss, domain=em.L1Ball(4, 1.0)).plan(Fraction(1))
+    record = planned(COMMANDS["ridge"])
+    assert {name: record[name] for name in plan.describe()} == json.loads(json.dumps(plan.describe()))
+
+
+def test_constant_timing_takes_a_constant_sampler() -> None:
+    record = planned("quantile --bounds 0,100 --rows 100 --epsilon 1 --bits 8 --timing constant")
+    chosen = next(option for option in record["options"] if option["name"] == record["chosen"])
+    assert chosen["timing"] == "constant" and chosen["delta"] == 0.0
+
+
+def test_mean_under_add_remove_needs_no_sampler() -> None:
+    result = run("mean --bounds 0,1 --epsilon 1 --adjacency add-remove")
+    assert result.exit_code == 0 and "noisy count" in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("mean --bounds 0,1 --epsilon 1", "`--rows` must be given"),
+        ("mean --bounds 0,1 --epsilon 1 --rows 10 --adjacency add-remove", "`--rows` must be left out"),
+        ("mean --bounds 1,0 --epsilon 1 --rows 10", "must be LOWER < UPPER"),
+        ("mean --bounds 0,1 --epsilon -1 --rows 10", "`--epsilon` of plan"),
+        ("mean --bounds 0,1 --epsilon 1 --rows 1", "`--rows` of plan"),
+        ("quantile --bounds 0,1 --epsilon 1 --rows 10 --q 1.5", "`q` of a quantile"),
+        ("quantile --bounds 0,1 --epsilon 1 --rows 10 --bits 40", "`--bits` of plan"),
+        ("ridge --features 0 --epsilon 1 --rows 10", "`--features` of plan"),
+        ("select --candidates 1 --epsilon 1 --rows 10", "`--candidates` of plan"),
+        ("select --candidates 3 --epsilon 1 --rows 10 --timing fast", "`timing` of plan"),
+    ],
+)
+def test_mistakes_get_one_message(command: str, complaint: str) -> None:
+    result = run(command)
+    assert result.exit_code == 1
+    assert complaint in result.stderr and "Traceback" not in result.output
