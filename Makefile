@@ -32,8 +32,8 @@ test: $(STAMP) servers
 
 benchmark:
 	test -d .venv-benchmark || $(PYTHON) -m venv .venv-benchmark
-	.venv-benchmark/bin/python -m pip install --quiet --editable . -r benchmarks/requirements.txt
-	.venv-benchmark/bin/python benchmarks/core.py
+	.venv-benchmark/bin/python -m pip install --quiet --editable '.[data,estimators]' -r benchmarks/requirements.txt
+	.venv-benchmark/bin/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) .venv-benchmark build *.egg-info

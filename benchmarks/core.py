@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from benchmarks.support import best_of
 
 DRAWS, SLOPE, MEAN = 1_000_000, 50.0, 0.37
 BLOCK = 1 << 15
@@ -63,17 +63,6 @@ def exact(envelope: Any) -> NDArray[Any]:
     return mech.sample(epsilon=2 * SLOPE * 0.01, size=DRAWS, sampler=em.Rejection(envelope), seed=0).values
 
 
-def best_of(functions: dict[str, Callable[[], Any]], repeats: int = REPEATS) -> dict[str, float]:
-    """Return the least wall time of each, the functions taking turns so that a slow moment hits all alike."""
-    least = dict.fromkeys(functions, float("inf"))
-    for _ in range(repeats):
-        for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            least[name] = min(least[name], time.perf_counter() - start)
-    return least
-
-
 def rejection_rows() -> list[str]:
     times = best_of(
         {
@@ -81,7 +70,8 @@ def rejection_rows() -> list[str]:
             "uniform exact": lambda: exact(em.Uniform()),
             "Laplace float": lambda: float_rejection(float_laplace, DRAWS),
             "Laplace exact": lambda: exact(em.ProductLaplace()),
-        }
+        },
+        REPEATS,
     )
     rows = ["| envelope | float64 NumPy, s | exact, s | ratio | bar |", "|---|---|---|---|---|"]
     for name in ("uniform", "Laplace"):

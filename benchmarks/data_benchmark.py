@@ -1,5 +1,6 @@
 """The data layer against the engine itself: 10^8 rows of Parquet, mean, cross products of a 10-feature ridge, quantile.
 
+    python -m benchmarks data
     python benchmarks/data_benchmark.py [--rows 100000000] [--output benchmarks/results/data.md]
 
 Each measurement runs in a process of its own (its peak memory is its own), ours and the engine's in turn, twice or more;
@@ -102,7 +103,7 @@ def main() -> None:
         generate(path, arguments.rows)
         generate(Path(f"{path}.small.parquet"), 1000)
         for task, name in names.items():
-            runs = [(in_process(task, "ours", path), in_process(task, "engine", path)) for _ in range(2 if task == "ridge" else 4)]
+            runs = [(in_process(task, "ours", path), in_process(task, "engine", path)) for _ in range(3 if task == "ridge" else 4)]
             ours, engine = (min(run[side]["seconds"] for run in runs) for side in (0, 1))
             worked, engine_worked = (min(run[side]["processor"] for run in runs) for side in (0, 1))
             memory = max(run[0]["gigabytes"] for run in runs)

@@ -1,0 +1,47 @@
+"""Run the benchmarks named, or all but the data layer's, and write benchmarks/results.
+
+    python -m benchmarks [name ...]
+
+Each runs in a process of its own. `data` takes 10^8 rows, 10 GB of disk and many minutes, and runs only when it is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.support import RESULTS
+
+MODULES = {
+    "core": "core",
+    "separable": "separable_benchmark",
+    "box_tree": "box_tree_benchmark",
+    "affine": "affine_benchmark",
+    "convex": "convex_benchmark",
+    "quantile": "quantile_benchmark",
+    "comparison": "comparison",
+    "growth": "growth",
+    "utility": "utility_benchmark",
+    "data": "data_benchmark",
+}
+WRITE_THEMSELVES = ("core", "comparison", "growth")
+LONG = ("data",)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(MODULES))
+    names = parser.parse_args().names or [name for name in MODULES if name not in LONG]
+    unknown = [name for name in names if name not in MODULES]
+    if unknown:
+        parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(MODULES)}")
+    for name in names:
+        print(f"=== {name}", flush=True)
+        output = [] if name in WRITE_THEMSELVES else ["--output", str(RESULTS / f"{name}.md")]
+        subprocess.run([sys.executable, "-m", f"benchmarks.{MODULES[name]}", *output], check=True, cwd=Path(__file__).parents[1])
+
+
+if __name__ == "__main__":
+    main()
