@@ -21,7 +21,6 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from expmech import Convex, Rejection
 from expmech.estimators import PrivateLogisticRegression, PrivateRidge
 
 EPSILONS = (0.1, 1.0, 10.0)
@@ -104,7 +103,7 @@ def scaled(problem: Problem) -> NDArray[np.float64]:
 def ours(problem: Problem, epsilon: float, seed: int) -> Any:
     options: dict[str, Any] = {"epsilon": epsilon, "bounds_X": (-1.0, 1.0), "random_state": seed}
     if problem.target_bounds is None:
-        return PrivateLogisticRegression(classes=[0, 1], sampler=Rejection(Convex()), **options)  # every exact sampler has one law
+        return PrivateLogisticRegression(classes=[0, 1], **options)
     return PrivateRidge(bounds_y=problem.target_bounds, **options)
 
 

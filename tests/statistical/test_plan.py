@@ -16,6 +16,7 @@ import expmech as em
 from expmech import losses
 from expmech.samplers.forecast import Forecast, evaluations_in_lots, most_in_lots, quantile_of_sum
 from expmech.samplers.separable import SeparableChain
+from expmech.samplers.separable_tree import TermTarget
 from expmech.target import Target
 
 SEEDS = 40
@@ -50,6 +51,25 @@ def mean_problem(n: int, d: int, where: float, bits: int = 32) -> em.Exponential
 def median_problem(values: NDArray[np.float64], bits: int = 32) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(
         loss=losses.Quantile(values, q=0.5, lower=-10.0, upper=10.0), domain=em.Box([-10.0], [10.0], bits=bits)
+    )
+
+
+class Waves:
+    """A sum over coordinates that declares no growth."""
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.terms(np.arange(y.shape[1]), y).sum(axis=1))
+
+    def terms(self, coordinates: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(0.1 + np.sin(10.0 * values) / 10.0)
+
+
+def logistic_problem(n: int, p: int, radius: float) -> em.ExponentialMechanism:
+    rng = np.random.default_rng(n + p)
+    features = rng.normal(size=(n, p)) / math.sqrt(2.0 * p)
+    labels = features[:, 0] + 0.1 * rng.normal(size=n) > 0.0
+    return em.ExponentialMechanism(
+        loss=losses.LogisticRisk(features, labels, penalty=0.1, radius=radius), domain=em.L2Ball(p, radius)
     )
 
 
@@ -89,6 +109,11 @@ PROBLEMS: dict[str, em.ExponentialMechanism] = {
     "ridge": ridge_problem(1000, 2, 0.5),
     "ridge that binds": ridge_problem(200, 4, 0.1),
     "ridge in the L1 norm": ridge_problem(5000, 3, 0.5, norm="l1"),
+    "logistic": logistic_problem(300, 2, 8.0),
+    "logistic, more features": logistic_problem(2000, 6, 8.0),
+    "sum of terms without growth": em.ExponentialMechanism(
+        loss=Waves(), sensitivity=0.02, domain=em.Box([0.0] * 3, [1.0] * 3), lipschitz=[1.0] * 3
+    ),
     "candidates": em.ExponentialMechanism(
         loss=losses.Scores([1.0, 5.0, 3.0, 2.0]), sensitivity=1.0, domain=em.Candidates(["a", "b", "c", "d"]), bound=4.0
     ),
@@ -104,18 +129,16 @@ class Counter:
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     """Count every energy that is computed."""
     found = Counter()
-    energy, term = Target.energy, SeparableChain.energy
 
-    def counted(self: Target, indices: Any) -> Any:
-        found.evaluations += len(indices)
-        return energy(self, indices)
+    def counted(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def count(self: Any, *arguments: Any) -> Any:
+            found.evaluations += len(arguments[-1])
+            return compute(self, *arguments)
 
-    def counted_terms(self: SeparableChain, columns: Any, indices: Any) -> Any:
-        found.evaluations += len(indices)
-        return term(self, columns, indices)
+        return count
 
-    monkeypatch.setattr(Target, "energy", counted)
-    monkeypatch.setattr(SeparableChain, "energy", counted_terms)
+    for owner in (Target, TermTarget, SeparableChain):
+        monkeypatch.setattr(owner, "energy", counted(owner.energy))
     return found
 
 

@@ -143,6 +143,8 @@ def make_problem(
     if most is not None and most < least:
         raise ParameterError(f"`bound` of {_OWNER} must be at least `minimum`; got {float(most)} and {float(least)}.")
     error = _loss_error(loss, domain, loss_error, least, most, assumptions)
+    if getattr(loss, "convex", False) and hasattr(loss, "gradient") and getattr(loss, "gradient_error", None) is None:
+        assumptions.append("the loss is convex, and each entry of its gradient is within 2^-30 of the largest of the true one")
     return Problem(
         loss=loss,
         domain=domain,
