@@ -6,6 +6,7 @@ text is one fixed sentence, so that reading it tells an observer nothing but tha
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -67,6 +68,14 @@ def validate_positive(value: object, *, name: str, owner: str) -> Fraction:
     return number
 
 
+def validate_scale(value: object, *, name: str, owner: str) -> Fraction:
+    """Return ``value`` as an exact positive fraction whose powers and quotients stay within float64: 2^-400 to 2^400."""
+    number = validate_positive(value, name=name, owner=owner)
+    if not Fraction(1, 1 << 400) <= number <= 1 << 400:
+        raise ParameterError(f"`{name}` of {owner} must be a number of usual size, between 1e-120 and 1e120; got {value!r}.")
+    return number
+
+
 def validate_nonnegative(value: object, *, name: str, owner: str) -> Fraction:
     """Return ``value`` as an exact fraction that is at least zero."""
     rule = "a finite number that is at least 0"
@@ -100,7 +109,10 @@ def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[s
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ParameterError(f"`{name}` of {owner} must be one of {listed}; got {value!r}.")
+        lowered = {choice.lower(): choice for choice in known}
+        close = difflib.get_close_matches(str(value).lower(), lowered, n=1)
+        hint = f" Did you mean {lowered[close[0]]!r}?" if close else ""
+        raise ParameterError(f"`{name}` of {owner} must be one of {listed}; got {value!r}.{hint}")
     return value
 
 

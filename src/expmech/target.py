@@ -112,7 +112,7 @@ class Target:
         if self.integer is not None:
             return 0
         least = Fraction(self.eta) * (Fraction(self.problem.minimum) - Fraction(self.loss_error)) * UNITS_PER_NAT
-        return max(-ENERGY_CAP, math.floor(least) - ENERGY_ROUNDING)
+        return min(ENERGY_CAP, max(-ENERGY_CAP, math.floor(least) - ENERGY_ROUNDING))
 
     @cached_property
     def energy_error(self) -> float:

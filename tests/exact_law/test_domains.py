@@ -119,7 +119,7 @@ def test_l1_ball_in_many_dimensions_has_the_radius_of_a_uniform_ball() -> None:
         (lambda: em.L1Ball(9, 1.0, bits=3), ParameterError, "`bits` of L1Ball must give at least 9 points"),
         (lambda: em.L1Ball(2, -1.0), ParameterError, "`radius` of L1Ball must be a positive finite number; got -1.0"),
         (lambda: em.L2Ball(1025, 1.0), ParameterError, "`dimension` of L2Ball"),
-        (lambda: em.L2Ball(17, 1.0, bits=8), ParameterError, "`bits` of L2Ball must be at least 12"),
+        (lambda: em.L2Ball(1024, 1.0, bits=12), ParameterError, "`bits` of L2Ball must be at least 16 in 1024"),
         (lambda: em.L2Ball(9, 1.0, bits=1), ParameterError, "`bits` of L2Ball"),
         (lambda: em.Simplex(1), ParameterError, "`dimension` of Simplex"),
         (lambda: em.Candidates([]), ParameterError, "at least one candidate"),

@@ -13,13 +13,12 @@ from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.coins.gaussian import draw_discrete_gaussian
 from expmech.domains.base import Indices, draw_distinct_sorted, draw_laplace_move
 from expmech.domains.box import Box
-from expmech.errors import ParameterError, validate_integer, validate_positive
+from expmech.errors import ParameterError, validate_integer, validate_scale
 
 _SURE = 2.0**-40  # far above the rounding error of the float64 sum of squares
 _MOST_DRAWN = 1 << 16  # points proposed at a time
 _FEW_DIMENSIONS = 8  # up to here the cube is cheaper
 _CUBE_DIMENSION = 16  # up to here it serves a coarse lattice, on which the other way is worse
-_GAUSSIAN_BITS = 12
 _COARSE_BITS = 18
 
 
@@ -32,7 +31,7 @@ class _Ball:
     def __init__(self, dimension: int, radius: float, bits: int) -> None:
         owner = type(self).__name__
         self._dimension = validate_integer(dimension, name="dimension", owner=owner, low=1, high=1 << 20)
-        self.radius = float(validate_positive(radius, name="radius", owner=owner))
+        self.radius = float(validate_scale(radius, name="radius", owner=owner))
         validate_integer(bits, name="bits", owner=owner, low=1, high=52)
         self.cube = Box(lower=[-self.radius] * self._dimension, upper=[self.radius] * self._dimension, bits=bits)
         self.bits = bits
@@ -164,7 +163,7 @@ class L2Ball(_Ball):
     dimension, radius
         Public size of the ball.
     bits
-        Points an axis of the cube around it are ``2^bits``; at least 12 in more than 16 dimensions.
+        Points an axis of the cube around it are ``2^bits``; at least ``1 + 1.5 log2(dimension)`` in more than 16 dimensions.
 
     Notes
     -----
@@ -175,10 +174,8 @@ class L2Ball(_Ball):
     def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
         validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=1 << 10)
         super().__init__(dimension, radius, bits)
-        if dimension > _CUBE_DIMENSION and bits < _GAUSSIAN_BITS:
-            raise ParameterError(
-                f"`bits` of L2Ball must be at least {_GAUSSIAN_BITS} in more than {_CUBE_DIMENSION} dimensions; got {bits}."
-            )
+        if dimension > _CUBE_DIMENSION and bits < self._gaussian_bits:
+            raise ParameterError(f"`bits` of L2Ball must be at least {self._gaussian_bits} in {dimension} dimensions; got {bits}.")
         if not self._within(np.ones((1, self.dimension), dtype=np.int64))[0]:
             raise ParameterError(f"`bits` of L2Ball must put a lattice point inside the ball; got {bits}.")
 
@@ -203,7 +200,7 @@ class L2Ball(_Ball):
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
         """Draw uniform points by rejection."""
-        from_cube = self.bits < _GAUSSIAN_BITS or self.dimension <= _FEW_DIMENSIONS
+        from_cube = self.bits < self._gaussian_bits or self.dimension <= _FEW_DIMENSIONS
         found = [np.empty((0, self.dimension), dtype=np.int64)]
         missing, lot = size, size
         while missing > 0:
@@ -216,6 +213,11 @@ class L2Ball(_Ball):
             missing -= len(found[-1])
             lot = min(max(2 * lot, missing), _MOST_DRAWN)
         return np.concatenate(found)
+
+    @property
+    def _gaussian_bits(self) -> int:
+        """Bits from which the cells of :meth:`propose_gaussian` are fine enough: rounding to them costs ``d^1.5 / M`` nats."""
+        return math.ceil(1.5 * math.log2(self.dimension)) + 1
 
     def propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
         """Propose ``size`` points and return those accepted: independent, and exactly uniform in the ball.

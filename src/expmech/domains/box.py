@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import Coins
 from expmech.domains.base import Indices, draw_laplace_move
-from expmech.errors import ParameterError, validate_integer, validate_vector
+from expmech.errors import ParameterError, validate_integer, validate_scale, validate_vector
 
 
 class Box:
@@ -40,6 +40,8 @@ class Box:
             raise ParameterError(
                 f"`lower` of Box must be below `upper` on every axis; got {self.lower[j]} and {self.upper[j]} on axis {j}."
             )
+        for width in (self.upper / 2.0 - self.lower / 2.0).tolist():
+            validate_scale(2 * Fraction(width), name="upper - lower", owner="Box")
         self.points_per_axis = 1 << self.bits
         self.widths = self.upper - self.lower
         self.steps = self.widths / self.points_per_axis

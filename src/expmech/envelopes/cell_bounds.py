@@ -97,7 +97,7 @@ class CellBounds:
             # a loss below where energies saturate says nothing about its tangent
             decrease = np.where(energy > -ENERGY_CAP, np.minimum(decrease, tangent.sum(axis=1)), decrease)
         decrease += np.abs(decrease) * _INFLATE + self.allowance
-        bound = energy - np.ceil(np.minimum(decrease, 2 * ENERGY_CAP)).astype(np.int64)
+        bound = energy - np.ceil(np.clip(decrease, -2.0 * ENERGY_CAP, 2.0 * ENERGY_CAP)).astype(np.int64)
         return np.asarray(np.minimum(bound, ENERGY_CAP), dtype=np.int64)
 
     def tangent_errors(self, far: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:

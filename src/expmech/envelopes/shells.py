@@ -82,7 +82,7 @@ def _choose_edges(scale: fmpq, squared_skew: fmpq, last: int, top: int, dimensio
         return float(kept + _IDLE * (drawn + math.lgamma(dimension / 2) - math.log(2.0)))
 
     candidates = {round(one**2 / unit) for one in np.geomspace(min(0.3, widest), widest, _CANDIDATES).tolist()}
-    candidates = {one for one in candidates if 0 < one < last}
+    candidates = {one for one in candidates if one > 0 and float(one) < float(last)}
     edges, least = [0, last], cost([0, last])
     while candidates and len(edges) <= _MOST_SHELLS:
         costs = {one: cost(sorted([*edges, one])) for one in candidates}

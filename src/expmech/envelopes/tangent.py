@@ -82,9 +82,9 @@ class Tangent:
         slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(np.maximum(ahead, behind) + bounds.fuzz, gradient)
         height = int((np.abs(slopes) * np.where(slopes > 0, behind, ahead)).sum())
         offset = height - energy + math.ceil((float(slack.sum()) + bounds.allowance) * _ABOVE)
-        if offset > ENERGY_CAP:
+        if not -ENERGY_CAP // 2 <= offset <= ENERGY_CAP:  # energies may saturate below the plane
             return Uniform().bind(target)
-        return BoundTangent(slopes=slopes, points_per_axis=points, offset=max(-ENERGY_CAP // 2, offset))
+        return BoundTangent(slopes=slopes, points_per_axis=points, offset=offset)
 
     @staticmethod
     def validate(target: Target) -> None:
@@ -112,7 +112,7 @@ def _descend(bounds: CellBounds) -> tuple[Indices, int, NDArray[np.float64]]:
         tried = np.clip(contact - np.rint(gradient * (share * points / steepest)).astype(np.int64), 0, points - 1)
         energies, gradients = bounds.evaluate(tried[None, :])
         if int(energies[0]) < energy:
-            contact, energy, gradient, share = tried, int(energies[0]), gradients[0], share * _LONGER
+            contact, energy, gradient, share = tried, int(energies[0]), gradients[0], min(1.0, share * _LONGER)
         else:
             share *= _SHORTER
     return contact, energy, gradient

@@ -40,7 +40,7 @@ def validate_epsilon(value: object, *, owner: str) -> Fraction:
     rule = "a finite number from 2^-20 to 2^20"
     number = validate_number(value, name="epsilon", owner=owner, rule=rule)
     if not EPSILON_MIN <= number <= EPSILON_MAX:
-        raise ParameterError(f"`epsilon` of {owner} must be {rule}; got {value!r}.")
+        raise ParameterError(f"`epsilon` of {owner} must be {rule}; got {value if isinstance(value, Fraction) else repr(value)}.")
     return Fraction(math.nextafter(value, 0.0)) if isinstance(value, float) else number
 
 

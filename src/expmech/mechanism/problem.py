@@ -21,7 +21,7 @@ from expmech.errors import (
     validate_choice,
     validate_nonnegative,
     validate_number,
-    validate_positive,
+    validate_scale,
     validate_vector,
 )
 from expmech.mechanism.calibration import RELATIVE_LOSS_ERROR, float_up
@@ -192,7 +192,7 @@ def _sensitivity(loss: Loss, given: object, adjacency: str, assumptions: list[st
         if known is None:
             raise ParameterError(f"`sensitivity` of {_OWNER} must be given for a custom loss; got None.")
         return Fraction(known)
-    number = validate_positive(given, name="sensitivity", owner=_OWNER)
+    number = validate_scale(given, name="sensitivity", owner=_OWNER)
     if isinstance(given, float):
         number = Fraction(math.nextafter(given, math.inf))  # the quotient the caller meant may have been rounded down
     if known is None:

@@ -107,7 +107,7 @@ def quantile_of_sum(means: Sequence[float]) -> float:
     if count == 1:
         return float(math.ceil(missed / math.log1p(-success)))
     low, high = count * largest, 64.0 * count * largest
-    while high - low > 0.5:
+    while high - low > 0.5 + 1e-9 * high:
         middle = (low + high) / 2
         share = count / middle
         divergence = share * math.log(share / success) + (1.0 - share) * (math.log1p(-share) - math.log1p(-success))

@@ -26,6 +26,8 @@ from expmech.theory import delta_from_steps, log_beta_laplace, pure_steps, steps
 
 PROPOSALS = ("uniform", "laplace")
 _MOST_STEPS = 1 << 40
+MOST_RUN = 1 << 30
+"""Steps beyond which a chain is refused instead of being left to run for weeks."""
 
 
 def metropolis_move(
@@ -151,6 +153,11 @@ class Metropolis:
         target.problem.check_repeatable()
         rates, log_beta, energy_range = self._minorise(target)
         steps, delta = self._count(target, log_beta, energy_range)
+        if steps > MOST_RUN:
+            raise UnsupportedError(
+                f"Metropolis would take {float(steps):.2g} steps here, more than the {MOST_RUN} that are run. Lower epsilon, the "
+                "number of rows or the dimension, choose a smaller domain, or use a sampler that the plan recommends."
+            )
         return MetropolisChain(
             target=target,
             steps=steps,

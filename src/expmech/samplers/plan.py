@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from expmech.coins import UNITS_PER_NAT
 from expmech.envelopes import Affine, Convex, ProductLaplace, Tangent, Uniform
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.mechanism import Problem
+from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT, DATA_INDEPENDENT, Sampler
 from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.conf_atom import ConfAtomPerfect
@@ -30,6 +32,7 @@ from expmech.samplers.forecast import (
     forecast_separable,
     forecast_tangent,
     forecast_uniform,
+    power,
 )
 from expmech.samplers.metropolis import Metropolis
 from expmech.samplers.rejection import Rejection
@@ -41,7 +44,7 @@ from expmech.target import Target, make_target
 TIMINGS = ("unprotected", "constant")
 """What may be asked of the running time: nothing, or a number of loss evaluations that is fixed beforehand."""
 
-MOST_EVALUATIONS, MOST_STEPS = 1e9, 5e5
+MOST_EVALUATIONS, MOST_STEPS = 1e8, 5e5
 """What `auto` regards as affordable, minutes at most: evaluations in large lots, and steps of a chain, which go one by one."""
 
 _SMALL_DELTA = 1e-9
@@ -76,7 +79,8 @@ class Plan:
     """What each sampler would guarantee and cost for one problem at one epsilon. Public: it does not depend on the data.
 
     ``excess_loss`` bounds by how much the loss of a draw exceeds the least one: its mean, and what 95% of draws stay below; None
-    where nothing public bounds it. It is the same for every sampler whose law is the mechanism's.
+    where nothing public bounds it. It is the same for every sampler whose law is the mechanism's. ``saturates_at`` is the loss from
+    which on the law is flat, where the loss may reach it: a data set whose least loss is above it gets a uniform answer.
     """
 
     epsilon: float
@@ -84,6 +88,7 @@ class Plan:
     chosen: str | None
     refusal: str | None
     excess_loss: tuple[float, float] | None
+    saturates_at: float | None
 
     @property
     def recommended(self) -> Option | None:
@@ -97,6 +102,7 @@ class Plan:
             "chosen": self.chosen,
             "refusal": self.refusal,
             "excess_loss": None if self.excess_loss is None else {"mean": self.excess_loss[0], "nearly_all": self.excess_loss[1]},
+            "saturates_at": self.saturates_at,
             "options": [option.describe() for option in self.options],
         }
 
@@ -112,6 +118,11 @@ class Plan:
         if self.excess_loss is not None:
             mean, most = self.excess_loss
             lines.append(f"loss above the least one: at most {mean:.3g} on average, below {most:.3g} in 95% of draws")
+        if self.saturates_at is not None:
+            lines.append(
+                f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart. Where the least loss may be above "
+                "that, choose a wider domain or a smaller epsilon"
+            )
         unfit = [option for option in self.options if option.forecast is None]
         if unfit:
             lines += ["", "Does not apply:"]
@@ -168,7 +179,7 @@ def _forecast_table(target: Target) -> Forecast:
 
 
 def _forecast_pad(target: Target) -> Forecast:
-    return forecast_geometric(math.exp(-ConfAtomAndRuntimePerfect("pad").public_parameters(target)["log_floor"]))
+    return forecast_geometric(power(-ConfAtomAndRuntimePerfect("pad").public_parameters(target)["log_floor"]))
 
 
 def _forecast_rounds(target: Target) -> Forecast:
@@ -233,7 +244,14 @@ def make_plan(problem: Problem, epsilon: Fraction, *, timing: str = "unprotected
         chosen=None if chosen is None else chosen.name,
         refusal=refusal,
         excess_loss=excess,
+        saturates_at=_saturation(target),
     )
+
+
+def _saturation(target: Target) -> float | None:
+    """Return the loss whose energy is the cap, where the public bound on the loss is above it."""
+    limit, bound = ENERGY_CAP / UNITS_PER_NAT / target.eta, target.problem.bound
+    return limit if bound is not None and bound > limit else None
 
 
 def choose_sampler(problem: Problem, epsilon: Fraction, *, timing: str = "unprotected") -> Sampler:

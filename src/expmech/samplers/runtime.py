@@ -26,6 +26,7 @@ MODES = ("pad", "constant")
 PROPOSALS = ("laplace", "uniform")
 _LOT = 1 << 14  # proposals of `constant` evaluated together
 _FLOOR_BITS = 53
+_MOST_ROUNDS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,11 @@ class ConfAtomAndRuntimePerfect:
 
     def _constant(self, target: Target) -> ConstantChain:
         proposal, parameters = self._settle(target)
+        if parameters["rounds"] > _MOST_ROUNDS:
+            raise UnsupportedError(
+                f"ConfAtomAndRuntimePerfect(mode='constant') would take {float(parameters['rounds']):.2g} rounds here, more than "
+                "the 2^40 that are run. Lower epsilon, the number of rows or the dimension, or choose a smaller domain."
+            )
         return ConstantChain(
             target=target,
             envelope=tightest_uniform(target) if target.integer is None else _bind_integer(target, proposal),

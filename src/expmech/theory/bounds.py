@@ -13,6 +13,14 @@ _PURE_EXTRA = 28.0  # exp(-28) < 2^-40
 _CONSTANT_EXTRA = 22.0  # 3 exp(-22) < 2^-30
 
 
+_LARGEST = 600.0  # nats: more than exp(600) steps are not told apart, since nobody can run them
+
+
+def _inverse(log_value: float) -> float:
+    """Return ``exp(-log_value)``, or exp(600) where that is more."""
+    return math.exp(min(_LARGEST, -log_value))
+
+
 def _down(log_value: float) -> float:
     return log_value - _ROUND * (1.0 + abs(log_value))
 
@@ -113,6 +121,8 @@ def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
     if log_beta >= 0.0:
         return 1
     needed = math.log1p(math.exp(-epsilon)) + epsilon - math.log(delta)
+    if log_beta < -_LARGEST:
+        return math.ceil(needed * _inverse(log_beta))
     steps = max(1, math.ceil(needed / -math.log1p(-math.exp(log_beta))))
     while delta_from_steps(epsilon, log_beta, steps) > delta:
         steps += max(1, steps // 10**9)
@@ -121,9 +131,9 @@ def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
 
 def pure_steps(log_beta: float, energy_range: float, log_size: float) -> int:
     """Return the steps after which a chain's law is within a factor ``1 +- 2^-40`` of its target at every lattice point."""
-    return math.ceil((energy_range + log_size + _PURE_EXTRA) * math.exp(-log_beta) * (1.0 + _ROUND))
+    return math.ceil((energy_range + log_size + _PURE_EXTRA) * _inverse(log_beta) * (1.0 + _ROUND))
 
 
 def constant_rounds(log_floor: float, energy_range: float) -> int:
     """Return the rounds T after which missing every acceptance costs less than 2^-30 of epsilon."""
-    return math.ceil((energy_range + _CONSTANT_EXTRA) * math.exp(-log_floor) * (1.0 + _ROUND))
+    return math.ceil((energy_range + _CONSTANT_EXTRA) * _inverse(log_floor) * (1.0 + _ROUND))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.domains import Box, Domain, L1Ball, L2Ball, Simplex
-from expmech.errors import ParameterError, ParameterTypeError, validate_choice, validate_nonnegative, validate_positive
+from expmech.errors import ParameterError, ParameterTypeError, validate_choice, validate_nonnegative, validate_scale
 from expmech.mechanism.calibration import float_up
 from expmech.mechanism.facts import Curvature
 from expmech.mechanism.losses.logistic_curvature import certify_curvature
@@ -66,7 +66,9 @@ class LogisticRisk:
         self, features: ArrayLike, labels: ArrayLike, *, penalty: float, radius: float, adjacency: str = "replace"
     ) -> None:
         self.penalty = validate_nonnegative(penalty, name="penalty", owner=_OWNER)
-        self.radius = validate_positive(radius, name="radius", owner=_OWNER)
+        if self.penalty:
+            validate_scale(penalty, name="penalty", owner=_OWNER)
+        self.radius = validate_scale(radius, name="radius", owner=_OWNER)
         self.adjacency = validate_choice(adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove"))
         rows, signs = _validate_features(features), _validate_labels(labels)
         if len(rows) != len(signs):
@@ -132,7 +134,7 @@ class LogisticRisk:
         return np.asarray((total + total.T) / 2.0)
 
     def row_weights(self, y: Floats) -> Floats:
-        """Return the second derivative of each distinct row's term at one point, times its count, within 2^-40 of itself."""
+        """Return the second derivative of each distinct row's term at one point, times its count."""
         weights = self._counts.copy()
         for rows in self._blocks:
             decay = np.exp(-np.abs(self._margins(y[None, :], rows)[0]))
@@ -164,8 +166,8 @@ class LogisticRisk:
         terms = self._count * (self.dimension * self.radius + _BLOCK + len(self._blocks) + 64)
         return float_up(2 * _ULP * (terms + 4 * self.penalty * (self.radius + 1)))
 
-    def curvature(self, domain: Domain) -> Curvature | None:
-        """Return the loss's lower bound about its optimum in the domain; None where none is certified."""
+    def curvature(self, domain: Domain) -> Curvature:
+        """Return the loss's lower bound about its optimum in the domain."""
         return certify_curvature(self, self._columns, domain, self.loss_error(domain))
 
     @cached_property

@@ -48,18 +48,20 @@ class SmoothLoss(Protocol):
         """Return the second derivative of each row's term at one point."""
 
 
-def certify_curvature(loss: SmoothLoss, columns: Floats, domain: Domain, loss_error: Fraction) -> Curvature | None:
+def certify_curvature(loss: SmoothLoss, columns: Floats, domain: Domain, loss_error: Fraction) -> Curvature:
     """Return value, gradient and a matrix below that of the second derivatives at the optimum, with their certified errors.
 
-    ``columns`` holds the rows x_i of the data, one a column. None where the second derivatives are too close to singular.
+    ``columns`` holds the rows x_i of the data, one a column. The matrix is 0 where it would be too close to singular.
     """
     center = _minimise(loss, domain)
     gradient, hessian = loss.gradient(center[None, :])[0], loss.hessian(center)
     # entries within the error make a matrix within p times the error
     hessian[np.diag_indices_from(hessian)] -= len(center) * loss.gradient_error + 4.0 * _ULP * float(np.abs(hessian).max())
-    skew = _bound_skew(hessian, columns, loss.row_weights(center))
-    if skew is None:
-        return None
+    # a weight errs by as much, relatively, as its margin does, and may be too small for a float64 number
+    weights = loss.row_weights(center) * math.exp(len(center) * float(loss.radius) * 2.0**-51) + np.finfo(np.float64).tiny
+    skew = _bound_skew(hessian, columns, weights)
+    if skew is None:  # too close to singular to be whitened: convexity alone is promised
+        hessian, skew = np.zeros_like(hessian), 0.0
     return Curvature(
         center=center,
         value=math.nextafter(float(Fraction(float(loss(center[None, :])[0])) - loss_error), -math.inf),

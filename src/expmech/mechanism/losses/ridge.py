@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.domains import Box, Domain, L1Ball, L2Ball, Simplex
-from expmech.errors import ParameterError, ParameterTypeError, validate_choice, validate_integer, validate_positive
+from expmech.errors import ParameterError, ParameterTypeError, validate_choice, validate_integer, validate_scale
 from expmech.mechanism.calibration import float_up
 from expmech.mechanism.facts import AffineForm
 
@@ -108,8 +108,8 @@ class RidgeGradient:
         self._count, self._gram, self._moment, self._scale = count, gram, moment, scale
 
     def _set_public(self, penalty: float, radius: float, norm: str, adjacency: str) -> None:
-        self.penalty = validate_positive(penalty, name="penalty", owner=_OWNER)
-        self.radius = validate_positive(radius, name="radius", owner=_OWNER)
+        self.penalty = validate_scale(penalty, name="penalty", owner=_OWNER)
+        self.radius = validate_scale(radius, name="radius", owner=_OWNER)
         self.norm = validate_choice(norm, name="norm", owner=_OWNER, choices=("l1", "linf"))
         self.adjacency = validate_choice(adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove"))
         self.dimension = p = len(self._moment)
