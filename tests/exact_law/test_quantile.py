@@ -61,9 +61,13 @@ def test_loss_is_the_distance_of_ranks_within_its_error() -> None:
     values = np.round(rng.normal(size=200), 1)
     for q in (0.1, 0.5, Fraction(1, 3)):
         loss = em.losses.Quantile(values, q=q, lower=-1.0, upper=2.0)
+        clipped = np.sort(np.clip(values, -1.0, 2.0))
+        least = min(
+            abs(int(np.searchsorted(clipped, y, side="left")) - Fraction(q) * 200) for y in np.linspace(-1.0, 2.0, 6001).tolist()
+        )
         for y in (-1.0, -0.3, 0.0, 0.25, 2.0):
             rank = sum(1 for x in np.clip(values, -1.0, 2.0) if x < y)
-            assert abs(Fraction(float(loss(np.array([[y]]))[0])) - abs(rank - Fraction(q) * 200)) <= loss.loss_error
+            assert abs(Fraction(float(loss(np.array([[y]]))[0])) - abs(rank - Fraction(q) * 200) + least) <= loss.loss_error
 
 
 @pytest.mark.parametrize("source", ["values", "ranks"])
@@ -128,3 +132,24 @@ def test_wrong_parameters_are_refused() -> None:
     for wrong in ({"edges": [0.4, 0.2]}, {"ranks": [2, 1]}, {"ranks": [1]}, {"ranks": [0.5, 1.0]}, {"count": 1}):
         with pytest.raises((em.ParameterError, em.ParameterTypeError), match="from_ranks"):
             em.losses.Quantile.from_ranks(**(ranks | wrong))
+
+
+def test_ties_among_very_many_values_do_not_flatten_the_law() -> None:
+    """At 10^8 ages with ties of 10^6, the distance of ranks is nowhere below half a million: energies would all saturate."""
+    ages = np.arange(101.0)
+    ranks = np.arange(101) * 10**6
+    loss = em.losses.Quantile.from_ranks(edges=ages, ranks=ranks, count=101 * 10**6, q=0.5, lower=0.0, upper=101.0)
+    found = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [101.0])).sample(epsilon=10.0, size=20, seed=1)
+    assert (np.abs(found.values - 50.0) <= 1.0).all()
+
+
+@pytest.mark.parametrize("values", [[0.5] * 5, [1.0] * 4, [0.0] * 4, [0.2, 0.2, 0.8], [0.1, 0.4, 0.4, 0.4, 0.9], [0.3]])
+@pytest.mark.parametrize("q", [0.5, 0.1, 0.9])
+def test_least_loss_between_the_bounds_is_zero(values: list[float], q: float) -> None:
+    loss = em.losses.Quantile(values, q=q, lower=0.0, upper=1.0)
+    points = np.linspace(0.0, 1.0, 4001)[:, None]
+    edges = np.array(sorted(set(values)))
+    ranks = np.searchsorted(np.sort(values), edges, side="left")
+    by_ranks = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=len(values), q=q, lower=0.0, upper=1.0)
+    assert loss(points).min() == 0.0
+    assert (by_ranks(points) == loss(points)).all()

@@ -23,7 +23,7 @@ _OWNER = "Quantile"
 
 
 class Quantile:
-    """``L(y) = |#{x < y} - q n|``, the q-quantile of numbers clipped to public bounds.
+    """``L(y) = |#{x < y} - q n| - c``, the q-quantile of numbers clipped to public bounds; c is the least distance.
 
     Parameters
     ----------
@@ -39,8 +39,10 @@ class Quantile:
 
     Notes
     -----
-    Replacing a value moves one rank by at most 1; adding one moves ``#{x < y} - q n`` by ``1 - q`` or ``-q``. The loss is
-    piecewise constant, and :meth:`lower_bound` is exact over any interval, which is what :class:`~expmech.BoxTree` needs.
+    Replacing a value moves one rank by at most 1; adding one moves ``#{x < y} - q n`` by ``1 - q`` or ``-q``. The constant c is
+    not 0 where values are tied; it moves by at most D too and cancels in the law, so epsilon is kept, and energies do not
+    saturate because of ties among very many values. The loss is piecewise constant, and :meth:`lower_bound` is exact over any
+    interval, which is what :class:`~expmech.BoxTree` needs.
     Theory page: docs/theory/box_tree.md.
 
     Examples
@@ -51,7 +53,7 @@ class Quantile:
     """
 
     minimum = 0.0
-    loss_error = Fraction(1, 1 << 22)
+    loss_error = Fraction(1, 1 << 20)
     exact_lower_bound = True  # lower_bound is attained: what a plan goes by
 
     def __init__(self, values: ArrayLike, *, q: float | Fraction, lower: float, upper: float, adjacency: str = "replace") -> None:
@@ -105,6 +107,7 @@ class Quantile:
         if count == 0 and self.adjacency == "replace":
             raise ParameterError(f"`values` of {_OWNER} must not be empty under 'replace'.")
         self._target = float(self.q * count)
+        self._least = self._least_distance(count)
         # under add-remove the number of values is confidential, and so is how large a loss can be
         self.bound = float(max(self.q, 1 - self.q) * count) if self.adjacency == "replace" else None
 
@@ -117,12 +120,26 @@ class Quantile:
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row."""
-        return np.asarray(np.abs(self._rank(y) - self._target), dtype=np.float64)
+        return np.asarray(np.abs(self._rank(y) - self._target) - self._least, dtype=np.float64)
 
     def lower_bound(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the least loss any rank between those of the two ends can have, for each interval ``lower <= y <= upper``."""
         above, below = self._rank(lower) - self._target, self._target - self._rank(upper)
-        return np.asarray(np.maximum(np.maximum(above, below), 0.0), dtype=np.float64)
+        return np.asarray(np.maximum(np.maximum(above, below) - self._least, 0.0), dtype=np.float64)
+
+    def _least_distance(self, count: int) -> float:
+        """Return the least ``|#{x < y} - q n|`` between the bounds, which ties keep from zero."""
+        if self._ranks is not None:
+            reached = self._ranks if not self._edges.size or self._edges[-1] < self.upper else self._ranks[:-1]
+        elif count == 0:
+            return 0.0
+        else:  # the ranks on either side of the value at the quantile
+            value = self._edges[min(int(self._target), count - 1)]
+            sides = [np.searchsorted(self._edges, value, side="left")]
+            if value < self.upper:
+                sides.append(np.searchsorted(self._edges, value, side="right"))
+            reached = np.array(sides)
+        return float(np.abs(reached - self._target).min())
 
 
 def _validate_values(values: Any) -> NDArray[np.float64]:
