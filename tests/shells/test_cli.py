@@ -108,7 +108,7 @@ def test_selection_and_the_exponential_mechanism(survey: Path, ledger: Path) -> 
     assert record["certificate"]["sampler"]["sampler"] == "Rejection"
     record = read(run(*mean(survey, "--delta", "1e-7", "--json", "--ledger", ledger)))
     assert 0.0 < record["certificate"]["delta"] <= 1e-7
-    assert record["left"] == {"epsilon": "0.7", "delta": "9e-7"}
+    assert record["left"] == {"epsilon": "0.7", "delta": "0.0000009"}
 
 
 def test_ridge_is_released_with_names(survey: Path, ledger: Path) -> None:

@@ -191,6 +191,70 @@ def test_columns_that_differ_only_by_case_are_refused_as_ambiguous(folder: Path)
         source.column("age")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("twins.csv", "age,AGE\n50,1\n60,1\n"),
+        ("same.csv", "age,age\n50,1\n60,1\n"),
+        ("words.csv", "name,Name\na,b\nc,d\n"),
+        ("quoted.csv", '"age",n,"Age"\n50,2,1\n60,2,1\n'),
+        ("semicolon.csv", "age;n;AGE\n50;2;1\n60;2;1\n"),
+        ("tabs.tsv", "age\tAGE\n50\t1\n60\t1\n"),
+        ("blank.csv", ",column0\n50,1\n60,1\n"),
+    ],
+)
+def test_names_that_the_engine_would_change_are_refused(name: str, text: str, tmp_path: Path) -> None:
+    """DuckDB calls the second column of age and AGE `AGE_1`: --column AGE would release the first."""
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match="differ only by case"):
+        open_source(str(tmp_path / name))
+    (tmp_path / f"a{name}").write_text(text.replace("AGE", "c").replace("Age", "c").replace("column0", "c"))
+    with pytest.raises(DataError, match="differ only by case"):  # in any of several files
+        open_source(str(tmp_path / f"*{name}"))
+
+
+def test_parquet_names_that_differ_only_by_case_are_refused(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    write_table(pyarrow.table({"age": [50.0, 60.0], "AGE": [1.0, 1.0]}), tmp_path / "twins.parquet")
+    with pytest.raises(DataError, match="differ only by case"):
+        open_source(str(tmp_path / "twins.parquet"))
+
+
+def test_other_names_are_kept(tmp_path: Path) -> None:
+    texts = {
+        "numbered.csv": "age,AGE_1\n50,1\n60,2\n",
+        "quoted.csv": '"age, in years","""b"""\n50,1\n60,2\n',
+        "marked.csv": "\ufeffage,b\n50,1\n60,2\n",
+        "it's.csv": "age,b\n50,1\n60,2\n",
+    }
+    found = {}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        with closing(open_source(str(tmp_path / name))) as source:
+            found[name] = list(source.table.columns)
+            assert row_count(source) == 2
+    assert list(found.values()) == [["age", "AGE_1"], ["age, in years", '"b"'], ["age", "b"], ["age", "b"]]
+
+
+def test_a_first_record_is_not_listed_as_if_it_were_a_header(tmp_path: Path) -> None:
+    (tmp_path / "names.csv").write_text("Alice Smith,HIV positive\nBob Jones,healthy\n")
+    with closing(open_source(str(tmp_path / "names.csv"))) as source, pytest.raises(DataError) as caught:
+        source.column("age")
+    assert "Alice" not in str(caught.value) and "HIV" not in str(caught.value)
+    assert "must hold the names of its columns" in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:secret@localhost:99999/db", "postgresql://u:secret@[bad/db"])
+def test_a_misshapen_address_is_refused_without_its_password(address: str) -> None:
+    with pytest.raises(ParameterError, match="must be an address") as caught:
+        open_source(address, table="t")
+    assert "secret" not in str(caught.value) and caught.value.__cause__ is None
+    with pytest.raises(ParameterError, match="must name a table of postgresql"):
+        open_source(address)
+
+
 BAD: list[tuple[str, Callable[[Source], object], str]] = [
     ("column", lambda s: mean(s, ["emc1"], [(0.0, 1.0)], epsilon=Fraction(1)), r"no column 'emc1'.*Did you mean 'emc0'"),
     ("text", lambda s: mean(s, ["s"], [(0.0, 1.0)], epsilon=Fraction(1)), "'s' must hold numbers"),

@@ -35,7 +35,7 @@ def test_delta_composes_and_is_refused_on_its_own(tmp_path: Path) -> None:
     ledger = make(tmp_path, epsilon="10", delta="1e-6")
     for _ in range(10):
         ledger.charge(epsilon="0.5", delta="1e-7")
-    with pytest.raises(LedgerError, match=r"delta = 1e-7: 0 is left of 0\.000001"):
+    with pytest.raises(LedgerError, match=r"delta = 0\.0000001: 0 is left of 0\.000001"):
         ledger.charge(epsilon="0.5", delta="1e-7")
     ledger.charge(epsilon="0.5")
     assert ledger.left == (Fraction(9, 2), Fraction(0))
@@ -64,10 +64,21 @@ def test_a_ledger_is_never_overwritten_nor_its_past_changed(tmp_path: Path) -> N
     with pytest.raises(LedgerError, match="never overwritten"):
         make(tmp_path)
     connection = sqlite3.connect(ledger.path)
-    for statement in ("DELETE FROM charges", "UPDATE charges SET epsilon = '0'", "UPDATE budget SET epsilon = '9'"):
+    for statement in (
+        "DELETE FROM charges",
+        "UPDATE charges SET epsilon = '0'",
+        "UPDATE budget SET epsilon = '9'",
+        "DELETE FROM budget",
+        "INSERT OR REPLACE INTO budget VALUES (1, 'survey', '9', '0', 'now')",
+        "INSERT OR REPLACE INTO charges VALUES (1, 'now', '0', '0', '', '[]', '')",
+    ):
         with pytest.raises(sqlite3.IntegrityError, match="never"):
             connection.execute(statement)
+    for amounts in (("-1", "0"), ("0", "-1")):
+        with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+            connection.execute("INSERT INTO charges VALUES (NULL, 'now', ?, ?, '', '[]', '')", amounts)
     connection.close()
+    assert ledger.left == (Fraction(1, 2), Fraction(0))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["budget.ledger"]
 
 
@@ -86,6 +97,20 @@ def test_files_that_are_no_ledger_are_refused_in_words(tmp_path: Path) -> None:
         Ledger(tmp_path / "missing")
     with pytest.raises(LedgerError, match="no folder"):
         Ledger.create(tmp_path / "none" / "x", data_set="a", epsilon=1)
+
+
+def test_a_ledger_without_its_budget_is_refused_in_words(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    connection = sqlite3.connect(ledger.path)
+    connection.executescript("DROP TRIGGER budget_remains; DELETE FROM budget;")
+    connection.close()
+    with pytest.raises(LedgerError, match="has lost its budget"):
+        Ledger(ledger.path)
+
+
+def test_amounts_are_shown_as_plain_decimals() -> None:
+    shown = [show_amount(Fraction(text)) for text in ("10", "1200", "0.5", "1e-9", "1/3", "0")]
+    assert shown == ["10", "1200", "0.5", "0.000000001", "1/3", "0"]
 
 
 def test_disjoint_groups_cost_their_maximum_under_add_remove_only(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,11 @@ def planned(command: str) -> dict[str, Any]:
 def test_plan_names_what_auto_takes_and_why_others_do_not_apply(name: str) -> None:
     result, record = run(COMMANDS[name]), planned(COMMANDS[name])
     assert result.exit_code == 0
-    assert record["chosen"] in [option["name"] for option in record["options"] if option["applies"]]
-    assert f"* what auto takes: {record['chosen']}" in result.output
+    if name == "mean":
+        assert record["chosen"] == "NoisySum"  # which is what `release mean` takes
+    else:
+        assert record["chosen"] in [option["name"] for option in record["options"] if option["applies"]]
+        assert f"* what auto takes: {record['chosen']}" in result.output
     for option in record["options"]:
         assert option["applies"] == ("reason" not in option)
         if option["applies"]:
@@ -62,6 +66,22 @@ def test_constant_timing_takes_a_constant_sampler() -> None:
     record = planned("quantile --bounds 0,100 --rows 100 --epsilon 1 --bits 8 --timing constant")
     chosen = next(option for option in record["options"] if option["name"] == record["chosen"])
     assert chosen["timing"] == "constant" and chosen["delta"] == 0.0
+
+
+def test_a_ridge_in_constant_time_is_planned_on_the_domain_it_is_released_on(tmp_path: Path) -> None:
+    record = planned("ridge --features 1 --rows 60 --epsilon 0.1 --radius 0.5 --penalty 1 --timing constant")
+    source = tmp_path / "line.csv"
+    source.write_text("x,z\n" + "".join(f"{k},{k / 2}\n" for k in range(60)))
+    asked = (
+        f"release ridge {source} --column x --bounds 0,60 --target z --target-bounds 0,30 --epsilon 0.1 --radius 0.5 --penalty 1"
+    )
+    result = CliRunner().invoke(app, [*asked.split(), "--timing", "constant", "--json"])
+    assert result.exit_code == 0, result.output
+    certificate = json.loads(result.stdout)["certificate"]
+    assert certificate["domain"]["kind"] == "Box" and certificate["timing"] == "constant"
+    assert record["chosen"] == "Metropolis, pure" and certificate["sampler"]["sampler"] == "Metropolis"
+    chosen = next(option for option in record["options"] if option["name"] == record["chosen"])
+    assert chosen["typical"] == certificate["sampler"]["steps"] + 1  # its starting point is evaluated too
 
 
 def test_mean_under_add_remove_needs_no_sampler() -> None:

@@ -6,15 +6,17 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import typer
 from rich.console import Console
 
 from expmech.errors import ExpmechError, ParameterError
-from expmech.ledger import LedgerError
+from expmech.ledger import LedgerError, exact_amount
+from expmech.mechanism.calibration import EPSILON_MAX, EPSILON_MIN
 
 MISTAKE, USAGE, REFUSED, FALSE = 1, 2, 3, 4
 """Exit codes: a mistake in what was asked or in the data; a command line that cannot be parsed; refused by the ledger; a
@@ -34,7 +36,7 @@ def user_errors() -> Iterator[None]:
     except ExpmechError as error:
         _stop(error, MISTAKE)
     except OSError as error:
-        _stop(f"{error.filename}: {error.strerror}", MISTAKE)
+        _stop(error.strerror if error.filename is None else f"{error.filename}: {error.strerror}", MISTAKE)
 
 
 def _stop(message: object, code: int) -> None:
@@ -65,11 +67,31 @@ def digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def check_new_file(path: Path | None) -> None:
-    """Raise, before anything is charged, unless ``path`` can be written and would overwrite nothing."""
+def parse_epsilon(text: str, *, owner: str) -> Fraction:
+    """Read a budget that a mechanism can spend."""
+    epsilon = exact_amount(text, name="--epsilon", owner=owner)
+    if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
+        raise ParameterError(f"`--epsilon` of {owner} must be a number from 2^-20 to 2^20; got {text}.")
+    return epsilon
+
+
+@contextmanager
+def new_file(path: Path | None) -> Iterator[TextIO | None]:
+    """Make the file before anything is charged, overwriting nothing, and remove it again if nothing was written to it."""
     if path is None:
+        yield None
         return
-    if path.exists():
-        raise ParameterError(f"`--output` must not exist yet, so that no release is overwritten; got {path}.")
     if not path.parent.is_dir():
         raise ParameterError(f"`--output` must be in a folder that exists; got {path}.")
+    try:
+        file = path.open("x")
+    except FileExistsError:
+        raise ParameterError(f"`--output` must not exist yet, so that no release is overwritten; got {path}.") from None
+    except OSError as error:
+        raise ParameterError(f"`--output` must be a file that can be written; got {path} ({error.strerror}).") from None
+    try:
+        with file:
+            yield file
+    finally:
+        if path.stat().st_size == 0:
+            path.unlink()

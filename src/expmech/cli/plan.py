@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from expmech import statistics
-from expmech.cli.common import output, user_errors
+from expmech.cli.common import output, parse_epsilon, user_errors
 from expmech.cli.release import parse_bounds
 from expmech.errors import ParameterError, validate_choice, validate_integer
 from expmech.ledger import exact_amount
@@ -97,7 +97,7 @@ def ridge(
         columns = _columns(features) + 1
         nothing = ((0,) * columns,) * columns
         found = Moments(count=count, sums=(0,) * columns, products=nothing, bits=PRODUCT_BITS)
-        options: dict[str, Any] = {"penalty": penalty, "radius": radius, "adjacency": adjacency}
+        options: dict[str, Any] = {"penalty": penalty, "radius": radius, "adjacency": adjacency, "box": timing == "constant"}
         return statistics.ridge(found, [_UNIT] * columns, epsilon=budget, **options)
 
     _plan("ridge", prepare, epsilon, rows, adjacency, timing, as_json)
@@ -163,12 +163,14 @@ def _plan(
     """Plan for a data set that stands for all: a plan depends on public quantities only, so any other would give the same."""
     with user_errors():
         validate_choice(adjacency, name="--adjacency", owner="plan", choices=ADJACENCIES)
-        ready = prepare(_count(rows, adjacency), exact_amount(epsilon, name="--epsilon", owner="plan"))
+        ready = prepare(_count(rows, adjacency), parse_epsilon(epsilon, owner="plan"))
         if isinstance(ready.mechanism, ExponentialMechanism):
             plan = ready.mechanism.plan(ready.epsilon, timing=timing)
             text, record = str(plan), plan.describe()
         else:
-            text, record = f"Plan at epsilon = {epsilon}", {"epsilon": float(ready.epsilon), "chosen": "NoisySum", "options": []}
+            text, record = f"Plan at epsilon = {epsilon}", {"epsilon": float(ready.epsilon), "options": []}
+        if name == "mean":
+            record |= {"chosen": "NoisySum"}
         if as_json:
             output.print_json(json.dumps({"statistic": name, "adjacency": adjacency, **record, "note": note}))
         else:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from expmech.cli.common import check_new_file, output, plain, sealed, user_errors, warn
+from expmech.cli.common import new_file, output, parse_epsilon, plain, sealed, user_errors, warn
 from expmech.data import statistics
 from expmech.data.source import Source, open_source
 from expmech.errors import ParameterError, validate_choice
@@ -19,7 +19,7 @@ from expmech.ledger import Ledger, exact_amount, show_amount
 from expmech.mechanism.problem import ADJACENCIES
 from expmech.release import Certificate
 from expmech.samplers import Metropolis, Sampler
-from expmech.samplers.auto import validate_sampler
+from expmech.samplers.auto import SAMPLERS, validate_sampler
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.statistics import Prepared
 from expmech.statistics.regression import LOGISTIC_PENALTY
@@ -35,12 +35,15 @@ Delta = Annotated[str | None, typer.Option("--delta", help="Draw by a Metropolis
 Adjacency = Annotated[str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")]
 Missing = Annotated[str, typer.Option("--missing", help="error; clip (counts as the lower bound); drop (add-remove only).")]
 SamplerName = Annotated[str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")]
+Timing = Annotated[str, typer.Option("--timing", help="unprotected, or constant: a number of evaluations fixed beforehand.")]
 Table = Annotated[str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Budget ledger to charge before the draw.")]
 By = Annotated[str | None, typer.Option("--by", help="Column of disjoint groups (add-remove only).")]
 Groups = Annotated[str | None, typer.Option("--groups", help="Public list of groups, separated by commas.")]
 OutputFile = Annotated[Path | None, typer.Option("--output", help="Also write value and certificate to this new JSON file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+_SAMPLERS = ("auto", *(name for name in SAMPLERS if name != "RandomAtomPerfect"))  # which cannot do without arguments
 
 
 @app.command()
@@ -53,6 +56,7 @@ def mean(
     missing: Missing = "error",
     sampler: SamplerName = None,
     delta: Delta = None,
+    timing: Timing = "unprotected",
     table: Table = None,
     ledger: LedgerFile = None,
     by: By = None,
@@ -66,11 +70,11 @@ def mean(
         chosen = None if sampler is None and delta is None else choose(sampler, delta)
 
         def prepare(rows: Source, budget: Fraction) -> Prepared:
-            return statistics.mean(rows, column, limits, epsilon=budget, adjacency=adjacency, missing=missing, sampler=chosen)
+            options: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "sampler": chosen}
+            return statistics.mean(rows, column, limits, epsilon=budget, **options).timed(timing, owner="release")
 
         request = Request(f"mean of {', '.join(column)}", source, table, epsilon, delta, adjacency, ledger, by, groups, file)
-        with closing(request.source):
-            show(release(request, prepare), as_json)
+        answer(request, prepare, as_json)
 
 
 @app.command()
@@ -85,6 +89,7 @@ def quantile(
     missing: Missing = "error",
     sampler: SamplerName = None,
     delta: Delta = None,
+    timing: Timing = "unprotected",
     table: Table = None,
     ledger: LedgerFile = None,
     by: By = None,
@@ -99,11 +104,10 @@ def quantile(
         def prepare(rows: Source, budget: Fraction) -> Prepared:
             chosen = choose(sampler, delta)
             options: dict[str, Any] = {"bits": bits, "adjacency": adjacency, "missing": missing, "sampler": chosen}
-            return statistics.quantile(rows, column, limits, share, epsilon=budget, **options)
+            return statistics.quantile(rows, column, limits, share, epsilon=budget, **options).timed(timing, owner="release")
 
         request = Request(f"{q}-quantile of {column}", source, table, epsilon, delta, adjacency, ledger, by, groups, file)
-        with closing(request.source):
-            show(release(request, prepare), as_json)
+        answer(request, prepare, as_json)
 
 
 @app.command()
@@ -122,6 +126,7 @@ def ridge(
     missing: Missing = "error",
     sampler: SamplerName = None,
     delta: Delta = None,
+    timing: Timing = "unprotected",
     table: Table = None,
     ledger: LedgerFile = None,
     by: By = None,
@@ -146,12 +151,12 @@ def ridge(
                 adjacency=adjacency,
                 missing=missing,
                 sampler=choose(sampler, delta),
-            )
+                box=timing == "constant",
+            ).timed(timing, owner="release")
 
         statement = f"ridge regression of {target} on {', '.join(column)}"
         request = Request(statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file)
-        with closing(request.source):
-            show(release(request, prepare), as_json)
+        answer(request, prepare, as_json)
 
 
 @app.command()
@@ -160,16 +165,15 @@ def logistic(
     column: Columns,
     bounds: Limits,
     target: Annotated[str, typer.Option("--target", help="Column of classes, text or whole numbers.")],
+    positive: Annotated[str, typer.Option("--positive", help="The value whose odds are modelled, against all others.")],
     epsilon: Epsilon,
-    positive: Annotated[
-        str, typer.Option("--positive", help="The value of the target whose odds are modelled, against all others.")
-    ] = "1",
     penalty: Annotated[float, typer.Option("--penalty", help="Ridge penalty, on rows of norm one.")] = LOGISTIC_PENALTY,
     radius: Annotated[float | None, typer.Option("--radius", help="Public bound on the norm of scaled coefficients.")] = None,
     adjacency: Adjacency = "replace",
     missing: Missing = "error",
     sampler: SamplerName = None,
     delta: Delta = None,
+    timing: Timing = "unprotected",
     table: Table = None,
     ledger: LedgerFile = None,
     by: By = None,
@@ -184,12 +188,12 @@ def logistic(
         def prepare(rows: Source, budget: Fraction) -> Prepared:
             options: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "sampler": choose(sampler, delta)}
             options |= {"penalty": penalty, "radius": radius}
-            return statistics.logistic(rows, column, target, positive, limits, epsilon=budget, **options)
+            ready = statistics.logistic(rows, column, target, positive, limits, epsilon=budget, **options)
+            return ready.timed(timing, owner="release")
 
         statement = f"logistic regression of {target} = {positive} on {', '.join(column)}"
         request = Request(statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file)
-        with closing(request.source):
-            show(release(request, prepare), as_json)
+        answer(request, prepare, as_json)
 
 
 @app.command()
@@ -201,6 +205,7 @@ def select(
     adjacency: Adjacency = "replace",
     sampler: SamplerName = None,
     delta: Delta = None,
+    timing: Timing = "unprotected",
     table: Table = None,
     ledger: LedgerFile = None,
     by: By = None,
@@ -214,11 +219,11 @@ def select(
 
         def prepare(rows: Source, budget: Fraction) -> Prepared:
             chosen = choose(sampler, delta)
-            return statistics.select(rows, column, names, epsilon=budget, adjacency=adjacency, sampler=chosen)
+            ready = statistics.select(rows, column, names, epsilon=budget, adjacency=adjacency, sampler=chosen)
+            return ready.timed(timing, owner="release")
 
         request = Request(f"most frequent {column}", source, table, epsilon, delta, adjacency, ledger, by, groups, file)
-        with closing(request.source):
-            show(release(request, prepare), as_json)
+        answer(request, prepare, as_json)
 
 
 class Request:
@@ -237,7 +242,7 @@ class Request:
         groups: str | None,
         file: Path | None,
     ) -> None:
-        self.epsilon = exact_amount(epsilon, name="--epsilon", owner="release")
+        self.epsilon = parse_epsilon(epsilon, owner="release")
         self.delta = exact_amount(delta or "0", name="--delta", owner="release", zero=True)
         self.adjacency = validate_choice(adjacency, name="--adjacency", owner="release", choices=ADJACENCIES)
         if (by is None) != (groups is None):
@@ -248,9 +253,10 @@ class Request:
                 "the group sizes."
             )
         self.by, self.groups = by, [] if groups is None else split(groups)
+        if by is not None and not self.groups:
+            raise ParameterError(f"`--groups` must name at least one group; got {groups!r}.")
         if len(set(self.groups)) != len(self.groups):
             raise ParameterError(f"`--groups` must differ from each other; got {groups}.")
-        check_new_file(file)
         self.file = file
         self.statement = statement if by is None else f"{statement} by {by}"
         self.source = open_source(source, table=table)
@@ -263,17 +269,28 @@ class Request:
         if self.ledger is None:
             return
         amounts: dict[str, Any] = {"statement": self.statement, "certificate": certificate.to_json()}
-        if self.groups:
+        if self.by is not None:
             epsilons, deltas = dict.fromkeys(self.groups, self.epsilon), dict.fromkeys(self.groups, self.delta)
             self.ledger.charge_parallel(epsilons=epsilons, deltas=deltas, adjacency=self.adjacency, **amounts)
         else:
             self.ledger.charge(epsilon=self.epsilon, delta=self.delta, **amounts)
 
 
+def answer(request: Request, prepare: Callable[[Source, Fraction], Prepared], as_json: bool) -> None:
+    """Release, write and print; what was charged for is printed even where writing fails."""
+    with closing(request.source), new_file(request.file) as file:
+        record = release(request, prepare)
+        try:
+            if file is not None:
+                file.write(json.dumps(record, indent=2, sort_keys=True) + "\n")
+                file.flush()
+        finally:
+            show(record, as_json)
+
+
 def release(request: Request, prepare: Callable[[Source, Fraction], Prepared]) -> dict[str, Any]:
     """Aggregate, certify, charge, draw, in this order; return the sealed record of the release."""
-    if request.groups:
-        assert request.by is not None
+    if request.by is not None:
         prepared = {name: prepare(request.source.where(request.by, name), request.epsilon) for name in request.groups}
     else:
         prepared = {"": prepare(request.source, request.epsilon)}
@@ -284,16 +301,13 @@ def release(request: Request, prepare: Callable[[Source, Fraction], Prepared]) -
     values = {name: plain(ready.release().value) for name, ready in prepared.items()}
     record: dict[str, Any] = {
         "statement": request.statement,
-        "value": values if request.groups else values[""],
+        "value": values[""] if request.by is None else values,
         "certificate": json.loads(certificate.to_json()),
     }
     if request.ledger is not None:
         left = request.ledger.left
         record["left"] = {"epsilon": show_amount(left[0]), "delta": show_amount(left[1])}
-    record = sealed(record)
-    if request.file is not None:
-        request.file.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
-    return record
+    return sealed(record)
 
 
 def show(record: dict[str, Any], as_json: bool) -> None:
@@ -319,6 +333,8 @@ def _text(value: Any) -> str:
 
 def choose(sampler: str | None, delta: str | None) -> Sampler | str:
     """Return the sampler asked for by name, or the Metropolis chain of a delta."""
+    if sampler is not None:
+        validate_choice(sampler, name="--sampler", owner="release", choices=_SAMPLERS)
     if delta is None:
         return Metropolis(pure=True) if sampler == "Metropolis" else validate_sampler(sampler or "auto")
     if sampler not in (None, "Metropolis"):

@@ -49,9 +49,12 @@ class Source:
             return self.table[same[0]]
         if same:
             raise DataError(f"The {owner} {name!r} is ambiguous: {_listed(same)} differ only by case. Rename one of them.")
-        close = difflib.get_close_matches(name.lower(), [column.lower() for column in columns], n=1, cutoff=0.5)
+        close = difflib.get_close_matches(name.lower(), [column.lower() for column in columns], n=1, cutoff=0.7)
         hint = next((f" Did you mean {column!r}?" for column in columns if close and column.lower() == close[0]), "")
-        raise DataError(f"There is no {owner} {name!r} in {self.identity}; it has {_listed(columns)}.{hint}")
+        # In a CSV file without header the names are a record, so they are not listed.
+        text = _reader(self.identity) == "read_csv"
+        rule = ". The first line of a CSV file must hold the names of its columns." if text else f"; it has {_listed(columns)}."
+        raise DataError(f"There is no {owner} {name!r} in {self.identity}{rule}{hint}")
 
     def number(self, name: str) -> Any:
         """Return the column as float64; raise unless it holds numbers."""
@@ -100,8 +103,12 @@ def open_source(source: str, *, table: str | None = None) -> Source:
     return _file(source)
 
 
+def _reader(source: str) -> str | None:
+    return next((name for ending, name in _FILES.items() if source.lower().endswith(ending)), None)
+
+
 def _file(source: str) -> Source:
-    reader = next((name for ending, name in _FILES.items() if source.lower().endswith(ending)), None)
+    reader = _reader(source)
     if reader is None:
         endings = ", ".join(_FILES)
         raise DataError(f"The source {source!r} must end in {endings}, or be a postgresql:// address, or 'spark'.")
@@ -114,12 +121,46 @@ def _file(source: str) -> Source:
     with _reading(source):
         connection = _ibis().duckdb.connect(memory_limit=_MEMORY)
         options = {"auto_type_candidates": _CSV_TYPES} if reader == "read_csv" else {}
-        return Source(table=getattr(connection, reader)(source, **options), identity=os.path.abspath(source))
+        table = getattr(connection, reader)(source, **options)
+        for (path,) in connection.raw_sql(f"SELECT file FROM glob({_quoted(source)})").fetchall():
+            _refuse_twins(_parquet_names(path) if reader == "read_parquet" else _csv_names(connection, path), path)
+    return Source(table=table, identity=os.path.abspath(source))
+
+
+def _refuse_twins(names: Sequence[str], path: str) -> None:
+    """Raise where two names differ at most by case: DuckDB renames the second, and what is asked for would be another column."""
+    if len({name.lower() for name in names}) < len(names):
+        raise DataError(f"Two columns of {path!r} have names that are the same or differ only by case. Rename one of them.")
+
+
+def _parquet_names(path: str) -> list[str]:
+    from pyarrow.parquet import read_schema
+
+    return list(read_schema(path).names)
+
+
+def _csv_names(connection: Any, path: str) -> list[str]:
+    """Return the first line of a CSV file, before DuckDB renames anything but blanks."""
+    found = f"sniff_csv({_quoted(path)}, header = true, auto_type_candidates = {_CSV_TYPES})"
+    query = f"SELECT Delimiter, Quote, Escape, Comment, SkipRows, Columns FROM {found}"
+    (sniffed,) = connection.raw_sql(query).fetchall()
+    delimiter, quote, escape, comment = (_quoted("" if mark == "(empty)" else mark) for mark in sniffed[:4])
+    marks = f"delim = {delimiter}, quote = {quote}, escape = {escape}, comment = {comment}, skip = {sniffed[4]}"
+    options = f"header = false, all_varchar = true, null_padding = true, {marks}"
+    rows = connection.raw_sql(f"SELECT * FROM read_csv({_quoted(path)}, {options}) LIMIT 1").fetchall()
+    return [(name or "").strip() or column["name"] for row in rows for name, column in zip(row, sniffed[5], strict=False)]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _postgres(address: str, table: str) -> Source:
-    parts = urlsplit(address)
-    identity = f"postgresql://{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}/{table}"
+    try:
+        parts = urlsplit(address)
+        identity = f"postgresql://{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}/{table}"
+    except ValueError:  # its own message may quote a password
+        raise ParameterError("`source` must be an address such as postgresql://user@host:5432/database; got another one.") from None
     ibis = _ibis()
     try:
         connection = ibis.connect(address)
@@ -173,7 +214,7 @@ def engine_errors(sentence: str) -> Iterator[None]:
 
 def _required(table: str | None, source: str) -> str:
     if not table:
-        raise ParameterError(f"`table` must name a table of {urlsplit(source).scheme or source}; got {table!r}.")
+        raise ParameterError(f"`table` must name a table of {source.partition(':')[0]}; got {table!r}.")
     return table
 
 

@@ -70,13 +70,16 @@ def ridge(
     adjacency: str = "replace",
     missing: str = "error",
     sampler: Sampler | str = "auto",
+    box: bool = False,
 ) -> Prepared:
     """Prepare a ridge regression with intercept from integer cross products; the release is by name, in the units of the table."""
     _check_missing(missing, adjacency)
     limits = _limits([*features, target], [*bounds, target_bounds])
     found = moments(source, [*features, target], limits, bits=PRODUCT_BITS, missing=missing, products=True)
     _check_rows(found.count, adjacency)
-    ready = statistics.ridge(found, limits, epsilon=epsilon, penalty=penalty, radius=radius, adjacency=adjacency, sampler=sampler)
+    ready = statistics.ridge(
+        found, limits, epsilon=epsilon, penalty=penalty, radius=radius, adjacency=adjacency, sampler=sampler, box=box
+    )
     return _named(ready, features)
 
 
@@ -120,12 +123,15 @@ def select(
     """Prepare the choice of the most frequent of a public list of candidates."""
     if len(candidates) < 2 or len(set(candidates)) != len(candidates):
         raise ParameterError(f"`candidates` must be at least two different values; got {', '.join(candidates) or 'none'}.")
-    if adjacency == "replace":
-        _check_rows(row_count(source), adjacency)
+    rows = row_count(source) if adjacency == "replace" else None
+    if rows is not None:
+        _check_rows(rows, adjacency)
     counts = [float(count) for count in tally(source, column, candidates)]
     # Under add-remove all counts move the same way, which halves the sensitivity: see Scores.
-    sensitivity = Fraction(1) if adjacency == "replace" else Fraction(1, 2)
-    return statistics.select(counts, candidates, epsilon=epsilon, sensitivity=sensitivity, adjacency=adjacency, sampler=sampler)
+    sensitivity, bound = (Fraction(1, 2), None) if rows is None else (Fraction(1), float(rows))
+    return statistics.select(
+        counts, candidates, epsilon=epsilon, sensitivity=sensitivity, adjacency=adjacency, bound=bound, sampler=sampler
+    )
 
 
 def _limits(columns: Sequence[str], bounds: Sequence[Bounds]) -> list[Bounds]:

@@ -60,10 +60,10 @@ def show_amount(amount: Fraction) -> str:
 
     Examples
     --------
-    >>> show_amount(Fraction(1, 10)), show_amount(Fraction(1, 3))
-    ('0.1', '1/3')
+    >>> show_amount(Fraction(10)), show_amount(Fraction(1, 10**7)), show_amount(Fraction(1, 3))
+    ('10', '0.0000001', '1/3')
     """
     with localcontext() as context:
         context.prec = 30
         decimal = Decimal(amount.numerator) / Decimal(amount.denominator)
-    return f"{decimal.normalize():g}" if Fraction(decimal) == amount else str(amount)
+    return f"{decimal.normalize():f}" if Fraction(decimal) == amount else str(amount)

@@ -28,8 +28,14 @@ CREATE TABLE budget (
 CREATE TABLE charges (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     time TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL,
-    statement TEXT NOT NULL, parallel TEXT NOT NULL, certificate TEXT NOT NULL
+    statement TEXT NOT NULL, parallel TEXT NOT NULL, certificate TEXT NOT NULL,
+    CHECK (epsilon GLOB '[0-9]*' AND delta GLOB '[0-9]*')  -- never negative
 );
+CREATE TRIGGER budget_once BEFORE INSERT ON budget WHEN EXISTS (SELECT 1 FROM budget)
+    BEGIN SELECT RAISE(ABORT, 'a budget is never replaced'); END;
+CREATE TRIGGER budget_remains BEFORE DELETE ON budget BEGIN SELECT RAISE(ABORT, 'a budget is never deleted'); END;
+CREATE TRIGGER charges_once BEFORE INSERT ON charges WHEN EXISTS (SELECT 1 FROM charges WHERE number = NEW.number)
+    BEGIN SELECT RAISE(ABORT, 'a charge is never replaced'); END;
 CREATE TRIGGER budget_stays BEFORE UPDATE ON budget BEGIN SELECT RAISE(ABORT, 'a budget is never changed'); END;
 CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
 CREATE TRIGGER charges_remain BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
@@ -232,7 +238,9 @@ class Ledger:
 def _budget(connection: sqlite3.Connection, path: Path) -> tuple[str, str, str, str]:
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise LedgerError(f"{path} is not a ledger of expmech. Nothing was charged.")
-    row: tuple[str, str, str, str] = connection.execute("SELECT data_set, epsilon, delta, created FROM budget").fetchone()
+    row: tuple[str, str, str, str] | None = connection.execute("SELECT data_set, epsilon, delta, created FROM budget").fetchone()
+    if row is None:
+        raise LedgerError(f"The ledger {path} has lost its budget: it was changed by other means than this program.")
     return row
 
 

@@ -1,0 +1,133 @@
+"""The command line where a slip would cost most: nothing is released that was not asked for, and nothing charged is lost."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from expmech.cli import release
+from expmech.cli.main import app
+from expmech.ledger import Ledger
+
+MEAN = ("mean", "--column", "age", "--bounds", "0,100")
+QUANTILE = ("quantile", "--column", "age", "--bounds", "0,100", "--bits", "4")
+SELECT = ("select", "--column", "city", "--candidates", "a,b")
+LOGISTIC = ("logistic", "--column", "age", "--bounds", "0,100", "--target", "city", "--radius", "1")
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> Path:
+    path = tmp_path / "survey.csv"
+    path.write_text("age,city\n" + "".join(f"{20 + k},{'ab'[k % 2]}\n" for k in range(40)))
+    Ledger.create(tmp_path / "survey.ledger", data_set=str(path), epsilon="10")
+    return path
+
+
+def run(survey: Path, statistic: tuple[str, ...], *more: object, epsilon: str = "0.5") -> Result:
+    ledger = survey.with_suffix(".ledger")
+    arguments = ["release", statistic[0], survey, *statistic[1:], "--epsilon", epsilon, "--ledger", ledger, *more]
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def spent(survey: Path) -> Fraction:
+    return Ledger(survey.with_suffix(".ledger")).spent[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--by", "city", "--groups", ","), "must name at least one group"),
+        (("--by", "city", "--groups", ""), "must name at least one group"),
+        (("--by", "", "--groups", "a"), "There is no column ''"),
+        (("--by", "city"), "belong together"),
+        (("--groups", "a"), "belong together"),
+        (("--sampler", ""), "`--sampler` of release must be one of"),
+        (("--sampler", "metropolis"), "Did you mean 'Metropolis'?"),
+        (("--adjacency", "add-remov"), "Did you mean 'add-remove'?"),
+        (("--missing", "eror"), "Did you mean 'error'?"),
+        (("--timing", "Constant"), "Did you mean 'constant'?"),
+        (("--output", "/proc/expmech.json"), "must be a file that can be written"),
+    ],
+)
+def test_what_was_not_meant_is_refused_and_not_charged(more: tuple[str, ...], message: str, survey: Path) -> None:
+    adjacency = () if "--adjacency" in more else ("--adjacency", "add-remove")
+    result = run(survey, MEAN, *adjacency, *more)
+    assert result.exit_code == 1 and result.stdout == ""
+    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert spent(survey) == 0
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1e300"])
+def test_a_budget_out_of_range_is_quoted_as_it_was_written(epsilon: str, survey: Path) -> None:
+    planned = CliRunner().invoke(app, ["plan", "mean", "--bounds", "0,1", "--rows", "9", "--epsilon", epsilon])
+    for result in (run(survey, MEAN, epsilon=epsilon), planned):
+        assert result.exit_code == 1 and f"from 2^-20 to 2^20; got {epsilon}." in result.stderr
+
+
+def test_a_refused_release_leaves_no_output_file(survey: Path) -> None:
+    file = survey.parent / "mean.json"
+    assert run(survey, MEAN, "--output", file, epsilon="11").exit_code == 3
+    assert run(survey, MEAN, "--output", file, "--timing", "fast").exit_code == 1
+    assert not file.exists()
+
+
+class FullDisk(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_value_that_was_charged_is_shown_even_if_it_cannot_be_written(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def full(path: Path | None) -> Iterator[FullDisk]:
+        yield FullDisk()
+
+    monkeypatch.setattr(release, "new_file", full)
+    result = run(survey, MEAN, "--json")
+    assert result.exit_code == 1
+    assert "No space left" in result.stderr
+    assert 0.0 <= json.loads(result.stdout)["value"][0] <= 100.0
+    assert spent(survey) == Fraction(1, 2)
+
+
+def test_a_model_of_odds_needs_to_be_told_of_what(survey: Path) -> None:
+    result = run(survey, LOGISTIC)
+    assert result.exit_code == 2 and "--positive" in result.stderr
+    assert spent(survey) == 0
+
+
+@pytest.mark.parametrize("statistic", [MEAN, (*MEAN, "--sampler", "auto"), QUANTILE, SELECT, (*LOGISTIC, "--positive", "a")])
+def test_constant_time_is_kept(statistic: tuple[str, ...], survey: Path) -> None:
+    result = run(survey, statistic, "--timing", "constant", "--json", epsilon="0.1")
+    assert result.exit_code == 0, result.stderr
+    timing = json.loads(result.stdout)["certificate"]["timing"]
+    assert timing == ("data-independent" if statistic is MEAN else "constant")
+    assert "the running time depends" not in result.stderr
+
+
+def test_constant_time_that_nothing_affordable_keeps_is_refused(survey: Path) -> None:
+    result = run(survey, (*LOGISTIC, "--positive", "a"), "--timing", "constant", epsilon="5")
+    assert result.exit_code == 1 and "found no exact sampler" in result.stderr
+    assert spent(survey) == 0
+
+
+def test_a_sampler_of_another_timing_is_refused(survey: Path) -> None:
+    result = run(survey, QUANTILE, "--timing", "constant", "--sampler", "Rejection")
+    assert result.exit_code == 1 and "whose running time depends on the data" in result.stderr
+    assert spent(survey) == 0
+
+
+def test_a_selection_is_planned_as_it_is_released(survey: Path) -> None:
+    planned = ["plan", "select", "--candidates", "2", "--rows", "40", "--epsilon", "0.5", "--timing", "constant", "--json"]
+    plan = json.loads(CliRunner().invoke(app, planned).stdout)
+    record = json.loads(run(survey, SELECT, "--timing", "constant", "--json").stdout)
+    assert plan["chosen"].startswith(record["certificate"]["sampler"]["sampler"])
+    applies = [option["name"] for option in plan["options"] if option["applies"] and option["timing"] == "constant"]
+    assert plan["chosen"] in applies
