@@ -25,10 +25,11 @@ def test_python_snippets_run(page: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_commands_of_the_readme_run(tmp_path: Path) -> None:
+def test_commands_of_the_pages_run(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    commands = re.findall(r"^\$ expmech (.*)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
-    assert len(commands) >= 4
+    text = (ROOT / "README.md").read_text() + (ROOT / "docs/choosing.md").read_text()
+    commands = re.findall(r"^\$ expmech (.*)$", text, flags=re.MULTILINE)
+    assert len(commands) >= 5
     for command in commands:
         main = [sys.executable, "-c", "from expmech.cli.main import main; main()"]
         done = subprocess.run([*main, *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError, validate_choice
+from expmech.errors import ParameterError, ParameterTypeError, validate_choice
 from expmech.ledger import Ledger, exact_amount
 from expmech.mechanism.problem import ADJACENCIES
-from expmech.release import NoisyMean, Release
+from expmech.release import Release
 from expmech.samplers import Sampler
-from expmech.samplers.base import DATA_DEPENDENT
-from expmech.samplers.plan import MOST_EVALUATIONS, MOST_STEPS, TIMINGS
+from expmech.samplers.plan import TIMINGS
 from expmech.statistics import Bounds, Prepared, validate_bounds
 
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row counts. Each is replaced by a
@@ -37,6 +35,7 @@ _SENTENCES = (
     ("inconsistent", "X and y must have one entry a row each."),
     ("argument must be", "Each value of the data must be a number: the argument must be a string or a real number."),
 )
+_ON_COLUMNS = ("X has", "The feature names should match")  # number and names of the columns are public
 _OTHERWISE = "The data of {name} must be numbers in a 2D array X, and one target a row where there is a y."
 
 
@@ -81,16 +80,31 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             and not hasattr(self.accountant, "__fspath__")
         ):
             raise ParameterTypeError(f"`accountant` of {self._name} must be a Ledger or the path of one; got {self.accountant!r}.")
-        return exact_amount(self.epsilon, name="epsilon", owner=self._name)
+        return self._amount(self.epsilon, "epsilon")
+
+    def _amount(self, value: Any, name: str) -> Fraction:
+        """Return the rational that the shortest decimal text of a number denotes, NumPy's shorter floats included."""
+        return exact_amount(str(value) if isinstance(value, np.floating) else value, name=name, owner=self._name)
 
     def _validate_training(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """Check the training data as scikit-learn does; an error says what is wrong and never quotes the data."""
+        """Check the training data."""
         # Under add-remove, refusing an empty table would betray that it is empty; a study has nothing to betray.
         least = 0 if self.adjacency == "add-remove" and self.random_state is None else 1
+        return self._validate(X, y, ensure_min_samples=least, **options)
+
+    def _validate_new(self, X: Any) -> Any:
+        """Check the rows of a prediction, of a fitted estimator."""
+        check_is_fitted(self)
+        return self._validate(X, reset=False, dtype=np.float64)
+
+    def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+        """Check data as scikit-learn does; an error says what is wrong and never quotes the data."""
         try:
-            return validate_data(self, X, y, ensure_min_samples=least, **options)
+            return validate_data(self, X, y, **options)
         except Exception as error:
             text, kind = str(error), TypeError if isinstance(error, TypeError) else ValueError
+            if text.startswith(_ON_COLUMNS):
+                raise kind(text) from None
             sentence = next((fixed for word, fixed in _SENTENCES if word in text), _OTHERWISE)
             raise kind(sentence.format(name=self._name)) from None
 
@@ -108,11 +122,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise ParameterTypeError(f"{rule}; got {bounds!r}.") from None
         if table.shape not in ((2,), (columns, 2)):
             raise ParameterError(f"{rule}; got {bounds!r}.")
-        return [validate_bounds(pair, name=self._name) for pair in np.broadcast_to(table, (columns, 2)).tolist()]
+        return [validate_bounds(pair, name=self._name, parameter=name) for pair in np.broadcast_to(table, (columns, 2)).tolist()]
 
     def _draw(self, prepared: Sequence[Prepared], statements: Sequence[str]) -> list[Release]:
         """Choose samplers, certify, charge and draw, in this order; with a seed nothing is charged and nothing is a release."""
-        timed = [self._timed(ready) for ready in prepared]
+        timed = [ready.timed(self.timing, owner=self._name) for ready in prepared]
         if self.random_state is not None:
             return [ready.study((int(self.random_state), k)) for k, ready in enumerate(timed)]
         if self.accountant is not None:
@@ -130,27 +144,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                     certificate=certificate.to_json(),
                 )
         return [ready.release() for ready in timed]
-
-    def _timed(self, ready: Prepared) -> Prepared:
-        """Return ``ready`` with a sampler whose running time is as asked, by public quantities; refuse where there is none."""
-        if self.timing == "unprotected" or isinstance(ready.mechanism, NoisyMean):
-            return ready  # the noise of a mean is drawn without looking at the data
-        if ready.sampler != "auto":
-            if ready.certificate().timing == DATA_DEPENDENT:
-                raise ParameterError(
-                    f"`sampler` of {self._name} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect with timing='constant'; "
-                    f"got {self.sampler!r}, whose running time depends on the data."
-                )
-            return ready
-        recommended = ready.mechanism.plan(ready.epsilon, timing="constant").recommended
-        if recommended is None or recommended.sampler is None:
-            raise UnsupportedError(
-                f"{self._name}(timing='constant') found no exact sampler that ends after a number of proposals fixed beforehand "
-                f"and affordable ({MOST_EVALUATIONS:.0e} together, or {MOST_STEPS:.0e} one by one). A lower epsilon, fewer rows or "
-                "columns, a coarser or smaller range of answers or 'replace' adjacency may make it feasible; or use "
-                "timing='unprotected' and let nobody see how long it took."
-            )
-        return replace(ready, sampler=recommended.sampler)
 
 
 def column_names(estimator: PrivateEstimator) -> NDArray[Any]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from expmech.errors import ParameterError
 from expmech.estimators.base import PrivateEstimator
@@ -136,8 +135,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the log odds of the second class."""
-        check_is_fitted(self)
-        table = validate_data(self, X, reset=False, dtype=np.float64)
+        table = self._validate_new(X)
         return np.asarray(table @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from expmech.errors import ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator, column_names
-from expmech.ledger import exact_amount, show_amount
-from expmech.release import Certificate
+from expmech.ledger import show_amount
 from expmech.samplers import Sampler
 from expmech.statistics import histogram_of, quantile
 
@@ -81,12 +80,16 @@ class PrivateQuantile(PrivateEstimator):
         counts = [histogram_of(column, pair, bits=bits) for column, pair in zip(table.T, bounds, strict=True)]
         share = budget / (len(levels) * len(bounds))
         options: dict[str, Any] = {"epsilon": share, "adjacency": self.adjacency, "sampler": self.sampler}
-        prepared = [quantile(cells, pair, q, **options) for q in levels for cells, pair in zip(counts, bounds, strict=True)]
+        prepared = [
+            replace(quantile(cells, pair, q, **options), notes=_shared(len(levels) * len(bounds), budget))
+            for q in levels
+            for cells, pair in zip(counts, bounds, strict=True)
+        ]
         names = column_names(self)
         releases = self._draw(prepared, [f"{show_amount(q)}-quantile of column {name}" for q in levels for name in names])
         values = np.array([release.value for release in releases]).reshape(len(levels), len(bounds))
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else _in_order(levels, values)
-        self.certificates_ = tuple(_shared(release.certificate, len(releases), budget) for release in releases)
+        self.certificates_ = tuple(release.certificate for release in releases)
         self.certificate_ = self.certificates_[0]
         return self
 
@@ -94,7 +97,7 @@ class PrivateQuantile(PrivateEstimator):
         listed = [self.q] if np.ndim(self.q) == 0 else list(self.q)
         if not listed:
             raise ParameterTypeError(f"`q` of {self._name} must be a number strictly between 0 and 1, or a list of them; got [].")
-        return [exact_amount(level, name="q", owner=self._name) for level in listed]
+        return [self._amount(level, "q") for level in listed]
 
 
 def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -104,9 +107,8 @@ def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np
     return ordered
 
 
-def _shared(certificate: Certificate, count: int, budget: Fraction) -> Certificate:
-    """Return the certificate with a note on the others it was drawn with."""
+def _shared(count: int, budget: Fraction) -> tuple[str, ...]:
+    """Return the note of a certificate on the others it is drawn with, which is charged with it."""
     if count == 1:
-        return certificate
-    note = f"one of {count} releases of this fit, which together cost epsilon = {show_amount(budget)} by basic composition"
-    return replace(certificate, assumptions=(*certificate.assumptions, note))
+        return ()
+    return (f"one of {count} releases of this fit, which together cost epsilon = {show_amount(budget)} by basic composition",)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from expmech.errors import ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
 from expmech.samplers import Sampler
 from expmech.statistics import moments_of, ridge
@@ -79,6 +79,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """Draw the coefficients of the regression of y on X."""
         budget = self._validate_parameters()
         table, target = self._validate_training(X, y, dtype=np.float64, y_numeric=True)
+        if target.dtype.kind not in "biuf":
+            raise ParameterTypeError(f"`y` of {self._name} must hold numbers; it holds text or something else.")
         bounds = self._validate_column_bounds(self.bounds_X, table.shape[1], name="bounds_X")
         bounds += self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")
         found = moments_of(np.column_stack([table, target]), bounds, bits=PRODUCT_BITS, products=True)
@@ -106,6 +108,5 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predictions of the private model, in the units of the target."""
-        check_is_fitted(self)
-        table = validate_data(self, X, reset=False, dtype=np.float64)
+        table = self._validate_new(X)
         return np.asarray(table @ self.coef_ + self.intercept_)

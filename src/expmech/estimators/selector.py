@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,7 +31,7 @@ class PrivateSelector(PrivateEstimator):
         Public list of what may be chosen. None: the columns of X.
     scoring
         ``scoring(X, y, candidate)``, higher is better. None: for columns, their totals; for candidates, how many rows of the single
-        column X equal them.
+        column X equal them, numbers by their value whether they are written as numbers or as text.
     sensitivity
         How much a score may change between adjacent data sets (half of it where all scores move the same way): the caller's
         promise, and an assumption of the certificate. Only with ``scoring``.
@@ -84,9 +86,11 @@ class PrivateSelector(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
         """Draw the best candidate; y goes to ``scoring`` and is otherwise ignored."""
         budget = self._validate_parameters()
+        if self.scoring is None and self.sensitivity is not None:
+            raise ParameterError(f"`sensitivity` of {self._name} must be None without `scoring`; got {self.sensitivity!r}.")
         totals = self.candidates is None and self.scoring is None
         table = self._validate_training(X, dtype=np.float64 if totals else None)
-        names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
+        names = column_names(self).tolist() if self.candidates is None else self._different(self.candidates)
         scores, sensitivity, bound = self._totals(table) if totals else self._scores(table, y, names)
         ready = select(
             scores,
@@ -103,6 +107,13 @@ class PrivateSelector(PrivateEstimator):
         self.certificate_ = release.certificate
         return self
 
+    def _different(self, candidates: Sequence[Any]) -> list[Any]:
+        names = list(candidates)
+        keys = names if self.scoring is not None else [_key(name) for name in names]
+        if len(names) < 2 or _repeats(keys):
+            raise ParameterError(f"`candidates` of {self._name} must be at least two different values; got {candidates!r}.")
+        return names
+
     def _scores(self, table: NDArray[Any], y: Any, names: list[Any]) -> Scoring:
         if self.scoring is not None:
             sensitivity = validate_positive(self.sensitivity, name="sensitivity", owner=self._name)
@@ -112,7 +123,8 @@ class PrivateSelector(PrivateEstimator):
                 raise ParameterError(f"`scoring` of {self._name} failed on the data; nothing was charged or released.") from None
         if table.shape[1] != 1:
             raise ParameterError(f"`X` of {self._name} must have one column, whose values are counted; got {table.shape[1]}.")
-        counts = [float(np.count_nonzero(table[:, 0] == name)) for name in names]
+        found = Counter(map(_key, table[:, 0]))
+        counts = [float(found[_key(name)]) for name in names]
         # Under add-remove all counts move the same way, which halves the sensitivity: see Scores.
         return (counts, Fraction(1), Fraction(len(table))) if self.adjacency == "replace" else (counts, Fraction(1, 2), None)
 
@@ -131,3 +143,24 @@ class PrivateSelector(PrivateEstimator):
             return scores, widest, found.count * (max(upper) - min(lower))
         # A row adds points of [0, most - least] to each total, up to the same shift for all: as in Scores, half of that is D.
         return scores, (max(upper) - min(lower)) / 2, None
+
+
+def _key(value: Any) -> float | str:
+    """Return what a value is compared by: the number it is or spells, else its text.
+
+    NumPy turns a whole column into text, or floats, for the sake of one row. Keys that do not depend on the type of the column keep
+    that row from moving the counts of the others.
+    """
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    try:
+        number = float({"True": "1", "False": "0"}.get(text, text))
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
+
+
+def _repeats(keys: Sequence[Hashable]) -> bool:
+    try:
+        return len(set(keys)) < len(keys)
+    except TypeError:  # a scoring may take candidates that cannot be compared by a hash
+        return False

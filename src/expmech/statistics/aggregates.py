@@ -36,13 +36,13 @@ class Moments:
     bits: int
 
 
-def validate_bounds(bounds: Any, *, name: str) -> Bounds:
-    """Return public bounds as floats, ``lower < upper``."""
-    lower, upper = (float(validate_number(value, name="bounds", owner=name)) for value in bounds)
+def validate_bounds(bounds: Any, *, name: str, parameter: str = "bounds") -> Bounds:
+    """Return public bounds as floats, ``lower < upper``; errors speak of ``parameter`` of ``name``."""
+    lower, upper = (float(validate_number(value, name=parameter, owner=name)) for value in bounds)
     if not lower < upper:
-        raise ParameterError(f"`bounds` of {name} must be LOWER < UPPER; got {lower:g} and {upper:g}.")
+        raise ParameterError(f"`{parameter}` of {name} must be LOWER < UPPER; got {lower:g} and {upper:g}.")
     if not 1e-290 <= upper - lower < float("inf"):
-        raise ParameterError(f"`bounds` of {name} must differ by a number of usual size; got {lower:g} and {upper:g}.")
+        raise ParameterError(f"`{parameter}` of {name} must differ by a number of usual size; got {lower:g} and {upper:g}.")
     return lower, upper
 
 

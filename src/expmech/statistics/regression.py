@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.domains import Box, L1Ball, L2Ball
-from expmech.errors import validate_positive
+from expmech.errors import ParameterError, validate_nonnegative, validate_positive
 from expmech.mechanism.losses import LogisticRisk, RidgeGradient
 from expmech.release import ExponentialMechanism
 from expmech.samplers import Sampler
@@ -19,6 +19,12 @@ from expmech.statistics.prepared import Prepared
 
 LOGISTIC_PENALTY = 0.01
 """On rows of norm one: just enough to keep the optimum unique."""
+
+_RIDGE_STEEPEST = 2.0**34
+"""Bound on ``epsilon penalty B / (1 + B)``: two nats between neighbours of a 32-bit lattice. A steeper law falls between them."""
+
+_LOGISTIC_STEEPEST = 2.0**30
+"""Bound on ``epsilon penalty B``: beyond some 2^36 the rounding of the penalty's energies is coarser than the law."""
 
 
 def ridge(
@@ -44,8 +50,11 @@ def ridge(
     public_count = found.count if adjacency == "replace" else None
     if radius is None:
         radius = ridge_radius(public_count, p, float(epsilon))
+    ball = _radius(radius, "a ridge regression")
+    most = _RIDGE_STEEPEST * (1.0 + ball) / (ball * float(epsilon))
     if penalty is None:
-        penalty = ridge_penalty(public_count, p, float(epsilon), float(radius))
+        penalty = min(ridge_penalty(public_count, p, float(epsilon), ball), most)
+    _check_penalty(penalty, most, "a ridge regression")
     loss = RidgeGradient.from_moments(
         count=found.count,
         gram=[line[:p] for line in gram[:p]],
@@ -89,6 +98,8 @@ def logistic(
     """
     if radius is None:
         radius = logistic_radius(len(rows) if adjacency == "replace" else None, len(bounds) + 1, float(epsilon))
+    owner = "a logistic regression"
+    _check_penalty(penalty, _LOGISTIC_STEEPEST / (_radius(radius, owner) * float(epsilon)), owner)
     middles, halves = centres(bounds)
     norm = (
         math.sqrt(len(bounds)) / 2 if data_norm is None else float(validate_positive(data_norm, name="data_norm", owner="logistic"))
@@ -105,6 +116,19 @@ def logistic(
         return np.array([coefficients[0] / longest - float(slopes @ middles), *slopes])
 
     return Prepared(mechanism=mechanism, epsilon=epsilon, sampler=sampler, finish=finish)
+
+
+def _radius(radius: float, owner: str) -> float:
+    """Return the radius as a float, between 2^-10 and 2^10 on scaled columns."""
+    found = float(validate_positive(radius, name="radius", owner=owner))
+    if not 2.0**-10 <= found <= 2.0**10:
+        raise ParameterError(f"`radius` of {owner} must be between 2^-10 and 2^10, on scaled columns; got {radius!r}.")
+    return found
+
+
+def _check_penalty(penalty: float, most: float, owner: str) -> None:
+    if validate_nonnegative(penalty, name="penalty", owner=owner) > most:
+        raise ParameterError(f"`penalty` of {owner} must be at most {most:.3g} with this epsilon and radius; got {penalty!r}.")
 
 
 def logistic_radius(count: int | None, dimension: int, epsilon: float) -> float:
