@@ -158,7 +158,7 @@ def main() -> None:
         "K-norm gradient ridge, columns with correlation about 0.9, penalty 1, epsilon = 1, one row replaced;",
         f"L1 ball of radius {RADIUS:g} with 32 bits an axis; {DRAWS} proposals a line.",
         "A release includes the fit and the certificate. The last column is what uniform rejection would need.",
-        "The machine has two cores and was shared with other work: times are high.",
+        "Timings are noisy: compare within a line.",
         "",
         "## The domain does not bind (n = 10^6)",
         "",

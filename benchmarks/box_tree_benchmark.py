@@ -59,8 +59,8 @@ def main() -> None:
     lines = [
         f"# Box tree on |y - x|_1, Lipschitz bounds only, {arguments.seeds} seeds",
         "",
-        f"One run of `benchmarks/box_tree_benchmark.py`, Python {platform.python_version()}, NumPy {np.__version__}; "
-        "the machine has two cores and was shared with other work.",
+        f"One run of `benchmarks/box_tree_benchmark.py`, Python {platform.python_version()}, NumPy {np.__version__}. "
+        "Timings are noisy: compare within a line.",
         "Mean loss evaluations of a first draw (standard error). `batch=1` refines one cell at a time; without a minimum the loss",
         "does not even say that it is at least 0.",
         "",

@@ -187,7 +187,7 @@ def main() -> None:
         f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}; `benchmarks/convex_benchmark.py`.",
         "Logistic regression, penalty 1, one row replaced, rows of norm at most one; ball of radius B with 32 bits an axis",
         "(p of 20 and 50: the cube in it). kappa is the skew in whitened coordinates. Seconds of processor time: optimum, fit",
-        "and evaluations of one release, on a busy machine. Huber and uniform (under the certified minimum) are computed from",
+        "and evaluations of one release; timings are noisy. Huber and uniform (under the certified minimum) are computed from",
         "the normaliser that the acceptance implies, pure Metropolis (uniform proposals) from public quantities.",
         "",
         "Reading: evaluations a draw are about exp(kappa p^1.5 / 6). Conditioning does not matter, and a ball that binds costs",

@@ -102,7 +102,7 @@ def main() -> None:
         f"# Median of N(0, 1), n = {ROWS}, bounds +-10, add-remove, {arguments.sets} data sets",
         "",
         f"One run of `benchmarks/quantile_benchmark.py`, Python {platform.python_version()}, opendp {version('opendp')}, "
-        "diffprivlib 0.6.6; the machine has two cores and was shared with other work.",
+        "diffprivlib 0.6.6. Timings are noisy: compare within a line.",
         "Mean absolute error against the sample median (standard error). opendp's selection may be permute-and-flip,",
         "which would make it a little better than the exponential mechanism at small epsilon; its grid costs at large epsilon.",
         "",

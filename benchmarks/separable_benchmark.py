@@ -60,7 +60,7 @@ def main() -> None:
         f"# Sums over d coordinates with `Separable`, epsilon = {EPSILON:g}",
         "",
         f"One run of `benchmarks/separable_benchmark.py`, Python {platform.python_version()}, NumPy {np.__version__};",
-        "median releases, calibration included. The machine has two cores and was shared with other work.",
+        "median releases, calibration included. Timings are noisy: compare within a line.",
         "",
         f"## Mean of {ROWS} rows (declared growth; {REPEATS} releases)",
         "",

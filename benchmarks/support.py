@@ -59,8 +59,8 @@ def environment(module: str, *versions: str) -> list[str]:
     """Return the lines that say how a page came about."""
     programs = ", ".join([f"Python {platform.python_version()}", f"NumPy {np.__version__}", *versions])
     return prose(
-        f"""One run of `python -m benchmarks.{module}`, {programs}, {platform.machine()}; the machine has two cores and was
-        shared with other work: compare times within a line."""
+        f"""One run of `python -m benchmarks.{module}`, {programs}, {platform.machine()}. Timings are
+        noisy: compare within a line."""
     )
 
 

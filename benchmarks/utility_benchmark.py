@@ -198,8 +198,8 @@ that of objective perturbation, which diffprivlib uses, like 1/(n epsilon).
 ## diffprivlib's epsilon
 
 Its LinearRegression with an intercept spends more than its epsilon: the means of X and of y take epsilon/(p + 1) each, and the
-objective p epsilon/(p + 1), together (p + 2)/(p + 1) of it, 1.5 epsilon for BMI. Its LogisticRegression does not penalise the intercept, which the proof of
-objective perturbation needs. Both are compared at their nominal epsilon.
+objective p epsilon/(p + 1), together (p + 2)/(p + 1) of it, 1.5 epsilon for BMI. Its LogisticRegression does not penalise the
+intercept, which the proof of objective perturbation needs. Both are compared at their nominal epsilon.
 """
 
 if __name__ == "__main__":
