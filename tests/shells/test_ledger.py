@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expmech.errors import ParameterError, ParameterTypeError
-from expmech.ledger import Ledger, LedgerError, exact_amount, show_amount
+from expmech.ledger import Entry, Ledger, LedgerError, exact_amount, show_amount
 
 
 def make(folder: Path, epsilon: str = "1", delta: str = "0") -> Ledger:
@@ -229,3 +229,13 @@ def test_killed_at_any_moment_the_file_opens_and_the_sum_is_right(tmp_path: Path
     recorded, most = map(int, finished.stdout.split())
     assert recorded >= 150, "the children must have been killed while they charged"
     assert most >= 2
+
+
+def test_several_entries_are_charged_together_or_not_at_all(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "several.ledger", data_set="survey", epsilon="1", delta="1e-6")
+    ledger.charge_all([Entry(epsilon="0.3", statement="first"), Entry(epsilon="0.3", delta="1e-6", statement="second")])
+    assert [charge.statement for charge in ledger.history()] == ["first", "second"]
+    for entries in ([Entry(epsilon="0.3"), Entry(epsilon="0.3")], [Entry(epsilon="0.1"), Entry(epsilon="0.1", delta="1e-9")]):
+        with pytest.raises(LedgerError, match="Nothing was charged"):
+            ledger.charge_all(entries)
+    assert ledger.left == (Fraction(2, 5), Fraction(0))

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from expmech.errors import ParameterError, ParameterTypeError, validate_choice
-from expmech.ledger import Ledger, exact_amount
+from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.mechanism.problem import ADJACENCIES
 from expmech.release import Release
 from expmech.samplers import Sampler
@@ -132,17 +132,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if self.accountant is not None:
             ledger = self.accountant if isinstance(self.accountant, Ledger) else Ledger(self.accountant)
             certificates = [ready.certificate() for ready in timed]
-            ledger.require(
-                epsilon=sum((ready.epsilon for ready in timed), Fraction(0)),
-                delta=sum((exact_amount(c.delta, name="delta", owner=self._name, zero=True) for c in certificates), Fraction(0)),
+            ledger.charge_all(
+                [
+                    Entry(
+                        epsilon=ready.epsilon,
+                        delta=certificate.delta,
+                        statement=f"{self._name}: {statement}",
+                        certificate=certificate.to_json(),
+                    )
+                    for ready, certificate, statement in zip(timed, certificates, statements, strict=True)
+                ]
             )
-            for ready, certificate, statement in zip(timed, certificates, statements, strict=True):
-                ledger.charge(
-                    epsilon=ready.epsilon,
-                    delta=certificate.delta,
-                    statement=f"{self._name}: {statement}",
-                    certificate=certificate.to_json(),
-                )
         return [ready.release() for ready in timed]
 
 

@@ -1,6 +1,6 @@
 """The privacy budget of one data set, in a file that cannot be overspent."""
 
 from expmech.ledger.amounts import exact_amount, show_amount
-from expmech.ledger.ledger import Charge, Ledger, LedgerError
+from expmech.ledger.ledger import Charge, Entry, Ledger, LedgerError
 
-__all__ = ["Charge", "Ledger", "LedgerError", "exact_amount", "show_amount"]
+__all__ = ["Charge", "Entry", "Ledger", "LedgerError", "exact_amount", "show_amount"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,6 +45,16 @@ PRAGMA application_id = {_APPLICATION};
 
 class LedgerError(ExpmechError, ValueError):
     """The ledger refused: exhausted, of another data set, or not a ledger."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What one release of several charges."""
+
+    epsilon: object
+    delta: object = 0
+    statement: str = ""
+    certificate: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +150,18 @@ class Ledger:
 
     def charge(self, *, epsilon: object, delta: object = 0, statement: str = "", certificate: str = "") -> Charge:
         """Charge ``epsilon`` and ``delta`` durably, or raise LedgerError; draw the value only after this returns."""
-        amount = exact_amount(epsilon, name="epsilon", owner=f"{_OWNER}.charge")
-        failure = exact_amount(delta, name="delta", owner=f"{_OWNER}.charge", zero=True)
-        return self._enter(amount, failure, statement, (), certificate)
+        (charged,) = self.charge_all([Entry(epsilon=epsilon, delta=delta, statement=statement, certificate=certificate)])
+        return charged
+
+    def charge_all(self, entries: Sequence[Entry]) -> list[Charge]:
+        """Charge every entry durably, or none of them: their sum fits, or LedgerError is raised."""
+        owner = f"{_OWNER}.charge"
+        rows = []
+        for entry in entries:
+            amount = exact_amount(entry.epsilon, name="epsilon", owner=owner)
+            failure = exact_amount(entry.delta, name="delta", owner=owner, zero=True)
+            rows.append((amount, failure, entry.statement, (), entry.certificate))
+        return self._enter(rows)
 
     def charge_parallel(
         self,
@@ -169,7 +188,8 @@ class Ledger:
         amount = max(exact_amount(value, name="epsilons", owner=owner) for value in epsilons.values())
         failures = (deltas or {}).values()
         failure = max((exact_amount(value, name="deltas", owner=owner, zero=True) for value in failures), default=Fraction(0))
-        return self._enter(amount, failure, statement, tuple(epsilons), certificate)
+        (charged,) = self._enter([(amount, failure, statement, tuple(epsilons), certificate)])
+        return charged
 
     @property
     def spent(self) -> tuple[Fraction, Fraction]:
@@ -195,17 +215,21 @@ class Ledger:
             rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         return [_charge(row) for row in rows]
 
-    def _enter(self, epsilon: Fraction, delta: Fraction, statement: str, groups: tuple[str, ...], certificate: str) -> Charge:
+    def _enter(self, rows: Sequence[tuple[Fraction, Fraction, str, tuple[str, ...], str]]) -> list[Charge]:
+        charged = []
         with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
             spent = _spent(connection)
-            self._refuse_beyond(epsilon, delta, (self.total[0] - spent[0], self.total[1] - spent[1]))
-            row = (_now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
-            cursor = connection.execute(
-                "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate) VALUES (?, ?, ?, ?, ?, ?)", row
-            )
+            epsilons, deltas = sum((row[0] for row in rows), Fraction(0)), sum((row[1] for row in rows), Fraction(0))
+            self._refuse_beyond(epsilons, deltas, (self.total[0] - spent[0], self.total[1] - spent[1]))
+            for epsilon, delta, statement, groups, certificate in rows:
+                row = (_now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
+                cursor = connection.execute(
+                    "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate) VALUES (?, ?, ?, ?, ?, ?)", row
+                )
+                charged.append(_charge((cursor.lastrowid, *row)))
             connection.execute("COMMIT")
-        return _charge((cursor.lastrowid, *row))
+        return charged
 
     def _refuse_beyond(self, epsilon: Fraction, delta: Fraction, left: tuple[Fraction, Fraction]) -> None:
         for name, wanted, available in (("epsilon", epsilon, left[0]), ("delta", delta, left[1])):
