@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import expmech as em
 from expmech import losses
+from expmech.estimators import PrivateRidge
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,12 @@ def test_steep_gradients_raise_no_warning() -> None:
 def test_scales_beyond_use_are_refused(make: Any) -> None:
     with pytest.raises(em.ParameterError, match="must be a number of usual size"):
         make()
+
+
+@pytest.mark.parametrize(("p", "n", "epsilon"), [(15, 500, 1.0), (40, 1000, 1.0), (40, 10_000, 1.0), (20, 353, 10.0)])
+def test_wide_regressions_are_served_and_not_refused_on_a_guess(p: int, n: int, epsilon: float) -> None:
+    rng = np.random.default_rng(p)
+    rows = rng.uniform(-1.0, 1.0, (n, p))
+    target = np.clip(0.5 * rows[:, 0] + 0.1 * rng.normal(size=n), -1.0, 1.0)
+    model = PrivateRidge(epsilon=epsilon, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0)).fit(rows, target)
+    assert model.coef_.shape == (p,)

@@ -21,6 +21,9 @@ from expmech.samplers.separable import FLAT, Separable
 from expmech.target import Target
 
 NEARLY_ALL = 0.99
+MOST_EVALUATIONS = 1e8
+"""What `auto` regards as affordable, minutes at most, for evaluations in large lots."""
+
 _LARGEST = 700.0  # nats: numbers beyond exp(700) are not told apart
 _SPARE = 1.01  # for rounding the center to the lattice and for loss errors
 _CELLS = 4.0  # evaluations a cell of the flat tree: look, split, and the proposals that follow; measured, see the theory page
@@ -273,12 +276,18 @@ def forecast_affine(target: Target) -> Forecast:
 
 
 def _affine_typical(target: Target) -> float:
-    """Guess for features spread evenly over their bounds: each coordinate has 6 p^2 / c of its law outside the domain."""
+    """Guess, in nats, for features spread evenly over their bounds, whose matrix is a multiple of the identity.
+
+    With s nats from the middle to the edge, solving for all coordinates leaves the domain rarely once s is above ``p^2 / 2`` (an
+    L1 ball) or p; before that, uniform proposals and a law that reaches beyond the domain are both tried.
+    """
     if target.slopes is None:
         return 0.0
-    p = len(target.slopes)
-    binds = max(1.0, 6.0 * p**2 / max(min(target.slopes), 1e-300))
-    return p * math.log(binds)
+    p, rise = len(target.slopes), max(min(target.slopes) / 4.0, 1e-300)
+    ball = isinstance(target.domain, L1Ball)
+    uniform = rise * (math.log(p) + 0.6) / p if ball else rise  # a point of the ball has all but one coordinate near 0
+    solved = uniform + (2.0 if ball else 1.0) * math.lgamma(p + 1.0) - p * math.log(rise)
+    return 0.0 if rise > (p * p / 2 if ball else p) else max(0.0, min(uniform, solved))
 
 
 def forecast_convex(target: Target) -> Forecast:
@@ -288,13 +297,13 @@ def forecast_convex(target: Target) -> Forecast:
 
 
 def _convex_typical(target: Target) -> float:
-    """Guess for features in all directions alike: the third derivative costs about ``p^2 / sqrt(10 slope)`` nats."""
+    """Guess, in nats, for features in all directions alike: what the third derivative costs, ``0.6 p^1.5 / sqrt(slope)``."""
     if target.slopes is None:
         return 0.0
     widths = getattr(target.domain, "widths", None)
     assert widths is not None
     steepness = min(slope / width for slope, width in zip(target.slopes, widths.tolist(), strict=True))
-    return len(target.slopes) ** 2 / math.sqrt(10.0 * max(steepness, 1e-300))
+    return float(0.6 * len(target.slopes) ** 1.5 / math.sqrt(max(steepness, 1e-300)))
 
 
 def forecast_tangent(target: Target) -> Forecast:
@@ -306,7 +315,7 @@ def forecast_tangent(target: Target) -> Forecast:
 def _forecast_fitted(target: Target, log_typical: float, loose: float = 1.0) -> Forecast:
     uniform = forecast_uniform(target)
     worst = log_worst_uniform(target)
-    guess = evaluations_in_lots(1.5 * power(max(0.0, log_typical)))
+    guess = min(MOST_EVALUATIONS, evaluations_in_lots(1.5 * power(max(0.0, log_typical))))  # a guess is no ground for a refusal
     limit = None if worst is None else loose * _SPARE * power(worst)
     fitted = forecast_proposals(1.0, limit, 1.0)
     return Forecast(expected=fitted.expected, nearly_all=fitted.nearly_all, typical=min(guess, uniform.typical))

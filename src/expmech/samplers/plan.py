@@ -21,6 +21,7 @@ from expmech.samplers.base import CONSTANT, DATA_DEPENDENT, DATA_INDEPENDENT, Sa
 from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.forecast import (
+    MOST_EVALUATIONS,
     Forecast,
     forecast_affine,
     forecast_atom,
@@ -44,8 +45,8 @@ from expmech.target import Target, make_target
 TIMINGS = ("unprotected", "constant")
 """What may be asked of the running time: nothing, or a number of loss evaluations that is fixed beforehand."""
 
-MOST_EVALUATIONS, MOST_STEPS = 1e8, 5e5
-"""What `auto` regards as affordable, minutes at most: evaluations in large lots, and steps of a chain, which go one by one."""
+MOST_STEPS = 5e5
+"""What `auto` regards as affordable for the steps of a chain, which go one by one."""
 
 _SMALL_DELTA = 1e-9
 

@@ -11,7 +11,8 @@ from expmech.errors import ParameterError, UnsupportedError, validate_choice
 from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import Sampler
 from expmech.samplers.base import DATA_DEPENDENT
-from expmech.samplers.plan import MOST_EVALUATIONS, MOST_STEPS, TIMINGS
+from expmech.samplers.forecast import MOST_EVALUATIONS
+from expmech.samplers.plan import MOST_STEPS, TIMINGS
 
 
 @dataclass(frozen=True, kw_only=True)
