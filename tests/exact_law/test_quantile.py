@@ -153,3 +153,34 @@ def test_least_loss_between_the_bounds_is_zero(values: list[float], q: float) ->
     by_ranks = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=len(values), q=q, lower=0.0, upper=1.0)
     assert loss(points).min() == 0.0
     assert (by_ranks(points) == loss(points)).all()
+
+
+def widest_difference(adjacency: str) -> float:
+    """Return the largest range, over the lattice, of energy differences between adjacent data sets, in multiples of epsilon.
+
+    Nearly all of 40 values are tied, and epsilon is so large that losses saturate at twelve.
+    """
+    epsilon = 2.0**20 / 6.0 * (1.0 if adjacency == "replace" else 0.6)
+    sets = [[0.0] * low + [0.4] * (40 - low) for low in range(6)]
+    pairs = (
+        list(itertools.pairwise(sets)) if adjacency == "replace" else [(one, [*one, value]) for one in sets for value in (0.0, 0.4)]
+    )
+    widest = 0.0
+    for pair in pairs:
+        targets = (mechanism(values, q=0.4, adjacency=adjacency).target(epsilon=epsilon) for values in pair)
+        first, second = (target.energy(np.arange(8)[:, None]) for target in targets)
+        widest = max(widest, float(np.ptp(first - second)) / 2.0**40 / epsilon)
+    return widest
+
+
+@pytest.mark.parametrize(("adjacency", "jump"), [("replace", 16.0), ("add-remove", 16.2)])
+def test_epsilon_is_kept_where_energies_saturate(adjacency: str, jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log ratio of two laws is at most the range of the energy difference; a constant that jumps by more than D breaks it."""
+    assert 0.4 <= widest_difference(adjacency) <= 1.0
+    least = em.losses.Quantile._least_distance
+
+    def jumping(self: em.losses.Quantile, count: int) -> float:
+        return found if (found := least(self, count)) >= jump else 0.0
+
+    monkeypatch.setattr(em.losses.Quantile, "_least_distance", jumping)
+    assert widest_difference(adjacency) > 1.0

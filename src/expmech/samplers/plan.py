@@ -110,7 +110,7 @@ class Plan:
     def __str__(self) -> str:
         """Return a table for people."""
         lines = [f"Plan at epsilon = {self.epsilon:g} (public: it does not depend on the data)", ""]
-        rows = [_HEADS, *(row for row in (option_row(option) for option in self.options) if row is not None)]
+        rows = [_HEADS, *(row for row in (_option_row(option) for option in self.options) if row is not None)]
         widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADS))]
         for row in rows:
             mark = "*" if row[0] == self.chosen else " "
@@ -136,7 +136,7 @@ class Plan:
 _HEADS = ("sampler", "delta", "timing", "evaluations: typical", "mean, best to worst", "99% below")
 
 
-def option_row(option: Option) -> tuple[str, ...] | None:
+def _option_row(option: Option) -> tuple[str, ...] | None:
     """Return the cells of an option's line in a table; None where it does not apply."""
     if option.forecast is None:
         return None
