@@ -2,7 +2,8 @@
 
     python -m benchmarks [name ...]
 
-Each runs in a process of its own. `data` takes 10^8 rows, 10 GB of disk and many minutes, and runs only when it is named.
+Each runs in a process of its own. `data` takes 10^8 rows, 10 GB of disk and many minutes, and runs
+only when it is named.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ LONG = ("data",)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(MODULES))
     names = parser.parse_args().names or [name for name in MODULES if name not in LONG]
     unknown = [name for name in names if name not in MODULES]
@@ -40,7 +43,11 @@ def main() -> None:
     for name in names:
         print(f"=== {name}", flush=True)
         output = [] if name in WRITE_THEMSELVES else ["--output", str(RESULTS / f"{name}.md")]
-        subprocess.run([sys.executable, "-m", f"benchmarks.{MODULES[name]}", *output], check=True, cwd=Path(__file__).parents[1])
+        subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{MODULES[name]}", *output],
+            check=True,
+            cwd=Path(__file__).parents[1],
+        )
 
 
 if __name__ == "__main__":

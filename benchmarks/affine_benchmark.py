@@ -1,9 +1,12 @@
-"""The affine envelope on K-norm gradient ridge regression: acceptance, time of a draw, and what is done where the domain binds.
+"""The affine envelope on K-norm gradient ridge regression.
+
+Acceptance, time of a draw, and what is done where the domain binds.
 
     python benchmarks/affine_benchmark.py [--output benchmarks/results/affine.md]
 
-Columns share one factor (correlation about 0.9). The float64 side solves the same linear system for Laplace noise (L1), or for a
-uniform point of a cube of Gamma half-width (L-infinity), without rounding, domain or proof: the least a draw can cost in NumPy.
+Columns share one factor (correlation about 0.9). The float64 side solves the same linear system for
+Laplace noise (L1), or for a uniform point of a cube of Gamma half-width (L-infinity), without
+rounding, domain or proof: the least a draw can cost in NumPy.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ import numpy as np
 import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
-from expmech.envelopes.affine import BoundAffine, bind_split
-from expmech.envelopes.affine_split import Split
-from expmech.envelopes.vertex import BoundVertex
+from expmech.envelopes.affine.envelope import BoundAffine, bind_split
+from expmech.envelopes.affine.split import Split
+from expmech.envelopes.affine.vertex import BoundVertex
 from expmech.samplers.rejection import propose
 from expmech.target import Target, make_target
 
@@ -40,7 +43,9 @@ def make_loss(p: int, n: int, norm: str) -> em.losses.RidgeGradient:
     rows = min(n, ROWS)
     shared = 0.45 * generator.normal(size=(rows, 1))
     features = np.clip(shared + 0.15 * generator.normal(size=(rows, p)), -1.0, 1.0)
-    responses = np.clip(features[:, 0] * 0.5 - features[:, 1] * 0.3 + 0.1 * generator.normal(size=rows), -1.0, 1.0)
+    responses = np.clip(
+        features[:, 0] * 0.5 - features[:, 1] * 0.3 + 0.1 * generator.normal(size=rows), -1.0, 1.0
+    )
     whole = np.rint(np.column_stack([features, responses]) * 2.0**10)
     products = (whole.T @ whole).astype(np.int64).astype(object) * (n // rows)
     return em.losses.RidgeGradient.from_moments(
@@ -62,21 +67,31 @@ def float_draws(loss: em.losses.RidgeGradient, eta: float, size: int) -> float:
     if loss.norm == "l1":
         noise = generator.laplace(scale=1.0 / eta, size=(size, p))
     else:
-        noise = generator.uniform(-1.0, 1.0, size=(size, p)) * generator.gamma(p + 1.0, 1.0 / eta, size=(size, 1))
+        noise = generator.uniform(-1.0, 1.0, size=(size, p)) * generator.gamma(
+            p + 1.0, 1.0 / eta, size=(size, 1)
+        )
     np.linalg.solve(loss.affine.matrix, (noise + loss.affine.vector).T)
     return time.perf_counter() - start
 
 
 def make_regression(n: int, p: int, norm: str) -> em.losses.RidgeGradient:
-    """Return a regression of the size of the diabetes data: a constant and p - 1 correlated features of standard deviation 1/4.
+    """Return a regression of the size of the diabetes data.
+
+    A constant and p - 1 correlated features of standard deviation 1/4.
 
     The solution has an L1 norm of about 2.
     """
     generator = np.random.default_rng(1)
-    features = generator.normal(size=(n, 3)) @ generator.normal(size=(3, p - 1)) + generator.normal(size=(n, p - 1))
+    features = generator.normal(size=(n, 3)) @ generator.normal(size=(3, p - 1)) + generator.normal(
+        size=(n, p - 1)
+    )
     features = np.clip(features / features.std(axis=0) / 4.0, -1.0, 1.0)
-    responses = features @ (0.25 * generator.normal(size=p - 1)) - 0.2 + 0.3 * generator.normal(size=n)
-    return em.losses.RidgeGradient(np.column_stack([np.ones(n), features]), responses, penalty=1.0, radius=1.0, norm=norm)
+    responses = (
+        features @ (0.25 * generator.normal(size=p - 1)) - 0.2 + 0.3 * generator.normal(size=n)
+    )
+    return em.losses.RidgeGradient(
+        np.column_stack([np.ones(n), features]), responses, penalty=1.0, radius=1.0, norm=norm
+    )
 
 
 def describe(envelope: Any) -> str:
@@ -100,7 +115,10 @@ def proposals(target: Target, envelope: Any) -> tuple[float, float]:
 
 
 def log_proposals(target: Target, envelope: Any, log_normaliser: float) -> float:
-    """Return log10 of the mean proposals of an envelope; Z_f is known from the acceptance of another."""
+    """Return log10 of the mean proposals of an envelope.
+
+    Z_f is known from the acceptance of another.
+    """
     return float(envelope.offset / 2.0**40 + envelope.log_mass() - log_normaliser) / math.log(10.0)
 
 
@@ -132,18 +150,28 @@ def measure(p: int, n: int, norm: str, epsilon: float) -> dict[str, float]:
 
 
 def row(loss: em.losses.RidgeGradient, radius: float, epsilon: float, first: list[str]) -> str:
-    """Return a row of a table: what was chosen, what it costs, and what solving for all or uniform proposals would."""
+    """Return a row of a table.
+
+    What was chosen, what it costs, and what solving for all or uniform proposals would.
+    """
     p = loss.dimension
     target = em.ExponentialMechanism(loss=loss, domain=em.L1Ball(p, radius)).target(epsilon=epsilon)
     envelope: Any = em.Affine().bind(target)
     share, seconds = proposals(target, envelope)
-    cells = [*first, describe(envelope), f"{share:.4f}" if share > 0.001 else f"{share:.1e}", f"{1e6 * seconds:.1f}"]
+    cells = [
+        *first,
+        describe(envelope),
+        f"{share:.4f}" if share > 0.001 else f"{share:.1e}",
+        f"{1e6 * seconds:.1f}",
+    ]
     if share == 0.0:
         return f"| {' | '.join(cells)} | | |"
     log_normaliser = math.log(share) + envelope.offset / 2.0**40 + envelope.log_mass()
     whole = Split(rows=tuple(range(p)), columns=tuple(range(p)), others=(), pull=(0.0,) * p)
     full = bind_split(target, loss.affine, em.L1Ball(p, radius), Fraction(1, 1 << 10), whole)
-    others = [log_proposals(target, one, log_normaliser) for one in (full, em.Uniform().bind(target))]
+    others = [
+        log_proposals(target, one, log_normaliser) for one in (full, em.Uniform().bind(target))
+    ]
     return f"| {' | '.join(cells + [f'10^{one:.1f}' for one in others])} |"
 
 
@@ -154,29 +182,54 @@ def main() -> None:
     lines = [
         "# Affine envelope",
         "",
-        f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}; `benchmarks/affine_benchmark.py`.",
-        "K-norm gradient ridge, columns with correlation about 0.9, penalty 1, epsilon = 1, one row replaced;",
+        (
+            f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()};"
+            " `benchmarks/affine_benchmark.py`."
+        ),
+        (
+            "K-norm gradient ridge, columns with correlation about 0.9, penalty 1, epsilon = 1, one"
+            " row replaced;"
+        ),
         f"L1 ball of radius {RADIUS:g} with 32 bits an axis; {DRAWS} proposals a line.",
-        "A release includes the fit and the certificate. The last column is what uniform rejection would need.",
+        (
+            "A release includes the fit and the certificate. The last column is what uniform"
+            " rejection would need."
+        ),
         "Timings are noisy: compare within a line.",
         "",
         "## The domain does not bind (n = 10^6)",
         "",
-        "| p | norm | condition | acceptance | fit, ms | release, ms | draw, us | ratio to float64 NumPy | uniform: proposals |",
+        (
+            "| p | norm | condition | acceptance | fit, ms | release, ms | draw, us | ratio to"
+            " float64 NumPy | uniform: proposals |"
+        ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for norm in ("l1", "linf"):
         for p in (5, 20, 50):
             found = measure(p, 10**6, norm, 1.0)
-            cells = [f"{p}", norm, f"{found['condition']:.0f}", f"{found['acceptance']:.4f}", f"{1e3 * found['fit']:.1f}"]
-            cells += [f"{1e3 * found['release']:.0f}", f"{1e6 * found['draw']:.1f}", f"{found['draw'] / found['float']:.1f}"]
+            cells = [
+                f"{p}",
+                norm,
+                f"{found['condition']:.0f}",
+                f"{found['acceptance']:.4f}",
+                f"{1e3 * found['fit']:.1f}",
+            ]
+            cells += [
+                f"{1e3 * found['release']:.0f}",
+                f"{1e6 * found['draw']:.1f}",
+                f"{found['draw'] / found['float']:.1f}",
+            ]
             lines.append(f"| {' | '.join(cells)} | 10^{found['uniform']:.0f} |")
     columns = "| chosen | acceptance | us a proposal | all solved: proposals | uniform: proposals |"
     lines += [
         "",
         "## Where the domain begins to bind, and large n",
         "",
-        f"At most {MOST_PROPOSALS} proposals a line. The last two columns are what the envelope that solves for all coordinates,",
+        (
+            f"At most {MOST_PROPOSALS} proposals a line. The last two columns are what the envelope"
+            " that solves for all coordinates,"
+        ),
         "and uniform rejection, would need; no acceptance leaves them open.",
         "",
         f"| p | norm | n {columns}",
@@ -190,7 +243,10 @@ def main() -> None:
         "",
         "## A regression of the size of the diabetes data",
         "",
-        "353 rows, a constant and p - 1 correlated features of standard deviation 1/4, radius 1, penalty 1;",
+        (
+            "353 rows, a constant and p - 1 correlated features of standard deviation 1/4, radius"
+            " 1, penalty 1;"
+        ),
         "for p = 11 and 16 the ball does not hold the solution, whose L1 norm is about 2.",
         "",
         f"| p | norm | epsilon {columns}",
@@ -198,7 +254,9 @@ def main() -> None:
     ]
     for p, norm in ((6, "linf"), (11, "linf"), (11, "l1"), (16, "linf")):
         for epsilon in (0.1, 1.0, 3.0, 10.0, 20.0, 40.0, 100.0, 1000.0):
-            lines.append(row(make_regression(353, p, norm), 1.0, epsilon, [f"{p}", norm, f"{epsilon:g}"]))
+            lines.append(
+                row(make_regression(353, p, norm), 1.0, epsilon, [f"{p}", norm, f"{epsilon:g}"])
+            )
     output.parent.mkdir(exist_ok=True)
     output.write_text("\n".join(lines) + "\n")
 

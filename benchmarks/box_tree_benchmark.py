@@ -1,8 +1,11 @@
-"""The box tree on |y - x|_1 over [0, 1]^d, with Lipschitz bounds only: loss evaluations and time of a first draw and of 10^4 draws.
+"""The box tree on |y - x|_1 over [0, 1]^d, with Lipschitz bounds only.
+
+Loss evaluations and time of a first draw and of 10^4 draws.
 
     python benchmarks/box_tree_benchmark.py [--seeds 60] [--output benchmarks/results/box_tree.md]
 
-x is uniform, one a seed; the energy slope is c an axis. Evaluations are rows handed to the loss, cell middles and proposals alike.
+x is uniform, one a seed; the energy slope is c an axis. Evaluations are rows handed to the loss,
+cell middles and proposals alike.
 """
 
 from __future__ import annotations
@@ -33,7 +36,13 @@ class CountedDistance:
 
 
 def measure(
-    d: int, slope: float, seed: int, sampler: em.BoxTree | em.Rejection, *, size: int, minimum: float
+    d: int,
+    slope: float,
+    seed: int,
+    sampler: em.BoxTree | em.Rejection,
+    *,
+    size: int,
+    minimum: float,
 ) -> tuple[float, float, float]:
     """Return evaluations, seconds and proposals a draw."""
     loss = CountedDistance(np.random.default_rng(seed).random(d))
@@ -59,24 +68,46 @@ def main() -> None:
     lines = [
         f"# Box tree on |y - x|_1, Lipschitz bounds only, {arguments.seeds} seeds",
         "",
-        f"One run of `benchmarks/box_tree_benchmark.py`, Python {platform.python_version()}, NumPy {np.__version__}. "
-        "Timings are noisy: compare within a line.",
-        "Mean loss evaluations of a first draw (standard error). `batch=1` refines one cell at a time; without a minimum the loss",
+        (
+            f"One run of `benchmarks/box_tree_benchmark.py`, Python {platform.python_version()},"
+            f" NumPy {np.__version__}. Timings are noisy: compare within a line."
+        ),
+        (
+            "Mean loss evaluations of a first draw (standard error). `batch=1` refines one cell at"
+            " a time; without a minimum the loss"
+        ),
         "does not even say that it is at least 0.",
         "",
-        "| d | c | bar | batch=1 | batch=1, no minimum | default batch | batch=1 (ms) | default (ms) | uniform rejection |",
+        (
+            "| d | c | bar | batch=1 | batch=1, no minimum | default batch | batch=1 (ms) | default"
+            " (ms) | uniform rejection |"
+        ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for d, slope, bar in PROBLEMS:
         runs = {}
-        for name, batch, minimum in (("one", 1, 0.0), ("blind", 1, -float(d)), ("default", None, 0.0)):
+        for name, batch, minimum in (
+            ("one", 1, 0.0),
+            ("blind", 1, -float(d)),
+            ("default", None, 0.0),
+        ):
             seeds = range(arguments.seeds)
-            runs[name] = np.array([measure(d, slope, s, em.BoxTree(batch=batch), size=1, minimum=minimum) for s in seeds])
+            runs[name] = np.array(
+                [
+                    measure(d, slope, s, em.BoxTree(batch=batch), size=1, minimum=minimum)
+                    for s in seeds
+                ]
+            )
         mean = {name: run.mean(axis=0) for name, run in runs.items()}
         error = {name: run[:, 0].std() / np.sqrt(len(run)) for name, run in runs.items()}
         evaluations = " | ".join(f"{mean[name][0]:.0f} ({error[name]:.0f})" for name in runs)
         centers = [np.random.default_rng(seed).random(d) for seed in range(arguments.seeds)]
-        uniform = np.mean([1.0 / em.theory.acceptance_uniform(center.tolist(), float(slope)) for center in centers])
+        uniform = np.mean(
+            [
+                1.0 / em.theory.acceptance_uniform(center.tolist(), float(slope))
+                for center in centers
+            ]
+        )
         times = f"{mean['one'][1] * 1e3:.0f} | {mean['default'][1] * 1e3:.0f}"
         lines.append(f"| {d} | {slope} | {bar} | {evaluations} | {times} | {uniform:.0f} |")
         print(lines[-1], flush=True)

@@ -1,8 +1,11 @@
-"""Exact draws against float64 NumPy, against emcee, and against candidate grids in opendp and diffprivlib.
+"""Exact draws against float64 NumPy, against emcee.
+
+And against candidate grids in opendp and diffprivlib.
 
     python -m benchmarks.comparison
 
-Writes benchmarks/results/comparison.md. Problems: benchmarks/problems.py; grids of equal error: benchmarks/grids.py.
+Writes benchmarks/results/comparison.md. Problems: benchmarks/problems.py; grids of equal error:
+benchmarks/grids.py.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ WALKERS, BURN_IN, STEPS, LOT = 32, 2_000, 6_000, 500
 
 
 def uniform_proposals(problem: Problem, blocks: int = 40) -> tuple[float, bool]:
-    """Return the mean proposals of uniform rejection, and whether they were measured or, for a mean, computed."""
+    """Return the mean proposals of uniform rejection, and whether they were measured or.
+
+    For a mean, computed.
+    """
     generator = np.random.default_rng(0)
     accepted = sum(len(problem.uniform(generator, BLOCK)) for _ in range(blocks))
     if accepted >= FEWEST or not isinstance(problem.loss, em.losses.L1Mean):
@@ -39,7 +45,9 @@ def float_row(problem: Problem, draws: int = DRAWS) -> list[str]:
     mechanism, generator = problem.mechanism(), np.random.default_rng(0)
     spent = best_of(
         {
-            "exact": lambda: mechanism.sample(epsilon=EPSILON, size=draws, sampler=problem.sampler, seed=0),
+            "exact": lambda: mechanism.sample(
+                epsilon=EPSILON, size=draws, sampler=problem.sampler, seed=0
+            ),
             "one": lambda: mechanism.release(epsilon=EPSILON, sampler=problem.sampler),
             "tailored": lambda: problem.tailored(generator, DRAWS),
             "uniform": lambda: problem.uniform(generator, BLOCK),
@@ -61,7 +69,10 @@ def float_row(problem: Problem, draws: int = DRAWS) -> list[str]:
 
 
 def ensemble(problem: Problem) -> tuple[float, Callable[[], object]]:
-    """Return emcee's integrated autocorrelation time, in steps of all walkers, and a function that runs LOT more steps."""
+    """Return emcee's integrated autocorrelation time, in steps of all walkers.
+
+    And a function that runs LOT more steps.
+    """
     lower, upper, d = problem.domain.lower, problem.domain.upper, problem.domain.dimension
 
     def log_density(y: Values) -> Values:
@@ -86,7 +97,9 @@ def chain_rows(problem: Problem) -> list[list[str]]:
         "emcee": more_steps,
     }
     if floor is not None:
-        timed["Metropolis"] = lambda: mechanism.sample(epsilon=EPSILON, sampler=em.Metropolis(steps=LOT), seed=0)
+        timed["Metropolis"] = lambda: mechanism.sample(
+            epsilon=EPSILON, sampler=em.Metropolis(steps=LOT), seed=0
+        )
     spent = best_of(timed, REPEATS)
     rows = []
     for delta in DELTAS:
@@ -98,7 +111,12 @@ def chain_rows(problem: Problem) -> list[list[str]]:
             seconds = certified * spent["Metropolis"] / LOT
             proved = [count(certified), duration(seconds), count(seconds / spent["exact"])]
         seconds = steps * spent["emcee"] / LOT
-        kinder = [f"{autocorrelation:.0f}", count(steps * WALKERS), duration(seconds), count(seconds / spent["exact"])]
+        kinder = [
+            f"{autocorrelation:.0f}",
+            count(steps * WALKERS),
+            duration(seconds),
+            count(seconds / spent["exact"]),
+        ]
         rows.append([problem.name, f"{delta:g}", duration(spent["exact"]), *proved, *kinder])
     return rows
 
@@ -123,14 +141,32 @@ def main() -> None:
     float_rows = [float_row(problem) for problem in [*problems, ridge(3, 1000)]]
     float_rows.append(float_row(ridge(3, 1000, tree=True), 1000))
     float_header = ["problem", "exact, one release", "exact, a draw"]
-    float_header += ["float uniform, a draw", "uniform / exact", "float tailored, a draw", "exact / tailored"]
-    chain_header = ["problem", "delta", "exact release, delta = 0", "proved steps", "time", "time / exact"]
+    float_header += [
+        "float uniform, a draw",
+        "uniform / exact",
+        "float tailored, a draw",
+        "exact / tailored",
+    ]
+    chain_header = [
+        "problem",
+        "delta",
+        "exact release, delta = 0",
+        "proved steps",
+        "time",
+        "time / exact",
+    ]
     chain_header += ["emcee tau", "emcee evaluations", "time", "time / exact"]
     lines = [
         "# Exact draws against other ways to draw",
         "",
-        *environment("comparison", *(f"{name} {version(name)}" for name in ("emcee", "opendp", "diffprivlib"))),
-        f"epsilon = {EPSILON:g} unless said. Times are the least of several repeats that take turns.",
+        *environment(
+            "comparison",
+            *(f"{name} {version(name)}" for name in ("emcee", "opendp", "diffprivlib")),
+        ),
+        (
+            f"epsilon = {EPSILON:g} unless said. Times are the least of several repeats that take"
+            " turns."
+        ),
         "",
         "## Against float64 NumPy",
         "",

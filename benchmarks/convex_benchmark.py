@@ -1,10 +1,13 @@
-"""Exact logistic regression by the convex envelope: loss evaluations a draw, where it stops being practical, and what else applies.
+"""Exact logistic regression by the convex envelope.
+
+Loss evaluations a draw, where it stops being practical, and what else applies.
 
     python benchmarks/convex_benchmark.py [--output benchmarks/results/convex.md]
 
-Rows are normal vectors scaled to norm one, then one axis shrunk so that the smallest eigenvalue of their second moments is the
-given part of the others. The normaliser follows from the measured acceptance, and with it what other methods would need. The Huber
-column is the envelope of one-dimensional Huber factors in whitened coordinates, in float64 and without rounding or proof.
+Rows are normal vectors scaled to norm one, then one axis shrunk so that the smallest eigenvalue of
+their second moments is the given part of the others. The normaliser follows from the measured
+acceptance, and with it what other methods would need. The Huber column is the envelope of
+one-dimensional Huber factors in whitened coordinates, in float64 and without rounding or proof.
 """
 
 from __future__ import annotations
@@ -23,21 +26,25 @@ import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Domain
-from expmech.envelopes.convex import BoundConvex
+from expmech.envelopes.convex.envelope import BoundConvex
 from expmech.target import Target
 
 PROPOSALS = 20_000
 LOOKED_AT = 300
 
 
-def simulate(n: int, p: int, *, smallest: float = 1.0, strength: float = 3.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def simulate(
+    n: int, p: int, *, smallest: float = 1.0, strength: float = 3.0
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     generator = np.random.default_rng(p)
     rows = generator.normal(size=(n, p))
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     rows[:, 0] *= math.sqrt(smallest)
     direction = generator.normal(size=p)
     direction *= strength / np.linalg.norm(direction)
-    return rows, (generator.uniform(size=n) < 1.0 / (1.0 + np.exp(-rows @ direction))).astype(np.int64)
+    return rows, (generator.uniform(size=n) < 1.0 / (1.0 + np.exp(-rows @ direction))).astype(
+        np.int64
+    )
 
 
 def ball_or_box(p: int, radius: float) -> Domain:
@@ -58,7 +65,10 @@ class Cost:
 
 
 def measure(mechanism: em.ExponentialMechanism, target: Target) -> Cost:
-    """Propose, look at some of the proposals inside the domain, and average what would be accepted."""
+    """Propose, look at some of the proposals inside the domain.
+
+    And average what would be accepted.
+    """
     start = time.process_time()
     envelope = em.Convex().bind(target)
     fit = time.process_time() - start
@@ -69,7 +79,9 @@ def measure(mechanism: em.ExponentialMechanism, target: Target) -> Cost:
     if lot.size == 0:
         return Cost("convex", math.inf, math.inf, math.inf, -math.inf)
     start = time.process_time()
-    deficit = target.energy(indices[lot]) + envelope.offset - np.broadcast_to(drawn_with, PROPOSALS)[lot]
+    deficit = (
+        target.energy(indices[lot]) + envelope.offset - np.broadcast_to(drawn_with, PROPOSALS)[lot]
+    )
     evaluation = (time.process_time() - start) / lot.size
     accepted = float(np.exp(-deficit / UNITS_PER_NAT).mean())
     log_mass = envelope.log_mass()  # type: ignore[attr-defined]
@@ -91,7 +103,12 @@ def huber_proposals(loss: em.losses.LogisticRisk, target: Target, log_normaliser
     whiten = np.linalg.inv(np.linalg.cholesky(matrix))
     skew = float(np.sqrt(((whiten @ loss._columns) ** 2).sum(axis=0)).max())
     energy = target.eta * curvature.value
-    integral = log_normaliser + energy + float(np.log(box.steps).sum()) + np.linalg.slogdet(matrix)[1] / 2.0
+    integral = (
+        log_normaliser
+        + energy
+        + float(np.log(box.steps).sum())
+        + np.linalg.slogdet(matrix)[1] / 2.0
+    )
     best = math.inf
     for reach in np.geomspace(0.5, 200.0, 200).tolist():
         x = skew * reach
@@ -103,7 +120,10 @@ def huber_proposals(loss: em.losses.LogisticRisk, target: Target, log_normaliser
 
 
 def metropolis_steps(target: Target) -> str:
-    """Return log10 of the steps of pure Metropolis with uniform proposals, from public quantities."""
+    """Return log10 of the steps of pure Metropolis with uniform proposals.
+
+    From public quantities.
+    """
     floor, span = target.log_floor(), target.energy_range
     if floor is None or span is None:
         return "none"
@@ -117,10 +137,14 @@ def uniform_proposals(target: Target, log_normaliser: float) -> float:
 
 
 def show(number: float) -> str:
-    return "above 10^4" if not number < 1e4 else f"{number:.2f}" if number < 10.0 else f"{number:.0f}"
+    return (
+        "above 10^4" if not number < 1e4 else f"{number:.2f}" if number < 10.0 else f"{number:.0f}"
+    )
 
 
-def line(n: int, p: int, epsilon: float, radius: float, *, smallest: float = 1.0, strength: float = 3.0) -> str:
+def line(
+    n: int, p: int, epsilon: float, radius: float, *, smallest: float = 1.0, strength: float = 3.0
+) -> str:
     rows, labels = simulate(n, p, smallest=smallest, strength=strength)
     loss = em.losses.LogisticRisk(rows, labels, penalty=1.0, radius=radius)
     mechanism = em.ExponentialMechanism(loss=loss, domain=ball_or_box(p, radius))
@@ -129,16 +153,36 @@ def line(n: int, p: int, epsilon: float, radius: float, *, smallest: float = 1.0
     curvature = target.problem.curvature
     assert curvature is not None
     known = math.isfinite(cost.log_normaliser)
-    cells = [str(n), str(p), f"{epsilon:g}", f"{radius:g}", f"{smallest:g}", f"{np.linalg.norm(curvature.center) / radius:.2f}"]
-    cells += [f"{curvature.skew / math.sqrt(target.eta):.3f}", cost.envelope, show(cost.evaluations), show(cost.proposals)]
+    cells = [
+        str(n),
+        str(p),
+        f"{epsilon:g}",
+        f"{radius:g}",
+        f"{smallest:g}",
+        f"{np.linalg.norm(curvature.center) / radius:.2f}",
+    ]
+    cells += [
+        f"{curvature.skew / math.sqrt(target.eta):.3f}",
+        cost.envelope,
+        show(cost.evaluations),
+        show(cost.proposals),
+    ]
     cells += [f"{cost.seconds:.2f}" if cost.seconds < 100.0 else "-"]
-    cells += [show(10.0 ** min(9.0, huber_proposals(loss, target, cost.log_normaliser))) if known else "-"]
-    cells += [f"10^{uniform_proposals(target, cost.log_normaliser):.0f}" if known else "-", metropolis_steps(target)]
+    cells += [
+        show(10.0 ** min(9.0, huber_proposals(loss, target, cost.log_normaliser))) if known else "-"
+    ]
+    cells += [
+        f"10^{uniform_proposals(target, cost.log_normaliser):.0f}" if known else "-",
+        metropolis_steps(target),
+    ]
     return f"| {' | '.join(cells)} |"
 
 
 class Counted(em.losses.LogisticRisk):
-    """The loss, counting the points where it, its gradient or its second derivatives are evaluated."""
+    """The loss, counting the points where it.
+
+    Its gradient or its second derivatives are evaluated.
+    """
 
     points = 0
 
@@ -171,8 +215,11 @@ def beside(n: int, p: int, half: float, strength: float) -> str:
 
 
 HEAD = [
-    "| n | p | epsilon | B | smallest eigenvalue | optimum / B | kappa | envelope | evaluations a draw | proposals a draw "
-    "| seconds a release | Huber: proposals | uniform | pure Metropolis: steps |",
+    (
+        "| n | p | epsilon | B | smallest eigenvalue | optimum / B | kappa | envelope | evaluations"
+        " a draw | proposals a draw | seconds a release | Huber: proposals | uniform | pure"
+        " Metropolis: steps |"
+    ),
     "|" + "---|" * 14,
 ]
 
@@ -184,15 +231,39 @@ def main() -> None:
     lines = [
         "# Convex envelope",
         "",
-        f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}; `benchmarks/convex_benchmark.py`.",
-        "Logistic regression, penalty 1, one row replaced, rows of norm at most one; ball of radius B with 32 bits an axis",
-        "(p of 20 and 50: the cube in it). kappa is the skew in whitened coordinates. Seconds of processor time: optimum, fit",
-        "and evaluations of one release; timings are noisy. Huber and uniform (under the certified minimum) are computed from",
-        "the normaliser that the acceptance implies, pure Metropolis (uniform proposals) from public quantities.",
+        (
+            f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()};"
+            " `benchmarks/convex_benchmark.py`."
+        ),
+        (
+            "Logistic regression, penalty 1, one row replaced, rows of norm at most one; ball of"
+            " radius B with 32 bits an axis"
+        ),
+        (
+            "(p of 20 and 50: the cube in it). kappa is the skew in whitened coordinates. Seconds"
+            " of processor time: optimum, fit"
+        ),
+        (
+            "and evaluations of one release; timings are noisy. Huber and uniform (under the"
+            " certified minimum) are computed from"
+        ),
+        (
+            "the normaliser that the acceptance implies, pure Metropolis (uniform proposals) from"
+            " public quantities."
+        ),
         "",
-        "Reading: evaluations a draw are about exp(kappa p^1.5 / 6). Conditioning does not matter, and a ball that binds costs",
-        "a factor of two. It stops being practical between the regimes: n large enough for the law to be narrow (10^3 rows at p",
-        "= 10, 10^4 at p = 20, 10^5 at p = 50, for epsilon = 1 and B = 10; n epsilon / B is what counts), or so small that",
+        (
+            "Reading: evaluations a draw are about exp(kappa p^1.5 / 6). Conditioning does not"
+            " matter, and a ball that binds costs"
+        ),
+        (
+            "a factor of two. It stops being practical between the regimes: n large enough for the"
+            " law to be narrow (10^3 rows at p"
+        ),
+        (
+            "= 10, 10^4 at p = 20, 10^5 at p = 50, for epsilon = 1 and B = 10; n epsilon / B is"
+            " what counts), or so small that"
+        ),
         "uniform proposals serve.",
         "",
         "## Conditioning",
@@ -213,7 +284,11 @@ def main() -> None:
         "## A ball that binds",
         "",
         *HEAD,
-        *(line(n, 10, 1.0, radius, strength=5.0) for radius in (3.0, 1.0, 0.3) for n in (1000, 10_000, 100_000)),
+        *(
+            line(n, 10, 1.0, radius, strength=5.0)
+            for radius in (3.0, 1.0, 0.3)
+            for n in (1000, 10_000, 100_000)
+        ),
         "",
         "## On a box: passes over the data a release, probe points, optimum and fit included",
         "",
@@ -221,7 +296,12 @@ def main() -> None:
         "",
         "| n | p | half-width | strength | Convex | Tangent | BoxTree |",
         "|---|---|---|---|---|---|---|",
-        *(beside(n, p, half, strength) for p in (2, 3) for n in (300, 3000) for half, strength in ((4.0, 2.0), (0.5, 5.0))),
+        *(
+            beside(n, p, half, strength)
+            for p in (2, 3)
+            for n in (300, 3000)
+            for half, strength in ((4.0, 2.0), (0.5, 5.0))
+        ),
     ]
     output.parent.mkdir(exist_ok=True)
     output.write_text("\n".join(lines) + "\n")

@@ -28,8 +28,13 @@ CANDIDATES = 1_000_000
 REPEATS = 5
 
 
-def float_rejection(propose: Callable[[Any, int], tuple[Any, Any]], draws: int) -> NDArray[np.float64]:
-    """The same algorithm with float64 arithmetic and NumPy's generator, in blocks of the same size."""
+def float_rejection(
+    propose: Callable[[Any, int], tuple[Any, Any]], draws: int
+) -> NDArray[np.float64]:
+    """The same algorithm with float64 arithmetic and NumPy's generator.
+
+    In blocks of the same size.
+    """
     generator = np.random.default_rng(0)
     found, missing = [], draws
     while missing > 0:
@@ -60,7 +65,9 @@ def exact(envelope: Any) -> NDArray[Any]:
         lipschitz=[1.0],
         growth=em.Growth(center=np.array([MEAN]), rates=np.array([1.0])),
     )
-    return mech.sample(epsilon=2 * SLOPE * 0.01, size=DRAWS, sampler=em.Rejection(envelope), seed=0).values
+    return mech.sample(
+        epsilon=2 * SLOPE * 0.01, size=DRAWS, sampler=em.Rejection(envelope), seed=0
+    ).values
 
 
 def rejection_rows() -> list[str]:
@@ -85,7 +92,12 @@ def selection_rows() -> list[str]:
     candidates = em.Candidates(range(CANDIDATES))
 
     def ours() -> Any:
-        mech = em.ExponentialMechanism(loss=lambda i: scores.max() - scores[i], sensitivity=1.0, domain=candidates, bound=1000.0)
+        mech = em.ExponentialMechanism(
+            loss=lambda i: scores.max() - scores[i],
+            sensitivity=1.0,
+            domain=candidates,
+            bound=1000.0,
+        )
         return mech.release(epsilon=1.0).value
 
     methods: dict[str, Callable[[], Any]] = {"expmech": ours}
@@ -103,34 +115,61 @@ def selection_rows() -> list[str]:
         from diffprivlib.mechanisms import Exponential
 
         listed = scores.tolist()
-        methods["diffprivlib"] = lambda: Exponential(epsilon=1.0, sensitivity=1.0, utility=listed).randomise()
+        methods["diffprivlib"] = lambda: Exponential(
+            epsilon=1.0, sensitivity=1.0, utility=listed
+        ).randomise()
     except ImportError:
         print("diffprivlib is not installed: left out", file=sys.stderr)
     times = best_of(methods, 3)
     rows = ["| selection from 10^6 candidates | s | against expmech |", "|---|---|---|"]
-    return rows + [f"| {name} | {seconds:.3f} | {seconds / times['expmech']:.1f} |" for name, seconds in times.items()]
+    return rows + [
+        f"| {name} | {seconds:.3f} | {seconds / times['expmech']:.1f} |"
+        for name, seconds in times.items()
+    ]
 
 
 def example_1_rows() -> list[str]:
-    rows = ["| Example 1, d = 5, n = 1000, epsilon = 1, Laplace envelope | mean proposals a release |", "|---|---|"]
+    rows = [
+        "| Example 1, d = 5, n = 1000, epsilon = 1, Laplace envelope | mean proposals a release |",
+        "|---|---|",
+    ]
     data = np.random.default_rng(0).beta(5, 5, (1000, 5))
-    for name, table in (("rows ~ Beta(5, 5)", data), ("every row at a corner, the worst case", 0.0 * data)):
-        mech = em.ExponentialMechanism(loss=em.losses.L1Mean(table), domain=em.Box([0.0] * 5, [1.0] * 5))
-        proposals = mech.sample(epsilon=1.0, size=20_000, sampler=em.Rejection(em.ProductLaplace()), seed=0).proposals
+    for name, table in (
+        ("rows ~ Beta(5, 5)", data),
+        ("every row at a corner, the worst case", 0.0 * data),
+    ):
+        mech = em.ExponentialMechanism(
+            loss=em.losses.L1Mean(table), domain=em.Box([0.0] * 5, [1.0] * 5)
+        )
+        proposals = mech.sample(
+            epsilon=1.0, size=20_000, sampler=em.Rejection(em.ProductLaplace()), seed=0
+        ).proposals
         rows.append(f"| {name} | {proposals.mean():.2f} |")
     return rows
 
 
 def import_rows() -> list[str]:
-    code = "import time; start = time.perf_counter(); import expmech; print(time.perf_counter() - start)"
+    code = (
+        "import time; start = time.perf_counter(); import expmech; print(time.perf_counter() -"
+        " start)"
+    )
     times = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(5)
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(5)
     ]
     return ["| `import expmech` | s |", "|---|---|", f"| best of 5 | {min(times):.2f} |"]
 
 
 def main() -> None:
-    parts = ["# Speed of the exact core", "", "Written by `make benchmark`; ratios of wall times taken in one run."]
+    parts = [
+        "# Speed of the exact core",
+        "",
+        "Written by `make benchmark`; ratios of wall times taken in one run.",
+    ]
     for title, rows in (
         ("Exact rejection against float64 NumPy, 10^6 draws, d = 1, slope 50", rejection_rows),
         ("The discrete mechanism", selection_rows),

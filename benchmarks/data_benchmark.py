@@ -1,10 +1,13 @@
-"""The data layer against the engine itself: 10^8 rows of Parquet, mean, cross products of a 10-feature ridge, quantile.
+"""The data layer against the engine itself.
+
+10^8 rows of Parquet, mean, cross products of a 10-feature ridge, quantile.
 
     python -m benchmarks data
     python benchmarks/data_benchmark.py [--rows 100000000] [--output benchmarks/results/data.md]
 
-Each measurement runs in a process of its own (its peak memory is its own), ours and the engine's in turn, twice or more;
-the best counts. The engine's side aggregates the same clipped expressions in float64, and `quantile_disc` for the quantile.
+Each measurement runs in a process of its own (its peak memory is its own), ours and the engine's in
+turn, twice or more; the best counts. The engine's side aggregates the same clipped expressions in
+float64, and `quantile_disc` for the quantile.
 """
 
 from __future__ import annotations
@@ -31,8 +34,14 @@ BOUNDS = (-2.0, 2.0)
 def generate(path: Path, rows: int) -> None:
     connection = duckdb.connect(config={"memory_limit": "1GB"})
     # Sums of uniforms: bell-shaped, some of it outside the bounds, and quick to make.
-    columns = ", ".join(f"(random() + random() + random() - 1.5) * {1.0 + 0.2 * j} AS {name}" for j, name in enumerate(COLUMNS))
-    connection.execute(f"COPY (SELECT {columns} FROM range({rows})) TO '{path}' (FORMAT parquet, COMPRESSION uncompressed)")
+    columns = ", ".join(
+        f"(random() + random() + random() - 1.5) * {1.0 + 0.2 * j} AS {name}"
+        for j, name in enumerate(COLUMNS)
+    )
+    connection.execute(
+        f"COPY (SELECT {columns} FROM range({rows})) TO '{path}' (FORMAT parquet, COMPRESSION"
+        " uncompressed)"
+    )
 
 
 def clipped(name: str) -> str:
@@ -51,7 +60,9 @@ def engine_query(task: str, path: str) -> str:
 
 
 def measure(task: str, side: str, path: str) -> dict[str, float]:
-    aggregate(task, side, f"{path}.small.parquet")  # what a process pays once, such as imports, is not measured
+    aggregate(
+        task, side, f"{path}.small.parquet"
+    )  # what a process pays once, such as imports, is not measured
     started, worked = time.perf_counter(), time.process_time()
     aggregate(task, side, path)
     return {
@@ -74,7 +85,9 @@ def aggregate(task: str, side: str, path: str) -> None:
 
 def in_process(task: str, side: str, path: Path) -> dict[str, float]:
     command = [sys.executable, __file__, "--measure", task, side, str(path)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
     return found
 
 
@@ -91,19 +104,32 @@ def main() -> None:
         f"# Data layer, {arguments.rows:,} rows of Parquet, 11 float64 columns",
         "",
         f"DuckDB {duckdb.__version__}, Python {platform.python_version()}, {platform.machine()}.",
-        "One run of `benchmarks/data_benchmark.py`; what a process pays once (imports) is not counted on either side.",
+        (
+            "One run of `benchmarks/data_benchmark.py`; what a process pays once (imports) is not"
+            " counted on either side."
+        ),
         "Timings are noisy: compare within a line; processor time is less noisy.",
         "",
-        "| task | ours (s) | engine in float64 (s) | ratio | limit | ratio of processor time | our peak memory (GiB) |",
+        (
+            "| task | ours (s) | engine in float64 (s) | ratio | limit | ratio of processor time |"
+            " our peak memory (GiB) |"
+        ),
         "|---|---|---|---|---|---|---|",
     ]
-    names = {"mean": "mean", "ridge": "ridge, 10 features: cross products", "quantile": "quantile against quantile_disc"}
+    names = {
+        "mean": "mean",
+        "ridge": "ridge, 10 features: cross products",
+        "quantile": "quantile against quantile_disc",
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         generate(path, arguments.rows)
         generate(Path(f"{path}.small.parquet"), 1000)
         for task, name in names.items():
-            runs = [(in_process(task, "ours", path), in_process(task, "engine", path)) for _ in range(3 if task == "ridge" else 4)]
+            runs = [
+                (in_process(task, "ours", path), in_process(task, "engine", path))
+                for _ in range(3 if task == "ridge" else 4)
+            ]
             ours, engine = (min(run[side]["seconds"] for run in runs) for side in (0, 1))
             worked, engine_worked = (min(run[side]["processor"] for run in runs) for side in (0, 1))
             memory = max(run[0]["gigabytes"] for run in runs)

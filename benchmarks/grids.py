@@ -1,4 +1,7 @@
-"""Candidate grids whose error equals that of the exact continuous draw, in opendp and diffprivlib."""
+"""Candidate grids whose error equals that of the exact continuous draw.
+
+In opendp and diffprivlib.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ def error(values: Values, problem: Problem) -> NDArray[np.float64]:
 
 
 def grid_of(problem: Problem, side: int) -> Values:
-    axes = [np.linspace(low, up, side) for low, up in zip(problem.domain.lower, problem.domain.upper, strict=True)]
+    axes = [
+        np.linspace(low, up, side)
+        for low, up in zip(problem.domain.lower, problem.domain.upper, strict=True)
+    ]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
@@ -46,14 +52,25 @@ def mean_grid_error(problem: Problem, side: int) -> float:
 def exact_error(problems: Sequence[Problem]) -> float:
     """Return the mean error of exact draws."""
     samples = [
-        problem.mechanism().sample(epsilon=problem.epsilon, size=DRAWS, sampler=problem.sampler, seed=seed).values
+        problem.mechanism()
+        .sample(epsilon=problem.epsilon, size=DRAWS, sampler=problem.sampler, seed=seed)
+        .values
         for seed, problem in enumerate(problems)
     ]
-    return float(np.mean([error(values, problem).mean() for values, problem in zip(samples, problems, strict=True)]))
+    return float(
+        np.mean(
+            [
+                error(values, problem).mean()
+                for values, problem in zip(samples, problems, strict=True)
+            ]
+        )
+    )
 
 
-def smallest_side(of_grid: Callable[[Problem, int], float], problems: Sequence[Problem], exact: float) -> int:
-    """Return the fewest candidates an axis whose mean error over the data sets is within 5% of ``exact``."""
+def smallest_side(
+    of_grid: Callable[[Problem, int], float], problems: Sequence[Problem], exact: float
+) -> int:
+    """Return the fewest candidates an axis whose mean error is within 5% of ``exact``."""
     side = 8
     while np.mean([of_grid(problem, side) for problem in problems]) > TOLERANCE * exact:
         side += max(1, side // 10)
@@ -63,11 +80,15 @@ def smallest_side(of_grid: Callable[[Problem, int], float], problems: Sequence[P
 def opendp_selection(problem: Problem) -> Callable[[list[float]], int]:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
-    select: Any = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=1.0 / problem.eta, negate=True)
+    select: Any = dp.m.make_noisy_max(
+        *space, dp.max_divergence(), scale=1.0 / problem.eta, negate=True
+    )
     return lambda losses: int(select(losses))
 
 
-def row(problems: Sequence[Problem], of_grid: Callable[[Problem, int], float] = grid_error) -> list[str]:
+def row(
+    problems: Sequence[Problem], of_grid: Callable[[Problem, int], float] = grid_error
+) -> list[str]:
     exact, problem = exact_error(problems), problems[0]
     side = smallest_side(of_grid, problems, exact)
     grid, select = grid_of(problem, side), opendp_selection(problem)
@@ -78,11 +99,21 @@ def row(problems: Sequence[Problem], of_grid: Callable[[Problem, int], float] = 
 
     def by_diffprivlib() -> Values:
         utility = (-problem.loss(grid)).tolist()
-        return np.asarray(grid[Exponential(epsilon=problem.epsilon, sensitivity=sensitivity, utility=utility).randomise()])
+        return np.asarray(
+            grid[
+                Exponential(
+                    epsilon=problem.epsilon, sensitivity=sensitivity, utility=utility
+                ).randomise()
+            ]
+        )
 
     spent = best_of(
         {
-            "expmech": lambda: problem.mechanism().release(epsilon=problem.epsilon, sampler=problem.sampler),
+            "expmech": (
+                lambda: problem.mechanism().release(
+                    epsilon=problem.epsilon, sampler=problem.sampler
+                )
+            ),
             "opendp": by_opendp,
             "diffprivlib": by_diffprivlib,
         },
@@ -96,7 +127,10 @@ def row(problems: Sequence[Problem], of_grid: Callable[[Problem, int], float] = 
         f"{count(len(grid))}" + (f" = {side}^{grid.shape[1]}" if grid.shape[1] > 1 else ""),
         f"{np.mean([of_grid(one, side) for one in problems]):.3g}",
         duration(ours),
-        *(f"{duration(spent[tool])} ({count(spent[tool] / ours)})" for tool in ("opendp", "diffprivlib")),
+        *(
+            f"{duration(spent[tool])} ({count(spent[tool] / ours)})"
+            for tool in ("opendp", "diffprivlib")
+        ),
     ]
 
 
@@ -104,8 +138,17 @@ def growth_rows() -> list[list[str]]:
     rows = []
     for d in (1, 2, 3, 4, 5, 8):
         problems = [mean(d, seed=seed) for seed in range(5 * DATA_SETS)]
-        side = smallest_side(mean_grid_error, problems, d / problems[0].eta)  # Laplace noise: the box is far away
-        rows.append([str(d), str(side), count(float(side) ** d), f"{count(8.0 * float(side) ** d / 2**20)} MiB"])
+        side = smallest_side(
+            mean_grid_error, problems, d / problems[0].eta
+        )  # Laplace noise: the box is far away
+        rows.append(
+            [
+                str(d),
+                str(side),
+                count(float(side) ** d),
+                f"{count(8.0 * float(side) ** d / 2**20)} MiB",
+            ]
+        )
     return rows
 
 

@@ -1,4 +1,6 @@
-"""How the cost of one exact draw grows with the dimension, with epsilon n and with n: the mean of Example 1, and a median.
+"""How the cost of one exact draw grows with the dimension, with epsilon n and with n.
+
+The mean of Example 1, and a median.
 
     python -m benchmarks.growth
 
@@ -27,7 +29,8 @@ SIZES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 FIXED_PRODUCT, FIXED_EPSILON = 100.0, 0.1
 DRAWS, TREES, TIMED, REPEATS = 400, 12, 8, 5
 MOST = 30_000.0  # mean proposals beyond which uniform rejection is computed
-MOST_CELLS = 30_000.0  # evaluations of a first draw beyond which the box tree is not run in the next dimension
+# evaluations of a first draw beyond which the box tree is not run in the next dimension
+MOST_CELLS = 30_000.0
 MOST_TIMED = 10_000.0  # evaluations beyond which a draw is not timed
 
 
@@ -58,7 +61,10 @@ def center_of(d: int, seed: int) -> NDArray[np.float64]:
 
 
 def make_problem(d: int, n: int, seed: int) -> tuple[CountedMean, em.ExponentialMechanism]:
-    """Return the loss of n rows with that mean, which also says that it is the norm of an affine function, and its mechanism."""
+    """Return the loss of n rows with that mean.
+
+    Which also says that it is the norm of an affine function, and its mechanism.
+    """
     sums = [int(x * 2**30) * n for x in center_of(d, seed)]
     loss = CountedMean.from_sums(count=n, sums=sums, scale=1 << 30)
     assert isinstance(loss, CountedMean)
@@ -84,7 +90,8 @@ def uniform_proposals(d: int, n: int, epsilon: float) -> float:
 def best_atom(d: int, n: int, epsilon: float) -> em.ConfAtomPerfect:
     """Return the atom at W = m, where it is cheapest.
 
-    There its mass is M = e^m Z_r, which a Laplace envelope keeps near Z. The k asked for refers to the public floor of Z.
+    There its mass is M = e^m Z_r, which a Laplace envelope keeps near Z. The k asked for refers to
+    the public floor of Z.
     """
     floor = make_problem(d, n, 0)[1].target(epsilon=epsilon).log_floor()
     assert floor is not None
@@ -97,26 +104,34 @@ def costs(d: int, n: int, epsilon: float, *, tree: bool) -> dict[str, Cost]:
     mechanism = make_problem(d, n, 0)[1]
 
     def proposals(sampler: Any, size: int = DRAWS) -> float:
-        return float(mechanism.sample(epsilon=epsilon, size=size, sampler=sampler, seed=1).proposals.mean())
+        return float(
+            mechanism.sample(epsilon=epsilon, size=size, sampler=sampler, seed=1).proposals.mean()
+        )
 
     uniform = uniform_proposals(d, n, epsilon)
     measured = uniform <= MOST
     steps = em.Metropolis(pure=True).public_steps(mechanism.target(epsilon=epsilon))
     return {
         "uniform rejection": Cost(
-            evaluations=proposals(em.Rejection(em.Uniform()), DRAWS // 4) if measured else uniform, computed=not measured
+            evaluations=proposals(em.Rejection(em.Uniform()), DRAWS // 4) if measured else uniform,
+            computed=not measured,
         ),
         "box tree": Cost(evaluations=tree_evaluations(d, n, epsilon) if tree else math.nan),
         "Laplace rejection": Cost(evaluations=proposals(em.Rejection(em.ProductLaplace()))),
         "separable": Cost(evaluations=proposals(em.Separable()) / d),
         "affine": Cost(evaluations=proposals(em.Rejection(em.Affine()))),
-        "atom, best k": Cost(evaluations=proposals(best_atom(d, n, epsilon)) / 2),  # every other step is an evaluation
+        "atom, best k": Cost(
+            evaluations=proposals(best_atom(d, n, epsilon)) / 2
+        ),  # every other step is an evaluation
         "pure Metropolis": Cost(evaluations=float(steps), computed=True),
     }
 
 
 def sweep(settings: Sequence[tuple[int, int, float]]) -> list[dict[str, Cost]]:
-    """Return the costs at each (d, n, epsilon); the box tree is left out once it has grown too large."""
+    """Return the costs at each (d, n, epsilon).
+
+    The box tree is left out once it has grown too large.
+    """
     rows: list[dict[str, Cost]] = []
     for d, n, epsilon in settings:
         tree = not rows or rows[-1]["box tree"].evaluations < MOST_CELLS
@@ -125,12 +140,18 @@ def sweep(settings: Sequence[tuple[int, int, float]]) -> list[dict[str, Cost]]:
 
 
 def cost_table(label: str, keys: Sequence[str], rows: Sequence[dict[str, Cost]]) -> list[str]:
-    cells = [[key, *(str(cost).replace("nan", "-") for cost in row.values())] for key, row in zip(keys, rows, strict=True)]
+    cells = [
+        [key, *(str(cost).replace("nan", "-") for cost in row.values())]
+        for key, row in zip(keys, rows, strict=True)
+    ]
     return table([label, *rows[0]], cells)
 
 
 def time_ratios(rows: Sequence[dict[str, Cost]]) -> list[list[str]]:
-    """Return the wall time of one draw, a mean over seeds, in units of the same method's at d = 1, where it was measured."""
+    """Return the wall time of one draw, a mean over seeds, in units of the same method's at d = 1.
+
+    Where it was measured.
+    """
     samplers: dict[str, Callable[[int], Any]] = {
         "uniform rejection": lambda d: em.Rejection(em.Uniform()),
         "box tree": lambda d: em.BoxTree(),
@@ -176,14 +197,20 @@ def read_and_release(n: int, kind: str, epsilon: float) -> tuple[float, float]:
     domain = em.Box([0.0] * 2, [1.0] * 2) if kind == "mean" else em.Box([-10.0], [10.0])
     mechanism = em.ExponentialMechanism(loss=read(), domain=domain)
     sampler: Any = "auto" if kind == "mean" else em.BoxTree()
-    release = best_of({"": lambda: mechanism.release(epsilon=epsilon, sampler=sampler)}, 3 * REPEATS)[""]
+    release = best_of(
+        {"": lambda: mechanism.release(epsilon=epsilon, sampler=sampler)}, 3 * REPEATS
+    )[""]
     return best_of({"": read}, REPEATS)[""], release
 
 
 LOOKS = {
     "uniform rejection": (VERMILION, "o", 5.0),
     "box tree": (BLUE, "s", 5.0),
-    "Laplace rejection": (GREEN, "^", 9.0),  # this and the next two lie on top of each other: the sizes keep them visible
+    "Laplace rejection": (
+        GREEN,
+        "^",
+        9.0,
+    ),  # this and the next two lie on top of each other: the sizes keep them visible
     "separable": (SKY, "v", 6.5),
     "affine": (PURPLE, "D", 3.0),
     "atom, best k": (ORANGE, "P", 5.0),
@@ -200,7 +227,14 @@ def draw(axes: Axes, x: Sequence[float], rows: Sequence[dict[str, Cost]]) -> Non
         for hollow in (False, True):
             at = [i for i, row in enumerate(rows) if row[name].computed is hollow]
             face = "white" if hollow else colour
-            axes.plot([x[i] for i in at], [y[i] for i in at], marker, color=colour, markerfacecolor=face, markersize=size)
+            axes.plot(
+                [x[i] for i in at],
+                [y[i] for i in at],
+                marker,
+                color=colour,
+                markerfacecolor=face,
+                markersize=size,
+            )
     axes.set_yscale("log")
     axes.set_ylabel("loss evaluations of a draw (hollow: computed)")
 
@@ -235,16 +269,33 @@ def size_rows() -> list[list[str]]:
         ("median", "fixed epsilon"): (ORANGE, "P"),
     }
     found = {
-        (kind, what): [read_and_release(n, kind, FIXED_PRODUCT / n if what == "fixed epsilon n" else FIXED_EPSILON) for n in SIZES]
+        (kind, what): [
+            read_and_release(
+                n, kind, FIXED_PRODUCT / n if what == "fixed epsilon n" else FIXED_EPSILON
+            )
+            for n in SIZES
+        ]
         for kind, what in labels
     }
     figure = new_figure(3.2)
     axes = figure.subplots()
     for (kind, what), (colour, marker) in labels.items():
-        axes.plot(SIZES, [one[1] * 1e3 for one in found[kind, what]], color=colour, marker=marker, label=f"release, {kind}, {what}")
+        axes.plot(
+            SIZES,
+            [one[1] * 1e3 for one in found[kind, what]],
+            color=colour,
+            marker=marker,
+            label=f"release, {kind}, {what}",
+        )
     for kind, style in (("mean", "--"), ("median", ":")):
         label = f"rows into a loss, {kind}"
-        axes.plot(SIZES, [one[0] * 1e3 for one in found[kind, "fixed epsilon n"]], color=BLACK, linestyle=style, label=label)
+        axes.plot(
+            SIZES,
+            [one[0] * 1e3 for one in found[kind, "fixed epsilon n"]],
+            color=BLACK,
+            linestyle=style,
+            label=label,
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("rows n")
@@ -256,7 +307,9 @@ def size_rows() -> list[list[str]]:
         cells = []
         for kind in ("mean", "median"):
             cells += [duration(found[kind, "fixed epsilon n"][i][0])]
-            cells += [duration(found[kind, what][i][1]) for what in ("fixed epsilon n", "fixed epsilon")]
+            cells += [
+                duration(found[kind, what][i][1]) for what in ("fixed epsilon n", "fixed epsilon")
+            ]
         lines.append([f"{n:,}", *cells])
     whats = ("rows into a loss", "release at fixed epsilon n", "release at fixed epsilon")
     header = [f"{kind}: {what}" for kind in ("mean", "median") for what in whats]
@@ -285,16 +338,51 @@ def main() -> None:
     draw_over_product(over_product)
     times, sizes = time_ratios(over_d), size_rows()
     keys = [f"{n:,}" for n in SIZES]
-    lines = ["# How the cost of an exact draw grows", "", *environment("growth"), "", *prose(INTRODUCTION), ""]
-    lines += [f"## With d, at epsilon n = {ROWS}", "", *cost_table("d", [str(d) for d in DIMENSIONS], over_d), ""]
+    lines = [
+        "# How the cost of an exact draw grows",
+        "",
+        *environment("growth"),
+        "",
+        *prose(INTRODUCTION),
+        "",
+    ]
+    lines += [
+        f"## With d, at epsilon n = {ROWS}",
+        "",
+        *cost_table("d", [str(d) for d in DIMENSIONS], over_d),
+        "",
+    ]
     lines += ["![evaluations against d](growth_d.png)", ""]
-    lines += [f"Wall time of one draw, calibration included, mean over {TIMED} seeds, in units of the same method's at d = 1:", ""]
+    lines += [
+        (
+            f"Wall time of one draw, calibration included, mean over {TIMED} seeds, in units of the"
+            " same method's at d = 1:"
+        ),
+        "",
+    ]
     lines += [*table(times[0], times[1:]), ""]
     for d, rows in over_product.items():
-        lines += [f"## With epsilon n, d = {d}", "", *cost_table("epsilon n", [f"{product:,}" for product in PRODUCTS], rows), ""]
-    lines += ["![evaluations against epsilon n](growth_epsilon_n.png)", "", "## With n", "", *prose(SIZES_TEXT), ""]
+        lines += [
+            f"## With epsilon n, d = {d}",
+            "",
+            *cost_table("epsilon n", [f"{product:,}" for product in PRODUCTS], rows),
+            "",
+        ]
+    lines += [
+        "![evaluations against epsilon n](growth_epsilon_n.png)",
+        "",
+        "## With n",
+        "",
+        *prose(SIZES_TEXT),
+        "",
+    ]
     lines += [*cost_table("n", keys, sweep([(2, n, FIXED_PRODUCT / n) for n in SIZES])), ""]
-    lines += [*cost_table("n", keys, sweep([(2, n, FIXED_EPSILON) for n in SIZES])), "", *prose(READING), ""]
+    lines += [
+        *cost_table("n", keys, sweep([(2, n, FIXED_EPSILON) for n in SIZES])),
+        "",
+        *prose(READING),
+        "",
+    ]
     write("growth", [*lines, *table(sizes[0], sizes[1:]), "", "![time against n](growth_n.png)"])
 
 

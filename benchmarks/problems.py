@@ -1,4 +1,6 @@
-"""The problems of the comparison, each with what plain float64 NumPy does about it: no lattice, no exact coins, no proof.
+"""The problems of the comparison, each with what plain float64 NumPy does about it.
+
+No lattice, no exact coins, no proof.
 
 Where the optimum falls is random, so that a grid of candidates cannot happen to hold it.
 """
@@ -21,9 +23,12 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A mechanism; its energy in float64; and the best float64 sampler that knows the shape of the loss (``tailored``).
+    """A mechanism; its energy in float64.
 
-    ``tailored`` makes that many proposals and returns those it keeps, which follow the law up to rounding.
+    And the best float64 sampler that knows the shape of the loss (``tailored``).
+
+    ``tailored`` makes that many proposals and returns those it keeps, which follow the law up to
+    rounding.
     """
 
     name: str
@@ -71,7 +76,9 @@ def mean(d: int, n: int = 1000, seed: int = 0) -> Problem:
     )
 
 
-def median(n: int = 1000, bound: float = 10.0, seed: int = 0, *, epsilon: float = EPSILON) -> Problem:
+def median(
+    n: int = 1000, bound: float = 10.0, seed: int = 0, *, epsilon: float = EPSILON
+) -> Problem:
     generator = np.random.default_rng(seed)
     values = np.sort(generator.normal(generator.uniform(-1.0, 1.0), size=n))
     edges = np.concatenate([[-bound], values, [bound]])
@@ -98,14 +105,20 @@ def median(n: int = 1000, bound: float = 10.0, seed: int = 0, *, epsilon: float 
 def ridge(p: int, n: int = 10_000, seed: int = 0, *, tree: bool = False) -> Problem:
     """K-norm gradient in the L-infinity norm on the box [-1, 1]^p; correlated columns."""
     generator = np.random.default_rng([p, seed])
-    features = np.clip(0.3 * generator.normal(size=(n, 1)) + 0.3 * generator.normal(size=(n, p)), -1.0, 1.0)
-    responses = np.clip(features @ generator.uniform(-0.5, 0.5, p) + 0.1 * generator.normal(size=n), -1.0, 1.0)
+    features = np.clip(
+        0.3 * generator.normal(size=(n, 1)) + 0.3 * generator.normal(size=(n, p)), -1.0, 1.0
+    )
+    responses = np.clip(
+        features @ generator.uniform(-0.5, 0.5, p) + 0.1 * generator.normal(size=n), -1.0, 1.0
+    )
     matrix, vector = features.T @ features + np.eye(p), features.T @ responses
     loss = em.losses.RidgeGradient(features, responses, penalty=1.0, radius=float(p))
     eta = EPSILON / (2.0 * float(loss.sensitivity))
 
     def tailored(generator: Generator, size: int) -> Values:
-        noise = generator.uniform(-1.0, 1.0, size=(size, p)) * generator.gamma(p + 1.0, 1.0 / eta, size=(size, 1))
+        noise = generator.uniform(-1.0, 1.0, size=(size, p)) * generator.gamma(
+            p + 1.0, 1.0 / eta, size=(size, 1)
+        )
         y = np.linalg.solve(matrix, (noise + vector).T).T
         return np.asarray(y[(np.abs(y) <= 1.0).all(axis=1)])
 

@@ -15,7 +15,10 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def best_of(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Return the least wall time of each, the functions taking turns so that a slow moment hits all alike."""
+    """Return the least wall time of each.
+
+    The functions taking turns so that a slow moment hits all alike.
+    """
     least = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):
         for name, function in functions.items():
@@ -33,7 +36,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def prose(text: str) -> list[str]:
     """Return the lines of a paragraph."""
-    return textwrap.wrap(" ".join(text.split()), 125, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        " ".join(text.split()), 125, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def count(number: float) -> str:
@@ -48,7 +53,13 @@ def count(number: float) -> str:
 
 def duration(seconds: float) -> str:
     """Write a time with a unit that suits it."""
-    for unit, size in (("years", 3.156e7), ("days", 86400.0), ("h", 3600.0), ("s", 1.0), ("ms", 1e-3)):
+    for unit, size in (
+        ("years", 3.156e7),
+        ("days", 86400.0),
+        ("h", 3600.0),
+        ("s", 1.0),
+        ("ms", 1e-3),
+    ):
         if seconds >= size:
             found = seconds / size
             return f"{count(found) if found >= 100 else f'{found:.3g}'} {unit}"
@@ -57,7 +68,9 @@ def duration(seconds: float) -> str:
 
 def environment(module: str, *versions: str) -> list[str]:
     """Return the lines that say how a page came about."""
-    programs = ", ".join([f"Python {platform.python_version()}", f"NumPy {np.__version__}", *versions])
+    programs = ", ".join(
+        [f"Python {platform.python_version()}", f"NumPy {np.__version__}", *versions]
+    )
     return prose(
         f"""One run of `python -m benchmarks.{module}`, {programs}, {platform.machine()}. Timings are
         noisy: compare within a line."""

@@ -1,4 +1,6 @@
-"""Private regressions against diffprivlib: test scores over 20 seeds with the same splits, bounds and adjacency for both.
+"""Private regressions against diffprivlib.
+
+Test scores over 20 seeds with the same splits, bounds and adjacency for both.
 
 .venv-benchmark/bin/python benchmarks/utility_benchmark.py [--output benchmarks/results/utility.md]
 """
@@ -27,8 +29,8 @@ EPSILONS = (0.1, 1.0, 10.0)
 SEEDS, DRAWS = range(20), 10
 Bounds = list[tuple[float, float]]
 
-# Clinical reference ranges, from normal (or low) to very high: values beyond are clipped, for both libraries. They are the second
-# choice; FIRST came before, and NOTES tells the order of events.
+# Clinical reference ranges, from normal (or low) to very high: values beyond are clipped, for both
+# libraries. They are the second choice; FIRST came before, and NOTES tells the order of events.
 DIABETES: dict[str, tuple[float, float]] = {
     "age": (20.0, 80.0),  # adults
     "sex": (1.0, 2.0),
@@ -55,7 +57,8 @@ FIRST: dict[str, tuple[float, float]] = {
     "s6": (55.0, 130.0),
 }
 FIRST_PROGRESSION = (0.0, 350.0)
-# Five of the ten "mean" features, fixed by what they are: size, surface, outline. Round ranges for imaged nuclei.
+# Five of the ten "mean" features, fixed by what they are: size, surface, outline. Round ranges for
+# imaged nuclei.
 CANCER: dict[str, tuple[float, float]] = {
     "mean radius": (5.0, 25.0),
     "mean texture": (10.0, 35.0),
@@ -85,19 +88,51 @@ def problems() -> list[Problem]:
     answers = np.clip(0.1 + rows @ weights + generator.normal(0.0, 0.3, len(rows)), -1.0, 1.0)
     features = [list(cancer.feature_names).index(name) for name in CANCER]
     return [
-        Problem("diabetes, BMI", diabetes.data[:, [bmi]], diabetes.target, [DIABETES["bmi"]], PROGRESSION),
-        Problem("diabetes, 10 features", diabetes.data, diabetes.target, list(DIABETES.values()), PROGRESSION),
-        Problem("diabetes, BMI, first bounds", diabetes.data[:, [bmi]], diabetes.target, [FIRST["bmi"]], FIRST_PROGRESSION),
-        Problem("diabetes, 10 features, first bounds", diabetes.data, diabetes.target, list(FIRST.values()), FIRST_PROGRESSION),
+        Problem(
+            "diabetes, BMI",
+            diabetes.data[:, [bmi]],
+            diabetes.target,
+            [DIABETES["bmi"]],
+            PROGRESSION,
+        ),
+        Problem(
+            "diabetes, 10 features",
+            diabetes.data,
+            diabetes.target,
+            list(DIABETES.values()),
+            PROGRESSION,
+        ),
+        Problem(
+            "diabetes, BMI, first bounds",
+            diabetes.data[:, [bmi]],
+            diabetes.target,
+            [FIRST["bmi"]],
+            FIRST_PROGRESSION,
+        ),
+        Problem(
+            "diabetes, 10 features, first bounds",
+            diabetes.data,
+            diabetes.target,
+            list(FIRST.values()),
+            FIRST_PROGRESSION,
+        ),
         Problem("synthetic, p = 5, n = 10^4", rows, answers, [(-1.0, 1.0)] * 5, (-1.0, 1.0)),
-        Problem("breast cancer, 5 features", cancer.data[:, features], cancer.target, list(CANCER.values()), None),
+        Problem(
+            "breast cancer, 5 features",
+            cancer.data[:, features],
+            cancer.target,
+            list(CANCER.values()),
+            None,
+        ),
     ]
 
 
 def scaled(problem: Problem) -> NDArray[np.float64]:
     """Clip to the bounds and scale to [-1, 1]: the one public preprocessing."""
     lower, upper = np.array(problem.bounds).T
-    return np.asarray(2.0 * (np.clip(problem.features, lower, upper) - lower) / (upper - lower) - 1.0)
+    return np.asarray(
+        2.0 * (np.clip(problem.features, lower, upper) - lower) / (upper - lower) - 1.0
+    )
 
 
 def ours(problem: Problem, epsilon: float, seed: int) -> Any:
@@ -111,19 +146,34 @@ def theirs(problem: Problem, epsilon: float, seed: int) -> Any:
     columns = len(problem.bounds)
     if problem.target_bounds is None:
         norm = np.sqrt(columns) / 2  # rows are shortened to it by both libraries
-        return diffprivlib.LogisticRegression(epsilon=epsilon, data_norm=norm, random_state=seed, max_iter=1000)
-    return diffprivlib.LinearRegression(epsilon=epsilon, bounds_X=(-1.0, 1.0), bounds_y=problem.target_bounds, random_state=seed)
+        return diffprivlib.LogisticRegression(
+            epsilon=epsilon, data_norm=norm, random_state=seed, max_iter=1000
+        )
+    return diffprivlib.LinearRegression(
+        epsilon=epsilon, bounds_X=(-1.0, 1.0), bounds_y=problem.target_bounds, random_state=seed
+    )
 
 
 def plain(problem: Problem, epsilon: float, seed: int) -> Any:
-    return LogisticRegression(C=1e3, max_iter=1000) if problem.target_bounds is None else LinearRegression()
+    return (
+        LogisticRegression(C=1e3, max_iter=1000)
+        if problem.target_bounds is None
+        else LinearRegression()
+    )
 
 
-def scores(problem: Problem, epsilon: float, make: Callable[[Problem, float, int], Any]) -> tuple[NDArray[np.float64], float]:
-    """Return the test score of each seed's split, the mean of ten fits, and the longest fit in seconds."""
+def scores(
+    problem: Problem, epsilon: float, make: Callable[[Problem, float, int], Any]
+) -> tuple[NDArray[np.float64], float]:
+    """Return the test score of each seed's split, the mean of ten fits.
+
+    And the longest fit in seconds.
+    """
     found, longest = [], 0.0
     for seed in SEEDS:
-        train, test, target, answers = train_test_split(scaled(problem), problem.target, test_size=0.25, random_state=seed)
+        train, test, target, answers = train_test_split(
+            scaled(problem), problem.target, test_size=0.25, random_state=seed
+        )
         fits = []
         for draw in range(DRAWS):
             started = time.perf_counter()
@@ -145,7 +195,10 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # diffprivlib on a newer scikit-learn
     lines = [
-        "| data | epsilon | expmech | diffprivlib | difference | paired standard error | non-private | longest exact fit (s) |",
+        (
+            "| data | epsilon | expmech | diffprivlib | difference | paired standard error |"
+            " non-private | longest exact fit (s) |"
+        ),
         "|---|---|---|---|---|---|---|---|",
     ]
     for problem in problems():
@@ -157,11 +210,15 @@ def main() -> None:
             other, _ = scores(problem, epsilon, theirs)
             gap = mine - other
             error = gap.std(ddof=1) / np.sqrt(len(gap))
-            numbers = " | ".join(shown(float(x)) for x in (mine.mean(), other.mean(), gap.mean(), error, best))
+            numbers = " | ".join(
+                shown(float(x)) for x in (mine.mean(), other.mean(), gap.mean(), error, best)
+            )
             lines.append(f"| {problem.name} | {epsilon:g} | {numbers} | {longest:.2f} |")
             print(lines[-1], flush=True)
     if arguments.output:
-        arguments.output.write_text(HEADING.format(sklearn=sklearn.__version__) + "\n".join(lines) + "\n" + NOTES)
+        arguments.output.write_text(
+            HEADING.format(sklearn=sklearn.__version__) + "\n".join(lines) + "\n" + NOTES
+        )
 
 
 HEADING = """# Utility against diffprivlib 0.6.6

@@ -1,8 +1,8 @@
-"""expmech draws exactly from the exponential mechanism of differential privacy on bounded continuous output spaces."""
+"""Exact draws from the exponential mechanism of differential privacy."""
 
 from typing import Any as _Any
 
-from expmech import theory
+from expmech import losses, theory
 from expmech._version import __version__
 from expmech.domains import Box, Candidates, L1Ball, L2Ball, Simplex
 from expmech.envelopes import Affine, Convex, ProductLaplace, Tangent, Uniform
@@ -15,7 +15,7 @@ from expmech.errors import (
     UnsupportedError,
 )
 from expmech.ledger import Ledger
-from expmech.mechanism import AffineForm, Curvature, Growth, losses
+from expmech.losses.base import AffineForm, Curvature, Growth
 from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import (
     BoxTree,
@@ -72,7 +72,12 @@ __all__ = [
     "theory",
 ]
 
-_OPTIONAL = ("data", "dp_accounting", "estimators", "opendp")  # loaded on first use: what they need is large, and optional
+_OPTIONAL = (
+    "data",
+    "dp_accounting",
+    "estimators",
+    "opendp",
+)  # loaded on first use: what they need is large, and optional
 
 
 def __getattr__(name: str) -> _Any:

@@ -46,7 +46,9 @@ class ChaChaBits:
     def _rekey(self) -> None:
         self._nonce += 1
         counter_and_nonce = bytes(4) + self._nonce.to_bytes(12, "little")
-        self._stream: CipherContext = Cipher(algorithms.ChaCha20(self._key, counter_and_nonce), mode=None).encryptor()
+        self._stream: CipherContext = Cipher(
+            algorithms.ChaCha20(self._key, counter_and_nonce), mode=None
+        ).encryptor()
         self._left = _BYTES_PER_NONCE
 
     def _generate(self, n_bytes: int) -> NDArray[np.uint8]:
@@ -71,17 +73,29 @@ class ChaChaBits:
 
 
 def operating_system_bits() -> ChaChaBits:
-    """Return a stream with a fresh 256-bit key from the operating system: the only source of a release."""
+    """Return a stream with a fresh 256-bit key from the operating system.
+
+    The only source of a release.
+    """
     return ChaChaBits(os.urandom(32), OPERATING_SYSTEM)
 
 
 def seeded_bits(seed: int | Sequence[int]) -> ChaChaBits:
-    """Return the reproducible stream of ``seed``, for studies and tests; never the source of a release."""
+    """Return the reproducible stream of ``seed``, for studies and tests.
+
+    Never the source of a release.
+    """
     parts: list[int] = list(seed) if isinstance(seed, Sequence) else [seed]
     for part in parts:
         if isinstance(part, bool) or not isinstance(part, (int, np.integer)):
-            raise ParameterTypeError(f"`seed` must be a whole number that is at least 0, or a list of them; got {seed!r}.")
+            raise ParameterTypeError(
+                "`seed` must be a whole number that is at least 0, or a list of them; got"
+                f" {seed!r}."
+            )
         if part < 0:
-            raise ParameterError(f"`seed` must be a whole number that is at least 0, or a list of them; got {seed!r}.")
+            raise ParameterError(
+                "`seed` must be a whole number that is at least 0, or a list of them; got"
+                f" {seed!r}."
+            )
     text = "expmech study stream " + " ".join(str(int(part)) for part in parts)
     return ChaChaBits(hashlib.sha256(text.encode()).digest(), SEEDED)

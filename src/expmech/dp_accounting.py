@@ -1,4 +1,7 @@
-"""A certificate as an event of Google's dp_accounting. Needs the extra ``expmech[dp-accounting]``."""
+"""A certificate as an event of Google's dp_accounting.
+
+Needs the extra ``expmech[dp-accounting]``.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,24 @@ def event(certificate: Certificate) -> Any:
 
     Notes
     -----
-    Under "replace" the event is randomised response on two buckets, the tight dominating pair of every epsilon-DP mechanism: use
-    an accountant with ``NeighboringRelation.REPLACE_ONE``. Under "add-remove", for which dp_accounting has no such event, it
-    is ``epsilon^2 / 2`` zero-concentrated DP, which every epsilon-DP mechanism satisfies (Bun and Steinke 2016, Proposition
-    1.4), for RdpAccountant.
-    Compose one event a release: PLDAccountant of dp_accounting 0.6.0 passes over ``count`` for randomised response.
+    Under "replace" the event is randomised response on two buckets, the tight dominating pair of
+    every epsilon-DP mechanism: use an accountant with ``NeighboringRelation.REPLACE_ONE``. Under
+    "add-remove", for which dp_accounting has no such event, it is ``epsilon^2 / 2``
+    zero-concentrated DP, which every epsilon-DP mechanism satisfies (Bun and Steinke 2016,
+    Proposition 1.4), for RdpAccountant. Compose one event a release: PLDAccountant of dp_accounting
+    0.6.0 passes over ``count`` for randomised response.
     """
     import dp_accounting
 
     if not isinstance(certificate, Certificate):
-        raise ParameterTypeError(f"`certificate` of event must be an expmech.Certificate; got {type(certificate).__name__}.")
+        raise ParameterTypeError(
+            "`certificate` of event must be an expmech.Certificate; got"
+            f" {type(certificate).__name__}."
+        )
     if certificate.delta > 0.0:
         raise UnsupportedError(
-            "dp_accounting.event needs a pure guarantee: dp_accounting has no event for epsilon and delta. Charge a Ledger, or use "
-            "Metropolis(pure=True)."
+            "dp_accounting.event needs a pure guarantee: dp_accounting has no event for epsilon and"
+            " delta. Charge a Ledger, or use Metropolis(pure=True)."
         )
     epsilon = math.nextafter(certificate.epsilon, math.inf)
     if certificate.adjacency == "replace":

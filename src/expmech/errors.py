@@ -1,7 +1,8 @@
 """Every error the library raises, and the checks that raise them.
 
-A message names the parameter, the rule and the value. Where an error can be caused by confidential data its
-text is one fixed sentence, so that reading it tells an observer nothing but that the caller's assumption failed.
+A message names the parameter, the rule and the value. Where an error can be caused by confidential
+data its text is one fixed sentence, so that reading it tells an observer nothing but that the
+caller's assumption failed.
 """
 
 from __future__ import annotations
@@ -38,18 +39,28 @@ class LossError(ExpmechError, ValueError):
 
 
 class EnvelopeViolatedError(ExpmechError, ValueError):
-    """A point was met below the certified envelope, so an assumption of the certificate is false."""
+    """A point was met below the certified envelope.
+
+    So an assumption of the certificate is false.
+    """
 
     def __init__(self) -> None:
         super().__init__(
-            "The loss fell below the envelope that its declared growth, minimum or loss_error certifies; "
-            "the declaration is wrong and no value was released."
+            "The loss fell below the envelope that its declared growth, minimum or loss_error"
+            " certifies; the declaration is wrong and no value was released."
         )
 
 
-def validate_number(value: object, *, name: str, owner: str, rule: str = "a finite number") -> Fraction:
-    """Return ``value`` as an exact fraction; raise unless it is a finite real number and not a bool."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
+def validate_number(
+    value: object, *, name: str, owner: str, rule: str = "a finite number"
+) -> Fraction:
+    """Return ``value`` as an exact fraction.
+
+    Raise unless it is a finite real number and not a bool.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (Real, np.floating, np.integer)
+    ):
         raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     if isinstance(value, (Integral, Rational)):
         return Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
@@ -69,10 +80,13 @@ def validate_positive(value: object, *, name: str, owner: str) -> Fraction:
 
 
 def validate_scale(value: object, *, name: str, owner: str) -> Fraction:
-    """Return ``value`` as an exact positive fraction whose powers and quotients stay within float64: 2^-400 to 2^400."""
+    """Return ``value`` as an exact positive fraction of usual size, 2^-400 to 2^400."""
     number = validate_positive(value, name=name, owner=owner)
     if not Fraction(1, 1 << 400) <= number <= 1 << 400:
-        raise ParameterError(f"`{name}` of {owner} must be a number of usual size, between 1e-120 and 1e120; got {value!r}.")
+        raise ParameterError(
+            f"`{name}` of {owner} must be a number of usual size, between 1e-120 and 1e120; got"
+            f" {value!r}."
+        )
     return number
 
 
@@ -119,7 +133,10 @@ def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[s
 def validate_vector(
     value: Any, *, name: str, owner: str, length: int | None = None, confidential: bool = False
 ) -> NDArray[np.float64]:
-    """Return ``value`` as a finite float64 vector, of ``length`` entries if given; a confidential one is not shown in errors."""
+    """Return ``value`` as a finite float64 vector, of ``length`` entries if given.
+
+    A confidential one is not shown in errors.
+    """
     shown = "something else" if confidential else repr(value)
     rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
     try:

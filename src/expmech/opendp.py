@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError, validate_choice
-from expmech.mechanism import validate_epsilon
-from expmech.mechanism.problem import ADJACENCIES
 from expmech.release import ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import Sampler
+from expmech.target import validate_epsilon
+from expmech.target.problem import ADJACENCIES
 
 Mechanism = ExponentialMechanism | NoisyMean
 _OWNER = "as_measurement"
@@ -25,21 +25,21 @@ def as_measurement(
     sampler: Sampler | str = "auto",
     adjacency: str | None = None,
 ) -> Any:
-    """Return an OpenDP measurement that is epsilon-DP under max divergence and composes in an OpenDP Context.
+    """Return an OpenDP measurement, epsilon-DP under max divergence, for an OpenDP Context.
 
     Parameters
     ----------
     mechanism
-        A function of the data set that makes the mechanism, or a mechanism, which holds its data set; the measurement is then
-        invoked on that mechanism, and on nothing else.
+        A function of the data set that makes the mechanism, or a mechanism, which holds its data
+        set; the measurement is then invoked on that mechanism, and on nothing else.
     adjacency
-        "replace" (OpenDP's change-one distance) or "add-remove" (symmetric distance). Needed for a function; a mechanism
-        has its own.
+        "replace" (OpenDP's change-one distance) or "add-remove" (symmetric distance). Needed for a
+        function; a mechanism has its own.
 
     Notes
     -----
-    OpenDP counts user functions as honest-but-curious: enable ``"contrib"`` and ``"honest-but-curious"`` first. k changed
-    rows cost k epsilon.
+    OpenDP counts user functions as honest-but-curious: enable ``"contrib"`` and
+    ``"honest-but-curious"`` first. k changed rows cost k epsilon.
     """
     import opendp.prelude as dp
 
@@ -47,43 +47,65 @@ def as_measurement(
     if isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
         own = _certified_adjacency(mechanism, epsilon, sampler)
         if adjacency not in (None, own):
-            raise ParameterError(f"`adjacency` of {_OWNER} must be that of the mechanism, {own!r}; got {adjacency!r}.")
+            raise ParameterError(
+                f"`adjacency` of {_OWNER} must be that of the mechanism, {own!r}; got"
+                f" {adjacency!r}."
+            )
     elif callable(mechanism):
         own = validate_choice(adjacency, name="adjacency", owner=_OWNER, choices=ADJACENCIES)
     else:
-        raise ParameterTypeError(f"`mechanism` of {_OWNER} must be a mechanism or a function that makes one; got {mechanism!r}.")
+        raise ParameterTypeError(
+            f"`mechanism` of {_OWNER} must be a mechanism or a function that makes one; got"
+            f" {mechanism!r}."
+        )
 
     def invoke(data: Any) -> Any:
         if isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
             if data is not mechanism:
-                raise ParameterError("This measurement was made from a mechanism and must be invoked on that mechanism.")
+                raise ParameterError(
+                    "This measurement was made from a mechanism and must be invoked on that"
+                    " mechanism."
+                )
             return _release(mechanism, epsilon, sampler).value
         made = mechanism(data)
         if _certified_adjacency(made, epsilon, sampler) != own:
-            raise ParameterError(f"`mechanism` of {_OWNER} must make mechanisms of {own!r} adjacency; it did not.")
+            raise ParameterError(
+                f"`mechanism` of {_OWNER} must make mechanisms of {own!r} adjacency; it did not."
+            )
         return _release(made, epsilon, sampler).value
 
     metric = dp.change_one_distance() if own == "replace" else dp.symmetric_distance()
     return dp.m.make_user_measurement(
-        data_domain(), metric, dp.max_divergence(), invoke, lambda rows: _up(budget, epsilon) * rows, TO="ExtrinsicObject"
+        data_domain(),
+        metric,
+        dp.max_divergence(),
+        invoke,
+        lambda rows: _up(budget, epsilon) * rows,
+        TO="ExtrinsicObject",
     )
 
 
 def data_domain() -> Any:
-    """Return the OpenDP domain of any data set a mechanism may be made from; pass it to ``Context.compositor(domain=...)``."""
+    """Return the OpenDP domain of any data set a mechanism may be made from.
+
+    Pass it to ``Context.compositor(domain=...)``.
+    """
     import opendp.prelude as dp
 
     return dp.user_domain(_DOMAIN, member=lambda _: True)
 
 
-def _certified_adjacency(mechanism: Mechanism, epsilon: float | Fraction, sampler: Sampler | str) -> str:
+def _certified_adjacency(
+    mechanism: Mechanism, epsilon: float | Fraction, sampler: Sampler | str
+) -> str:
     """Return the adjacency of the guarantee; raise unless it is pure."""
     if isinstance(mechanism, NoisyMean):
         return mechanism.adjacency
     certificate = mechanism.certificate(epsilon=epsilon, sampler=sampler)
     if certificate.delta > 0.0:
         raise UnsupportedError(
-            f"{_OWNER} needs a pure guarantee; this sampler has a delta. Use Metropolis(pure=True) or Rejection()."
+            f"{_OWNER} needs a pure guarantee; this sampler has a delta. Use Metropolis(pure=True)"
+            " or Rejection()."
         )
     return certificate.adjacency
 

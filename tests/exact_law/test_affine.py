@@ -1,4 +1,7 @@
-"""The affine envelope: laws by enumeration of the code as shipped, certificates in exact rationals."""
+"""The affine envelope.
+
+Laws by enumeration of the code as shipped, certificates in exact rationals.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.coins.cube import draw_below_each, propose_cube_laplace, propose_half_widths
 from expmech.domains import Domain
-from expmech.envelopes.affine import BoundAffine
-from expmech.envelopes.affine_fit import System, Tail, certify_map
+from expmech.envelopes.affine.envelope import BoundAffine
+from expmech.envelopes.affine.fit import System, Tail, certify_map
 from expmech.envelopes.uniform import BoundUniform
 from expmech.samplers.rejection import propose
 
@@ -64,20 +67,29 @@ def test_law_does_not_depend_on_digits_or_grid(norm: str) -> None:
     matrix, vector, domain = PROBLEMS["a box"]
     for slack, digits in ((1.0, 3), (1.5, 2)):
         envelope, target = tiny(matrix, vector, norm, domain, slack=slack, digits=digits)
-        assert total_variation(accepted_law(envelope, target), stated_law(envelope, target)) <= LEFTOVER
+        assert (
+            total_variation(accepted_law(envelope, target), stated_law(envelope, target))
+            <= LEFTOVER
+        )
 
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 def test_law_does_not_depend_on_a_tail_of_smaller_slope(norm: str) -> None:
     matrix, vector, domain = PROBLEMS["a box"]
     envelope, target = tiny(matrix, vector, norm, domain)
-    bent = dataclasses.replace(envelope, tail=Tail(height=envelope.slope, slope=envelope.slope // 2), digits=2)
-    assert total_variation(accepted_law(bent, target, cut=4e-10), stated_law(bent, target)) <= LEFTOVER
+    bent = dataclasses.replace(
+        envelope, tail=Tail(height=envelope.slope, slope=envelope.slope // 2), digits=2
+    )
+    assert (
+        total_variation(accepted_law(bent, target, cut=4e-10), stated_law(bent, target)) <= LEFTOVER
+    )
 
 
 def test_rejection_from_the_affine_envelope_releases_f() -> None:
     envelope, target = tiny([[1.3]], [0.4], "l1", em.Box([0.0], [1.0], bits=2), slack=1.0)
-    chain = dataclasses.replace(em.Rejection(em.Affine(), batch=1).prepare(target), envelope=envelope)
+    chain = dataclasses.replace(
+        em.Rejection(em.Affine(), batch=1).prepare(target), envelope=envelope
+    )
     found = ChainLaw(chain, lattice_point, leftover=LEFTOVER, cut=1e-11, ignore=1e-10)
     assert found.leftover <= LEFTOVER
     assert total_variation(found.law, exact_law(target)) <= LEFTOVER
@@ -91,7 +103,10 @@ class WithoutFraction(BoundAffine):
 
 
 class TowardZero(BoundAffine):
-    """A mutant: coordinates round toward an inner lattice point, which then owns twice the volume."""
+    """A mutant.
+
+    Coordinates round toward an inner lattice point, which then owns twice the volume.
+    """
 
     def _floor(self, row: Any, shift: int, cell: list[int], revealed: int) -> int | None:
         exact = super()._floor(row, shift, cell, revealed)
@@ -146,27 +161,42 @@ def test_a_singular_map_is_not_certified_and_misses_lattice_points() -> None:
 @pytest.mark.parametrize("matrix", [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
 def test_a_singular_loss_falls_back_to_the_uniform_envelope(matrix: Any) -> None:
     loss = AffineLoss(matrix, [0.1, 0.2], "l1")
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.Box([0.0, 0.0], [1.0, 1.0], bits=1))
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Box([0.0, 0.0], [1.0, 1.0], bits=1)
+    )
     chain, target = prepared(mechanism, em.Rejection(em.Affine(), batch=1))
     assert isinstance(chain.envelope, BoundUniform)
-    assert total_variation(normalised(accepted_law(chain.envelope, target)), exact_law(target)) <= LEFTOVER
+    assert (
+        total_variation(normalised(accepted_law(chain.envelope, target)), exact_law(target))
+        <= LEFTOVER
+    )
 
 
 def test_saturated_energies_stay_above_the_envelope() -> None:
     loss = AffineLoss([[3.0e6]], [1.0e6], "l1")
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=8))
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=8)
+    )
     target = mechanism.target(epsilon=4.0)
     envelope = bound(target, split_by((0,), 1))
     indices = target.domain.all_indices(1 << 8)
     assert indices is not None and target.energy(indices).max() == 1 << 60
     reaches_cap = False
-    # every u that reaches a lattice point: the cell [i, i + 1) under the inverse of a positive slope
-    entry, shift, scale = envelope.map.transform[0][0], envelope.map.shift[0], 1 << envelope.map.exponent
+    # every u that reaches a lattice point: the cell [i, i + 1) under the inverse of a positive
+    # slope
+    entry, shift, scale = (
+        envelope.map.transform[0][0],
+        envelope.map.shift[0],
+        1 << envelope.map.exponent,
+    )
     for (index,), energy in zip(indices.tolist(), target.energy(indices).tolist(), strict=True):
         for edge in (index, index + 1):
             u = Fraction(edge * scale - shift, entry)
             assert envelope.tail is not None
-            low = min(envelope.slope * (abs(u) - 1), envelope.tail.height + envelope.tail.slope * (abs(u) - 1))
+            low = min(
+                envelope.slope * (abs(u) - 1),
+                envelope.tail.height + envelope.tail.slope * (abs(u) - 1),
+            )
             assert low <= energy + envelope.offset
             reaches_cap |= envelope.slope * (abs(u) - 1) > energy + envelope.offset
     assert reaches_cap  # one slope alone would pass the cap
@@ -192,7 +222,8 @@ def test_cube_mixture_has_the_law_of_the_largest_coordinate(dimension: int) -> N
     assert leftover <= 1e-5
     scale = (1 - math.exp(-3.0)) ** dimension / (2**dimension * math.factorial(dimension))
     truth: dict[Hashable, float] = {
-        u: scale * math.exp(-3.0 * max(map(abs, u))) for u in itertools.product(range(-5, 6), repeat=dimension)
+        u: scale * math.exp(-3.0 * max(map(abs, u)))
+        for u in itertools.product(range(-5, 6), repeat=dimension)
     }
     assert total_variation(law, truth) <= 1e-5
 
@@ -206,14 +237,20 @@ def test_integers_below_their_own_limits_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
-@pytest.mark.parametrize(("bits", "columns"), [(32, range(8)), (48, range(8)), (32, (6, 1)), (44, (6, 1))])
-def test_float_rounding_agrees_with_exact_rounding_wherever_it_claims_certainty(norm: str, bits: int, columns: Any) -> None:
+@pytest.mark.parametrize(
+    ("bits", "columns"), [(32, range(8)), (48, range(8)), (32, (6, 1)), (44, (6, 1))]
+)
+def test_float_rounding_agrees_with_exact_rounding_wherever_it_claims_certainty(
+    norm: str, bits: int, columns: Any
+) -> None:
     generator = np.random.default_rng(5)
     p = 8
     shared = generator.normal(size=(p, p))
     matrix = 1e5 * (shared @ shared.T + 0.01 * np.eye(p))
     loss = AffineLoss(matrix, matrix @ generator.uniform(-0.2, 0.2, size=p), norm)
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=20, domain=em.Box([-1.0] * p, [1.0] * p, bits=bits), bound=1e8)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=20, domain=em.Box([-1.0] * p, [1.0] * p, bits=bits), bound=1e8
+    )
     envelope = bound(mechanism.target(epsilon=1.0), split_by(tuple(columns), p))
     coins = Coins(seeded_bits(3))
     others = None if envelope.rest is None else envelope.rest.draw_uniform(coins, 1000)
@@ -224,17 +261,23 @@ def test_float_rounding_agrees_with_exact_rounding_wherever_it_claims_certainty(
     inside = (indices >= 0).all(axis=1) & (indices < 1 << bits).all(axis=1)
     assert (sure & inside).sum() > (100 if bits == 32 else -1)
     for row in np.flatnonzero(sure & inside):
-        cell = [(u << envelope.digits) + digit for u, digit in zip(steps[row].tolist(), digits[row].tolist(), strict=True)]
+        cell = [
+            (u << envelope.digits) + digit
+            for u, digit in zip(steps[row].tolist(), digits[row].tolist(), strict=True)
+        ]
         rest = [] if others is None else others[row].tolist()
         assert envelope._settle(cell, coins, rest) == indices[row].tolist()
 
 
 def test_affine_refuses_a_loss_without_a_form_and_a_lattice_that_is_no_grid() -> None:
-    plain = em.ExponentialMechanism(loss=lambda y: np.abs(y[:, 0]), sensitivity=1, domain=em.Box([0.0], [1.0]))
+    plain = em.ExponentialMechanism(
+        loss=lambda y: np.abs(y[:, 0]), sensitivity=1, domain=em.Box([0.0], [1.0])
+    )
     with pytest.raises(em.UnsupportedError, match="affine form"):
         prepared(plain, em.Rejection(em.Affine()))
     simplex = em.ExponentialMechanism(
-        loss=em.losses.RidgeGradient([[0.1, 0.2]], [0.3], penalty=0.5, radius=1.0), domain=em.Simplex(2)
+        loss=em.losses.RidgeGradient([[0.1, 0.2]], [0.3], penalty=0.5, radius=1.0),
+        domain=em.Simplex(2),
     )
     with pytest.raises(em.UnsupportedError, match="Simplex"):
         prepared(simplex, em.Rejection(em.Affine()))

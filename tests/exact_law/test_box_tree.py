@@ -48,7 +48,9 @@ class Bowl:
     def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(2.0 * (y - self.center))
 
-    def _lower_bound(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _lower_bound(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         return self(np.clip(self.center, lower, upper))
 
 
@@ -71,7 +73,10 @@ PROBLEMS = {
 
 @pytest.fixture(autouse=True)
 def _refine_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remember refinements, which are functions of the tree: equal states of a chain are then the same objects and merge."""
+    """Remember refinements, which are functions of the tree.
+
+    Equal states of a chain are then the same objects and merge.
+    """
     monkeypatch.setattr(BoxTreeChain, "refine", functools.cache(BoxTreeChain.refine))
 
 
@@ -86,25 +91,39 @@ def test_law_is_the_exponential_mechanism(name: str, memory: int) -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 5, 8])
 def test_every_stage_of_the_tree_has_the_law(rounds: int) -> None:
-    chain, target = prepared(bowl(em.Box([-1.0, -1.0], [1.0, 1.0], bits=2)), em.BoxTree(batch=1), epsilon=4.0)
+    chain, target = prepared(
+        bowl(em.Box([-1.0, -1.0], [1.0, 1.0], bits=2)), em.BoxTree(batch=1), epsilon=4.0
+    )
     tree = chain.root
     for _ in range(rounds):
         tree = chain.refine(tree, 1)
 
     def accepted(coins: Coins) -> Hashable:
         chosen, points = tree.propose(coins, 1, 2)
-        return tuple(points[0].tolist()) if tree.accept(coins, chosen, target.energy(points))[0] else None
+        return (
+            tuple(points[0].tolist())
+            if tree.accept(coins, chosen, target.energy(points))[0]
+            else None
+        )
 
     law, _ = law_of(accepted)
     share = 1.0 - law.pop(None)
-    assert total_variation({point: mass / share for point, mass in law.items()}, exact_law(target)) <= 1e-12
+    assert (
+        total_variation({point: mass / share for point, mass in law.items()}, exact_law(target))
+        <= 1e-12
+    )
 
 
 def test_draws_that_share_a_tree_are_independent() -> None:
     mechanism = float_mechanism(ROWS, bits=2, steep=2.0)
     chain, target = prepared(mechanism, em.BoxTree(batch=1), epsilon=6.0)
-    pairs, leftover = law_of(lambda coins: tuple(run(chain, coins, 2).values[:, 0].tolist()), cut=1e-8)
-    one = {float(target.domain.values(np.array([point]))[0, 0]): p for point, p in exact_law(target).items()}
+    pairs, leftover = law_of(
+        lambda coins: tuple(run(chain, coins, 2).values[:, 0].tolist()), cut=1e-8
+    )
+    one = {
+        float(target.domain.values(np.array([point]))[0, 0]): p
+        for point, p in exact_law(target).items()
+    }
     product: dict[Hashable, float] = {(a, b): p * q for a, p in one.items() for b, q in one.items()}
     assert leftover <= 1e-3
     assert total_variation(pairs, product) <= leftover
@@ -123,7 +142,12 @@ def refined(target: Target, rounds: int) -> Cells:
             parts.append(refine(some, bounds) if len(some) else some)
         parts.append(cells.take(chosen & cells.seen & (cells.log2_size == 0)))
         fields = dataclasses.fields(Cells)
-        cells = Cells(**{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields})
+        cells = Cells(
+            **{
+                field.name: np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields
+            }
+        )
     return cells
 
 
@@ -143,8 +167,12 @@ def test_cells_partition_the_domain_and_their_bounds_hold(name: str) -> None:
 
 @pytest.mark.parametrize("bits", [8, 32, 50])
 @pytest.mark.parametrize("own", [False, True])
-def test_bounds_hold_at_random_points_of_fine_lattices_and_are_tight_for_small_cells(bits: int, own: bool) -> None:
-    target = bowl(em.Box([-1.0, -3.0], [1.0, 5.0], bits=bits), own=own, bound=50.0).target(epsilon=10.0)
+def test_bounds_hold_at_random_points_of_fine_lattices_and_are_tight_for_small_cells(
+    bits: int, own: bool
+) -> None:
+    target = bowl(em.Box([-1.0, -3.0], [1.0, 5.0], bits=bits), own=own, bound=50.0).target(
+        epsilon=10.0
+    )
     cells = refined(target, 300)
     rng = np.random.default_rng(bits)
     for _ in range(20):
@@ -193,7 +221,13 @@ def extreme_cells() -> Cells:
     empty, none = np.zeros((6, 3), dtype=np.int64), np.zeros(6, dtype=np.int64)
     bound = (nats * UNITS_PER_NAT).astype(np.int64) - 12345
     return Cells(
-        low=empty, bits=bits, bound=bound, reference=empty, energy=none, gradient=np.empty((6, 0)), seen=none.astype(np.bool_)
+        low=empty,
+        bits=bits,
+        bound=bound,
+        reference=empty,
+        energy=none,
+        gradient=np.empty((6, 0)),
+        seen=none.astype(np.bool_),
     )
 
 
@@ -205,7 +239,9 @@ def test_weights_are_integers_above_the_exact_masses_and_floats_are_accurate() -
     with flint.ctx.workprec(300):
         for j in range(len(cells)):
             exponent = flint.fmpq(tree.base - int(cells.bound[j]), UNITS_PER_NAT)
-            exact = flint.arb(exponent).exp() * flint.arb(2) ** (tree.shift + int(cells.log2_size[j]))
+            exact = flint.arb(exponent).exp() * flint.arb(2) ** (
+                tree.shift + int(cells.log2_size[j])
+            )
             assert exact <= int(tree.weights[j])
             assert abs(exact - float(tree.mass[j])) <= abs(exact) * 2.0**-49 + 2.0**-1000
 
@@ -233,7 +269,11 @@ def test_acceptance_in_float64_is_within_the_coins_margin_of_the_exact_one() -> 
 
 def test_a_loss_below_its_declared_bounds_raises_one_fixed_sentence() -> None:
     mechanism = em.ExponentialMechanism(
-        loss=lambda y: np.abs(y[:, 0] - 0.3), sensitivity=0.01, domain=em.Box([0.0], [1.0]), lipschitz=[0.1], bound=1.0
+        loss=lambda y: np.abs(y[:, 0] - 0.3),
+        sensitivity=0.01,
+        domain=em.Box([0.0], [1.0]),
+        lipschitz=[0.1],
+        bound=1.0,
     )
     with pytest.raises(em.EnvelopeViolatedError) as raised:
         mechanism.sample(epsilon=1.0, size=1000, sampler=em.BoxTree(), seed=0)
@@ -244,10 +284,14 @@ def test_losses_and_domains_it_cannot_serve_are_refused_with_the_reason() -> Non
     def plain(y: NDArray[np.float64]) -> NDArray[np.float64]:
         return y[:, 0]
 
-    box = em.ExponentialMechanism(loss=plain, sensitivity=1.0, domain=em.Box([0.0], [1.0]), bound=1.0)
+    box = em.ExponentialMechanism(
+        loss=plain, sensitivity=1.0, domain=em.Box([0.0], [1.0]), bound=1.0
+    )
     with pytest.raises(em.UnsupportedError, match="lower_bound"):
         box.certificate(epsilon=1.0, sampler=em.BoxTree())
-    simplex = em.ExponentialMechanism(loss=plain, sensitivity=1.0, domain=em.Simplex(2), lipschitz=[1.0, 1.0])
+    simplex = em.ExponentialMechanism(
+        loss=plain, sensitivity=1.0, domain=em.Simplex(2), lipschitz=[1.0, 1.0]
+    )
     with pytest.raises(em.UnsupportedError, match="Simplex"):
         simplex.certificate(epsilon=1.0, sampler=em.BoxTree())
     for wrong in ({"batch": 0}, {"memory": 0}):
@@ -270,7 +314,12 @@ def first_draw_evaluations(d: int, slope: float, seed: int) -> int:
         return np.asarray(np.abs(y - center).sum(axis=1))
 
     mechanism = em.ExponentialMechanism(
-        loss=loss, sensitivity=0.5 / slope, domain=em.Box([0.0] * d, [1.0] * d), lipschitz=[1.0] * d, minimum=-d, bound=d
+        loss=loss,
+        sensitivity=0.5 / slope,
+        domain=em.Box([0.0] * d, [1.0] * d),
+        lipschitz=[1.0] * d,
+        minimum=-d,
+        bound=d,
     )
     spent[0] = 0
     mechanism.sample(epsilon=1.0, size=1, sampler=em.BoxTree(batch=1), seed=seed)

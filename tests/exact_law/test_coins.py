@@ -1,4 +1,8 @@
-"""The law of every coin: by enumeration where it is built from others, by the slow path and by chi-square where it is primitive."""
+"""The law of every coin.
+
+By enumeration where it is built from others, by the slow path and by chi-square where it is
+primitive.
+"""
 
 from __future__ import annotations
 
@@ -74,12 +78,19 @@ def test_a_coin_compares_the_uniform_real_with_the_probability_digit_by_digit() 
 
 @pytest.mark.parametrize("guard", [FAST, SLOW])
 @pytest.mark.parametrize(
-    ("energy", "numerator", "denominator"), [(0, 1, 3), (NAT, 1, 1), (NAT // 3, 2, 3), (3 * NAT, 7, 9), (5, 1, 1)]
+    ("energy", "numerator", "denominator"),
+    [(0, 1, 3), (NAT, 1, 1), (NAT // 3, 2, 3), (3 * NAT, 7, 9), (5, 1, 1)],
 )
-def test_bernoulli_exp_has_its_probability_on_both_paths(guard: float, energy: int, numerator: int, denominator: int) -> None:
+def test_bernoulli_exp_has_its_probability_on_both_paths(
+    guard: float, energy: int, numerator: int, denominator: int
+) -> None:
     size = 1_000_000 if guard == FAST else 20_000
     coins = Coins(seeded_bits([7, energy]), guard=guard)
-    heads = int(coins.bernoulli_exp(np.full(size, energy), numerator=numerator, denominator=denominator).sum())
+    heads = int(
+        coins.bernoulli_exp(
+            np.full(size, energy), numerator=numerator, denominator=denominator
+        ).sum()
+    )
     probability = numerator / denominator * math.exp(-energy / NAT)
     assert stats.binomtest(heads, size, min(1.0, probability)).pvalue > ALPHA
     if guard == FAST and 0.01 < probability < 0.9:
@@ -90,15 +101,20 @@ def test_fast_and_slow_paths_agree_word_by_word() -> None:
     energies = Coins(seeded_bits(3)).integers_below(5 * NAT, 3000)
     fast = Coins(seeded_bits(4)).bernoulli_exp(energies)
     slow = Coins(seeded_bits(4), guard=SLOW).bernoulli_exp(energies)
-    # U lies a whole word away from the probability, so the slow path needs no further word and both read the same bits.
+    # U lies a whole word away from the probability, so the slow path needs no further word and both
+    # read the same bits.
     assert np.array_equal(fast, slow)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2), Fraction(50, 1 << 32), Fraction(3, 1 << 45)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 3), Fraction(2), Fraction(50, 1 << 32), Fraction(3, 1 << 45)]
+)
 def test_geometric_fast_and_slow_paths_agree_word_by_word(rate: Fraction) -> None:
     coins = Coins(seeded_bits(5))
     fast = coins._invert_geometric(max(rate, Fraction(1, 1 << 30)), 2000)
-    slow = Coins(seeded_bits(5), guard=SLOW)._invert_geometric(max(rate, Fraction(1, 1 << 30)), 2000)
+    slow = Coins(seeded_bits(5), guard=SLOW)._invert_geometric(
+        max(rate, Fraction(1, 1 << 30)), 2000
+    )
     assert np.array_equal(fast, slow)
 
 
@@ -119,7 +135,9 @@ def _geometric_p(drawn: NDArray[np.int64], rate: float) -> float:
     return chi_square_p(counts, np.append(tail[:-1] - tail[1:], tail[-1]))
 
 
-@pytest.mark.parametrize("rate", [Fraction(50, 1 << 32), Fraction(50, 1 << 45), Fraction(1, 1 << 50)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(50, 1 << 32), Fraction(50, 1 << 45), Fraction(1, 1 << 50)]
+)
 def test_geometric_of_a_small_rate_is_exponential(rate: Fraction) -> None:
     drawn = Coins(seeded_bits(12)).geometric(rate, 200_000) * float(rate)
     assert stats.kstest(drawn, "expon").pvalue > ALPHA
@@ -148,7 +166,9 @@ def test_split_geometric_has_the_geometric_law() -> None:
         assert law[x] == pytest.approx(math.exp(-x / 4) * -math.expm1(-0.25), abs=1e-6)
 
 
-def _law_with(kind: Any, function: Callable[[Coins], int], cut: float) -> tuple[dict[Any, float], float]:
+def _law_with(
+    kind: Any, function: Callable[[Coins], int], cut: float
+) -> tuple[dict[Any, float], float]:
     from support import enumeration
 
     with pytest.MonkeyPatch.context() as patch:
@@ -161,7 +181,9 @@ def test_discrete_laplace_law() -> None:
         def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
             return Coins.discrete_laplace(self, rate, size)
 
-    law, leftover = _law_with(Built, lambda coins: int(coins.discrete_laplace(Fraction(3, 4), 1)[0]), cut=1e-13)
+    law, leftover = _law_with(
+        Built, lambda coins: int(coins.discrete_laplace(Fraction(3, 4), 1)[0]), cut=1e-13
+    )
     assert leftover < 1e-6
     mass = 1.0 / math.tanh(0.375)
     for x in range(-15, 16):
@@ -173,7 +195,9 @@ def test_categorical_follows_its_weights() -> None:
         def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
             return Coins.categorical(self, cumulative, size)
 
-    law, _ = _law_with(Primitive, lambda coins: int(coins.categorical(np.cumsum([3, 1, 0, 4]), 1)[0]), 0.0)
+    law, _ = _law_with(
+        Primitive, lambda coins: int(coins.categorical(np.cumsum([3, 1, 0, 4]), 1)[0]), 0.0
+    )
     assert law == pytest.approx({0: 3 / 8, 1: 1 / 8, 3: 4 / 8})
 
 
@@ -195,7 +219,9 @@ def test_linear_factory_makes_a_cp_coin(p: float) -> None:
     assert _factory_heads(LinearFactory(multiplier, gap), p) == pytest.approx(1.25 * p, abs=1e-4)
 
 
-def test_a_factory_without_its_geometric_climb_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_factory_without_its_geometric_climb_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     factory = LinearFactory(Fraction(5, 4), Fraction(1, 4))
     monkeypatch.setattr(LinearFactory, "_climb", lambda self, level, coins: np.full(level.size, 4))
     assert abs(_factory_heads(factory, 0.45) - 0.5625) > 0.01
@@ -242,7 +268,7 @@ def _factory_heads(factory: LinearFactory, p: float) -> float:
 @settings(max_examples=30)
 @given(st.integers(0, 3 * NAT), st.integers(0, 3 * NAT))
 def test_coins_factorise(one: int, other: int) -> None:
-    """A coin for E1 + E2 has the probability of both coins for E1 and E2 (through the enclosures)."""
+    """A coin for E1 + E2 has the probability of both coins for E1 and E2 (by enclosures)."""
     seen: list[Any] = []
 
     class Spy(Coins):
@@ -258,7 +284,12 @@ def test_coins_factorise(one: int, other: int) -> None:
 
 
 def test_numpy_exp_and_log_are_as_accurate_as_assumed() -> None:
-    x = np.concatenate([Coins(seeded_bits(1)).integers_below(1 << 53, 3000) * 2.0**-53 * scale for scale in (1.0, 40.0)])
+    x = np.concatenate(
+        [
+            Coins(seeded_bits(1)).integers_below(1 << 53, 3000) * 2.0**-53 * scale
+            for scale in (1.0, 40.0)
+        ]
+    )
     for value, exp, log in zip(x[1:], np.exp(-x[1:]), np.log(x[1:]), strict=True):
         with flint.ctx.workprec(120):
             ball = flint.arb(float(value))

@@ -1,4 +1,7 @@
-"""The convex envelope: laws by enumeration of the code as shipped, and the bounds its offset rests on."""
+"""The convex envelope.
+
+Laws by enumeration of the code as shipped, and the bounds its offset rests on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,16 @@ import flint
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.convex import LEFTOVER, NAT, THREE, Quadratic, accepted_law, distance, logistic, stated_law
+from support.convex import (
+    LEFTOVER,
+    NAT,
+    THREE,
+    Quadratic,
+    accepted_law,
+    distance,
+    logistic,
+    stated_law,
+)
 from support.enumeration import ChainLaw, EnumeratingCoins, lattice_point, law_of, total_variation
 from support.problems import exact_law, prepared
 
@@ -21,27 +33,38 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
 from expmech.domains import Domain
-from expmech.envelopes import convex
-from expmech.envelopes.convex import BoundConvex
-from expmech.envelopes.convex_fit import _margins, fit_convex, promise
-from expmech.envelopes.shells import Shells, fit_shells
+from expmech.envelopes.convex import envelope as convex
+from expmech.envelopes.convex.envelope import BoundConvex
+from expmech.envelopes.convex.fit import _margins, fit_convex, promise
+from expmech.envelopes.convex.shells import Shells, fit_shells
 from expmech.envelopes.uniform import BoundUniform
 from expmech.samplers.rejection import propose
 from expmech.target import Target
 
 PROBLEMS: dict[str, tuple[Any, Domain, float]] = {
     "logistic on a ball": (THREE, em.L2Ball(1, 2.0, bits=3), 8.0),
-    "logistic at the edge": (logistic([1.0, 1.0, 1.0], [1, 1, 1], penalty=0.0, radius=1.0), em.L2Ball(1, 1.0, bits=2), 4.0),
+    "logistic at the edge": (
+        logistic([1.0, 1.0, 1.0], [1, 1, 1], penalty=0.0, radius=1.0),
+        em.L2Ball(1, 1.0, bits=2),
+        4.0,
+    ),
     "logistic at the edge of a box": (THREE, em.Box([0.5], [2.0], bits=2), 8.0),
     "quadratic": (Quadratic([[1.5]], [0.3]), em.Box([-1.0], [1.0], bits=3), 4.0),
     "quadratic, tilted": (Quadratic([[1.5]], [-1.0], 0.5), em.Box([-1.0], [1.0], bits=2), 4.0),
-    "two coordinates": (Quadratic([[1.5, 0.5], [0.0, 2.0]], [0.2, -0.3]), em.Box([-1.0, -1.0], [1.0, 1.0], bits=1), 3.0),
+    "two coordinates": (
+        Quadratic([[1.5, 0.5], [0.0, 2.0]], [0.2, -0.3]),
+        em.Box([-1.0, -1.0], [1.0, 1.0], bits=1),
+        3.0,
+    ),
 }
 
 
 @pytest.fixture(autouse=True)
 def _gaussians_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enumerate a discrete Gaussian draw, whose law has a test below, by law in one branch: fewer paths."""
+    """Enumerate a discrete Gaussian draw, whose law has a test below, by law in one branch.
+
+    Fewer paths.
+    """
 
     def draw(coins: Coins, slope: int, size: int) -> NDArray[np.int64]:
         if not isinstance(coins, EnumeratingCoins) or size == 0:
@@ -60,25 +83,35 @@ def gaussian_law(slope: int) -> dict[int, float]:
     return dict(zip(range(-most, most + 1), (weights / weights.sum()).tolist(), strict=True))
 
 
-def tiny(name: str, *, slack: float = 1.0, digits: int = 1, tilted: bool = False) -> tuple[Any, Target]:
-    """Return an envelope with a coarse grid that reveals few digits at a time, fitted even if uniform proposals are fewer."""
+def tiny(
+    name: str, *, slack: float = 1.0, digits: int = 1, tilted: bool = False
+) -> tuple[Any, Target]:
+    """Return an envelope with a coarse grid that reveals few digits at a time.
+
+    Fitted even if uniform proposals are fewer.
+    """
     loss, domain, epsilon = PROBLEMS[name]
     sensitivity = None if isinstance(loss, em.losses.LogisticRisk) else 1
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0
+    )
     target = mechanism.target(epsilon=epsilon)
     box = domain if isinstance(domain, em.Box) else domain.cube  # type: ignore[attr-defined]
     curvature = target.problem.curvature
     assert curvature is not None
     fitted = fit_convex(promise(curvature, domain, target, tilted=tilted), box, Fraction(slack))  # type: ignore[arg-type]
     assert fitted is not None and (fitted.tilt is not None) == tilted
-    return BoundConvex(
-        map=fitted.map,
-        shells=fitted.shells,
-        offset=fitted.offset,
-        tilt=fitted.tilt,
-        points_per_axis=box.points_per_axis,
-        digits=digits,
-    ), target
+    return (
+        BoundConvex(
+            map=fitted.map,
+            shells=fitted.shells,
+            offset=fitted.offset,
+            tilt=fitted.tilt,
+            points_per_axis=box.points_per_axis,
+            digits=digits,
+        ),
+        target,
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "two coordinates"])
@@ -88,18 +121,33 @@ def test_accepted_points_have_the_law_of_the_mechanism(name: str) -> None:
     assert distance(accepted_law(envelope, target), truth) <= LEFTOVER / sum(truth.values())
 
 
-@pytest.mark.parametrize("name", ["logistic at the edge", "logistic at the edge of a box", "quadratic, tilted"])
+@pytest.mark.parametrize(
+    "name", ["logistic at the edge", "logistic at the edge of a box", "quadratic, tilted"]
+)
 def test_accepted_points_of_a_tilted_proposal_have_the_law_of_the_mechanism(name: str) -> None:
     envelope, target = tiny(name, tilted=True, slack=0.25, digits=2)
     truth = stated_law(envelope, target)
-    assert distance(accepted_law(envelope, target, cut=1e-7, most=1e-5), truth) <= 1e-5 / sum(truth.values()) <= 1e-3
+    assert (
+        distance(accepted_law(envelope, target, cut=1e-7, most=1e-5), truth)
+        <= 1e-5 / sum(truth.values())
+        <= 1e-3
+    )
 
 
 def test_a_tilt_that_starts_too_late_misses_points() -> None:
     envelope, target = tiny("quadratic, tilted", tilted=True, slack=0.25, digits=2)
-    late = tuple(one + 2 * row[0] for one, row in zip(envelope.map.shift, envelope.map.transform, strict=True))
-    wrong = dataclasses.replace(envelope, map=dataclasses.replace(envelope.map, shift=late), offset=2 * NAT + envelope.offset)
-    assert distance(accepted_law(wrong, target, cut=1e-7, most=1e-5), stated_law(wrong, target)) > 0.01
+    late = tuple(
+        one + 2 * row[0]
+        for one, row in zip(envelope.map.shift, envelope.map.transform, strict=True)
+    )
+    wrong = dataclasses.replace(
+        envelope,
+        map=dataclasses.replace(envelope.map, shift=late),
+        offset=2 * NAT + envelope.offset,
+    )
+    assert (
+        distance(accepted_law(wrong, target, cut=1e-7, most=1e-5), stated_law(wrong, target)) > 0.01
+    )
 
 
 @pytest.mark.parametrize(("slack", "digits"), [(0.5, 2), (2.0, 3)])
@@ -110,7 +158,10 @@ def test_law_does_not_depend_on_digits_or_grid(slack: float, digits: int) -> Non
 
 
 def split(envelope: BoundConvex, edges: list[int], lower: list[int]) -> BoundConvex:
-    """Return the envelope with one more edge for every entry, its energies lowered there and its slopes halved."""
+    """Return the envelope with one more edge for every entry.
+
+    Its energies lowered there and its slopes halved.
+    """
     old = envelope.shells
     return dataclasses.replace(
         envelope,
@@ -140,7 +191,9 @@ class KeptEverywhere(BoundConvex):
 def test_keeping_draws_outside_their_shell_is_rejected() -> None:
     envelope, target = tiny("quadratic")
     other = split(envelope, [0, 2], [0, 0])
-    wrong = KeptEverywhere(**{field.name: getattr(other, field.name) for field in dataclasses.fields(other)})
+    wrong = KeptEverywhere(
+        **{field.name: getattr(other, field.name) for field in dataclasses.fields(other)}
+    )
     law = accepted_law(wrong, target)
     total = sum(law.values())
     assert total_variation({k: v / total for k, v in law.items()}, exact_law(target)) > 0.01
@@ -148,7 +201,9 @@ def test_keeping_draws_outside_their_shell_is_rejected() -> None:
 
 def test_rejection_from_the_convex_envelope_releases_f() -> None:
     envelope, target = tiny("quadratic")
-    chain = dataclasses.replace(em.Rejection(em.Convex(), batch=1).prepare(target), envelope=envelope)
+    chain = dataclasses.replace(
+        em.Rejection(em.Convex(), batch=1).prepare(target), envelope=envelope
+    )
     found = ChainLaw(chain, lattice_point, leftover=LEFTOVER, cut=1e-11, ignore=1e-10)
     assert found.leftover <= LEFTOVER
     assert total_variation(found.law, exact_law(target)) <= LEFTOVER
@@ -156,13 +211,20 @@ def test_rejection_from_the_convex_envelope_releases_f() -> None:
 
 @pytest.mark.parametrize(
     ("name", "tilted"),
-    [("quadratic", False), ("quadratic, tilted", True), ("two coordinates", False), ("logistic on a ball", False)],
+    [
+        ("quadratic", False),
+        ("quadratic, tilted", True),
+        ("two coordinates", False),
+        ("logistic on a ball", False),
+    ],
 )
 def test_a_smaller_offset_is_violated(name: str, tilted: bool) -> None:
     envelope, target = tiny(name, tilted=tilted)
     propose(target, envelope, Coins(seeded_bits(1)), 20_000)
     base = -promise(target.problem.curvature, target.domain, target, tilted=tilted).base  # type: ignore[arg-type]
-    wrong = dataclasses.replace(envelope, offset=int(base * NAT) - NAT // 8)  # what the grids cost is dropped, and a little more
+    wrong = dataclasses.replace(
+        envelope, offset=int(base * NAT) - NAT // 8
+    )  # what the grids cost is dropped, and a little more
     with pytest.raises(em.EnvelopeViolatedError):
         propose(target, wrong, Coins(seeded_bits(1)), 20_000)
 
@@ -190,7 +252,9 @@ def test_discrete_gaussian_has_its_law(slope: int) -> None:
     law, leftover = law_of(first, cut=1e-13)
     refused = law.pop(None)
     assert leftover <= LEFTOVER and refused < 0.5
-    truth: dict[Hashable, float] = {u: mass * (1.0 - refused) for u, mass in gaussian_law(slope).items()}
+    truth: dict[Hashable, float] = {
+        u: mass * (1.0 - refused) for u, mass in gaussian_law(slope).items()
+    }
     assert total_variation(law, truth) <= LEFTOVER
 
 
@@ -216,7 +280,9 @@ def test_shells_lie_below_the_rise_and_the_top() -> None:
         skew = math.sqrt(int(squared_skew.p) / int(squared_skew.q))
         touched = 0
         for k, (height, slope) in enumerate(zip(shells.heights, shells.slopes, strict=True)):
-            for square in np.unique(np.linspace(shells.edges[k], shells.edges[k + 1] - 1, 50).astype(np.int64)).tolist():
+            for square in np.unique(
+                np.linspace(shells.edges[k], shells.edges[k + 1] - 1, 50).astype(np.int64)
+            ).tolist():
                 x = flint.arb(skew * math.sqrt(square / 400.0))
                 with flint.ctx.workprec(200):
                     rise = float(((-x).exp() + x - 1) / skew**2) if skew else square / 800.0
@@ -228,7 +294,9 @@ def test_shells_lie_below_the_rise_and_the_top() -> None:
 
 def saturating(scale: float) -> tuple[Any, Target]:
     loss = Quadratic([[scale]], [0.2])
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=24), bound=1e9)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=24), bound=1e9
+    )
     chain, target = prepared(mechanism, em.Rejection(em.Convex()), epsilon=4.0)
     return chain.envelope, target
 
@@ -238,7 +306,11 @@ def test_saturated_energies_stay_above_the_envelope() -> None:
     assert isinstance(envelope, BoundConvex)
     indices = np.linspace(0, (1 << 24) - 1, 3001).astype(np.int64)[:, None]
     assert target.energy(indices).max() == 1 << 60
-    entry, shift, scale = envelope.map.transform[0][0], envelope.map.shift[0], 1 << envelope.map.exponent
+    entry, shift, scale = (
+        envelope.map.transform[0][0],
+        envelope.map.shift[0],
+        1 << envelope.map.exponent,
+    )
     tops = []
     for (index,), energy in zip(indices.tolist(), target.energy(indices).tolist(), strict=True):
         for edge in (index, index + 1):  # the ends of the cell of u that reaches the point
@@ -256,16 +328,22 @@ def test_without_curvature_proposals_are_uniform() -> None:
         (flat, em.Box([-1.0, -1.0], [1.0, 1.0], bits=1), None),
         (degenerate, em.Box([-1.0], [1.0], bits=2), 1),
     ):
-        mechanism = em.ExponentialMechanism(loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0)
+        mechanism = em.ExponentialMechanism(
+            loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0
+        )
         chain, target = prepared(mechanism, em.Rejection(em.Convex(), batch=1))
         assert isinstance(chain.envelope, BoundUniform)
         law = accepted_law(chain.envelope, target)
         total = sum(law.values())
-        assert total_variation({k: v / total for k, v in law.items()}, exact_law(target)) <= LEFTOVER
+        assert (
+            total_variation({k: v / total for k, v in law.items()}, exact_law(target)) <= LEFTOVER
+        )
 
 
 def test_convex_refuses_what_it_cannot_serve() -> None:
-    plain = em.ExponentialMechanism(loss=lambda y: y[:, 0] ** 2, sensitivity=1, domain=em.Box([0.0], [1.0]), bound=1.0)
+    plain = em.ExponentialMechanism(
+        loss=lambda y: y[:, 0] ** 2, sensitivity=1, domain=em.Box([0.0], [1.0]), bound=1.0
+    )
     for envelope in (em.Convex(), em.Tangent()):
         with pytest.raises(em.UnsupportedError, match="needs a loss"):
             plain.sample(epsilon=1.0, sampler=em.Rejection(envelope), seed=1)
@@ -275,19 +353,26 @@ def test_convex_refuses_what_it_cannot_serve() -> None:
     for wrong in (dataclasses.replace(Quadratic([[1.0]], [0.0]).curvature, skew=-1.0), object()):
         loss = Quadratic([[1.0]], [0.0])
         loss.curvature = wrong  # type: ignore[assignment]
-        mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.Box([0.0], [1.0]), bound=1.0)
+        mechanism = em.ExponentialMechanism(
+            loss=loss, sensitivity=1, domain=em.Box([0.0], [1.0]), bound=1.0
+        )
         with pytest.raises(em.ExpmechError, match="curvature"):
             mechanism.sample(epsilon=1.0, sampler=em.Rejection(em.Convex()), seed=1)
 
 
 class Tight:
-    """A loss that equals what its curvature promises, with a gradient that pushes against the sphere."""
+    """A loss that equals what its curvature promises.
+
+    With a gradient that pushes against the sphere.
+    """
 
     minimum = -100.0
 
     def __init__(self) -> None:
         center = np.array([1.0, 0.0])
-        self.curvature = em.Curvature(center=center, value=0.0, gradient=-3.0 * center, hessian=2.0 * np.eye(2), skew=2.5)
+        self.curvature = em.Curvature(
+            center=center, value=0.0, gradient=-3.0 * center, hessian=2.0 * np.eye(2), skew=2.5
+        )
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         away = y - self.curvature.center
@@ -297,19 +382,28 @@ class Tight:
 
 @pytest.mark.parametrize("tilted", [False, True])
 def test_energies_keep_the_promise_that_a_binding_ball_makes(tilted: bool) -> None:
-    mechanism = em.ExponentialMechanism(loss=Tight(), sensitivity=1, domain=em.L2Ball(2, 1.0), bound=100.0)
+    mechanism = em.ExponentialMechanism(
+        loss=Tight(), sensitivity=1, domain=em.L2Ball(2, 1.0), bound=100.0
+    )
     target = mechanism.target(epsilon=2.0)
     curvature = target.problem.curvature
     assert curvature is not None
     angles, radii = np.linspace(-math.pi, math.pi, 400), np.array([0.3, 0.9, 1.0 - 1e-9])
-    points = np.concatenate([radius * np.column_stack([np.cos(angles), np.sin(angles)]) for radius in radii])
+    points = np.concatenate(
+        [radius * np.column_stack([np.cos(angles), np.sin(angles)]) for radius in radii]
+    )
     bound = promise(curvature, target.domain, target, tilted=tilted)  # type: ignore[arg-type]
     away = points - curvature.center
     matrix = np.array([[int(one.p) / int(one.q) for one in row] for row in bound.matrix.tolist()])
     skew = math.sqrt(int(bound.squared_skew.p) / int(bound.squared_skew.q))
     x = skew * np.sqrt(np.einsum("ij,jk,ik->i", away, matrix, away))
     slope = away @ np.array([int(one.p) / int(one.q) for one in bound.tilt])
-    excess = target.energy_of_points(points) / NAT - int(bound.base.p) / int(bound.base.q) - slope - (np.expm1(-x) + x) / skew**2
+    excess = (
+        target.energy_of_points(points) / NAT
+        - int(bound.base.p) / int(bound.base.q)
+        - slope
+        - (np.expm1(-x) + x) / skew**2
+    )
     assert slope.min() >= int(bound.least.p) / int(bound.least.q) - 1e-12
     assert -1e-6 <= excess.min() <= 0.1
     if not tilted:  # on the sphere the bound is so close that less skew would break it
@@ -324,7 +418,9 @@ def test_margins_lie_below_the_eigenvalues() -> None:
 
 
 @pytest.mark.parametrize("envelope", [em.Convex(), em.Tangent()], ids=["convex", "tangent"])
-def test_certificates_name_the_envelope_and_nothing_of_the_data(envelope: em.Convex | em.Tangent) -> None:
+def test_certificates_name_the_envelope_and_nothing_of_the_data(
+    envelope: em.Convex | em.Tangent,
+) -> None:
     mechanism = em.ExponentialMechanism(loss=THREE, domain=em.Box([-1.0], [1.0], bits=8))
     sampler = mechanism.release(epsilon=1.0, sampler=em.Rejection(envelope)).certificate.sampler
     assert sampler == {"sampler": "Rejection", "envelope": envelope.name}

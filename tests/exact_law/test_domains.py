@@ -25,7 +25,9 @@ def listed(domain: Domain) -> Indices:
     return indices
 
 
-@pytest.mark.parametrize("domain", domains_of_every_kind(), ids=lambda domain: str(domain.describe()))
+@pytest.mark.parametrize(
+    "domain", domains_of_every_kind(), ids=lambda domain: str(domain.describe())
+)
 def test_uniform_draws_are_uniform_on_the_listed_points(domain: Domain) -> None:
     law, leftover = law_of(lambda coins: tuple(domain.draw_uniform(coins, 1)[0].tolist()), cut=2e-5)
     points = set(map(tuple, listed(domain).tolist()))
@@ -35,7 +37,9 @@ def test_uniform_draws_are_uniform_on_the_listed_points(domain: Domain) -> None:
     assert leftover <= 0.25 / len(points)
 
 
-@pytest.mark.parametrize("domain", domains_of_every_kind(), ids=lambda domain: str(domain.describe()))
+@pytest.mark.parametrize(
+    "domain", domains_of_every_kind(), ids=lambda domain: str(domain.describe())
+)
 def test_size_and_membership_agree_with_the_list(domain: Domain) -> None:
     indices = listed(domain)
     assert domain.contains(indices).all()
@@ -51,14 +55,19 @@ def test_balls_hold_exactly_the_lattice_points_of_the_ball() -> None:
         cube = domain.cube.all_indices(1 << 12)
         assert cube is not None
         points = domain.cube.points(cube)
-        norm = np.abs(points).sum(1) if isinstance(domain, em.L1Ball) else np.sqrt((points**2).sum(1))
+        norm = (
+            np.abs(points).sum(1) if isinstance(domain, em.L1Ball) else np.sqrt((points**2).sum(1))
+        )
         assert np.array_equal(domain.contains(cube), norm <= 1.0)
 
 
 def test_l2_membership_is_decided_in_integers_at_the_boundary() -> None:
     ball = em.L2Ball(2, 1.0, bits=52)
-    # o = (3, 4) scaled: 3^2 + 4^2 = 5^2 puts a point on a circle; the lattice's own circle has radius 2^52.
-    odd = np.array([[(1 << 52) - 1, 1], [(1 << 52) - 1, (1 << 27) - 1], [(1 << 52) - 1, (1 << 26) + 1]])
+    # o = (3, 4) scaled: 3^2 + 4^2 = 5^2 puts a point on a circle; the lattice's own circle has
+    # radius 2^52.
+    odd = np.array(
+        [[(1 << 52) - 1, 1], [(1 << 52) - 1, (1 << 27) - 1], [(1 << 52) - 1, (1 << 26) + 1]]
+    )
     inside = [(int(a) ** 2 + int(b) ** 2) <= 1 << 104 for a, b in odd]
     assert ball._within(odd).tolist() == inside
     assert inside == [True, False, True]
@@ -74,7 +83,12 @@ def test_moves_are_symmetric(domain: Domain) -> None:
     laws = {}
     for index in map(tuple, listed(domain).tolist()):
         start = np.array([index])
-        laws[index] = law_of(lambda coins, start=start: tuple(domain.draw_move(coins, start, rates)[0].tolist()), cut=1e-12)[0]  # type: ignore[misc]
+        laws[index] = law_of(
+            lambda coins, start=start: tuple(  # type: ignore[misc]
+                domain.draw_move(coins, start, rates)[0].tolist()
+            ),
+            cut=1e-12,
+        )[0]
     for one in laws:
         for other in laws:
             assert laws[one].get(other, 0.0) == pytest.approx(laws[other].get(one, 0.0), abs=1e-9)
@@ -92,7 +106,10 @@ def test_draws_at_real_size_lie_in_the_domain(domain: Domain) -> None:
 
 
 def test_l1_ball_in_many_dimensions_has_the_radius_of_a_uniform_ball() -> None:
-    """|y|_1 of a uniform point of the unit ball has distribution function r^d; a wrong spacing law would not."""
+    """|y|_1 of a uniform point of the unit ball has distribution function r^d.
+
+    A wrong spacing law would not.
+    """
     from scipy import stats
 
     ball = em.L1Ball(6, 1.0)
@@ -104,22 +121,46 @@ def test_l1_ball_in_many_dimensions_has_the_radius_of_a_uniform_ball() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: em.Box([0.0], [0.0]), ParameterError, "`lower` of Box must be below `upper` on every axis; got 0.0 and 0.0"),
+        (
+            lambda: em.Box([0.0], [0.0]),
+            ParameterError,
+            "`lower` of Box must be below `upper` on every axis; got 0.0 and 0.0",
+        ),
         (lambda: em.Box([1.0], [0.0]), ParameterError, "got 1.0 and 0.0 on axis 0"),
-        (lambda: em.Box([0.0, 0.0], [1.0]), ParameterError, "`upper` of Box must be a list of 2 finite numbers"),
+        (
+            lambda: em.Box([0.0, 0.0], [1.0]),
+            ParameterError,
+            "`upper` of Box must be a list of 2 finite numbers",
+        ),
         (lambda: em.Box([0.0], [np.inf]), ParameterError, "`upper` of Box"),
         (lambda: em.Box([0.0], ["a"]), ParameterTypeError, "`upper` of Box"),
         (lambda: em.Box([], []), ParameterError, "`lower` of Box"),
-        (lambda: em.Box([0.0], [1.0], bits=0), ParameterError, "`bits` of Box must be a whole number in 1..52; got 0"),
+        (
+            lambda: em.Box([0.0], [1.0], bits=0),
+            ParameterError,
+            "`bits` of Box must be a whole number in 1..52; got 0",
+        ),
         (lambda: em.Box([0.0], [1.0], bits=53), ParameterError, "1..52; got 53"),
         (lambda: em.Box([0.0], [1.0], bits=2.5), ParameterTypeError, "`bits` of Box"),  # type: ignore[arg-type]
         (lambda: em.Box([0.0], [1.0], bits=True), ParameterTypeError, "`bits` of Box"),
         (lambda: em.Box([1e9], [1e9 + 1], bits=40), ParameterError, "float64 can tell apart"),
         (lambda: em.L1Ball(0, 1.0), ParameterError, "`dimension` of L1Ball"),
-        (lambda: em.L1Ball(9, 1.0, bits=3), ParameterError, "`bits` of L1Ball must give at least 9 points"),
-        (lambda: em.L1Ball(2, -1.0), ParameterError, "`radius` of L1Ball must be a positive finite number; got -1.0"),
+        (
+            lambda: em.L1Ball(9, 1.0, bits=3),
+            ParameterError,
+            "`bits` of L1Ball must give at least 9 points",
+        ),
+        (
+            lambda: em.L1Ball(2, -1.0),
+            ParameterError,
+            "`radius` of L1Ball must be a positive finite number; got -1.0",
+        ),
         (lambda: em.L2Ball(1025, 1.0), ParameterError, "`dimension` of L2Ball"),
-        (lambda: em.L2Ball(1024, 1.0, bits=12), ParameterError, "`bits` of L2Ball must be at least 16 in 1024"),
+        (
+            lambda: em.L2Ball(1024, 1.0, bits=12),
+            ParameterError,
+            "`bits` of L2Ball must be at least 16 in 1024",
+        ),
         (lambda: em.L2Ball(9, 1.0, bits=1), ParameterError, "`bits` of L2Ball"),
         (lambda: em.Simplex(1), ParameterError, "`dimension` of Simplex"),
         (lambda: em.Candidates([]), ParameterError, "at least one candidate"),
@@ -135,18 +176,28 @@ def test_bad_domains_get_one_clear_error(make: object, error: type[Exception], w
 
 
 @pytest.mark.parametrize("coarse", [18, 2])
-def test_gaussian_proposals_are_uniform_on_the_ball(coarse: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every point comes with the same probability; the discrete Gaussian draw, whose law is enumerated elsewhere, is one branch."""
+def test_gaussian_proposals_are_uniform_on_the_ball(
+    coarse: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every point comes with the same probability.
+
+    The discrete Gaussian draw, whose law is enumerated elsewhere, is one branch.
+    """
     ball = em.L2Ball(1, 1.0, bits=3)
 
     def draw(coins: Coins, slope: int, size: int) -> NDArray[np.int64]:
         assert isinstance(coins, EnumeratingCoins)
         cells = np.arange(-12, 13)
         weights = np.exp(-(cells**2) * (slope / 2.0**40))
-        return np.array([cells[coins._branch((weights / weights.sum()).tolist())] for _ in range(size)])
+        return np.array(
+            [cells[coins._branch((weights / weights.sum()).tolist())] for _ in range(size)]
+        )
 
     monkeypatch.setattr(balls, "draw_discrete_gaussian", draw)
-    law, leftover = law_of(lambda coins: tuple(ball.propose_gaussian(coins, 1, coarse=coarse).ravel().tolist()), cut=1e-12)
+    law, leftover = law_of(
+        lambda coins: tuple(ball.propose_gaussian(coins, 1, coarse=coarse).ravel().tolist()),
+        cut=1e-12,
+    )
     refused = law.pop(())
     assert leftover <= 1e-9 and refused < 0.95
     assert set(law) == {(j,) for j in range(8)}
@@ -165,7 +216,9 @@ class Careless(Coins):
 def test_gaussian_proposals_are_uniform_in_two_dimensions(coarse: int) -> None:
     ball = em.L2Ball(2, 1.0, bits=4)
     for coins, right in ((Coins(seeded_bits(11)), True), (Careless(seeded_bits(11)), False)):
-        points, counts = np.unique(ball.propose_gaussian(coins, 100_000, coarse=coarse), axis=0, return_counts=True)
+        points, counts = np.unique(
+            ball.propose_gaussian(coins, 100_000, coarse=coarse), axis=0, return_counts=True
+        )
         assert len(points) == len(listed(ball))
         assert (stats.chisquare(counts).pvalue > 1e-6) == right
 

@@ -18,17 +18,32 @@ from expmech.coins import Coins
 
 
 def promise_gap(curvature: em.Curvature, loss: Any, points: NDArray[np.float64]) -> float:
-    """Return how far the loss stays above the promise, at worst over ``points``, relative to the rise."""
+    """Return how far the loss stays above the promise, at worst over ``points``.
+
+    Relative to the rise.
+    """
     away = points - curvature.center
     length = np.sqrt(np.einsum("ij,jk,ik->i", away, curvature.hessian, away))
     x = np.maximum(curvature.skew * length, 1e-12)
-    rise = np.where(x < 1e-3, length**2 / 2 * (1 - x / 3), (np.expm1(-x) + x) / np.maximum(x, 1e-12) ** 2 * length**2)
+    rise = np.where(
+        x < 1e-3,
+        length**2 / 2 * (1 - x / 3),
+        (np.expm1(-x) + x) / np.maximum(x, 1e-12) ** 2 * length**2,
+    )
     error = curvature.gradient_error * np.abs(away).sum(axis=1)
-    return float(((loss(points) - curvature.value - away @ curvature.gradient + error - rise) / (rise + 1e-3)).min())
+    return float(
+        (
+            (loss(points) - curvature.value - away @ curvature.gradient + error - rise)
+            / (rise + 1e-3)
+        ).min()
+    )
 
 
 def tail_loss() -> em.losses.LogisticRisk:
-    """One direction in which the terms of many rows die out like exp(-s), which makes the promise tight."""
+    """One direction in which the terms of many rows die out like exp(-s).
+
+    Which makes the promise tight.
+    """
     return logistic(np.ones(1000), np.ones(1000, dtype=int), penalty=0.001, radius=40.0)
 
 
@@ -54,7 +69,10 @@ def test_logistic_keeps_its_promise_and_no_larger_one() -> None:
 
 
 def ball_terms(loss: em.losses.LogisticRisk, y: list[float], order: int) -> Any:
-    """Return the loss, its gradient or its second derivatives at one point in ball arithmetic, from the loss's own rows."""
+    """Return the loss, its gradient or its second derivatives at one point in ball arithmetic.
+
+    From the loss's own rows.
+    """
     p = loss.dimension
     rows = [[flint.arb(one) for one in row] for row in loss._columns.T.tolist()]
     at, penalty = [flint.arb(one) for one in y], flint.arb(float(loss.penalty))
@@ -68,7 +86,10 @@ def ball_terms(loss: em.losses.LogisticRisk, y: list[float], order: int) -> Any:
         if order == 0:
             total += (1 + decay).log() * int(count)
         if order == 1:
-            total = [one - entry * decay / (1 + decay) * int(count) for one, entry in zip(total, row, strict=True)]
+            total = [
+                one - entry * decay / (1 + decay) * int(count)
+                for one, entry in zip(total, row, strict=True)
+            ]
         if order == 2:
             weight = decay / (1 + decay) ** 2 * int(count)
             total = [[total[i][j] + weight * row[i] * row[j] for j in range(p)] for i in range(p)]
@@ -79,21 +100,33 @@ def ball_terms(loss: em.losses.LogisticRisk, y: list[float], order: int) -> Any:
 def test_certified_errors_hold_in_ball_arithmetic(seed: int) -> None:
     generator = np.random.default_rng(seed)
     p, n = 3, 40
-    loss = logistic(generator.normal(size=(n, p)), generator.integers(0, 2, size=n), penalty=0.7, radius=6.0)
+    loss = logistic(
+        generator.normal(size=(n, p)), generator.integers(0, 2, size=n), penalty=0.7, radius=6.0
+    )
     domain = em.L2Ball(p, 6.0)
     curvature = loss.curvature(domain)
     assert curvature is not None
     y = generator.uniform(-3.0, 3.0, size=(4, p))
     with flint.ctx.workprec(200):
         for point, value, gradient in zip(y, loss(y), loss.gradient(y), strict=True):
-            assert abs(flint.arb(value) - ball_terms(loss, point.tolist(), 0)) <= flint.arb(float(loss.loss_error(domain)))
+            assert abs(flint.arb(value) - ball_terms(loss, point.tolist(), 0)) <= flint.arb(
+                float(loss.loss_error(domain))
+            )
             exact = ball_terms(loss, point.tolist(), 1)
-            errors = [abs(flint.arb(one) - other) for one, other in zip(gradient.tolist(), exact, strict=True)]
+            errors = [
+                abs(flint.arb(one) - other)
+                for one, other in zip(gradient.tolist(), exact, strict=True)
+            ]
             assert all(bool(error <= loss.gradient_error) for error in errors)
         assert flint.arb(curvature.value) <= ball_terms(loss, curvature.center.tolist(), 0)
         truth = ball_terms(loss, curvature.center.tolist(), 2)
-        above = [[float(truth[i][j] - flint.arb(curvature.hessian[i, j])) for j in range(p)] for i in range(p)]
-    assert np.linalg.eigvalsh(np.array(above)).min() > 0.0  # a matrix of rounding errors alone is not positive
+        above = [
+            [float(truth[i][j] - flint.arb(curvature.hessian[i, j])) for j in range(p)]
+            for i in range(p)
+        ]
+    assert (
+        np.linalg.eigvalsh(np.array(above)).min() > 0.0
+    )  # a matrix of rounding errors alone is not positive
 
 
 def test_skew_bounds_the_fourth_moment_and_is_near_it() -> None:
@@ -123,7 +156,9 @@ def test_the_loss_depends_neither_on_the_batch_nor_on_the_order_of_rows() -> Non
         y = em.L2Ball(p, 3.0).points(em.L2Ball(p, 3.0).draw_uniform(Coins(seeded_bits(2)), 61))
         whole = loss(y)
         for size in (1, 2, 3, 7, 60):
-            parts = [loss(np.ascontiguousarray(y[first : first + size])) for first in range(0, 61, size)]
+            parts = [
+                loss(np.ascontiguousarray(y[first : first + size])) for first in range(0, 61, size)
+            ]
             assert np.array_equal(np.concatenate(parts), whole)
         order = generator.permutation(n)
         assert np.array_equal(logistic(rows[order], 2 * labels[order] - 1, radius=3.0)(y), whole)
@@ -132,7 +167,9 @@ def test_the_loss_depends_neither_on_the_batch_nor_on_the_order_of_rows() -> Non
 def test_rows_are_no_longer_than_one_exactly() -> None:
     generator = np.random.default_rng(7)
     rows = generator.normal(size=(3000, 5)) * 10.0 ** generator.integers(-3, 200, size=(3000, 1))
-    loss = logistic(np.vstack([rows, [[1, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0]]]), np.ones(3002, dtype=int))
+    loss = logistic(
+        np.vstack([rows, [[1, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0]]]), np.ones(3002, dtype=int)
+    )
     squares = ((loss._columns * 2.0**26).astype(np.int64).astype(object) ** 2).sum(axis=0)
     assert max(squares) == 1 << 52
     assert np.median([float(one) for one in squares]) > (1 - 1e-6) * 2.0**52

@@ -1,4 +1,7 @@
-"""Quantiles: the rank loss, its bounds over intervals, its sensitivities and the law of a release."""
+"""Quantiles.
+
+The rank loss, its bounds over intervals, its sensitivities and the law of a release.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,26 @@ VALUES = (0.1, 0.3, 0.35, 0.9, 0.9)
 LEFTOVER = 1e-6
 
 
-def mechanism(values: Any, *, q: float = 0.5, adjacency: str = "replace", bits: int = 3) -> em.ExponentialMechanism:
-    loss = em.losses.Quantile(np.array(values, dtype=np.float64), q=q, lower=0.0, upper=1.0, adjacency=adjacency)
-    return em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0], bits=bits), adjacency=adjacency)
+def mechanism(
+    values: Any, *, q: float = 0.5, adjacency: str = "replace", bits: int = 3
+) -> em.ExponentialMechanism:
+    loss = em.losses.Quantile(
+        np.array(values, dtype=np.float64), q=q, lower=0.0, upper=1.0, adjacency=adjacency
+    )
+    return em.ExponentialMechanism(
+        loss=loss, domain=em.Box([0.0], [1.0], bits=bits), adjacency=adjacency
+    )
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
 @pytest.mark.parametrize("q", [0.5, 0.1])
-def test_law_of_a_box_tree_release_is_the_exponential_mechanism(q: float, adjacency: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_law_of_a_box_tree_release_is_the_exponential_mechanism(
+    q: float, adjacency: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(BoxTreeChain, "refine", functools.cache(BoxTreeChain.refine))
-    chain, target = prepared(mechanism(VALUES, q=q, adjacency=adjacency), em.BoxTree(batch=1), epsilon=2.0)
+    chain, target = prepared(
+        mechanism(VALUES, q=q, adjacency=adjacency), em.BoxTree(batch=1), epsilon=2.0
+    )
     found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     assert found.leftover <= LEFTOVER
     assert total_variation(found.law, exact_law(target)) <= LEFTOVER
@@ -37,7 +50,10 @@ def test_law_of_a_box_tree_release_is_the_exponential_mechanism(q: float, adjace
 @pytest.mark.parametrize("q", [0.5, 0.25])
 def test_replacing_a_value_moves_no_probability_by_more_than_epsilon(q: float) -> None:
     worst = max(
-        largest_log_ratio(exact_law(mechanism(one, q=q).target(epsilon=1.0)), exact_law(mechanism(other, q=q).target(epsilon=1.0)))
+        largest_log_ratio(
+            exact_law(mechanism(one, q=q).target(epsilon=1.0)),
+            exact_law(mechanism(other, q=q).target(epsilon=1.0)),
+        )
         for one, other in neighbours((0.0, 0.4, 0.6, 1.0), 3)
     )
     assert 0.4 <= worst <= 1.0
@@ -51,7 +67,9 @@ def test_adding_a_value_moves_no_probability_by_more_than_epsilon(q: float) -> N
         for values in itertools.combinations_with_replacement(grid, n):
             before = exact_law(mechanism(values, q=q, adjacency="add-remove").target(epsilon=1.0))
             for added in grid:
-                after = exact_law(mechanism((*values, added), q=q, adjacency="add-remove").target(epsilon=1.0))
+                after = exact_law(
+                    mechanism((*values, added), q=q, adjacency="add-remove").target(epsilon=1.0)
+                )
                 ratios.append(largest_log_ratio(before, after))
     assert 0.4 <= max(ratios) <= 1.0
 
@@ -63,11 +81,19 @@ def test_loss_is_the_distance_of_ranks_within_its_error() -> None:
         loss = em.losses.Quantile(values, q=q, lower=-1.0, upper=2.0)
         clipped = np.sort(np.clip(values, -1.0, 2.0))
         least = min(
-            abs(int(np.searchsorted(clipped, y, side="left")) - Fraction(q) * 200) for y in np.linspace(-1.0, 2.0, 6001).tolist()
+            abs(int(np.searchsorted(clipped, y, side="left")) - Fraction(q) * 200)
+            for y in np.linspace(-1.0, 2.0, 6001).tolist()
         )
         for y in (-1.0, -0.3, 0.0, 0.25, 2.0):
             rank = sum(1 for x in np.clip(values, -1.0, 2.0) if x < y)
-            assert abs(Fraction(float(loss(np.array([[y]]))[0])) - abs(rank - Fraction(q) * 200) + least) <= loss.loss_error
+            assert (
+                abs(
+                    Fraction(float(loss(np.array([[y]]))[0]))
+                    - abs(rank - Fraction(q) * 200)
+                    + least
+                )
+                <= loss.loss_error
+            )
 
 
 @pytest.mark.parametrize("source", ["values", "ranks"])
@@ -78,7 +104,9 @@ def test_lower_bound_is_the_least_loss_over_an_interval_up_to_ties(source: str) 
     if source == "ranks":
         edges = np.unique(values)
         ranks = [int((values < edge).sum()) for edge in edges]
-        loss = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=50, q=0.4, lower=0.0, upper=1.0)
+        loss = em.losses.Quantile.from_ranks(
+            edges=edges, ranks=ranks, count=50, q=0.4, lower=0.0, upper=1.0
+        )
     fine = np.linspace(0.0, 1.0, 601)
     losses = loss(fine[:, None])
     ends = np.sort(rng.integers(0, 601, size=(300, 2)), axis=1)
@@ -97,13 +125,19 @@ def test_ranks_of_a_database_give_the_loss_of_values_moved_down_to_the_edges() -
     ranks = [int((values < edge).sum()) for edge in edges]
     moved = np.floor(values * 16) / 16
     points = rng.random((500, 1))
-    by_ranks = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=100, q=0.5, lower=0.0, upper=1.0)
-    assert (by_ranks(points) == em.losses.Quantile(moved, q=0.5, lower=0.0, upper=1.0)(points)).all()
+    by_ranks = em.losses.Quantile.from_ranks(
+        edges=edges, ranks=ranks, count=100, q=0.5, lower=0.0, upper=1.0
+    )
+    assert (
+        by_ranks(points) == em.losses.Quantile(moved, q=0.5, lower=0.0, upper=1.0)(points)
+    ).all()
 
 
 def test_certificate_does_not_depend_on_the_number_of_values_under_add_remove() -> None:
     certificates = [
-        mechanism(values, adjacency="add-remove", bits=32).certificate(epsilon=1.0, sampler=em.BoxTree())
+        mechanism(values, adjacency="add-remove", bits=32).certificate(
+            epsilon=1.0, sampler=em.BoxTree()
+        )
         for values in ((), (0.2,), (0.1,) * 50)
     ]
     assert certificates[0] == certificates[1] == certificates[2]
@@ -125,57 +159,96 @@ def test_wrong_parameters_are_refused() -> None:
         with pytest.raises((em.ParameterError, em.ParameterTypeError), match="Quantile"):
             em.losses.Quantile(**(good | wrong))
     with pytest.raises(em.ParameterError, match="adjacency"):
-        em.ExponentialMechanism(loss=em.losses.Quantile(**good), domain=em.Box([0.0], [1.0]), adjacency="add-remove")
+        em.ExponentialMechanism(
+            loss=em.losses.Quantile(**good), domain=em.Box([0.0], [1.0]), adjacency="add-remove"
+        )
     with pytest.raises(em.ParameterError, match="one dimension"):
-        em.ExponentialMechanism(loss=em.losses.Quantile(**good), domain=em.Box([0.0, 0.0], [1.0, 1.0]))
-    ranks: dict[str, Any] = {"edges": [0.2, 0.4], "ranks": [1, 2], "count": 3, "q": 0.5, "lower": 0.0, "upper": 1.0}
-    for wrong in ({"edges": [0.4, 0.2]}, {"ranks": [2, 1]}, {"ranks": [1]}, {"ranks": [0.5, 1.0]}, {"count": 1}):
+        em.ExponentialMechanism(
+            loss=em.losses.Quantile(**good), domain=em.Box([0.0, 0.0], [1.0, 1.0])
+        )
+    ranks: dict[str, Any] = {
+        "edges": [0.2, 0.4],
+        "ranks": [1, 2],
+        "count": 3,
+        "q": 0.5,
+        "lower": 0.0,
+        "upper": 1.0,
+    }
+    for wrong in (
+        {"edges": [0.4, 0.2]},
+        {"ranks": [2, 1]},
+        {"ranks": [1]},
+        {"ranks": [0.5, 1.0]},
+        {"count": 1},
+    ):
         with pytest.raises((em.ParameterError, em.ParameterTypeError), match="from_ranks"):
             em.losses.Quantile.from_ranks(**(ranks | wrong))
 
 
 def test_ties_among_very_many_values_do_not_flatten_the_law() -> None:
-    """At 10^8 ages with ties of 10^6, the distance of ranks is nowhere below half a million: energies would all saturate."""
+    """At 10^8 ages with ties of 10^6, the distance of ranks is nowhere below half a million.
+
+    Energies would all saturate.
+    """
     ages = np.arange(101.0)
     ranks = np.arange(101) * 10**6
-    loss = em.losses.Quantile.from_ranks(edges=ages, ranks=ranks, count=101 * 10**6, q=0.5, lower=0.0, upper=101.0)
-    found = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [101.0])).sample(epsilon=10.0, size=20, seed=1)
+    loss = em.losses.Quantile.from_ranks(
+        edges=ages, ranks=ranks, count=101 * 10**6, q=0.5, lower=0.0, upper=101.0
+    )
+    found = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [101.0])).sample(
+        epsilon=10.0, size=20, seed=1
+    )
     assert (np.abs(found.values - 50.0) <= 1.0).all()
 
 
-@pytest.mark.parametrize("values", [[0.5] * 5, [1.0] * 4, [0.0] * 4, [0.2, 0.2, 0.8], [0.1, 0.4, 0.4, 0.4, 0.9], [0.3]])
+@pytest.mark.parametrize(
+    "values", [[0.5] * 5, [1.0] * 4, [0.0] * 4, [0.2, 0.2, 0.8], [0.1, 0.4, 0.4, 0.4, 0.9], [0.3]]
+)
 @pytest.mark.parametrize("q", [0.5, 0.1, 0.9])
 def test_least_loss_between_the_bounds_is_zero(values: list[float], q: float) -> None:
     loss = em.losses.Quantile(values, q=q, lower=0.0, upper=1.0)
     points = np.linspace(0.0, 1.0, 4001)[:, None]
     edges = np.array(sorted(set(values)))
     ranks = np.searchsorted(np.sort(values), edges, side="left")
-    by_ranks = em.losses.Quantile.from_ranks(edges=edges, ranks=ranks, count=len(values), q=q, lower=0.0, upper=1.0)
+    by_ranks = em.losses.Quantile.from_ranks(
+        edges=edges, ranks=ranks, count=len(values), q=q, lower=0.0, upper=1.0
+    )
     assert loss(points).min() == 0.0
     assert (by_ranks(points) == loss(points)).all()
 
 
 def widest_difference(adjacency: str) -> float:
-    """Return the largest range, over the lattice, of energy differences between adjacent data sets, in multiples of epsilon.
+    """Return the largest range, over the lattice.
+
+    Of energy differences between adjacent data sets, in multiples of epsilon.
 
     Nearly all of 40 values are tied, and epsilon is so large that losses saturate at twelve.
     """
     epsilon = 2.0**20 / 6.0 * (1.0 if adjacency == "replace" else 0.6)
     sets = [[0.0] * low + [0.4] * (40 - low) for low in range(6)]
     pairs = (
-        list(itertools.pairwise(sets)) if adjacency == "replace" else [(one, [*one, value]) for one in sets for value in (0.0, 0.4)]
+        list(itertools.pairwise(sets))
+        if adjacency == "replace"
+        else [(one, [*one, value]) for one in sets for value in (0.0, 0.4)]
     )
     widest = 0.0
     for pair in pairs:
-        targets = (mechanism(values, q=0.4, adjacency=adjacency).target(epsilon=epsilon) for values in pair)
+        targets = (
+            mechanism(values, q=0.4, adjacency=adjacency).target(epsilon=epsilon) for values in pair
+        )
         first, second = (target.energy(np.arange(8)[:, None]) for target in targets)
         widest = max(widest, float(np.ptp(first - second)) / 2.0**40 / epsilon)
     return widest
 
 
 @pytest.mark.parametrize(("adjacency", "jump"), [("replace", 16.0), ("add-remove", 16.2)])
-def test_epsilon_is_kept_where_energies_saturate(adjacency: str, jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log ratio of two laws is at most the range of the energy difference; a constant that jumps by more than D breaks it."""
+def test_epsilon_is_kept_where_energies_saturate(
+    adjacency: str, jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log ratio of two laws is at most the range of the energy difference.
+
+    A constant that jumps by more than D breaks it.
+    """
     assert 0.4 <= widest_difference(adjacency) <= 1.0
     least = em.losses.Quantile._least_distance
 

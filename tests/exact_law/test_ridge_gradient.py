@@ -1,4 +1,7 @@
-"""The ridge loss: privacy by enumeration, sensitivity, accuracy against exact arithmetic, and what it refuses."""
+"""The ridge loss.
+
+Privacy by enumeration, sensitivity, accuracy against exact arithmetic, and what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ def test_ridge_is_private_on_all_neighbouring_pairs(norm: str) -> None:
     domain = em.L1Ball(2, 1.0, bits=2)
     laws = []
     for row in rows:
-        mechanism = em.ExponentialMechanism(loss=ridge([(0.3, 1.0, 0.2), row], norm=norm), domain=domain)
+        mechanism = em.ExponentialMechanism(
+            loss=ridge([(0.3, 1.0, 0.2), row], norm=norm), domain=domain
+        )
         laws.append(exact_law(mechanism.target(epsilon=1.0)))
     worst = max(largest_log_ratio(one, other) for one, other in itertools.combinations(laws, 2))
     assert 0.1 < worst <= 1.0
@@ -53,10 +58,14 @@ def test_ridge_is_private_when_a_row_is_added_or_removed(norm: str) -> None:
 @pytest.mark.parametrize(("norm", "factor"), [("l1", 3), ("linf", 1)])
 def test_ridge_sensitivity_is_attained_and_halves_under_add_remove(norm: str, factor: int) -> None:
     corner = np.array([[1.0, 0.0, 0.0]])
-    up, down = (ridge([(side, side, side, -1.0), (0.0, 0.0, 0.0, 0.0)], norm=norm) for side in (1.0, -1.0))
+    up, down = (
+        ridge([(side, side, side, -1.0), (0.0, 0.0, 0.0, 0.0)], norm=norm) for side in (1.0, -1.0)
+    )
     empty = ridge([(0.0, 0.0, 0.0, 0.0)] * 2, norm=norm)
     assert up.sensitivity == 4 * factor
-    assert ridge([(0.0, 0.0, 0.0, 0.0)], norm=norm, adjacency="add-remove").sensitivity == 2 * factor
+    assert (
+        ridge([(0.0, 0.0, 0.0, 0.0)], norm=norm, adjacency="add-remove").sensitivity == 2 * factor
+    )
     one_row = float((up(corner) - empty(corner))[0])
     assert one_row <= 2 * factor and one_row == pytest.approx(2 * factor, rel=0.35)
     assert abs(float((up(corner) - down(corner))[0])) <= 4 * factor
@@ -68,12 +77,19 @@ def test_ridge_loss_is_within_its_error_of_exact_arithmetic(norm: str, adjacency
     generator = np.random.default_rng(7)
     table = generator.uniform(-1.2, 1.2, size=(200, 4))
     loss, domain = ridge(table, norm=norm, adjacency=adjacency), em.L1Ball(3, 1.0)
-    snapped = [[Fraction(int(k), 1 << 20) for k in row] for row in np.rint(np.clip(table, -1, 1) * 2.0**20)]
+    snapped = [
+        [Fraction(int(k), 1 << 20) for k in row] for row in np.rint(np.clip(table, -1, 1) * 2.0**20)
+    ]
     points = domain.points(domain.draw_uniform(Coins(seeded_bits(1)), 20))
     for point, value in zip(points.tolist(), loss(points).tolist(), strict=True):
         y = [Fraction(one) for one in point]
-        residuals = [sum((a * b for a, b in zip(row[:3], y, strict=True)), -row[3]) for row in snapped]
-        entries = [abs(sum(r * row[j] for r, row in zip(residuals, snapped, strict=True)) + y[j] / 2) for j in range(3)]
+        residuals = [
+            sum((a * b for a, b in zip(row[:3], y, strict=True)), -row[3]) for row in snapped
+        ]
+        entries = [
+            abs(sum(r * row[j] for r, row in zip(residuals, snapped, strict=True)) + y[j] / 2)
+            for j in range(3)
+        ]
         true = sum(entries) if norm == "l1" else max(entries)
         assert abs(Fraction(value) - true) <= loss.loss_error(domain)
         assert true <= loss.bound(domain)
@@ -87,7 +103,9 @@ def test_ridge_loss_depends_neither_on_row_order_nor_on_the_batch(norm: str) -> 
     domain = em.L1Ball(5, 1.0)
     points = domain.points(domain.draw_uniform(Coins(seeded_bits(1)), 50))
     assert np.array_equal(loss(points), again(points))
-    assert np.array_equal(loss(points), np.concatenate([loss(points[j : j + 1]) for j in range(50)]))
+    assert np.array_equal(
+        loss(points), np.concatenate([loss(points[j : j + 1]) for j in range(50)])
+    )
     em.ExponentialMechanism(loss=loss, domain=domain)._problem.check_repeatable()
 
 
@@ -96,7 +114,12 @@ def test_ridge_from_moments_is_the_same_loss() -> None:
     table, objects = whole / 2.0**10, whole.astype(object)
     products = objects.T @ objects
     made = em.losses.RidgeGradient.from_moments(
-        count=300, gram=products[:3, :3].tolist(), moment=products[:3, 3].tolist(), scale=1 << 10, penalty=0.5, radius=1.0
+        count=300,
+        gram=products[:3, :3].tolist(),
+        moment=products[:3, 3].tolist(),
+        scale=1 << 10,
+        penalty=0.5,
+        radius=1.0,
     )
     points = np.random.default_rng(4).uniform(-0.3, 0.3, size=(40, 3))
     assert np.array_equal(made(points), ridge(table)(points))
@@ -118,7 +141,14 @@ def test_ridge_from_moments_is_the_same_loss() -> None:
     ],
 )
 def test_ridge_refuses_what_cannot_be(change: dict[str, Any], text: str) -> None:
-    good: dict[str, Any] = {"count": 5, "gram": [[5, 1], [1, 5]], "moment": [1, 0], "scale": 1, "penalty": 1.0, "radius": 1.0}
+    good: dict[str, Any] = {
+        "count": 5,
+        "gram": [[5, 1], [1, 5]],
+        "moment": [1, 0],
+        "scale": 1,
+        "penalty": 1.0,
+        "radius": 1.0,
+    }
     if change.get("count") == 0:
         change = {"count": 0, "gram": [[0, 0], [0, 0]], "moment": [0, 0]}
     with pytest.raises(em.ParameterError, match=text):
@@ -127,7 +157,13 @@ def test_ridge_refuses_what_cannot_be(change: dict[str, Any], text: str) -> None
 
 @pytest.mark.parametrize(
     "domain",
-    [em.Box([-1.0, -1.0], [1.0, 1.0]), em.L2Ball(2, 1.0), em.L1Ball(2, 1.01), em.L1Ball(3, 1.0), em.Candidates(["a", "b"])],
+    [
+        em.Box([-1.0, -1.0], [1.0, 1.0]),
+        em.L2Ball(2, 1.0),
+        em.L1Ball(2, 1.01),
+        em.L1Ball(3, 1.0),
+        em.Candidates(["a", "b"]),
+    ],
 )
 def test_ridge_refuses_a_domain_beyond_its_radius(domain: Domain) -> None:
     with pytest.raises(em.ParameterError, match="RidgeGradient must be"):

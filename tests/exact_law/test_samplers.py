@@ -20,7 +20,9 @@ LEFTOVER = 1e-6
 
 SAMPLERS: dict[str, Sampler] = {
     "rejection, Laplace envelope": em.Rejection(em.ProductLaplace(), batch=1),
-    "rejection, Laplace envelope off center": em.Rejection(em.ProductLaplace(center=[0.9]), batch=1),
+    "rejection, Laplace envelope off center": em.Rejection(
+        em.ProductLaplace(center=[0.9]), batch=1
+    ),
     "rejection, uniform envelope": em.Rejection(em.Uniform(), batch=1),
     "tabulated": em.Tabulated(),
     "confidential atom, Laplace": em.ConfAtomPerfect(0.5),
@@ -39,18 +41,26 @@ def test_law_is_the_exponential_mechanism(name: str, make: Any) -> None:
 
 
 def test_algorithm_1_with_factory_and_inner_loop_has_the_same_law() -> None:
-    # The factory's own law is enumerated to 1e-6 in test_coins; here its many rare states are dropped, 0.8% of the mass.
+    # The factory's own law is enumerated to 1e-6 in test_coins; here its many rare states are
+    # dropped, 0.8% of the mass.
     sampler = em.ConfAtomPerfect(0.7, proposal="uniform", factory=True)
     chain, target = prepared(mean_mechanism([0.1, 0.9, 0.2, 0.3], bits=1), sampler)
     found = ChainLaw(chain, lattice_point, cut=1e-7, ignore=3e-6)
     assert found.leftover <= 0.01
     ended = 1.0 - found.leftover
-    assert total_variation({point: p / ended for point, p in found.law.items()}, exact_law(target)) <= 1e-4
+    assert (
+        total_variation({point: p / ended for point, p in found.law.items()}, exact_law(target))
+        <= 1e-4
+    )
 
 
 @pytest.mark.parametrize("proposal", ["laplace", "uniform"])
-def test_padded_count_is_geometric_with_the_public_floor_and_independent_of_the_value(proposal: str) -> None:
-    chain, target = prepared(mean_mechanism(ROWS, bits=2), em.ConfAtomAndRuntimePerfect("pad", proposal=proposal))
+def test_padded_count_is_geometric_with_the_public_floor_and_independent_of_the_value(
+    proposal: str,
+) -> None:
+    chain, target = prepared(
+        mean_mechanism(ROWS, bits=2), em.ConfAtomAndRuntimePerfect("pad", proposal=proposal)
+    )
     found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     truth, floor = exact_law(target), float(chain.floor)
     assert found.leftover <= LEFTOVER
@@ -64,7 +74,9 @@ def test_constant_rounds_miss_f_by_no_more_than_their_reserve(make: Any) -> None
     sampler = em.ConfAtomAndRuntimePerfect("constant")
     chain, target = prepared(make(ROWS, bits=2), sampler)
     found = law_after(dataclasses.replace(chain, lot=1), chain.rounds, lattice_point)
-    ratios = [math.log(found[point] / probability) for point, probability in exact_law(target).items()]
+    ratios = [
+        math.log(found[point] / probability) for point, probability in exact_law(target).items()
+    ]
     assert max(ratios) - min(ratios) <= float(sampler.reserve) + 1e-12
 
 
@@ -75,13 +87,17 @@ def test_constant_rounds_start_from_a_uniform_draw_and_keep_the_first_acceptance
     once = ChainLaw(em.Rejection(em.ProductLaplace(), batch=1).prepare(target), lattice_point)
     missed = (1.0 - sum(once.by_step[0].values())) ** 2
     for point, probability in truth.items():
-        assert found[point] == pytest.approx((1.0 - missed) * probability + missed / len(truth), rel=1e-9)
+        assert found[point] == pytest.approx(
+            (1.0 - missed) * probability + missed / len(truth), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("proposal", ["uniform", "laplace"])
 def test_random_atom_is_one_exponential_mechanism_over_lattice_and_points(proposal: str) -> None:
     points = np.array([0.03, 0.4, 0.77])
-    chain, target = prepared(mean_mechanism(ROWS, bits=2), em.RandomAtomPerfect(points, 0.4, proposal=proposal))
+    chain, target = prepared(
+        mean_mechanism(ROWS, bits=2), em.RandomAtomPerfect(points, 0.4, proposal=proposal)
+    )
     found = ChainLaw(chain, released_by_random_atom, leftover=LEFTOVER)
     assert found.leftover <= LEFTOVER
     assert total_variation(found.law, random_atom_law(target, points, 0.4)) <= LEFTOVER
@@ -100,14 +116,19 @@ def random_atom_law(target: Any, points: Any, k: float) -> dict[Hashable, float]
         for index, energy in zip(indices.tolist(), target.energy(indices).tolist(), strict=True)
     }
     energies = target.energy_of_points(np.asarray(points).reshape(-1, target.domain.dimension))
-    weights |= {("point", j): tau * math.exp(-energy / 2.0**40) for j, energy in enumerate(energies.tolist())}
+    weights |= {
+        ("point", j): tau * math.exp(-energy / 2.0**40)
+        for j, energy in enumerate(energies.tolist())
+    }
     total = sum(weights.values())
     return {outcome: weight / total for outcome, weight in weights.items()}
 
 
 @pytest.mark.parametrize("proposal", ["uniform", "laplace"])
 def test_pure_metropolis_is_within_its_factor_of_f_at_every_point(proposal: str) -> None:
-    chain, target = prepared(mean_mechanism(ROWS, bits=2), em.Metropolis(pure=True, proposal=proposal))
+    chain, target = prepared(
+        mean_mechanism(ROWS, bits=2), em.Metropolis(pure=True, proposal=proposal)
+    )
     found = law_after(chain, chain.steps, lattice_point)
     for point, probability in exact_law(target).items():
         assert abs(math.log(found[point] / probability)) <= 2.0**-39 + 1e-12
@@ -116,7 +137,9 @@ def test_pure_metropolis_is_within_its_factor_of_f_at_every_point(proposal: str)
 @pytest.mark.parametrize("proposal", ["uniform", "laplace"])
 @pytest.mark.parametrize("steps", [1, 3, 10])
 def test_metropolis_is_within_its_delta_of_f(proposal: str, steps: int) -> None:
-    chain, target = prepared(mean_mechanism(ROWS, bits=2), em.Metropolis(steps=steps, proposal=proposal))
+    chain, target = prepared(
+        mean_mechanism(ROWS, bits=2), em.Metropolis(steps=steps, proposal=proposal)
+    )
     distance = total_variation(law_after(chain, steps, lattice_point), exact_law(target))
     assert distance * (1 + math.exp(1.0)) <= chain.delta
 
@@ -128,7 +151,9 @@ def test_atom_steps_have_the_stated_mean() -> None:
         envelope, normaliser = chain.kernel.envelope, target.log_normaliser()
         assert normaliser is not None
         weight = chain.kernel.weight / 2.0**40
-        stated = em.theory.expected_steps_conf_atom(envelope.offset / 2.0**40, weight, weight + envelope.log_mass(), normaliser)
+        stated = em.theory.expected_steps_conf_atom(
+            envelope.offset / 2.0**40, weight, weight + envelope.log_mass(), normaliser
+        )
         assert mean == pytest.approx(stated, rel=1e-4)
         share = math.exp(weight + envelope.log_mass() - normaliser)
         assert share / (1 + share) == pytest.approx(k, rel=1e-6)
@@ -141,4 +166,6 @@ def test_rejection_value_and_count_are_independent() -> None:
     accepted = sum(found.by_step[0].values())
     for t, step in enumerate(found.by_step[:40]):
         for point, probability in truth.items():
-            assert step[point] == pytest.approx(accepted * (1 - accepted) ** t * probability, rel=1e-9)
+            assert step[point] == pytest.approx(
+                accepted * (1 - accepted) ** t * probability, rel=1e-9
+            )

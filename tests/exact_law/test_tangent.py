@@ -33,7 +33,10 @@ TANGENTS: dict[str, tuple[Any, Domain]] = {
     "steep": (Quadratic([[1.0]], [-2.0]), em.Box([-1.0], [1.0], bits=3)),
     "steep the other way": (Quadratic([[1.0]], [3.0]), em.Box([-1.0], [1.0], bits=3)),
     "flat at the optimum": (Quadratic([[1.5]], [0.1]), em.Box([-1.0], [1.0], bits=3)),
-    "two coordinates": (Quadratic([[1.0, 0.5], [0.0, 1.0]], [-2.0, 0.1]), em.Box([-1.0, -1.0], [1.0, 1.0], bits=2)),
+    "two coordinates": (
+        Quadratic([[1.0, 0.5], [0.0, 1.0]], [-2.0, 0.1]),
+        em.Box([-1.0, -1.0], [1.0, 1.0], bits=2),
+    ),
     "gradient with an error": (Wrong([[1.0]], [-1.0]), em.Box([-1.0], [1.0], bits=3)),
     "logistic": (THREE, em.Box([0.5], [2.0], bits=3)),
 }
@@ -42,7 +45,9 @@ TANGENTS: dict[str, tuple[Any, Domain]] = {
 def tangent(name: str, epsilon: float = 3.0) -> tuple[Any, Target]:
     loss, domain = TANGENTS[name]
     sensitivity = None if loss is THREE else 1
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0
+    )
     chain, target = prepared(mechanism, em.Rejection(em.Tangent(), batch=1), epsilon=epsilon)
     assert isinstance(chain.envelope, BoundTangent)
     return chain.envelope, target
@@ -52,7 +57,9 @@ def tangent(name: str, epsilon: float = 3.0) -> tuple[Any, Target]:
 def test_tangent_proposals_accepted_have_the_law_of_the_mechanism(name: str) -> None:
     envelope, target = tangent(name)
     truth = stated_law(envelope, target)
-    assert distance(accepted_law(envelope, target, cut=1e-12), truth) <= LEFTOVER / sum(truth.values())
+    assert distance(accepted_law(envelope, target, cut=1e-12), truth) <= LEFTOVER / sum(
+        truth.values()
+    )
     # the energies of the proposal lie below, and touch
     indices = target.domain.all_indices(1 << 8)
     assert indices is not None
@@ -71,11 +78,20 @@ def test_a_tangent_that_ignores_the_error_of_the_gradient_is_violated() -> None:
         propose(target, wrong, Coins(seeded_bits(1)), 2_000)
 
 
-@pytest.mark.parametrize(("bits", "tilt"), [(8, 3e6), (44, 2.0), (44, 3.1)], ids=["saturated", "half a unit", "over half a unit"])
+@pytest.mark.parametrize(
+    ("bits", "tilt"),
+    [(8, 3e6), (44, 2.0), (44, 3.1)],
+    ids=["saturated", "half a unit", "over half a unit"],
+)
 def test_tangent_energies_stay_below_those_of_the_target(bits: int, tilt: float) -> None:
-    """Slopes are cut where energies saturate, and rounded to whole units a step, which many steps multiply."""
+    """Slopes are cut where energies saturate, and rounded to whole units a step.
+
+    Which many steps multiply.
+    """
     loss = Quadratic([[0.5]], [-1.0], tilt)
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=bits), bound=1e9)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=bits), bound=1e9
+    )
     target = mechanism.target(epsilon=4.0)
     envelope: Any = em.Tangent().bind(target)
     assert isinstance(envelope, BoundTangent)

@@ -21,27 +21,43 @@ rates = st.floats(0.05, 40.0)
 @settings(max_examples=50)
 @given(rates, unit)
 def test_laplace_integral(rate: float, center: float) -> None:
-    pieces = [integrate.quad(lambda y: math.exp(-rate * abs(y - center)), a, b)[0] for a, b in ((0.0, center), (center, 1.0))]
+    pieces = [
+        integrate.quad(lambda y: math.exp(-rate * abs(y - center)), a, b)[0]
+        for a, b in ((0.0, center), (center, 1.0))
+    ]
     assert theory.laplace_integral(rate, center) == pytest.approx(sum(pieces), rel=1e-7)
 
 
 @settings(max_examples=40)
 @given(unit, unit, rates, rates)
-def test_acceptance_of_a_laplace_proposal(y: float, mean: float, slope: float, alpha: float) -> None:
+def test_acceptance_of_a_laplace_proposal(
+    y: float, mean: float, slope: float, alpha: float
+) -> None:
     def density(z: float) -> float:
-        return alpha / 2 * math.exp(-alpha * abs(z - y)) * min(1.0, math.exp(-slope * (abs(z - mean) - abs(y - mean))))
+        return (
+            alpha
+            / 2
+            * math.exp(-alpha * abs(z - y))
+            * min(1.0, math.exp(-slope * (abs(z - mean) - abs(y - mean))))
+        )
 
     corners = sorted({0.0, 1.0, y, mean, min(1.0, max(0.0, 2 * mean - y))})
     found = sum(integrate.quad(density, a, b)[0] for a, b in itertools.pairwise(corners))
-    assert theory.acceptance_laplace(y, mean, slope, alpha) == pytest.approx(found, rel=1e-6, abs=1e-9)
+    assert theory.acceptance_laplace(y, mean, slope, alpha) == pytest.approx(
+        found, rel=1e-6, abs=1e-9
+    )
 
 
 @settings(max_examples=100)
 @given(unit, unit, rates, rates)
-def test_infimum_of_the_acceptance_is_at_an_end_or_at_the_mean(y: float, mean: float, slope: float, alpha: float) -> None:
+def test_infimum_of_the_acceptance_is_at_an_end_or_at_the_mean(
+    y: float, mean: float, slope: float, alpha: float
+) -> None:
     least = theory.acceptance_laplace_infimum([mean], slope, alpha)
     assert theory.acceptance_laplace(y, mean, slope, alpha) >= least * (1 - 1e-12)
-    assert theory.acceptance_uniform([mean], slope) == pytest.approx(theory.laplace_integral(slope, mean))
+    assert theory.acceptance_uniform([mean], slope) == pytest.approx(
+        theory.laplace_integral(slope, mean)
+    )
 
 
 def test_the_papers_choice_of_the_mean_as_the_worst_point_is_wrong_for_short_moves() -> None:
@@ -49,7 +65,9 @@ def test_the_papers_choice_of_the_mean_as_the_worst_point_is_wrong_for_short_mov
     assert theory.acceptance_laplace_infimum([0.5], 1.0, 10.0) < 0.6 * at_mean
 
 
-def transition_matrix(n: int, slope: float, mean: float, alpha: float | None) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def transition_matrix(
+    n: int, slope: float, mean: float, alpha: float | None
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     points = np.arange(n)
     proposal = np.full((n, n), 1.0 / n)
     if alpha is not None:
@@ -64,7 +82,9 @@ def transition_matrix(n: int, slope: float, mean: float, alpha: float | None) ->
 
 @pytest.mark.parametrize("alpha", [None, 0.5, 3.0])
 @pytest.mark.parametrize("slope", [0.5, 4.0])
-def test_minorisation_bounds_the_distance_of_the_chain_from_its_target(alpha: float | None, slope: float) -> None:
+def test_minorisation_bounds_the_distance_of_the_chain_from_its_target(
+    alpha: float | None, slope: float
+) -> None:
     n = 64
     floor = theory.log_acceptance_floor_box([slope], [n])
     log_beta = floor if alpha is None else theory.log_beta_laplace([alpha], [n], floor)
@@ -100,7 +120,10 @@ def test_steps_and_delta_are_inverse(epsilon: float, log_beta: float, delta: flo
     steps = theory.steps_from_delta(epsilon, log_beta, delta)
     assert theory.delta_from_steps(epsilon, log_beta, steps) <= delta
     if 1 < steps < 10**8:
-        assert theory.delta_from_steps(epsilon, log_beta, steps - 2) >= delta * (1 - 1e-6) or steps == 2
+        assert (
+            theory.delta_from_steps(epsilon, log_beta, steps - 2) >= delta * (1 - 1e-6)
+            or steps == 2
+        )
 
 
 def test_delta_is_never_rounded_to_zero_and_pure_costs_finitely_more() -> None:
@@ -114,7 +137,9 @@ def test_constant_rounds_cost_less_than_their_reserve() -> None:
             rounds = theory.constant_rounds(math.log(floor), rho)
             log_missed = rounds * math.log1p(-floor)
             for epsilon in (2.0**-20, 1.0, 10.0):
-                excess = math.log1p(math.exp(log_missed + rho - epsilon)) - math.log1p(-math.exp(log_missed))
+                excess = math.log1p(math.exp(log_missed + rho - epsilon)) - math.log1p(
+                    -math.exp(log_missed)
+                )
                 assert excess <= 2.0**-30
 
 
@@ -129,17 +154,26 @@ def test_utility_bounds_hold_for_exact_laws_and_the_printed_one_does_not() -> No
         good = float((share < excess / 2).mean())
         if good > 0:
             assert realised <= theory.utility_mcsherry_talwar(epsilon, d / n, excess, good) + 0.01
-    assert float((losses >= 0.6).mean()) > math.exp(-epsilon * 0.6 / (4 * d / n))  # without the denominator
+    assert float((losses >= 0.6).mean()) > math.exp(
+        -epsilon * 0.6 / (4 * d / n)
+    )  # without the denominator
 
 
 def test_discrete_utility_needs_the_loss_of_the_best_point() -> None:
     losses = np.array([0.5, 0.6, 0.9])
-    mech = em.ExponentialMechanism(loss=losses.__getitem__, sensitivity=0.01, domain=em.Candidates(range(3)), bound=1.0)
+    mech = em.ExponentialMechanism(
+        loss=losses.__getitem__, sensitivity=0.01, domain=em.Candidates(range(3)), bound=1.0
+    )
     _, law = mech.law(epsilon=1.0)
     for excess in (0.5, 0.55, 0.7):
         realised = float(law[losses >= excess].sum())
         assert realised <= theory.utility_discrete(1.0, 0.01, excess, 3, best_loss=0.5) + 1e-12
     assert float(law[losses >= 0.5].sum()) > theory.utility_discrete(1.0, 0.01, 0.5, 3)
-    mixed = theory.utility_corollary(1.0, 0.01, 0.7, k=0.5, good_share=0.1, n_points=3, best_loss=0.5)
-    parts = theory.utility_mcsherry_talwar(1.0, 0.01, 0.7, 0.1), theory.utility_discrete(1.0, 0.01, 0.7, 3, 0.5)
+    mixed = theory.utility_corollary(
+        1.0, 0.01, 0.7, k=0.5, good_share=0.1, n_points=3, best_loss=0.5
+    )
+    parts = (
+        theory.utility_mcsherry_talwar(1.0, 0.01, 0.7, 0.1),
+        theory.utility_discrete(1.0, 0.01, 0.7, 3, 0.5),
+    )
     assert mixed == pytest.approx(sum(parts) / 2)

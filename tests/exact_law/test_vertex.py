@@ -1,4 +1,7 @@
-"""The envelope at a vertex of the L1 ball: law by enumeration, its certificate, the linear program, when it is chosen."""
+"""The envelope at a vertex of the L1 ball.
+
+Law by enumeration, its certificate, the linear program, when it is chosen.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from support.problems import exact_law
 import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
-from expmech.envelopes.vertex import BoundVertex, bind_vertex
-from expmech.envelopes.vertex_fit import find_vertex
+from expmech.envelopes.affine.vertex import BoundVertex, bind_vertex
+from expmech.envelopes.affine.vertex_fit import find_vertex
 from expmech.samplers import run
 from expmech.samplers.rejection import propose
 from expmech.target import Target
@@ -29,17 +32,27 @@ ALPHA = 1e-6 / 50
 
 
 def at_vertex(
-    matrix: Any, vector: Any, *, bits: int, epsilon: float, slack: float = 2.0**-10, digits: int = 30
+    matrix: Any,
+    vector: Any,
+    *,
+    bits: int,
+    epsilon: float,
+    slack: float = 2.0**-10,
+    digits: int = 30,
 ) -> tuple[BoundVertex, Target]:
     """Return the envelope at the vertex, and its target."""
     loss, ball = AffineLoss(matrix, vector, "linf"), em.L1Ball(len(vector), 1.0, bits=bits)
-    target = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=ball, bound=1e4).target(epsilon=epsilon)
+    target = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=ball, bound=1e4).target(
+        epsilon=epsilon
+    )
     envelope = bind_vertex(target, loss.affine, ball, Fraction(slack))
     assert envelope is not None
     return dataclasses.replace(envelope, digits=digits), target
 
 
-PROBLEMS: dict[str, tuple[Any, Any, int]] = {  # matrix, vector, coordinates that are zero at the vertex
+PROBLEMS: dict[
+    str, tuple[Any, Any, int]
+] = {  # matrix, vector, coordinates that are zero at the vertex
     "one coordinate": ([[0.9]], [1.4], 0),
     "one coordinate, other end": ([[-0.7]], [1.1], 0),
     "one of two is zero": ([[3.0, 0.9], [0.3, 0.6]], [4.8, 0.6], 1),
@@ -53,9 +66,13 @@ def test_accepted_points_have_the_law_of_the_mechanism(name: str) -> None:
     envelope, target = at_vertex(matrix, vector, bits=2, epsilon=2.0, slack=1.0, digits=1)
     assert len(envelope.others) == zeros
     if len(vector) == 1:
-        assert total_variation(accepted_law(envelope, target), stated_law(envelope, target)) <= LEFTOVER
+        assert (
+            total_variation(accepted_law(envelope, target), stated_law(envelope, target))
+            <= LEFTOVER
+        )
         return
-    # five independent draws and the digits: paths below the cut, which the difference cannot exceed, are left out
+    # five independent draws and the digits: paths below the cut, which the difference cannot
+    # exceed, are left out
     law, leftover = enumerated(envelope, target, cut=1e-7)
     law.pop(None)
     assert leftover <= 2e-4
@@ -103,7 +120,12 @@ def test_the_offset_is_needed(name: str) -> None:
     envelope, target = at_vertex(matrix, vector, bits=6, epsilon=20.0)
     propose(target, envelope, Coins(seeded_bits(1)), 20_000)
     with pytest.raises(em.EnvelopeViolatedError):
-        propose(target, dataclasses.replace(envelope, offset=-envelope.offset // 4), Coins(seeded_bits(1)), 20_000)
+        propose(
+            target,
+            dataclasses.replace(envelope, offset=-envelope.offset // 4),
+            Coins(seeded_bits(1)),
+            20_000,
+        )
 
 
 def outside(p: int, seed: int, *, scale: float = 1.0) -> AffineLoss:
@@ -126,26 +148,36 @@ def test_the_linear_program_agrees_with_scipy(p: int) -> None:
         sides = np.block([[form.matrix, -form.matrix], [-form.matrix, form.matrix]])
         best = optimize.linprog(
             np.append(np.zeros(2 * p), 1.0),
-            A_ub=np.vstack([np.column_stack([sides, -np.ones(2 * p)]), np.append(np.ones(2 * p), 0.0)]),
+            A_ub=np.vstack(
+                [np.column_stack([sides, -np.ones(2 * p)]), np.append(np.ones(2 * p), 0.0)]
+            ),
             b_ub=np.concatenate([form.vector, -form.vector, [1.0]]),
         )
         assert vertex is not None
         assert vertex.level == pytest.approx(best.fun, rel=1e-6)
         assert sum(vertex.weights) == pytest.approx(1.0, rel=1e-6)
-        assert sorted(vertex.columns) == np.flatnonzero(np.abs(best.x[:p] - best.x[p : 2 * p]) > 1e-9).tolist()
+        assert (
+            sorted(vertex.columns)
+            == np.flatnonzero(np.abs(best.x[:p] - best.x[p : 2 * p]) > 1e-9).tolist()
+        )
         found += 1
     assert found > 0
 
 
 def test_without_a_vertex_there_is_no_envelope() -> None:
     ball = em.L1Ball(2, 1.0)
-    for matrix, vector in (([[1.0, 0.0], [0.0, 1.0]], [0.1, 0.2]), ([[0.0, 0.0], [0.0, 0.0]], [0.1, 0.2])):
+    for matrix, vector in (
+        ([[1.0, 0.0], [0.0, 1.0]], [0.1, 0.2]),
+        ([[0.0, 0.0], [0.0, 0.0]], [0.1, 0.2]),
+    ):
         assert find_vertex(AffineLoss(matrix, vector, "linf").affine, ball) is None
 
 
 def test_it_is_chosen_where_the_solution_is_outside_and_epsilon_large() -> None:
     loss = outside(8, 3, scale=100.0)
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.L1Ball(8, 1.0), bound=1e5)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.L1Ball(8, 1.0), bound=1e5
+    )
     assert not isinstance(em.Affine().bind(mechanism.target(epsilon=0.001)), BoundVertex)
     target = mechanism.target(epsilon=100.0)
     envelope = em.Affine().bind(target)
@@ -153,13 +185,23 @@ def test_it_is_chosen_where_the_solution_is_outside_and_epsilon_large() -> None:
     assert propose(target, envelope, Coins(seeded_bits(1)), 4_000)[1].mean() > 0.5
 
 
-@pytest.mark.parametrize(("p", "seed", "scale"), [(2, 5, 1.0), (3, 4, 1.0), (3, 5, 3.0), (4, 4, 1.0)])
-def test_it_agrees_with_uniform_rejection_at_full_resolution(p: int, seed: int, scale: float) -> None:
+@pytest.mark.parametrize(
+    ("p", "seed", "scale"), [(2, 5, 1.0), (3, 4, 1.0), (3, 5, 3.0), (4, 4, 1.0)]
+)
+def test_it_agrees_with_uniform_rejection_at_full_resolution(
+    p: int, seed: int, scale: float
+) -> None:
     loss, size = outside(p, seed, scale=scale), 3_000
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.L1Ball(p, 1.0), bound=1e5)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.L1Ball(p, 1.0), bound=1e5
+    )
     direction = np.arange(1.0, p + 1.0)
 
-    plain = run(em.Rejection(em.Uniform()).prepare(mechanism.target(epsilon=4.0)), Coins(seeded_bits(5)), size).values
+    plain = run(
+        em.Rejection(em.Uniform()).prepare(mechanism.target(epsilon=4.0)),
+        Coins(seeded_bits(5)),
+        size,
+    ).values
     for epsilon in (4.0, 8.0):
         target = mechanism.target(epsilon=epsilon)
         envelope = bind_vertex(target, loss.affine, em.L1Ball(p, 1.0), Fraction(1, 1024))

@@ -1,4 +1,7 @@
-"""The loss of privacy over every pair of neighbouring data sets on a small lattice, and mutants that exceed it."""
+"""The loss of privacy over every pair of neighbouring data sets on a small lattice.
+
+And mutants that exceed it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, law_after, total_variation
+from support.enumeration import (
+    ChainLaw,
+    largest_log_ratio,
+    lattice_point,
+    law_after,
+    total_variation,
+)
 from support.problems import exact_law, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
@@ -33,7 +42,10 @@ def laws(law: Callable[[tuple[float, ...]], Law], n: int = N) -> dict[tuple[floa
 
 
 def worst_loss(found: dict[tuple[float, ...], Law], n: int = N, ignore: float = 0.0) -> float:
-    return max(largest_log_ratio(found[one], found[other], ignore=ignore) for one, other in neighbours(VALUES, n))
+    return max(
+        largest_log_ratio(found[one], found[other], ignore=ignore)
+        for one, other in neighbours(VALUES, n)
+    )
 
 
 SAMPLERS: dict[str, Sampler] = {
@@ -62,10 +74,16 @@ def test_value_and_padded_count_are_private_together() -> None:
 
         def joint(rows: tuple[float, ...], proposal: str = proposal) -> Law:
             chain, _ = prepared(
-                mean_mechanism(list(rows), bits=2), em.ConfAtomAndRuntimePerfect("pad", proposal=proposal), epsilon=EPSILON
+                mean_mechanism(list(rows), bits=2),
+                em.ConfAtomAndRuntimePerfect("pad", proposal=proposal),
+                epsilon=EPSILON,
             )
             found = ChainLaw(chain, lattice_point, leftover=1e-7)
-            return {(value, t): p for t, step in enumerate(found.by_step[:30]) for value, p in step.items()}
+            return {
+                (value, t): p
+                for t, step in enumerate(found.by_step[:30])
+                for value, p in step.items()
+            }
 
         assert worst_loss(laws(joint)) <= EPSILON
 
@@ -74,16 +92,26 @@ def test_value_and_count_of_plain_rejection_are_not_private_together() -> None:
     """The mutant of the test above: without the padding the count tells."""
 
     def joint(rows: tuple[float, ...]) -> Law:
-        chain, _ = prepared(mean_mechanism(list(rows), bits=2), em.Rejection(em.ProductLaplace(), batch=1), epsilon=EPSILON)
+        chain, _ = prepared(
+            mean_mechanism(list(rows), bits=2),
+            em.Rejection(em.ProductLaplace(), batch=1),
+            epsilon=EPSILON,
+        )
         found = ChainLaw(chain, lattice_point, leftover=1e-7)
-        return {(value, t): p for t, step in enumerate(found.by_step[:30]) for value, p in step.items()}
+        return {
+            (value, t): p for t, step in enumerate(found.by_step[:30]) for value, p in step.items()
+        }
 
     assert worst_loss(laws(joint)) > EPSILON
 
 
 def test_constant_rounds_are_private() -> None:
     def law(rows: tuple[float, ...]) -> Law:
-        chain, _ = prepared(float_mechanism(list(rows), bits=2), em.ConfAtomAndRuntimePerfect("constant"), epsilon=EPSILON)
+        chain, _ = prepared(
+            float_mechanism(list(rows), bits=2),
+            em.ConfAtomAndRuntimePerfect("constant"),
+            epsilon=EPSILON,
+        )
         return law_after(dataclasses.replace(chain, lot=1), chain.rounds, lattice_point)
 
     assert worst_loss(laws(law)) <= EPSILON
@@ -91,7 +119,9 @@ def test_constant_rounds_are_private() -> None:
 
 def test_pure_metropolis_is_private() -> None:
     def law(rows: tuple[float, ...]) -> Law:
-        chain, _ = prepared(float_mechanism(list(rows), bits=3), em.Metropolis(pure=True), epsilon=4.0)
+        chain, _ = prepared(
+            float_mechanism(list(rows), bits=3), em.Metropolis(pure=True), epsilon=4.0
+        )
         return law_after(chain, chain.steps, lattice_point)
 
     assert worst_loss(laws(law)) <= 4.0
@@ -102,7 +132,10 @@ def test_pure_metropolis_is_private() -> None:
 
 @dataclass(frozen=True)
 class PrintedKernel(AtomKernel):
-    """Accept the atom by min(1, k / ((1-k) f(y))), f the density; the proposal's own density is forgotten."""
+    """Accept the atom by min(1, k / ((1-k) f(y))), f the density.
+
+    The proposal's own density is forgotten.
+    """
 
     printed_weight: int = 0
 
@@ -147,7 +180,10 @@ class ConstantWeight(RandomAtomPerfect):
 
 
 def random_atom_exact(sampler: RandomAtomPerfect, rows: list[float], epsilon: float) -> Law:
-    """The invariant law of the shipped kernel with the sampler's weight: f, and w spread by the discrete mechanism."""
+    """The invariant law of the shipped kernel with the sampler's weight.
+
+    F, and w spread by the discrete mechanism.
+    """
     chain, target = prepared(mean_mechanism(rows, bits=8), sampler, epsilon=epsilon)
     indices = target.domain.all_indices(1 << 12)
     assert indices is not None
@@ -156,7 +192,9 @@ def random_atom_exact(sampler: RandomAtomPerfect, rows: list[float], epsilon: fl
     mass = math.exp(chain.kernel.weight / 2.0**40 + chain.kernel.envelope.log_mass())
     total = lattice.sum() + mass
     law: Law = {("lattice", j): p / total for j, p in enumerate(lattice.tolist())}
-    return law | {("point", j): mass * p / points.sum() / total for j, p in enumerate(points.tolist())}
+    return law | {
+        ("point", j): mass * p / points.sum() / total for j, p in enumerate(points.tolist())
+    }
 
 
 def test_random_atom_with_a_constant_weight_exceeds_epsilon_and_ours_does_not() -> None:
@@ -164,7 +202,9 @@ def test_random_atom_with_a_constant_weight_exceeds_epsilon_and_ours_does_not() 
     points = np.concatenate([[0.0], np.full(31, 1.0 / n + 0.002)])
     pair = [0.0] * n, [0.0] * (n - 1) + [1.0]
     losses = {
-        kind: largest_log_ratio(*(random_atom_exact(kind(points, 0.5), rows, epsilon) for rows in pair))
+        kind: largest_log_ratio(
+            *(random_atom_exact(kind(points, 0.5), rows, epsilon) for rows in pair)
+        )
         for kind in (RandomAtomPerfect, ConstantWeight)
     }
     assert losses[RandomAtomPerfect] <= epsilon
@@ -186,7 +226,9 @@ def test_random_atom_as_shipped_is_private_for_all_neighbours() -> None:
 
 def test_metropolis_delta_covers_what_its_law_exceeds_epsilon_by() -> None:
     def law(rows: tuple[float, ...], steps: int) -> tuple[Law, float]:
-        chain, _ = prepared(float_mechanism(list(rows), bits=2), em.Metropolis(steps=steps), epsilon=EPSILON)
+        chain, _ = prepared(
+            float_mechanism(list(rows), bits=2), em.Metropolis(steps=steps), epsilon=EPSILON
+        )
         return law_after(chain, steps, lattice_point), chain.delta
 
     for steps in (1, 2, 5):
@@ -198,14 +240,20 @@ def test_metropolis_delta_covers_what_its_law_exceeds_epsilon_by() -> None:
 
 
 def test_an_epsilon_ten_percent_too_large_is_noticed() -> None:
-    """The check itself: one candidate becomes worse while 200 others become better, which takes nearly all of epsilon."""
+    """The check itself.
+
+    One candidate becomes worse while 200 others become better, which takes nearly all of epsilon.
+    """
     worst = {}
     for factor in (1.0, 1.1):
         found = []
         for first in (0.0, 1.0):
             losses = np.concatenate([[first], np.full(200, 1.0 - first)])
             mechanism = em.ExponentialMechanism(
-                loss=losses.__getitem__, sensitivity=Fraction(1), domain=em.Candidates(range(201)), bound=1.0
+                loss=losses.__getitem__,
+                sensitivity=Fraction(1),
+                domain=em.Candidates(range(201)),
+                bound=1.0,
             )
             chain, _ = prepared(mechanism, em.Tabulated(), epsilon=2.0 * factor)
             found.append(ChainLaw(chain, lattice_point, leftover=1e-9).law)

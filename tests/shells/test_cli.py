@@ -1,4 +1,7 @@
-"""The command line: a release from start to end, every mistake in one message, and nothing charged or written by it."""
+"""The command line.
+
+A release from start to end, every mistake in one message, and nothing charged or written by it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ def survey(tmp_path: Path) -> Path:
     generator = np.random.default_rng(2)
     path = tmp_path / "survey.csv"
     regions = generator.choice(["north", "south"], 400)
-    lines = [f"{age},{region},note" for age, region in zip(generator.integers(20, 80, 400), regions, strict=True)]
+    lines = [
+        f"{age},{region},note"
+        for age, region in zip(generator.integers(20, 80, 400), regions, strict=True)
+    ]
     path.write_text("Age,region,remark\n" + "\n".join(lines) + "\n")
     return path
 
@@ -48,7 +54,18 @@ def ledger(survey: Path) -> Path:
 
 
 def mean(survey: Path, *more: object, epsilon: str = "0.1") -> tuple[object, ...]:
-    return ("release", "mean", survey, "--column", "age", "--bounds", "0,100", "--epsilon", epsilon, *more)
+    return (
+        "release",
+        "mean",
+        survey,
+        "--column",
+        "age",
+        "--bounds",
+        "0,100",
+        "--epsilon",
+        epsilon,
+        *more,
+    )
 
 
 def test_ten_releases_fit_and_the_eleventh_is_refused(survey: Path, ledger: Path) -> None:
@@ -68,16 +85,25 @@ def test_ten_releases_fit_and_the_eleventh_is_refused(survey: Path, ledger: Path
     assert "mean of age" in run("budget", "history", ledger).stdout
 
 
-def test_a_written_release_verifies_and_an_altered_one_does_not(survey: Path, ledger: Path, tmp_path: Path) -> None:
+def test_a_written_release_verifies_and_an_altered_one_does_not(
+    survey: Path, ledger: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "mean.json"
     read(run(*mean(survey, "--ledger", ledger, "--output", file, "--json")))
     assert run("verify", file, "--ledger", ledger).exit_code == 0
     assert read(run("verify", file, "--json"))["stands"] is True
     record = json.loads(file.read_text())
-    changes: list[tuple[str, object]] = [("epsilon", 0.05), ("adjacency", "add-remove"), ("timing", "constant"), ("kind", "x")]
+    changes: list[tuple[str, object]] = [
+        ("epsilon", 0.05),
+        ("adjacency", "add-remove"),
+        ("timing", "constant"),
+        ("kind", "x"),
+    ]
     for name, value in changes:
         altered = tmp_path / "altered.json"
-        altered.write_text(json.dumps(record | {"certificate": record["certificate"] | {name: value}}))
+        altered.write_text(
+            json.dumps(record | {"certificate": record["certificate"] | {name: value}})
+        )
         result = run("verify", altered, "--ledger", ledger)
         assert result.exit_code == 4
         assert "does not stand: digest" in result.stderr
@@ -87,19 +113,33 @@ def test_a_written_release_verifies_and_an_altered_one_does_not(survey: Path, le
 
 
 def test_groups_are_one_parallel_charge(survey: Path, ledger: Path) -> None:
-    asked = mean(survey, "--ledger", ledger, "--json", "--by", "region", "--groups", "north, south,east")
+    asked = mean(
+        survey, "--ledger", ledger, "--json", "--by", "region", "--groups", "north, south,east"
+    )
     record = read(run(*asked, "--adjacency", "add-remove"))
     assert sorted(record["value"]) == ["east", "north", "south"]
     assert "count" not in record["certificate"]["domain"]
     charges = Ledger(ledger).history()
-    assert [(charge.epsilon, charge.parallel) for charge in charges] == [(Fraction(1, 10), ("north", "south", "east"))]
+    assert [(charge.epsilon, charge.parallel) for charge in charges] == [
+        (Fraction(1, 10), ("north", "south", "east"))
+    ]
     refused = run(*asked)
     assert refused.exit_code == 1
     assert "a row can change group" in refused.stderr
 
 
 def test_selection_and_the_exponential_mechanism(survey: Path, ledger: Path) -> None:
-    asked = ("release", "select", survey, "--column", "region", "--candidates", "north,south,west", "--epsilon", "0.2")
+    asked = (
+        "release",
+        "select",
+        survey,
+        "--column",
+        "region",
+        "--candidates",
+        "north,south,west",
+        "--epsilon",
+        "0.2",
+    )
     result = run(*asked, "--ledger", ledger)
     assert result.exit_code == 0
     assert "the running time depends on the data" in result.stderr
@@ -114,14 +154,38 @@ def test_selection_and_the_exponential_mechanism(survey: Path, ledger: Path) -> 
 def test_ridge_is_released_with_names(survey: Path, ledger: Path) -> None:
     lines = [f"{k % 50},{(k % 50) / 10}" for k in range(300)]
     survey.write_text("x,z\n" + "\n".join(lines) + "\n")
-    asked = ("release", "ridge", survey, "--column", "x", "--bounds", "0,50", "--target", "z", "--target-bounds", "0,5")
+    asked = (
+        "release",
+        "ridge",
+        survey,
+        "--column",
+        "x",
+        "--bounds",
+        "0,50",
+        "--target",
+        "z",
+        "--target-bounds",
+        "0,5",
+    )
     record = read(run(*asked, "--epsilon", "0.9", "--ledger", ledger, "--json"))
     assert sorted(record["value"]) == ["intercept", "x"]
     assert record["left"]["epsilon"] == "0.1"
 
 
 def test_quantiles_are_released_in_the_units_of_the_table(survey: Path, ledger: Path) -> None:
-    asked = ("release", "quantile", survey, "--column", "age", "--bounds", "0,100", "--q", "0.25", "--epsilon", "0.9")
+    asked = (
+        "release",
+        "quantile",
+        survey,
+        "--column",
+        "age",
+        "--bounds",
+        "0,100",
+        "--q",
+        "0.25",
+        "--epsilon",
+        "0.9",
+    )
     record = read(run(*asked, "--ledger", ledger, "--json"))
     assert 0.0 < record["value"] < 100.0
     assert record["statement"] == "0.25-quantile of age"
@@ -167,9 +231,15 @@ MISTAKES: list[tuple[str, dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), [case[1:] for case in MISTAKES], ids=[case[0] for case in MISTAKES])
+@pytest.mark.parametrize(
+    ("change", "message"), [case[1:] for case in MISTAKES], ids=[case[0] for case in MISTAKES]
+)
 def test_a_mistake_is_one_message_and_costs_nothing(
-    change: dict[str, object], message: str, survey: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, object],
+    message: str,
+    survey: Path,
+    ledger: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = survey.parent
     monkeypatch.chdir(folder)
@@ -180,10 +250,21 @@ def test_a_mistake_is_one_message_and_costs_nothing(
     if source != "survey.csv" and (folder / source).exists():
         ledger = folder / f"{source}.ledger"
         Ledger.create(ledger, data_set=str(folder / source), epsilon="1", delta="1e-6")
-    options = {"column": "age", "bounds": "0,100", "epsilon": "0.1", "ledger": ledger, "output": "mean.json"} | change
+    options = {
+        "column": "age",
+        "bounds": "0,100",
+        "epsilon": "0.1",
+        "ledger": ledger,
+        "output": "mean.json",
+    } | change
     options.pop("source", None)
     before = {path: path.read_bytes() for path in sorted(folder.iterdir())}
-    result = run("release", "mean", source, *(part for name, value in options.items() for part in (f"--{name}", value)))
+    result = run(
+        "release",
+        "mean",
+        source,
+        *(part for name, value in options.items() for part in (f"--{name}", value)),
+    )
     assert result.exit_code in (1, 3), result.output
     assert message in result.stderr
     assert result.stderr.startswith("error: ")
@@ -239,7 +320,9 @@ def test_a_crash_between_charge_and_draw_wastes_budget_and_never_overspends(
 
 
 @pytest.mark.parametrize("page", ["command_line.md", "ledger.md"])
-def test_every_command_and_snippet_of_the_pages_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_and_snippet_of_the_pages_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     lines = [f"{20 + k % 60},{'yes' if k % 3 else 'no'},{3000 + k}" for k in range(200)]
     Path("survey.csv").write_text("age,answer,income\n" + "\n".join(lines) + "\n")

@@ -1,4 +1,7 @@
-"""`expmech release logistic`: rows from every kind of column, one charge, every mistake in one message."""
+"""`expmech release logistic`.
+
+Rows from every kind of column, one charge, every mistake in one message.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def patients(tmp_path: Path) -> Path:
     ages, doses = generator.uniform(15.0, 85.0, 200), generator.uniform(0.0, 10.0, 200)
     ill = ages + generator.normal(0.0, 5.0, 200) > 50.0
     path = tmp_path / "patients.csv"
-    lines = [f"{age},{dose},{'yes' if flag else 'no'},{int(flag)},anna" for age, dose, flag in zip(ages, doses, ill, strict=True)]
+    lines = [
+        f"{age},{dose},{'yes' if flag else 'no'},{int(flag)},anna"
+        for age, dose, flag in zip(ages, doses, ill, strict=True)
+    ]
     path.write_text("Age,dose,ill,flag,name\n" + "\n".join(lines) + "\n")
     return path
 
@@ -49,14 +55,30 @@ def ledger(patients: Path) -> Path:
     return path
 
 
-def asked(source: Path, *more: object, epsilon: str = "1", target: str = "ill", positive: str = "yes") -> tuple[object, ...]:
+def asked(
+    source: Path, *more: object, epsilon: str = "1", target: str = "ill", positive: str = "yes"
+) -> tuple[object, ...]:
     return (
-        *("release", "logistic", source, "--column", "age", "--column", "dose", "--bounds", "20,80", "--bounds", "0,10"),
+        *(
+            "release",
+            "logistic",
+            source,
+            "--column",
+            "age",
+            "--column",
+            "dose",
+            "--bounds",
+            "20,80",
+            "--bounds",
+            "0,10",
+        ),
         *("--target", target, "--positive", positive, "--radius", "4", "--epsilon", epsilon, *more),
     )
 
 
-def test_a_release_is_charged_once_and_verifies(patients: Path, ledger: Path, tmp_path: Path) -> None:
+def test_a_release_is_charged_once_and_verifies(
+    patients: Path, ledger: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "model.json"
     record = read(run(*asked(patients, "--ledger", ledger, "--output", file, "--json")))
     assert sorted(record["value"]) == ["age", "dose", "intercept"]
@@ -72,12 +94,24 @@ def test_a_release_is_charged_once_and_verifies(patients: Path, ledger: Path, tm
 
 def test_coefficients_are_in_the_units_of_the_table(patients: Path) -> None:
     for target, positive in (("ill", "yes"), ("flag", "1")):
-        value = read(run(*asked(patients, "--sampler", "BoxTree", "--json", epsilon="20", target=target, positive=positive)))[
-            "value"
-        ]
+        value = read(
+            run(
+                *asked(
+                    patients,
+                    "--sampler",
+                    "BoxTree",
+                    "--json",
+                    epsilon="20",
+                    target=target,
+                    positive=positive,
+                )
+            )
+        )["value"]
         assert abs(-(value["intercept"] + 5.0 * value["dose"]) / value["age"] - 50.0) < 15.0
         assert value["age"] > 0.0
-    value = read(run(*asked(patients, "--sampler", "BoxTree", "--json", epsilon="20", positive="no")))["value"]
+    value = read(
+        run(*asked(patients, "--sampler", "BoxTree", "--json", epsilon="20", positive="no"))
+    )["value"]
     assert value["age"] < 0.0
 
 
@@ -86,7 +120,9 @@ def test_rows_of_a_table_are_those_of_the_array(patients: Path) -> None:
     rows = np.clip(np.column_stack([table["Age"], table["dose"]]), *np.array(BOUNDS).T)
     with closing(open_source(str(patients))) as source:
         found, labels = labelled_rows(source, ["AGE", "dose"], BOUNDS, target="Ill", positive="yes")
-        ready = logistic(source, ["age", "dose"], "ill", "yes", BOUNDS, epsilon=Fraction(1), radius=4.0)
+        ready = logistic(
+            source, ["age", "dose"], "ill", "yes", BOUNDS, epsilon=Fraction(1), radius=4.0
+        )
     np.testing.assert_allclose(found, rows, atol=1e-7)
     assert labels.tolist() == (table["ill"] == "yes").tolist()
     same = logistic_of_rows(rows, table["ill"] == "yes", BOUNDS, epsilon=Fraction(1), radius=4.0)
@@ -117,10 +153,14 @@ def test_missing_values_follow_the_option(tmp_path: Path) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text("age,dose,ill\n30,1,yes\n,2,no\n70,3,\n60,4,no\n")
     with closing(open_source(str(path))) as source:
-        rows, labels = labelled_rows(source, ["age", "dose"], BOUNDS, target="ill", positive="yes", missing="clip")
+        rows, labels = labelled_rows(
+            source, ["age", "dose"], BOUNDS, target="ill", positive="yes", missing="clip"
+        )
         assert rows[:, 0].round(6).tolist() == [30.0, 20.0, 70.0, 60.0]
         assert labels.tolist() == [True, False, False, False]
-        rows, labels = labelled_rows(source, ["age", "dose"], BOUNDS, target="ill", positive="yes", missing="drop")
+        rows, labels = labelled_rows(
+            source, ["age", "dose"], BOUNDS, target="ill", positive="yes", missing="drop"
+        )
         assert rows[:, 1].round(6).tolist() == [1.0, 4.0]
         assert labels.tolist() == [True, False]
     refused = run(*asked(path))
@@ -133,7 +173,10 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("--target", "dose"), "`target` must not be one of the features; got dose."),
     (("--column", "name", "--bounds", "0,1"), "The column 'name' must hold numbers"),
     (("--bounds", "0,1"), "`bounds` must be given once for every column; got 3 for 2 columns."),
-    (("--radius", "-1"), "`radius` of a logistic regression must be a positive finite number; got -1.0."),
+    (
+        ("--radius", "-1"),
+        "`radius` of a logistic regression must be a positive finite number; got -1.0.",
+    ),
     (("--penalty", "-1"), "`penalty` of a logistic regression"),
     (("--epsilon", "9"), "3 is left of 3"),
     (("--missing", "drop"), "must not be 'drop' under 'replace' adjacency"),
@@ -142,7 +185,9 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
 
 
 @pytest.mark.parametrize(("more", "words"), MISTAKES, ids=[str(more) for more, _ in MISTAKES])
-def test_mistakes_get_one_message_and_charge_nothing(patients: Path, ledger: Path, more: tuple[object, ...], words: str) -> None:
+def test_mistakes_get_one_message_and_charge_nothing(
+    patients: Path, ledger: Path, more: tuple[object, ...], words: str
+) -> None:
     result = run(*asked(patients, "--ledger", ledger, *more))
     assert result.exit_code in (1, 3)
     assert words in result.stderr.replace("\n", " ")

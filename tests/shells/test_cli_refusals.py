@@ -1,4 +1,7 @@
-"""The command line where a slip would cost most: nothing is released that was not asked for, and nothing charged is lost."""
+"""The command line where a slip would cost most.
+
+Nothing is released that was not asked for, and nothing charged is lost.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,17 @@ def survey(tmp_path: Path) -> Path:
 
 def run(survey: Path, statistic: tuple[str, ...], *more: object, epsilon: str = "0.5") -> Result:
     ledger = survey.with_suffix(".ledger")
-    arguments = ["release", statistic[0], survey, *statistic[1:], "--epsilon", epsilon, "--ledger", ledger, *more]
+    arguments = [
+        "release",
+        statistic[0],
+        survey,
+        *statistic[1:],
+        "--epsilon",
+        epsilon,
+        "--ledger",
+        ledger,
+        *more,
+    ]
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
@@ -57,7 +70,9 @@ def spent(survey: Path) -> Fraction:
         (("--output", "/proc/expmech.json"), "must be a file that can be written"),
     ],
 )
-def test_what_was_not_meant_is_refused_and_not_charged(more: tuple[str, ...], message: str, survey: Path) -> None:
+def test_what_was_not_meant_is_refused_and_not_charged(
+    more: tuple[str, ...], message: str, survey: Path
+) -> None:
     adjacency = () if "--adjacency" in more else ("--adjacency", "add-remove")
     result = run(survey, MEAN, *adjacency, *more)
     assert result.exit_code == 1 and result.stdout == ""
@@ -67,7 +82,9 @@ def test_what_was_not_meant_is_refused_and_not_charged(more: tuple[str, ...], me
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e300"])
 def test_a_budget_out_of_range_is_quoted_as_it_was_written(epsilon: str, survey: Path) -> None:
-    planned = CliRunner().invoke(app, ["plan", "mean", "--bounds", "0,1", "--rows", "9", "--epsilon", epsilon])
+    planned = CliRunner().invoke(
+        app, ["plan", "mean", "--bounds", "0,1", "--rows", "9", "--epsilon", epsilon]
+    )
     for result in (run(survey, MEAN, epsilon=epsilon), planned):
         assert result.exit_code == 1 and f"from 2^-20 to 2^20; got {epsilon}." in result.stderr
 
@@ -84,7 +101,9 @@ class FullDisk(io.StringIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_value_that_was_charged_is_shown_even_if_it_cannot_be_written(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_was_charged_is_shown_even_if_it_cannot_be_written(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @contextmanager
     def full(path: Path | None) -> Iterator[FullDisk]:
         yield FullDisk()
@@ -103,7 +122,10 @@ def test_a_model_of_odds_needs_to_be_told_of_what(survey: Path) -> None:
     assert spent(survey) == 0
 
 
-@pytest.mark.parametrize("statistic", [MEAN, (*MEAN, "--sampler", "auto"), QUANTILE, SELECT, (*LOGISTIC, "--positive", "a")])
+@pytest.mark.parametrize(
+    "statistic",
+    [MEAN, (*MEAN, "--sampler", "auto"), QUANTILE, SELECT, (*LOGISTIC, "--positive", "a")],
+)
 def test_constant_time_is_kept(statistic: tuple[str, ...], survey: Path) -> None:
     result = run(survey, statistic, "--timing", "constant", "--json", epsilon="0.1")
     assert result.exit_code == 0, result.stderr
@@ -125,9 +147,25 @@ def test_a_sampler_of_another_timing_is_refused(survey: Path) -> None:
 
 
 def test_a_selection_is_planned_as_it_is_released(survey: Path) -> None:
-    planned = ["plan", "select", "--candidates", "2", "--rows", "40", "--epsilon", "0.5", "--timing", "constant", "--json"]
+    planned = [
+        "plan",
+        "select",
+        "--candidates",
+        "2",
+        "--rows",
+        "40",
+        "--epsilon",
+        "0.5",
+        "--timing",
+        "constant",
+        "--json",
+    ]
     plan = json.loads(CliRunner().invoke(app, planned).stdout)
     record = json.loads(run(survey, SELECT, "--timing", "constant", "--json").stdout)
     assert plan["chosen"].startswith(record["certificate"]["sampler"]["sampler"])
-    applies = [option["name"] for option in plan["options"] if option["applies"] and option["timing"] == "constant"]
+    applies = [
+        option["name"]
+        for option in plan["options"]
+        if option["applies"] and option["timing"] == "constant"
+    ]
     assert plan["chosen"] in applies

@@ -1,4 +1,7 @@
-"""The data layer: the same exact integers from DuckDB, PostgreSQL and Spark, and refusals that quote no record."""
+"""The data layer.
+
+The same exact integers from DuckDB, PostgreSQL and Spark, and refusals that quote no record.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +25,20 @@ from expmech.data.statistics import mean, quantile, ridge, select
 from expmech.domains import Box
 from expmech.errors import ParameterError
 from expmech.release import ExponentialMechanism
-from expmech.release.noisy_sum import snap
+from expmech.release.noisy_mean import snap
 from expmech.statistics.regression import centred
 from expmech.statistics.summaries import rank_loss
 
-# Warnings about what the engines' own Python code does: old pandas options, and sockets that Spark leaves to the collector.
+# Warnings about what the engines' own Python code does: old pandas options, and sockets that Spark
+# leaves to the collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-# Columns named like the helper columns a careless implementation would make, and one that differs from what is asked only by case.
+# Columns named like the helper columns a careless implementation would make, and one that differs
+# from what is asked only by case.
 COLUMNS = ("x", "Ema", "emc0", "s")
 BOUNDS = [(-2.0, 2.5), (0.1, 40.7)]
 
@@ -51,7 +56,9 @@ def table(rows: int = 500) -> dict[str, list[object]]:
 def parquet(path: Path, columns: Mapping[str, Sequence[object]]) -> Path:
     connection = duckdb.connect()
     names = ", ".join(f'unnest(?) AS "{name}"' for name in columns)
-    connection.execute(f"COPY (SELECT {names}) TO '{path}' (FORMAT parquet)", list(columns.values()))
+    connection.execute(
+        f"COPY (SELECT {names}) TO '{path}' (FORMAT parquet)", list(columns.values())
+    )
     connection.close()
     return path
 
@@ -75,28 +82,39 @@ def postgres(file: Path) -> Iterator[str]:
 
     with postgres_server(programs) as address:
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute('CREATE TABLE survey (x double precision, "Ema" bigint, emc0 real, s text)')
+            connection.execute(
+                'CREATE TABLE survey (x double precision, "Ema" bigint, emc0 real, s text)'
+            )
             with connection.cursor() as cursor:
                 rows = zip(*table().values(), strict=True)
                 cursor.executemany("INSERT INTO survey VALUES (%s, %s, %s, %s)", list(rows))
-            connection.execute("CREATE TABLE gaps AS SELECT * FROM (VALUES (1.0::float8), (NULL), ('NaN')) AS t (x)")
+            connection.execute(
+                "CREATE TABLE gaps AS SELECT * FROM (VALUES (1.0::float8), (NULL), ('NaN')) AS"
+                " t (x)"
+            )
         yield address
 
 
 @pytest.fixture(scope="module")
 def spark(file: Path, folder: Path) -> Iterator[str]:
     if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, and none is installed (apt-get install openjdk-17-jre-headless)")
+        pytest.skip(
+            "Spark needs Java, and none is installed (apt-get install openjdk-17-jre-headless)"
+        )
     with spark_session(folder) as session:
         session.read.parquet(str(file)).createOrReplaceTempView("survey")
-        session.sql("SELECT * FROM VALUES (1.0D), (NULL), (double('NaN')) AS t (x)").createOrReplaceTempView("gaps")
+        session.sql(
+            "SELECT * FROM VALUES (1.0D), (NULL), (double('NaN')) AS t (x)"
+        ).createOrReplaceTempView("gaps")
         yield "spark"
     gc.collect()
 
 
 def check_aggregates(source: Source) -> None:
     columns = table()
-    values = np.column_stack([np.array(columns["x"], dtype=float), np.array(columns["Ema"], dtype=float)])
+    values = np.column_stack(
+        [np.array(columns["x"], dtype=float), np.array(columns["Ema"], dtype=float)]
+    )
     lower, upper = np.array(BOUNDS).T
     snapped = snap(values, lower, upper, 20)
     found = moments(source, ["X", "ema"], BOUNDS, bits=20, products=True)
@@ -104,8 +122,15 @@ def check_aggregates(source: Source) -> None:
     assert found.sums == tuple(snapped.sum(axis=0).tolist())
     assert found.products == tuple(map(tuple, (snapped.T @ snapped).tolist()))
     cells = np.minimum((np.clip(values[:, 0], -2.0, 2.5) + 2.0) * (2.0**5 / 4.5), 31).astype(int)
-    assert histogram(source, "x", BOUNDS[0], bits=5).tolist() == np.bincount(cells, minlength=32).tolist()
-    assert tally(source, "s", ["c", "none", "a"]) == (columns["s"].count("c"), 0, columns["s"].count("a"))
+    assert (
+        histogram(source, "x", BOUNDS[0], bits=5).tolist()
+        == np.bincount(cells, minlength=32).tolist()
+    )
+    assert tally(source, "s", ["c", "none", "a"]) == (
+        columns["s"].count("c"),
+        0,
+        columns["s"].count("a"),
+    )
     assert row_count(source.where("s", "b")) == columns["s"].count("b")
 
 
@@ -126,7 +151,9 @@ def test_duckdb_aggregates_are_exact(file: Path, folder: Path) -> None:
     text = folder / "survey.csv"
     duckdb.connect().execute(f"COPY (SELECT * FROM '{file}') TO '{text}' (HEADER)")
     check_aggregates(open_source(str(text)))
-    check_missing(open_source(str(parquet(folder / "gaps.parquet", {"x": [1.0, None, float("nan")]}))))
+    check_missing(
+        open_source(str(parquet(folder / "gaps.parquet", {"x": [1.0, None, float("nan")]})))
+    )
 
 
 def test_postgres_aggregates_are_exact(postgres: str) -> None:
@@ -153,7 +180,9 @@ def wide_sums(source: Source) -> None:
     found = moments(source, ["x"], [(0.0, 1.0)], bits=30, products=True)
     largest = (1 << 30) - 1
     assert found.sums == (found.count * largest,)
-    assert found.products == ((found.count * largest**2,),), "a sum past 2^63 must neither wrap nor round"
+    assert found.products == ((found.count * largest**2,),), (
+        "a sum past 2^63 must neither wrap nor round"
+    )
     assert found.count * largest**2 > 1 << 63
 
 
@@ -165,7 +194,9 @@ def test_sums_past_64_bits_are_exact_in_postgres(postgres: str) -> None:
     import psycopg
 
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE ones AS SELECT {NEARLY_ONE!r}::float8 AS x FROM generate_series(1, 1001)")
+        connection.execute(
+            f"CREATE TABLE ones AS SELECT {NEARLY_ONE!r}::float8 AS x FROM generate_series(1, 1001)"
+        )
     with closing(open_source(postgres, table="ones")) as source:
         wide_sums(source)
 
@@ -173,7 +204,9 @@ def test_sums_past_64_bits_are_exact_in_postgres(postgres: str) -> None:
 def test_sums_past_64_bits_are_exact_in_spark(spark: str) -> None:
     from pyspark.sql import SparkSession
 
-    SparkSession.builder.getOrCreate().sql(f"SELECT {NEARLY_ONE!r}D AS x FROM range(1001)").createOrReplaceTempView("ones")
+    SparkSession.builder.getOrCreate().sql(
+        f"SELECT {NEARLY_ONE!r}D AS x FROM range(1001)"
+    ).createOrReplaceTempView("ones")
     wide_sums(open_source(spark, table="ones"))
 
 
@@ -203,12 +236,19 @@ def test_columns_that_differ_only_by_case_are_refused_as_ambiguous(folder: Path)
         ("blank.csv", ",column0\n50,1\n60,1\n"),
     ],
 )
-def test_names_that_the_engine_would_change_are_refused(name: str, text: str, tmp_path: Path) -> None:
-    """DuckDB calls the second column of age and AGE `AGE_1`: --column AGE would release the first."""
+def test_names_that_the_engine_would_change_are_refused(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    """DuckDB calls the second column of age and AGE `AGE_1`.
+
+    --column AGE would release the first.
+    """
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match="differ only by case"):
         open_source(str(tmp_path / name))
-    (tmp_path / f"a{name}").write_text(text.replace("AGE", "c").replace("Age", "c").replace("column0", "c"))
+    (tmp_path / f"a{name}").write_text(
+        text.replace("AGE", "c").replace("Age", "c").replace("column0", "c")
+    )
     with pytest.raises(DataError, match="differ only by case"):  # in any of several files
         open_source(str(tmp_path / f"*{name}"))
 
@@ -235,18 +275,28 @@ def test_other_names_are_kept(tmp_path: Path) -> None:
         with closing(open_source(str(tmp_path / name))) as source:
             found[name] = list(source.table.columns)
             assert row_count(source) == 2
-    assert list(found.values()) == [["age", "AGE_1"], ["age, in years", '"b"'], ["age", "b"], ["age", "b"]]
+    assert list(found.values()) == [
+        ["age", "AGE_1"],
+        ["age, in years", '"b"'],
+        ["age", "b"],
+        ["age", "b"],
+    ]
 
 
 def test_a_first_record_is_not_listed_as_if_it_were_a_header(tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("Alice Smith,HIV positive\nBob Jones,healthy\n")
-    with closing(open_source(str(tmp_path / "names.csv"))) as source, pytest.raises(DataError) as caught:
+    with (
+        closing(open_source(str(tmp_path / "names.csv"))) as source,
+        pytest.raises(DataError) as caught,
+    ):
         source.column("age")
     assert "Alice" not in str(caught.value) and "HIV" not in str(caught.value)
     assert "must hold the names of its columns" in str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["postgresql://u:secret@localhost:99999/db", "postgresql://u:secret@[bad/db"])
+@pytest.mark.parametrize(
+    "address", ["postgresql://u:secret@localhost:99999/db", "postgresql://u:secret@[bad/db"]
+)
 def test_a_misshapen_address_is_refused_without_its_password(address: str) -> None:
     with pytest.raises(ParameterError, match="must be an address") as caught:
         open_source(address, table="t")
@@ -256,20 +306,46 @@ def test_a_misshapen_address_is_refused_without_its_password(address: str) -> No
 
 
 BAD: list[tuple[str, Callable[[Source], object], str]] = [
-    ("column", lambda s: mean(s, ["emc1"], [(0.0, 1.0)], epsilon=Fraction(1)), r"no column 'emc1'.*Did you mean 'emc0'"),
+    (
+        "column",
+        lambda s: mean(s, ["emc1"], [(0.0, 1.0)], epsilon=Fraction(1)),
+        r"no column 'emc1'.*Did you mean 'emc0'",
+    ),
     ("text", lambda s: mean(s, ["s"], [(0.0, 1.0)], epsilon=Fraction(1)), "'s' must hold numbers"),
     ("reversed", lambda s: mean(s, ["x"], [(1.0, 0.0)], epsilon=Fraction(1)), "LOWER < UPPER"),
-    ("bounds", lambda s: mean(s, ["x"], [(0.0, 1.0)] * 2, epsilon=Fraction(1)), "once for every column"),
+    (
+        "bounds",
+        lambda s: mean(s, ["x"], [(0.0, 1.0)] * 2, epsilon=Fraction(1)),
+        "once for every column",
+    ),
     ("twice", lambda s: mean(s, ["x", "X"], [(0.0, 1.0)] * 2, epsilon=Fraction(1)), "must differ"),
-    ("drop", lambda s: mean(s, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), missing="drop"), "must not be 'drop' under 'replace'"),
-    ("mode", lambda s: mean(s, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), missing="skip"), "'error', 'drop', 'clip'"),
-    ("float", lambda s: select(s, "x", ["1", "2"], epsilon=Fraction(1)), "must hold text or whole numbers"),
+    (
+        "drop",
+        lambda s: mean(s, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), missing="drop"),
+        "must not be 'drop' under 'replace'",
+    ),
+    (
+        "mode",
+        lambda s: mean(s, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), missing="skip"),
+        "'error', 'drop', 'clip'",
+    ),
+    (
+        "float",
+        lambda s: select(s, "x", ["1", "2"], epsilon=Fraction(1)),
+        "must hold text or whole numbers",
+    ),
     ("few", lambda s: select(s, "s", ["a"], epsilon=Fraction(1)), "at least two different"),
 ]
 
 
-@pytest.mark.parametrize(("ask", "message"), [(ask, message) for _, ask, message in BAD], ids=[name for name, _, _ in BAD])
-def test_mistakes_are_refused_in_one_sentence(ask: Callable[[Source], object], message: str, file: Path) -> None:
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [(ask, message) for _, ask, message in BAD],
+    ids=[name for name, _, _ in BAD],
+)
+def test_mistakes_are_refused_in_one_sentence(
+    ask: Callable[[Source], object], message: str, file: Path
+) -> None:
     with pytest.raises((DataError, ParameterError), match=message):
         ask(open_source(str(file)))
 
@@ -288,9 +364,13 @@ def test_means_agree_with_the_rows_at_large_epsilon(file: Path) -> None:
     columns = table()
     truth = np.clip(np.array(columns["x"], dtype=float), -2.0, 2.5).mean()
     for adjacency in ("replace", "add-remove"):
-        ready = mean(open_source(str(file)), ["x"], BOUNDS[:1], epsilon=Fraction(10**5), adjacency=adjacency)
+        ready = mean(
+            open_source(str(file)), ["x"], BOUNDS[:1], epsilon=Fraction(10**5), adjacency=adjacency
+        )
         np.testing.assert_allclose(ready.release().value, [truth], atol=1e-3)
-    ready = mean(open_source(str(file)), ["x"], BOUNDS[:1], epsilon=Fraction(1000), sampler="Rejection")
+    ready = mean(
+        open_source(str(file)), ["x"], BOUNDS[:1], epsilon=Fraction(1000), sampler="Rejection"
+    )
     assert ready.certificate().sampler["sampler"] == "Rejection"
     np.testing.assert_allclose(ready.release().value, [truth], atol=1e-1)
 
@@ -310,17 +390,26 @@ def test_row_counts_are_judged_only_where_they_are_public(folder: Path) -> None:
     for source, message in ((empty, "no rows"), (one, "one row")):
         with pytest.raises(DataError, match=message):
             mean(source, ["x"], [(0.0, 1.0)], epsilon=Fraction(1))
-        value = mean(source, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), adjacency="add-remove").release().value
+        value = (
+            mean(source, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), adjacency="add-remove")
+            .release()
+            .value
+        )
         assert 0.0 <= value[0] <= 1.0
 
 
 def test_ridge_cross_products_are_those_of_the_scaled_rows(file: Path) -> None:
     columns = table()
-    values = np.column_stack([np.array(columns["x"], dtype=float), np.array(columns["Ema"], dtype=float)])
+    values = np.column_stack(
+        [np.array(columns["x"], dtype=float), np.array(columns["Ema"], dtype=float)]
+    )
     lower, upper = np.array(BOUNDS).T
     scaled = 2 * (np.clip(values, lower, upper) - lower) / (upper - lower) - 1
     rows = np.column_stack([np.ones(len(scaled)), scaled])
-    gram = np.array(centred(moments(open_source(str(file)), ["x", "Ema"], BOUNDS, bits=20, products=True)), dtype=float)
+    gram = np.array(
+        centred(moments(open_source(str(file)), ["x", "Ema"], BOUNDS, bits=20, products=True)),
+        dtype=float,
+    )
     np.testing.assert_allclose(gram / 2.0**40, rows.T @ rows, atol=1e-3)
 
 
@@ -330,7 +419,16 @@ def test_a_ridge_release_is_in_the_units_of_the_table(folder: Path) -> None:
     for adjacency in ("replace", "add-remove"):
         bounds, target_bounds = [(100.0, 300.0)], (5.0, 9.0)
         source = open_source(str(path))
-        ready = ridge(source, ["x"], "z", bounds, target_bounds, epsilon=Fraction(10), penalty=1e-3, adjacency=adjacency)
+        ready = ridge(
+            source,
+            ["x"],
+            "z",
+            bounds,
+            target_bounds,
+            epsilon=Fraction(10),
+            penalty=1e-3,
+            adjacency=adjacency,
+        )
         found = ready.release().value
         assert abs(found["intercept"] + 200.0 * found["x"] - 7.0) < 1.0
         assert abs(found["x"] - 0.01) < 0.01
@@ -345,7 +443,14 @@ def test_rank_losses_count_the_values_below_a_point() -> None:
 def test_quantiles_agree_with_the_rows_at_large_epsilon(file: Path) -> None:
     values = np.clip(np.array(table()["x"], dtype=float), -2.0, 2.5)
     for adjacency, sensitivity in (("replace", 1.0), ("add-remove", 0.75)):
-        ready = quantile(open_source(str(file)), "x", BOUNDS[0], Fraction(3, 4), epsilon=Fraction(50), adjacency=adjacency)
+        ready = quantile(
+            open_source(str(file)),
+            "x",
+            BOUNDS[0],
+            Fraction(3, 4),
+            epsilon=Fraction(50),
+            adjacency=adjacency,
+        )
         assert ready.certificate().sensitivity == sensitivity
         low, high = np.quantile(values, [0.74, 0.76])
         assert low < ready.release().value < high
@@ -355,21 +460,30 @@ def test_quantiles_agree_with_the_rows_at_large_epsilon(file: Path) -> None:
 
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(9, 10)])
 def test_quantile_laws_of_all_neighbours_are_within_epsilon(q: Fraction) -> None:
-    """Every histogram of three rows on four cells, against every one with a row replaced or added."""
+    """Every histogram of three rows on four cells.
+
+    Against every one with a row replaced or added.
+    """
     epsilon, box = Fraction(2), Box([0.0], [1.0], bits=2)
 
     def law(cells: tuple[int, ...], adjacency: str) -> np.ndarray[Any, Any]:
         loss = rank_loss(np.bincount(cells, minlength=4), q, box, adjacency)
-        return ExponentialMechanism(loss=loss, domain=box, adjacency=adjacency).law(epsilon=epsilon)[1]
+        return ExponentialMechanism(loss=loss, domain=box, adjacency=adjacency).law(
+            epsilon=epsilon
+        )[1]
 
     worst = {"replace": 0.0, "add-remove": 0.0}
     for rows in itertools.combinations_with_replacement(range(4), 2):
         for one in range(4):
             without = law(rows, "add-remove")
             added = law((*rows, one), "add-remove")
-            worst["add-remove"] = max(worst["add-remove"], float(np.abs(np.log(without / added)).max()))
+            worst["add-remove"] = max(
+                worst["add-remove"], float(np.abs(np.log(without / added)).max())
+            )
             for other in range(4):
                 pair = [law((*rows, row), "replace") for row in (one, other)]
-                worst["replace"] = max(worst["replace"], float(np.abs(np.log(pair[0] / pair[1])).max()))
+                worst["replace"] = max(
+                    worst["replace"], float(np.abs(np.log(pair[0] / pair[1])).max())
+                )
     for largest in worst.values():
         assert float(epsilon) / 4 < largest <= float(epsilon)

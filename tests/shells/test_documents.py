@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/adding_a_loss.md", "docs/choosing.md", "docs/timing.md", "docs/exactness.md", "docs/estimators.md"]
+PAGES = [
+    "README.md",
+    "docs/adding_a_loss.md",
+    "docs/choosing.md",
+    "docs/timing.md",
+    "docs/exactness.md",
+    "docs/estimators.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -21,7 +28,12 @@ def test_python_snippets_run(page: str) -> None:
     if not snippets:
         assert "```python" not in (ROOT / page).read_text()
         return
-    done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(snippets)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(snippets)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -32,7 +44,13 @@ def test_commands_of_the_pages_run(tmp_path: Path) -> None:
     assert len(commands) >= 5
     for command in commands:
         main = [sys.executable, "-c", "from expmech.cli.main import main; main()"]
-        done = subprocess.run([*main, *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*main, *shlex.split(command)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, (command, done.stderr)
 
 
@@ -43,6 +61,8 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_demo_releases_and_certifies() -> None:
-    done = subprocess.run([sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert "mean commute" in done.stdout
     assert "epsilon = 1 (pure), replace adjacency" in done.stdout

@@ -1,4 +1,7 @@
-"""The neighbours: OpenDP measurements in an OpenDP Context, and events for dp_accounting's accountants."""
+"""The neighbours.
+
+OpenDP measurements in an OpenDP Context, and events for dp_accounting's accountants.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,9 @@ def test_a_mechanism_is_a_measurement_of_itself() -> None:
     assert 0.0 <= measurement(mechanism)[0] <= 1.0
     with pytest.raises(Exception, match="invoked on that mechanism"):
         measurement(ROWS)
-    assert em.opendp.as_measurement(make(ROWS), epsilon=1.0).input_metric == dp.change_one_distance()
+    assert (
+        em.opendp.as_measurement(make(ROWS), epsilon=1.0).input_metric == dp.change_one_distance()
+    )
 
 
 def test_measurements_without_a_pure_guarantee_or_a_matching_adjacency_are_refused() -> None:
@@ -104,13 +109,23 @@ def test_many_events_compose_better_than_their_sum() -> None:
 
 def test_events_need_a_pure_certificate() -> None:
     with pytest.raises(em.UnsupportedError, match="pure guarantee"):
-        em.dp_accounting.event(make(ROWS).certificate(epsilon=1.0, sampler=em.Metropolis(delta=1e-6)))
+        em.dp_accounting.event(
+            make(ROWS).certificate(epsilon=1.0, sampler=em.Metropolis(delta=1e-6))
+        )
     with pytest.raises(em.ParameterTypeError, match=r"expmech\.Certificate"):
         em.dp_accounting.event({"epsilon": 1.0})
 
 
 def test_importing_the_library_loads_none_of_its_neighbours() -> None:
-    script = "import sys, expmech; print(*{'opendp', 'dp_accounting', 'ibis', 'duckdb', 'typer', 'pandas'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip() == ""
+    script = (
+        "import sys, expmech; print(*{'opendp', 'dp_accounting', 'ibis', 'duckdb', 'typer',"
+        " 'pandas'} & set(sys.modules))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == ""
+    )
     with pytest.raises(AttributeError, match="no attribute 'opendb'"):
         em.opendb  # noqa: B018

@@ -7,13 +7,21 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from expmech.estimators import PrivateLogisticRegression, PrivateMean, PrivateQuantile, PrivateRidge, PrivateSelector
+from expmech.estimators import (
+    PrivateLogisticRegression,
+    PrivateMean,
+    PrivateQuantile,
+    PrivateRidge,
+    PrivateSelector,
+)
 
 ESTIMATORS: list[Any] = [
     PrivateMean(bounds=(-10, 10), random_state=0),
     PrivateMean(bounds=(-10, 10), random_state=0, adjacency="add-remove"),
     PrivateQuantile(bounds=(-10, 10), bits=8, random_state=0),
-    PrivateQuantile(q=[0.25, 0.75], bounds=(-10, 10), bits=8, random_state=0, adjacency="add-remove"),
+    PrivateQuantile(
+        q=[0.25, 0.75], bounds=(-10, 10), bits=8, random_state=0, adjacency="add-remove"
+    ),
     PrivateRidge(bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
     PrivateRidge(epsilon=0.1, bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
     PrivateLogisticRegression(epsilon=0.1, bounds_X=(-10, 10), random_state=0),

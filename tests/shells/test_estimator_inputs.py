@@ -1,4 +1,7 @@
-"""What the estimators take as parameters, candidates and data, what they refuse, and that no refusal quotes a value."""
+"""What the estimators take as parameters, candidates and data, what they refuse.
+
+And that no refusal quotes a value.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,13 @@ from sklearn.base import clone
 
 import expmech as em
 from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
-from expmech.estimators import PrivateLogisticRegression, PrivateMean, PrivateQuantile, PrivateRidge, PrivateSelector
+from expmech.estimators import (
+    PrivateLogisticRegression,
+    PrivateMean,
+    PrivateQuantile,
+    PrivateRidge,
+    PrivateSelector,
+)
 from expmech.statistics import Prepared, logistic, moments_of, ridge
 from expmech.statistics.aggregates import PRODUCT_BITS
 
@@ -46,15 +55,24 @@ def test_no_error_of_a_prediction_quotes_a_value() -> None:
                 ):
                     with pytest.raises((ValueError, TypeError)) as caught:
                         getattr(fitted, method)(rows)
-                    assert not any(word in str(caught.value) for word in ("secret", "3.14")), caught.value
+                    assert not any(word in str(caught.value) for word in ("secret", "3.14")), (
+                        caught.value
+                    )
                     assert caught.value.__cause__ is None and caught.value.__suppress_context__
-                with pytest.raises(ValueError, match=r"X has 1 features, but .* is expecting 2 features as input"):
+                with pytest.raises(
+                    ValueError, match=r"X has 1 features, but .* is expecting 2 features as input"
+                ):
                     getattr(fitted, method)([[SECRET]])
 
 
-@pytest.mark.parametrize("target", [["3.14"] * ROWS, ["secret-7"] * ROWS, np.full(ROWS, np.datetime64("2020-03-14"))])
+@pytest.mark.parametrize(
+    "target", [["3.14"] * ROWS, ["secret-7"] * ROWS, np.full(ROWS, np.datetime64("2020-03-14"))]
+)
 def test_a_target_of_text_is_refused(target: Any) -> None:
-    with pytest.raises(ParameterTypeError, match=r"^`y` of PrivateRidge must hold numbers; it holds text or something else\.$"):
+    with pytest.raises(
+        ParameterTypeError,
+        match=r"^`y` of PrivateRidge must hold numbers; it holds text or something else\.$",
+    ):
         PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100)).fit(X, target)
 
 
@@ -66,10 +84,20 @@ def test_bounds_are_refused_by_the_name_of_their_parameter() -> None:
 
 
 def test_short_floats_count_as_their_decimal_text(ledger: em.Ledger) -> None:
-    PrivateQuantile(q=np.float32(0.1), epsilon=np.float32(0.3), bounds=(20, 80), accountant=ledger).fit(X[:, :1])
-    PrivateQuantile(q=np.array([0.2], dtype=np.float16), epsilon=np.float64(0.3), bounds=(20, 80), accountant=ledger).fit(X[:, :1])
+    PrivateQuantile(
+        q=np.float32(0.1), epsilon=np.float32(0.3), bounds=(20, 80), accountant=ledger
+    ).fit(X[:, :1])
+    PrivateQuantile(
+        q=np.array([0.2], dtype=np.float16),
+        epsilon=np.float64(0.3),
+        bounds=(20, 80),
+        accountant=ledger,
+    ).fit(X[:, :1])
     assert [charge.epsilon for charge in ledger.history()] == [Fraction(3, 10)] * 2
-    assert [charge.statement.split()[1] for charge in ledger.history()] == ["0.1-quantile", "0.2-quantile"]
+    assert [charge.statement.split()[1] for charge in ledger.history()] == [
+        "0.1-quantile",
+        "0.2-quantile",
+    ]
     with pytest.raises(ParameterError, match="`epsilon` of PrivateMean must be a positive number"):
         PrivateMean(epsilon=np.float32("inf"), bounds=BOUNDS).fit(X)
 
@@ -77,26 +105,56 @@ def test_short_floats_count_as_their_decimal_text(ledger: em.Ledger) -> None:
 def test_absurd_radii_and_penalties_are_refused_and_extreme_ones_are_served() -> None:
     for estimator, target in ((RIDGE, Y), (LOGISTIC, LABELS)):
         for radius in (1e6, 1e-6):
-            with pytest.raises(ParameterError, match=r"`radius` of a \w+ regression must be between 2\^-10 and 2\^10"):
+            with pytest.raises(
+                ParameterError,
+                match=r"`radius` of a \w+ regression must be between 2\^-10 and 2\^10",
+            ):
                 clone(estimator).set_params(radius=radius).fit(X, target)
-        with pytest.raises(ParameterError, match=r"`penalty` of a \w+ regression must be at most .* with this epsilon and radius"):
+        with pytest.raises(
+            ParameterError,
+            match=r"`penalty` of a \w+ regression must be at most .* with this epsilon and radius",
+        ):
             clone(estimator).set_params(penalty=1e12).fit(X, target)
-        for options in ({"penalty": 1e6}, {"radius": 2.0**-10}, {"radius": 16.0}, {"radius": 16.0, "epsilon": 1e-6}):
-            assert clone(estimator).set_params(**options).fit(X, target).certificate_.kind == "release"
+        for options in (
+            {"penalty": 1e6},
+            {"radius": 2.0**-10},
+            {"radius": 16.0},
+            {"radius": 16.0, "epsilon": 1e-6},
+        ):
+            assert (
+                clone(estimator).set_params(**options).fit(X, target).certificate_.kind == "release"
+            )
     assert (
-        clone(RIDGE).set_params(radius=1024.0, epsilon=1e-6).fit(X, Y).certificate_.kind == "release"
+        clone(RIDGE).set_params(radius=1024.0, epsilon=1e-6).fit(X, Y).certificate_.kind
+        == "release"
     )  # the rule's penalty is cut
 
 
 def test_candidates_match_numbers_and_text_alike() -> None:
     ones = [[1]] * 9 + [[2]]
-    spellings: list[Any] = [[2, 1], ["2", "1"], [2.0, 1.0], ["2.0", True], [b"2", "1"], np.array([2, 1])]
-    for rows in (ones, np.array(ones, dtype=np.float32), np.array(ones).astype(str), np.array(ones, dtype=object)):
+    spellings: list[Any] = [
+        [2, 1],
+        ["2", "1"],
+        [2.0, 1.0],
+        ["2.0", True],
+        [b"2", "1"],
+        np.array([2, 1]),
+    ]
+    for rows in (
+        ones,
+        np.array(ones, dtype=np.float32),
+        np.array(ones).astype(str),
+        np.array(ones, dtype=object),
+    ):
         for candidates in spellings:
             assert PrivateSelector(candidates=candidates, epsilon=100).fit(rows).best_index_ == 1
     tenths = np.full((9, 1), 0.1, dtype=np.float32)
     assert PrivateSelector(candidates=["x", 0.1], epsilon=100).fit(tenths).best_ == 0.1
-    for other in ("x", 0.5, 3):  # what one row holds changes the type of the column, and no other row's count
+    for other in (
+        "x",
+        0.5,
+        3,
+    ):  # what one row holds changes the type of the column, and no other row's count
         scores, *_ = PrivateSelector()._scores(np.array([[1]] * 9 + [[other]]), None, [1, 2])
         assert scores == [9.0, 0.0]
 
@@ -104,16 +162,28 @@ def test_candidates_match_numbers_and_text_alike() -> None:
 def test_candidates_are_several_and_different() -> None:
     repeated: list[Any] = [[], ["a"], ["a", "b", "a"], [1, 1.0], np.array([1, 2, 1])]
     for candidates in repeated:
-        with pytest.raises(ParameterError, match="`candidates` of PrivateSelector must be at least two different values; got"):
+        with pytest.raises(
+            ParameterError,
+            match="`candidates` of PrivateSelector must be at least two different values; got",
+        ):
             PrivateSelector(candidates=candidates).fit([["a"], ["b"]])
     for candidates in repeated:
-        with pytest.raises(ParameterError, match="`candidates` of PrivateSelector must be at least two different values; got"):
+        with pytest.raises(
+            ParameterError,
+            match="`candidates` of PrivateSelector must be at least two different values; got",
+        ):
             PrivateSelector(candidates=candidates, scoring=_near, sensitivity=1.0).fit(X)
     vectors = PrivateSelector(
-        candidates=[[0.0], [50.0]], scoring=lambda rows, _, c: _near(rows, _, c[0]), sensitivity=1.0, epsilon=100
+        candidates=[[0.0], [50.0]],
+        scoring=lambda rows, _, c: _near(rows, _, c[0]),
+        sensitivity=1.0,
+        epsilon=100,
     )
     assert vectors.fit(X).best_ == [50.0]
-    with pytest.raises(ParameterError, match="`sensitivity` of PrivateSelector must be None without `scoring`; got 2"):
+    with pytest.raises(
+        ParameterError,
+        match="`sensitivity` of PrivateSelector must be None without `scoring`; got 2",
+    ):
         PrivateSelector(candidates=[1, 2], sensitivity=2).fit(X[:, :1])
 
 
@@ -121,9 +191,16 @@ def _near(rows: Any, _: Any, candidate: float) -> float:
     return float(np.count_nonzero(np.abs(rows[:, 0] - candidate) < 25.0))
 
 
-# (features, rows, epsilon), at the ends of the ranges of n epsilon that docs/estimators.md states, and outside of them.
+# (features, rows, epsilon), at the ends of the ranges of n epsilon that docs/estimators.md states,
+# and outside of them.
 RIDGES = {(1, 20, "0.3"): True, (1, 300, "1"): True, (2, 50, "1"): True, (2, 100, "1"): True}
-RIDGES |= {(1, 20, "0.1"): False, (1, 500, "1"): False, (2, 20, "1"): False, (2, 200, "1"): False, (3, 75, "1"): False}
+RIDGES |= {
+    (1, 20, "0.1"): False,
+    (1, 500, "1"): False,
+    (2, 20, "1"): False,
+    (2, 200, "1"): False,
+    (3, 75, "1"): False,
+}
 LOGISTICS = {(1, 10, "1"): True, (2, 100, "0.1"): True, (1, 20, "1"): False, (2, 20, "1"): False}
 
 
@@ -131,13 +208,19 @@ def test_what_is_served_in_constant_time_is_what_the_page_says() -> None:
     found = {}
     for features, rows, epsilon in RIDGES:
         bounds = [(0.0, 1.0)] * (features + 1)
-        sums = moments_of(np.full((rows, features + 1), 0.5), bounds, bits=PRODUCT_BITS, products=True)
-        found[features, rows, epsilon] = _served(ridge(sums, bounds, epsilon=Fraction(epsilon), box=True))
+        sums = moments_of(
+            np.full((rows, features + 1), 0.5), bounds, bits=PRODUCT_BITS, products=True
+        )
+        found[features, rows, epsilon] = _served(
+            ridge(sums, bounds, epsilon=Fraction(epsilon), box=True)
+        )
     assert found == RIDGES
     found = {}
     for features, rows, epsilon in LOGISTICS:
         table, positive = np.full((rows, features), 0.5), np.arange(rows) % 2 == 0
-        found[features, rows, epsilon] = _served(logistic(table, positive, [(0.0, 1.0)] * features, epsilon=Fraction(epsilon)))
+        found[features, rows, epsilon] = _served(
+            logistic(table, positive, [(0.0, 1.0)] * features, epsilon=Fraction(epsilon))
+        )
     assert found == LOGISTICS
 
 

@@ -1,4 +1,8 @@
-"""The estimators: public bounds, exact charges before the draw, private attributes only, and answers in the units of the data."""
+"""The estimators.
+
+Public bounds, exact charges before the draw, private attributes only, and answers in the units of
+the data.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,13 @@ from sklearn.preprocessing import FunctionTransformer
 import expmech as em
 from expmech.data import histogram, moments, open_source
 from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
-from expmech.estimators import PrivateLogisticRegression, PrivateMean, PrivateQuantile, PrivateRidge, PrivateSelector
+from expmech.estimators import (
+    PrivateLogisticRegression,
+    PrivateMean,
+    PrivateQuantile,
+    PrivateRidge,
+    PrivateSelector,
+)
 from expmech.ledger import LedgerError
 from expmech.release.verification import verify_certificate
 from expmech.statistics import Prepared, histogram_of, moments_of, select
@@ -76,7 +86,9 @@ def test_a_fit_keeps_private_attributes_only(adjacency: str) -> None:
         assert learned == PRIVATE[type(estimator).__name__] | {"certificate_", "n_features_in_"}
         assert estimator.certificate_.kind == "release"
         assert estimator.certificate_.adjacency == adjacency
-        stored = pickle.dumps({name: value for name, value in vars(estimator).items() if name not in public})
+        stored = pickle.dumps(
+            {name: value for name, value in vars(estimator).items() if name not in public}
+        )
         assert struct.pack("<d", SECRET) not in stored and struct.pack(">d", SECRET) not in stored
         if adjacency == "add-remove":
             assert f": {ROWS}" not in estimator.certificate_.to_json()
@@ -90,9 +102,15 @@ def test_certificates_of_fits_verify() -> None:
 
 
 def test_a_seed_makes_a_study_that_repeats() -> None:
-    for (one, target), (two, _) in zip(estimators(random_state=5), estimators(random_state=5), strict=True):
+    for (one, target), (two, _) in zip(
+        estimators(random_state=5), estimators(random_state=5), strict=True
+    ):
         values = [
-            {name: value for name, value in vars(estimator.fit(X, target)).items() if name.endswith("_")}
+            {
+                name: value
+                for name, value in vars(estimator.fit(X, target)).items()
+                if name.endswith("_")
+            }
             for estimator in (one, two)
         ]
         assert values[0]["certificate_"].kind == "study, not a release"
@@ -101,15 +119,23 @@ def test_a_seed_makes_a_study_that_repeats() -> None:
             assert np.array_equal(values[0][name], values[1][name]), name
     third = PrivateMean(bounds=BOUNDS, random_state=6).fit(X)
     assert not np.array_equal(third.mean_, PrivateMean(bounds=BOUNDS, random_state=5).fit(X).mean_)
-    assert not np.array_equal(PrivateMean(bounds=BOUNDS).fit(X).mean_, PrivateMean(bounds=BOUNDS).fit(X).mean_)
+    assert not np.array_equal(
+        PrivateMean(bounds=BOUNDS).fit(X).mean_, PrivateMean(bounds=BOUNDS).fit(X).mean_
+    )
 
 
 def test_a_study_is_what_sample_draws_with_its_kind() -> None:
-    mechanism = em.ExponentialMechanism(loss=em.losses.L1Mean(X[:, :1], lower=20.0, upper=80.0), domain=em.Box([20.0], [80.0]))
+    mechanism = em.ExponentialMechanism(
+        loss=em.losses.L1Mean(X[:, :1], lower=20.0, upper=80.0), domain=em.Box([20.0], [80.0])
+    )
     noisy = em.NoisyMean.from_rows(X, lower=[20.0, 0.0], upper=[80.0, 5.0])
     study = mechanism.study(epsilon=1.0, sampler="Rejection", seed=3)
-    assert np.array_equal(study.value, mechanism.sample(epsilon=1.0, sampler="Rejection", seed=3).values[0])
-    assert np.array_equal(noisy.study(epsilon=1.0, seed=3).value, noisy.sample(epsilon=1.0, seed=3)[0])
+    assert np.array_equal(
+        study.value, mechanism.sample(epsilon=1.0, sampler="Rejection", seed=3).values[0]
+    )
+    assert np.array_equal(
+        noisy.study(epsilon=1.0, seed=3).value, noisy.sample(epsilon=1.0, seed=3)[0]
+    )
     for certificate in (study.certificate, noisy.study(epsilon=1.0, seed=3).certificate):
         assert certificate.kind == "study, not a release"
         assert all(check.holds for check in verify_certificate(certificate))
@@ -120,12 +146,17 @@ def test_missing_bounds_are_an_error() -> None:
         for name in ("bounds", "bounds_X", "bounds_y"):
             if name in estimator.get_params():
                 with pytest.raises(
-                    ParameterError, match=f"`{name}` of {type(estimator).__name__} must be .* got None.* never from"
+                    ParameterError,
+                    match=(
+                        f"`{name}` of {type(estimator).__name__} must be .* got None.* never from"
+                    ),
                 ):
                     clone(estimator).set_params(**{name: None}).fit(X, target)
 
 
-def test_a_fit_is_charged_before_it_draws(ledger: em.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_is_charged_before_it_draws(
+    ledger: em.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def crash(_: Prepared) -> None:
         raise RuntimeError("the power went off")
 
@@ -141,7 +172,10 @@ def test_every_estimator_charges_what_it_certifies(ledger: em.Ledger) -> None:
         before = ledger.spent[0]
         estimator.fit(X, target)
         assert ledger.spent[0] - before == Fraction(3, 10)
-        assert em.Certificate.from_json(ledger.history()[-1].certificate).sensitivity == estimator.certificate_.sensitivity
+        assert (
+            em.Certificate.from_json(ledger.history()[-1].certificate).sensitivity
+            == estimator.certificate_.sensitivity
+        )
     with pytest.raises(LedgerError, match=r"0\.5 is left of 2"):
         PrivateMean(epsilon=0.6, bounds=BOUNDS, accountant=ledger).fit(X)
     PrivateMean(epsilon=0.5, bounds=BOUNDS, accountant=ledger).fit(X)
@@ -150,7 +184,9 @@ def test_every_estimator_charges_what_it_certifies(ledger: em.Ledger) -> None:
 
 def test_a_study_charges_nothing(ledger: em.Ledger) -> None:
     for estimator, target in estimators(accountant=ledger, random_state=1):
-        with pytest.raises(ParameterError, match=r"`accountant` of .* must be None when `random_state` is given"):
+        with pytest.raises(
+            ParameterError, match=r"`accountant` of .* must be None when `random_state` is given"
+        ):
             estimator.fit(X, target)
     assert ledger.history() == []
 
@@ -167,7 +203,9 @@ def test_a_refused_fit_charges_nothing(ledger: em.Ledger) -> None:
 
 
 def test_a_delta_is_charged(ledger: em.Ledger) -> None:
-    PrivateSelector(bounds=BOUNDS, epsilon=0.1, sampler=em.Metropolis(delta=1e-7), accountant=ledger).fit(X)
+    PrivateSelector(
+        bounds=BOUNDS, epsilon=0.1, sampler=em.Metropolis(delta=1e-7), accountant=ledger
+    ).fit(X)
     assert 0 < ledger.spent[1] <= Fraction(1, 10**7)
 
 
@@ -177,10 +215,14 @@ def test_each_fold_is_charged(ledger: em.Ledger) -> None:
     scores = cross_val_score(make_pipeline(FunctionTransformer(), ridge), X, Y, cv=4)
     assert scores.shape == (4,) and np.isfinite(scores).all()
     assert [charge.epsilon for charge in ledger.history()] == [Fraction(1, 10)] * 4
-    logistic = PrivateLogisticRegression(epsilon="0.2", bounds_X=BOUNDS, radius=2.0, accountant=ledger)
+    logistic = PrivateLogisticRegression(
+        epsilon="0.2", bounds_X=BOUNDS, radius=2.0, accountant=ledger
+    )
     cross_val_score(logistic, X, LABELS, cv=3)
     distance = lambda fitted, rows, _=None: -float(np.abs(rows.mean(axis=0) - fitted.mean_).sum())  # noqa: E731
-    cross_val_score(PrivateMean(epsilon="0.2", bounds=BOUNDS, accountant=ledger), X, scoring=distance, cv=5)
+    cross_val_score(
+        PrivateMean(epsilon="0.2", bounds=BOUNDS, accountant=ledger), X, scoring=distance, cv=5
+    )
     assert len(ledger.history()) == 12
     assert ledger.left[0] == 0
     with pytest.raises(LedgerError):
@@ -190,14 +232,19 @@ def test_each_fold_is_charged(ledger: em.Ledger) -> None:
 def test_several_quantiles_share_epsilon(ledger: em.Ledger) -> None:
     model = PrivateQuantile(q=[0.9, 0.1, 0.5], epsilon=1, bounds=BOUNDS, accountant=ledger).fit(X)
     assert model.quantiles_.shape == (3, 2)
-    assert (model.quantiles_[1] <= model.quantiles_[2]).all() and (model.quantiles_[2] <= model.quantiles_[0]).all()
+    assert (model.quantiles_[1] <= model.quantiles_[2]).all() and (
+        model.quantiles_[2] <= model.quantiles_[0]
+    ).all()
     assert [charge.epsilon for charge in ledger.history()] == [Fraction(1, 6)] * 6
     assert ledger.spent[0] == 1
     assert ledger.history()[0].statement == "PrivateQuantile: 0.9-quantile of column 0"
     assert len(model.certificates_) == 6 and model.certificate_ == model.certificates_[0]
-    assert [charge.certificate for charge in ledger.history()] == [certificate.to_json() for certificate in model.certificates_]
-    assert "one of 6 releases of this fit, which together cost epsilon = 1 by basic composition" in str(model.certificate_).replace(
-        "\n" + " " * 14, " "
+    assert [charge.certificate for charge in ledger.history()] == [
+        certificate.to_json() for certificate in model.certificates_
+    ]
+    assert (
+        "one of 6 releases of this fit, which together cost epsilon = 1 by basic composition"
+        in str(model.certificate_).replace("\n" + " " * 14, " ")
     )
     with pytest.raises(LedgerError, match="1 is left of 2"):
         PrivateQuantile(q=[0.5, 0.6], epsilon="1.1", bounds=BOUNDS, accountant=ledger).fit(X)
@@ -205,7 +252,10 @@ def test_several_quantiles_share_epsilon(ledger: em.Ledger) -> None:
     single = PrivateQuantile(q=0.5, epsilon=50, bounds=BOUNDS).fit(X)
     assert single.quantiles_.shape == (2,)
     np.testing.assert_allclose(single.quantiles_, np.median(X, axis=0), rtol=0.1)
-    assert "basic composition" not in PrivateQuantile(bounds=(20, 80)).fit(X[:, :1]).certificate_.to_json()
+    assert (
+        "basic composition"
+        not in PrivateQuantile(bounds=(20, 80)).fit(X[:, :1]).certificate_.to_json()
+    )
 
 
 def test_answers_are_in_the_units_of_the_data() -> None:
@@ -215,20 +265,26 @@ def test_answers_are_in_the_units_of_the_data() -> None:
     np.testing.assert_allclose(ridge.predict(X), ridge.intercept_ + X @ ridge.coef_)
     np.testing.assert_allclose(ridge.predict([[30.0, 2.0], [70.0, 2.0]]), [25.0, 45.0], atol=3.0)
     assert ridge.score(X, Y) > 0.9
-    logistic = PrivateLogisticRegression(epsilon=1000, bounds_X=BOUNDS, classes=["young", "old"], sampler=em.Rejection(em.Convex()))
+    logistic = PrivateLogisticRegression(
+        epsilon=1000, bounds_X=BOUNDS, classes=["young", "old"], sampler=em.Rejection(em.Convex())
+    )
     logistic.fit(X, LABELS)
     assert logistic.score(X, LABELS) > 0.8
     assert logistic.predict([[79.0, 2.5], [21.0, 2.5]]).tolist() == ["old", "young"]
     boundary = -(logistic.intercept_[0] + 2.5 * logistic.coef_[0, 1]) / logistic.coef_[0, 0]
     assert abs(boundary - 50.0) < 10.0
     np.testing.assert_allclose(logistic.predict_proba(X).sum(axis=1), 1.0)
-    np.testing.assert_allclose(np.log(np.divide(*logistic.predict_proba(X).T[::-1])), logistic.decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(
+        np.log(np.divide(*logistic.predict_proba(X).T[::-1])),
+        logistic.decision_function(X),
+        atol=1e-9,
+    )
 
 
 def test_a_mean_may_be_asked_of_the_exponential_mechanism() -> None:
     model = PrivateMean(bounds=BOUNDS, sampler="Rejection").fit(X)
     assert model.certificate_.sampler["sampler"] == "Rejection"
-    assert PrivateMean(bounds=BOUNDS).fit(X).certificate_.sampler["sampler"] == "NoisySum"
+    assert PrivateMean(bounds=BOUNDS).fit(X).certificate_.sampler["sampler"] == "NoisyMean"
 
 
 def test_arrays_and_engines_give_the_same_integers(tmp_path: Path) -> None:
@@ -236,36 +292,75 @@ def test_arrays_and_engines_give_the_same_integers(tmp_path: Path) -> None:
     table = np.column_stack([X[:, 0] - 5.0, X[:, 1]])
     path.write_text("a,b\n" + "\n".join(f"{a!r},{b!r}" for a, b in table.tolist()) + "\n")
     source = open_source(str(path))
-    assert moments_of(table, BOUNDS, bits=20, products=True) == moments(source, ["a", "b"], BOUNDS, bits=20, products=True)
-    assert np.array_equal(histogram_of(table[:, 0], BOUNDS[0], bits=7), histogram(source, "a", BOUNDS[0], bits=7))
+    assert moments_of(table, BOUNDS, bits=20, products=True) == moments(
+        source, ["a", "b"], BOUNDS, bits=20, products=True
+    )
+    assert np.array_equal(
+        histogram_of(table[:, 0], BOUNDS[0], bits=7), histogram(source, "a", BOUNDS[0], bits=7)
+    )
     source.close()
 
 
 def test_constant_timing_is_constant_or_refused(ledger: em.Ledger) -> None:
-    assert PrivateMean(bounds=BOUNDS, timing="constant").fit(X).certificate_.timing == "data-independent"
-    assert PrivateSelector(bounds=BOUNDS, timing="constant").fit(X).certificate_.timing == "constant"
+    assert (
+        PrivateMean(bounds=BOUNDS, timing="constant").fit(X).certificate_.timing
+        == "data-independent"
+    )
+    assert (
+        PrivateSelector(bounds=BOUNDS, timing="constant").fit(X).certificate_.timing == "constant"
+    )
     answers = np.array([["yes"], ["no"], ["yes"]])
     counted = PrivateSelector(candidates=["yes", "no"], timing="constant").fit(answers)
     assert counted.certificate_.timing == "constant"
-    quantile = PrivateQuantile(bounds=(20, 80), bits=6, epsilon=0.5, timing="constant").fit(X[:, :1])
+    quantile = PrivateQuantile(bounds=(20, 80), bits=6, epsilon=0.5, timing="constant").fit(
+        X[:, :1]
+    )
     assert quantile.certificate_.timing == "constant"
-    ridge = PrivateRidge(epsilon=0.1, bounds_X=(20, 80), bounds_y=(0, 100), penalty=1.0, radius=0.5, timing="constant")
+    ridge = PrivateRidge(
+        epsilon=0.1,
+        bounds_X=(20, 80),
+        bounds_y=(0, 100),
+        penalty=1.0,
+        radius=0.5,
+        timing="constant",
+    )
     assert ridge.fit(X[:, :1], Y).certificate_.timing == "constant"
-    assert ridge.certificate_.domain["kind"] == "Box" and sum(ridge.certificate_.domain["upper"]) <= 0.5
+    assert (
+        ridge.certificate_.domain["kind"] == "Box"
+        and sum(ridge.certificate_.domain["upper"]) <= 0.5
+    )
     hard = [
-        PrivateRidge(epsilon=2, bounds_X=BOUNDS, bounds_y=(0, 100), timing="constant", accountant=ledger),
-        PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100), timing="constant", adjacency="add-remove", accountant=ledger),
+        PrivateRidge(
+            epsilon=2, bounds_X=BOUNDS, bounds_y=(0, 100), timing="constant", accountant=ledger
+        ),
+        PrivateRidge(
+            bounds_X=BOUNDS,
+            bounds_y=(0, 100),
+            timing="constant",
+            adjacency="add-remove",
+            accountant=ledger,
+        ),
     ]
-    with pytest.raises(UnsupportedError):  # a chain with a delta would be short enough, and is not pure
+    with pytest.raises(
+        UnsupportedError
+    ):  # a chain with a delta would be short enough, and is not pure
         clone(ridge).set_params(epsilon=11).fit(X[:, :1], Y)
     many = np.tile(X, (50, 1))
     for estimator in hard:
-        with pytest.raises(UnsupportedError, match=r"PrivateRidge\(timing='constant'\) found no exact sampler"):
+        with pytest.raises(
+            UnsupportedError, match=r"PrivateRidge\(timing='constant'\) found no exact sampler"
+        ):
             estimator.fit(many, np.tile(Y, 50))
-    with pytest.raises(ParameterError, match="`sampler` of PrivateQuantile must be 'auto', Metropolis or"):
-        PrivateQuantile(bounds=BOUNDS, sampler=em.BoxTree(), timing="constant", accountant=ledger).fit(X)
+    with pytest.raises(
+        ParameterError, match="`sampler` of PrivateQuantile must be 'auto', Metropolis or"
+    ):
+        PrivateQuantile(
+            bounds=BOUNDS, sampler=em.BoxTree(), timing="constant", accountant=ledger
+        ).fit(X)
     assert ledger.history() == []
-    chain = PrivateQuantile(bounds=(20, 80), bits=4, epsilon=0.1, timing="constant", sampler=em.Metropolis(pure=True)).fit(X[:, :1])
+    chain = PrivateQuantile(
+        bounds=(20, 80), bits=4, epsilon=0.1, timing="constant", sampler=em.Metropolis(pure=True)
+    ).fit(X[:, :1])
     assert chain.certificate_.sampler["sampler"] == "Metropolis"
 
 
@@ -301,7 +396,10 @@ def test_no_error_tells_the_number_of_rows_or_a_label() -> None:
     unknown[0] = "secret-7"
     with pytest.raises(ParameterError) as caught:
         PrivateLogisticRegression(bounds_X=BOUNDS, classes=["young", "old"]).fit(X, unknown)
-    assert str(caught.value) == "`y` of PrivateLogisticRegression must hold no label but the two of `classes`."
+    assert (
+        str(caught.value)
+        == "`y` of PrivateLogisticRegression must hold no label but the two of `classes`."
+    )
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         PrivateLogisticRegression(bounds_X=BOUNDS).fit(X, unknown)
 
@@ -319,15 +417,31 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"epsilon": 0}, ParameterError, "`epsilon` of PrivateMean must be a positive number"),
     ({"epsilon": "much"}, ParameterError, "`epsilon` of PrivateMean"),
     ({"epsilon": None}, ParameterTypeError, "`epsilon` of PrivateMean"),
-    ({"timing": "fast"}, ParameterError, "`timing` of PrivateMean must be one of 'unprotected', 'constant'; got 'fast'"),
+    (
+        {"timing": "fast"},
+        ParameterError,
+        "`timing` of PrivateMean must be one of 'unprotected', 'constant'; got 'fast'",
+    ),
     ({"adjacency": "swap"}, ParameterError, "`adjacency` of PrivateMean"),
     ({"random_state": 0.5}, ParameterTypeError, "`random_state` of PrivateMean"),
     ({"random_state": True}, ParameterTypeError, "`random_state` of PrivateMean"),
     ({"random_state": -1}, ParameterTypeError, "`random_state` of PrivateMean"),
-    ({"accountant": 3}, ParameterTypeError, "`accountant` of PrivateMean must be a Ledger or the path of one; got 3."),
+    (
+        {"accountant": 3},
+        ParameterTypeError,
+        "`accountant` of PrivateMean must be a Ledger or the path of one; got 3.",
+    ),
     ({"accountant": "nowhere.ledger"}, LedgerError, "There is no ledger at nowhere.ledger"),
-    ({"bounds": (1, 0)}, ParameterError, "`bounds` of PrivateMean must be LOWER < UPPER; got 1 and 0."),
-    ({"bounds": (0, 1, 2)}, ParameterError, "or one pair for each of the 2 columns; got (0, 1, 2)."),
+    (
+        {"bounds": (1, 0)},
+        ParameterError,
+        "`bounds` of PrivateMean must be LOWER < UPPER; got 1 and 0.",
+    ),
+    (
+        {"bounds": (0, 1, 2)},
+        ParameterError,
+        "or one pair for each of the 2 columns; got (0, 1, 2).",
+    ),
     ({"bounds": [(0, 1)] * 3}, ParameterError, "one pair for each of the 2 columns"),
     ({"bounds": "wide"}, ParameterTypeError, "`bounds` of PrivateMean"),
     ({"bounds": (0, float("inf"))}, ParameterError, "`bounds` of PrivateMean"),
@@ -335,23 +449,35 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "error", "words"), BAD_PARAMETERS, ids=[str(changes) for changes, *_ in BAD_PARAMETERS])
-def test_bad_parameters_are_refused_by_name(changes: dict[str, Any], error: type[Exception], words: str) -> None:
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    BAD_PARAMETERS,
+    ids=[str(changes) for changes, *_ in BAD_PARAMETERS],
+)
+def test_bad_parameters_are_refused_by_name(
+    changes: dict[str, Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error) as caught:
         PrivateMean(**{"bounds": BOUNDS} | changes).fit(X)
     assert words in str(caught.value)
 
 
 def test_other_bad_parameters() -> None:
-    with pytest.raises(ParameterError, match="`q` of a quantile must be strictly between 0 and 1; got 2"):
+    with pytest.raises(
+        ParameterError, match="`q` of a quantile must be strictly between 0 and 1; got 2"
+    ):
         PrivateQuantile(q=2, bounds=BOUNDS).fit(X)
     with pytest.raises(ParameterTypeError, match="`q` of PrivateQuantile"):
         PrivateQuantile(q=[], bounds=BOUNDS).fit(X)
-    with pytest.raises(ParameterError, match="`classes` of PrivateLogisticRegression must be two different labels"):
+    with pytest.raises(
+        ParameterError, match="`classes` of PrivateLogisticRegression must be two different labels"
+    ):
         PrivateLogisticRegression(bounds_X=BOUNDS, classes=[1]).fit(X, LABELS)
     with pytest.raises(ParameterError, match="must hold two classes, or `classes` must name them"):
         PrivateLogisticRegression(bounds_X=BOUNDS).fit(X, ["a"] * ROWS)
-    with pytest.raises(ParameterError, match="must have one column, whose values are counted; got 2"):
+    with pytest.raises(
+        ParameterError, match="must have one column, whose values are counted; got 2"
+    ):
         PrivateSelector(candidates=[1, 2]).fit(X)
     with pytest.raises(ParameterTypeError, match="`sensitivity` of PrivateSelector"):
         PrivateSelector(scoring=lambda *_: 1.0).fit(X)
@@ -361,8 +487,13 @@ def test_a_selector_names_the_best() -> None:
     frame = pyarrow.table({"low": [0.1] * 40, "high": [0.9] * 40}).to_pandas()
     chosen = PrivateSelector(bounds=(0, 1), epsilon=100).fit(frame)
     assert (chosen.best_, chosen.best_index_) == ("high", 1)
-    assert PrivateSelector(candidates=["no", "yes"], epsilon=100).fit([["yes"]] * 9 + [["no"]]).best_ == "yes"
-    scored = PrivateSelector(candidates=[0.0, 50.0, 100.0], scoring=_near, sensitivity=1.0, epsilon=100).fit(X)
+    assert (
+        PrivateSelector(candidates=["no", "yes"], epsilon=100).fit([["yes"]] * 9 + [["no"]]).best_
+        == "yes"
+    )
+    scored = PrivateSelector(
+        candidates=[0.0, 50.0, 100.0], scoring=_near, sensitivity=1.0, epsilon=100
+    ).fit(X)
     assert scored.best_ == 50.0
     assert "at most the sensitivity" in str(scored.certificate_)
     with pytest.raises(ParameterError) as caught:
@@ -380,21 +511,32 @@ def _fails(rows: Any, _: Any, __: Any) -> float:
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (1e6, 1e6 + 1.0), (-1.0, 2.0)])
-def test_totals_are_private_over_all_neighbours(adjacency: str, bounds: tuple[float, float]) -> None:
+def test_totals_are_private_over_all_neighbours(
+    adjacency: str, bounds: tuple[float, float]
+) -> None:
     epsilon = Fraction(3, 2)
     levels = (*bounds, sum(bounds) / 2)
     rows = list(itertools.product(levels, levels))
     selector = PrivateSelector(bounds=bounds, adjacency=adjacency)
 
-    def law(table: list[tuple[float, float]], shrink: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def law(
+        table: list[tuple[float, float]], shrink: int = 1
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
         scores, sensitivity, _ = selector._totals(np.array(table).reshape(-1, 2))
-        ready = select(scores, [0, 1], epsilon=epsilon, sensitivity=sensitivity / shrink, adjacency=adjacency)
+        ready = select(
+            scores, [0, 1], epsilon=epsilon, sensitivity=sensitivity / shrink, adjacency=adjacency
+        )
         assert isinstance(ready.mechanism, em.ExponentialMechanism)
         return np.log(ready.mechanism.law(epsilon=epsilon)[1])
 
     def largest(shrink: int) -> float:
         if adjacency == "replace":
-            pairs = [([common, one], [common, two]) for common in rows[:3] for one in rows for two in rows]
+            pairs = [
+                ([common, one], [common, two])
+                for common in rows[:3]
+                for one in rows
+                for two in rows
+            ]
         else:
             pairs = [([common], [common, one]) for common in rows for one in rows]
         return max(float(np.abs(law(a, shrink) - law(b, shrink)).max()) for a, b in pairs)
@@ -409,9 +551,16 @@ def test_default_radius_and_penalty_are_public_and_grow_as_they_should() -> None
     assert ridge_radius(10**9, 11, 1.0) == math.sqrt(10)
     assert ridge_radius(10**9, 2, 1.0) == 1.0
     assert ridge_penalty(10**9, 11, 1.0, 1.0) == 1.0
-    assert ridge_penalty(300, 11, 0.1, 0.5) > ridge_penalty(300, 11, 1.0, 0.5) > ridge_penalty(3000, 11, 1.0, 0.5) > 1.0
+    assert (
+        ridge_penalty(300, 11, 0.1, 0.5)
+        > ridge_penalty(300, 11, 1.0, 0.5)
+        > ridge_penalty(3000, 11, 1.0, 0.5)
+        > 1.0
+    )
     hidden = PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100), adjacency="add-remove")
     assert [hidden.fit(X[:n], Y[:n]).certificate_.domain["radius"] for n in (3, ROWS)] == [1.0, 1.0]
     model = PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100), radius=0.7, penalty=3.0).fit(X, Y)
     assert model.certificate_.domain["radius"] == 0.7
-    assert PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100)).fit(X, Y).certificate_.domain["radius"] == ridge_radius(ROWS, 3, 1.0)
+    assert PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100)).fit(X, Y).certificate_.domain[
+        "radius"
+    ] == ridge_radius(ROWS, 3, 1.0)

@@ -1,4 +1,7 @@
-"""`expmech paper --quick`: its numbers against closed forms, quadrature and matrices written here, not against stored output."""
+"""`expmech paper --quick`.
+
+Its numbers against closed forms, quadrature and matrices written here, not against stored output.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def numbers(folder: Path) -> dict[tuple[int, str], float]:
-    return {(int(row["row"]), row["quantity"]): float(row["value"]) for row in table(folder, "errata_numbers")}
+    return {
+        (int(row["row"]), row["quantity"]): float(row["value"])
+        for row in table(folder, "errata_numbers")
+    }
 
 
 def test_every_study_writes_figures_tables_and_a_report_that_needs_no_network(quick: Path) -> None:
@@ -59,7 +65,9 @@ def test_bounds_of_figure_1_are_the_formulas(quick: Path) -> None:
         c = n * epsilon / 2 / d
         beta = {
             "uniform": ((1 - math.exp(-c)) / c) ** d,
-            "laplace printed": (2 * c) ** d * math.exp(-(c * d + epsilon * n / 2)) * ((1 - math.exp(-c)) / c) ** d,
+            "laplace printed": (
+                (2 * c) ** d * math.exp(-(c * d + epsilon * n / 2)) * ((1 - math.exp(-c)) / c) ** d
+            ),
             "laplace corrected": (c / 2) ** d * math.exp(-c * d) * ((1 - math.exp(-c)) / c) ** d,
         }.get(row["bound"])
         if beta is not None and beta > 1e-280:
@@ -75,13 +83,22 @@ def test_truth_of_figure_1_is_between_the_bounds(quick: Path) -> None:
         steps, true = int(row["steps"]), float(row["true_tv_laplace"])
         if 1 < steps < 60:
             assert float(row["printed_tv"]) < true < float(row["corrected_tv"])
-        if steps < 12:  # uniform proposals from the mode: P^m = f + (1 - beta)^m (point mass - f) on the study's own grid
+        if (
+            steps < 12
+            # uniform proposals from the mode: P^m = f + (1 - beta)^m (point mass - f) on its
+            # own grid
+        ):
             beta = (1 - math.exp(-0.5)) / (160 * (1 - math.exp(-0.5 / 160)))
-            assert float(row["true_tv_uniform"]) == pytest.approx((1 - beta) ** steps * (1 - 1 / (160 * beta)), rel=1e-6)
+            assert float(row["true_tv_uniform"]) == pytest.approx(
+                (1 - beta) ** steps * (1 - 1 / (160 * beta)), rel=1e-6
+            )
 
 
 def walk(cells: int, c: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Laplace walk at alpha = c from its density at midpoints, mean 0: another discretisation than the study's."""
+    """Laplace walk at alpha = c from its density at midpoints, mean 0.
+
+    Another discretisation than the study's.
+    """
     y = (np.arange(cells) + 0.5) / cells
     law = np.exp(-c * y) / np.exp(-c * y).sum()
     kernel = c / 2 * np.exp(-c * np.abs(y[:, None] - y)) / cells * np.minimum(1, law / law[:, None])
@@ -95,12 +112,17 @@ def test_row_8_true_distance_agrees_with_another_discretisation(quick: Path) -> 
     found = numbers(quick)
     assert found[8, "true"] == pytest.approx(true, rel=0.01)
     assert found[8, "printed"] == pytest.approx(0.033, abs=5e-4)
-    assert found[8, "corrected"] == pytest.approx((1 - 0.25 * math.exp(-0.5) * (1 - math.exp(-0.5)) / 0.5) ** 10)
+    assert found[8, "corrected"] == pytest.approx(
+        (1 - 0.25 * math.exp(-0.5) * (1 - math.exp(-0.5)) / 0.5) ** 10
+    )
     assert found[8, "printed"] < true < found[8, "corrected"]
 
 
 def printed_release(cells: int, c: float, mean: float) -> NDArray[np.float64]:
-    """The printed kernel by its flows at k = 1/2, solved by iterating the chain: the law it releases."""
+    """The printed kernel by its flows at k = 1/2, solved by iterating the chain.
+
+    The law it releases.
+    """
     y = (np.arange(cells) + 0.5) / cells
     f = np.exp(-c * np.abs(y - mean))
     f /= f.mean()
@@ -132,17 +154,32 @@ def test_row_1_an_auditor_of_the_printed_kernel_sees_more_than_was_claimed(quick
 def test_errata_rows_agree_with_quadrature_and_algebra(quick: Path) -> None:
     found = numbers(quick)
     whole = integrate.quad(lambda y: math.exp(-5 * abs(y - 0.3)), 0, 1, points=[0.3])[0]
-    assert found[9, "corrected"] == pytest.approx(whole) == pytest.approx(found[9, "quadrature"], rel=1e-4)
+    assert (
+        found[9, "corrected"]
+        == pytest.approx(whole)
+        == pytest.approx(found[9, "quadrature"], rel=1e-4)
+    )
     assert abs(found[9, "printed"] - whole) > 0.1
     peak = 1 / integrate.quad(lambda y: math.exp(-5 * abs(y - 0.5)), 0, 1, points=[0.5])[0]
     assert found[2, "share"] == pytest.approx((0.5 + 0.5 * peak) / (1 + 0.5 * peak))
     assert found[7, "ours"] <= 1 + 1e-9
     assert 1.45 < found[7, "constant"] <= 1.5
-    edge = integrate.quad(lambda y: 2.5 * math.exp(-5 * y) * min(1, math.exp(-0.5 * (abs(y - 0.5) - 0.5))), 0, 1, points=[0.5])[0]
-    assert found[13, "corrected"] == pytest.approx(edge) == pytest.approx(found[13, "quadrature"], rel=1e-3)
+    edge = integrate.quad(
+        lambda y: 2.5 * math.exp(-5 * y) * min(1, math.exp(-0.5 * (abs(y - 0.5) - 0.5))),
+        0,
+        1,
+        points=[0.5],
+    )[0]
+    assert (
+        found[13, "corrected"]
+        == pytest.approx(edge)
+        == pytest.approx(found[13, "quadrature"], rel=1e-3)
+    )
     assert found[13, "printed"] > 1.5 * edge
     assert found[6, "joint"] > 1.0 > found[6, "corrected"]
-    assert found[3, "density_k"] < 0.25 and found[3, "corrected"] < 0.25 < found[3, "printed_kernel"]
+    assert (
+        found[3, "density_k"] < 0.25 and found[3, "corrected"] < 0.25 < found[3, "printed_kernel"]
+    )
     flips = [found[4, f"flips_{gap}"] for gap in (0.2, 0.1, 0.05, 0.025)]
     assert flips == sorted(flips) and flips[-1] > 5 * flips[0]
     generator = np.random.default_rng(3)
@@ -162,10 +199,18 @@ def test_errata_table_has_every_row_and_privacy_rows_name_two_epsilons(quick: Pa
 
 
 def test_proposal_counts_of_figure_2_have_their_closed_form_means(quick: Path) -> None:
-    excess = {"Rejection": [0.0, 0.0], "ConfAtomAndRuntimePerfect": [0.0, 0.0], "ConfAtomPerfect, direct": [0.0, 0.0]}
+    excess = {
+        "Rejection": [0.0, 0.0],
+        "ConfAtomAndRuntimePerfect": [0.0, 0.0],
+        "ConfAtomPerfect, direct": [0.0, 0.0],
+    }
     for row in table(quick, "fig2"):
         c = int(row["n"]) * float(row["epsilon"]) / 2
-        parameters = {"n": int(row["n"]), "epsilon": float(row["epsilon"]), "shape": float(row["beta_shape"])}
+        parameters = {
+            "n": int(row["n"]),
+            "epsilon": float(row["epsilon"]),
+            "shape": float(row["beta_shape"]),
+        }
         long = c < 0.1
         means = fig2.draw_means({**parameters, "means": 1 if long else 2}, SEED)
         accepted = (2 - np.exp(-c * means) - np.exp(-c * (1 - means))) / 2
@@ -182,9 +227,13 @@ def test_proposal_counts_of_figure_2_have_their_closed_form_means(quick: Path) -
         excess[row["method"]][0] += runs * (float(row["mean"]) / mean - 1)
         excess[row["method"]][1] += runs
     for method, (total, runs) in excess.items():
-        score = total / math.sqrt(runs)  # each count's relative variance is at most 1: geometric, or a sum of such
+        score = total / math.sqrt(
+            runs
+        )  # each count's relative variance is at most 1: geometric, or a sum of such
         assert abs(score) < 5, (method, score)
-        assert abs(score + 0.5 * math.sqrt(runs)) > 5, "a sampler with half as many proposals again must be noticed"
+        assert abs(score + 0.5 * math.sqrt(runs)) > 5, (
+            "a sampler with half as many proposals again must be noticed"
+        )
 
 
 def test_laws_of_figure_3_agree_with_brute_force(quick: Path) -> None:
@@ -195,11 +244,17 @@ def test_laws_of_figure_3_agree_with_brute_force(quick: Path) -> None:
     losses = loss(uniform)
     for epsilon in (0.1, 1.0, 10.0):
         weights = np.exp(-epsilon / 40 * losses)
-        rows = [row for row in table(quick, "fig3") if float(row["epsilon"]) == epsilon and row["points"] == "1000"]
+        rows = [
+            row
+            for row in table(quick, "fig3")
+            if float(row["epsilon"]) == epsilon and row["points"] == "1000"
+        ]
         for row in rows[::6]:
             true = weights[losses >= float(row["loss"])].sum() / weights.sum()
             assert float(row["continuous"]) == pytest.approx(true, abs=5 * 0.5 / math.sqrt(500))
-            assert float(row["err_q05_printed"]) - 0.03 <= true <= float(row["err_q95_meant"]) + 0.03
+            assert (
+                float(row["err_q05_printed"]) - 0.03 <= true <= float(row["err_q95_meant"]) + 0.03
+            )
     survival, log_mean = fig3.discrete_law(losses[:50], 10.0)
     weights = np.exp(-0.25 * losses[:50])
     assert log_mean == pytest.approx(math.log(weights.mean()))
@@ -218,11 +273,21 @@ def test_draws_of_random_atom_follow_the_mixture(quick: Path) -> None:
 def test_tradeoff_has_the_exact_loss_and_says_where_no_bound_exists(quick: Path) -> None:
     rows = {(row["example"], row["method"]): row for row in table(quick, "tradeoff")}
     weight = integrate.quad(lambda y: math.exp(-50 * abs(y - 0.3)), 0, 1, points=[0.3])[0]
-    exact = integrate.quad(lambda y: abs(y - 0.3) * math.exp(-50 * abs(y - 0.3)), 0, 1, points=[0.3])[0] / weight
-    for method in ("Metropolis, pure", "ConfAtomPerfect, direct", "ConfAtomPerfect, as printed", "Rejection"):
+    exact = (
+        integrate.quad(lambda y: abs(y - 0.3) * math.exp(-50 * abs(y - 0.3)), 0, 1, points=[0.3])[0]
+        / weight
+    )
+    for method in (
+        "Metropolis, pure",
+        "ConfAtomPerfect, direct",
+        "ConfAtomPerfect, as printed",
+        "Rejection",
+    ):
         row = rows["Example 1", method]
         assert float(row["delta"]) == 0.0
-        assert float(row["mean_loss"]) == pytest.approx(exact, abs=2.7 * float(row["mean_loss_ci95"]))
+        assert float(row["mean_loss"]) == pytest.approx(
+            exact, abs=2.7 * float(row["mean_loss_ci95"])
+        )
     few = rows["Example 1", "Metropolis, 20 steps"]
     assert float(few["delta"]) == 1.0
     y = (np.arange(500) + 0.5) / 500
@@ -232,7 +297,11 @@ def test_tradeoff_has_the_exact_loss_and_says_where_no_bound_exists(quick: Path)
     after = float(np.linalg.matrix_power(kernel, 20).mean(axis=0) @ np.abs(y - 0.3))
     assert after > 1.2 * exact
     assert float(few["mean_loss"]) == pytest.approx(after, abs=2.7 * float(few["mean_loss_ci95"]))
-    for method in ("Metropolis, pure", "ConfAtomAndRuntimePerfect, pad", "ConfAtomAndRuntimePerfect, constant"):
+    for method in (
+        "Metropolis, pure",
+        "ConfAtomAndRuntimePerfect, pad",
+        "ConfAtomAndRuntimePerfect, constant",
+    ):
         assert rows["Example 2", method]["reason_for_no_draws"]
         assert not rows["Example 2", method]["mean_proposals"]
 

@@ -66,7 +66,11 @@ def test_every_cell_has_a_stream_and_a_name_of_its_own() -> None:
     cells = make_cells()
     assert len({tuple(cell.stream) for cell in cells}) == len({cell.key for cell in cells}) == 6
     one = cells[0]
-    others = [Cell("toy", {"x": 0}, 2, True, 1.0), Cell("toy", {"x": 0}, 1, False, 1.0), Cell("toys", {"x": 0}, 1, True, 1.0)]
+    others = [
+        Cell("toy", {"x": 0}, 2, True, 1.0),
+        Cell("toy", {"x": 0}, 1, False, 1.0),
+        Cell("toys", {"x": 0}, 1, True, 1.0),
+    ]
     assert all(other.key != one.key for other in others)
     assert Cell("toy", {"x": 0}, 1, True, 99.0).key == one.key
 
@@ -83,17 +87,32 @@ def test_numbers_do_not_depend_on_the_number_of_jobs(errata: Path, tmp_path: Pat
     for name in ("errata.csv", "errata_numbers.csv", "errata.svg"):
         assert (tmp_path / name).read_bytes() == (errata / name).read_bytes()
     assert paper("errata", "--quick", "--out", str(tmp_path), "--seed", "7")[0] == 0
-    assert (tmp_path / "errata_numbers.csv").read_bytes() != (errata / "errata_numbers.csv").read_bytes()
+    assert (tmp_path / "errata_numbers.csv").read_bytes() != (
+        errata / "errata_numbers.csv"
+    ).read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_dask_cluster_of_two_processes_gives_the_same_numbers(errata: Path, tmp_path: Path) -> None:
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:  # type: ignore[no-untyped-call]
+def test_a_dask_cluster_of_two_processes_gives_the_same_numbers(
+    errata: Path, tmp_path: Path
+) -> None:
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:  # type: ignore[no-untyped-call]
         code, text = paper(
-            "errata", "--quick", "--out", str(tmp_path), "--backend", "dask", "--scheduler", cluster.scheduler_address
+            "errata",
+            "--quick",
+            "--out",
+            str(tmp_path),
+            "--backend",
+            "dask",
+            "--scheduler",
+            cluster.scheduler_address,
         )
     assert code == 0, text
-    assert (tmp_path / "errata_numbers.csv").read_bytes() == (errata / "errata_numbers.csv").read_bytes()
+    assert (tmp_path / "errata_numbers.csv").read_bytes() == (
+        errata / "errata_numbers.csv"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -101,14 +120,28 @@ def test_a_dask_cluster_of_two_processes_gives_the_same_numbers(errata: Path, tm
     [
         (["figg1"], "Did you mean 'fig1'?"),
         (["errrata", "--quick"], "Did you mean 'errata'?"),
-        (["fig1", "--jobs", "0"], "`jobs` of expmech paper must be a whole number in 1..4096; got 0."),
-        (["fig1", "--backend", "dask"], "`scheduler` of expmech paper must be given with backend 'dask'"),
-        (["fig1", "--scheduler", "tcp://127.0.0.1:1"], "`scheduler` of expmech paper must be given with backend 'dask'"),
-        (["fig1", "--backend", "ray"], "`backend` of expmech paper must be one of 'loky', 'dask'; got 'ray'."),
+        (
+            ["fig1", "--jobs", "0"],
+            "`jobs` of expmech paper must be a whole number in 1..4096; got 0.",
+        ),
+        (
+            ["fig1", "--backend", "dask"],
+            "`scheduler` of expmech paper must be given with backend 'dask'",
+        ),
+        (
+            ["fig1", "--scheduler", "tcp://127.0.0.1:1"],
+            "`scheduler` of expmech paper must be given with backend 'dask'",
+        ),
+        (
+            ["fig1", "--backend", "ray"],
+            "`backend` of expmech paper must be one of 'loky', 'dask'; got 'ray'.",
+        ),
         (["fig1", "--seed", "-1"], "`seed` of expmech paper must be"),
     ],
 )
-def test_bad_input_is_one_sentence_and_no_traceback(arguments: list[str], words: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence_and_no_traceback(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
     code, text = paper(*arguments, "--out", str(tmp_path / "out"))
     assert code == 1
     assert words in text

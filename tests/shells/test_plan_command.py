@@ -41,9 +41,11 @@ def test_plan_names_what_auto_takes_and_why_others_do_not_apply(name: str) -> No
     result, record = run(COMMANDS[name]), planned(COMMANDS[name])
     assert result.exit_code == 0
     if name == "mean":
-        assert record["chosen"] == "NoisySum"  # which is what `release mean` takes
+        assert record["chosen"] == "NoisyMean"  # which is what `release mean` takes
     else:
-        assert record["chosen"] in [option["name"] for option in record["options"] if option["applies"]]
+        assert record["chosen"] in [
+            option["name"] for option in record["options"] if option["applies"]
+        ]
         assert f"* what auto takes: {record['chosen']}" in result.output
     for option in record["options"]:
         assert option["applies"] == ("reason" not in option)
@@ -59,7 +61,9 @@ def test_plan_of_a_ridge_is_that_of_the_release() -> None:
     loss = em.losses.RidgeGradient(features, rng.uniform(-1, 1, 1000), penalty=1.0, radius=1.0)
     plan = em.ExponentialMechanism(loss=loss, domain=em.L1Ball(4, 1.0)).plan(Fraction(1))
     record = planned(COMMANDS["ridge"])
-    assert {name: record[name] for name in plan.describe()} == json.loads(json.dumps(plan.describe()))
+    assert {name: record[name] for name in plan.describe()} == json.loads(
+        json.dumps(plan.describe())
+    )
 
 
 def test_constant_timing_takes_a_constant_sampler() -> None:
@@ -68,20 +72,29 @@ def test_constant_timing_takes_a_constant_sampler() -> None:
     assert chosen["timing"] == "constant" and chosen["delta"] == 0.0
 
 
-def test_a_ridge_in_constant_time_is_planned_on_the_domain_it_is_released_on(tmp_path: Path) -> None:
-    record = planned("ridge --features 1 --rows 60 --epsilon 0.1 --radius 0.5 --penalty 1 --timing constant")
+def test_a_ridge_in_constant_time_is_planned_on_the_domain_it_is_released_on(
+    tmp_path: Path,
+) -> None:
+    record = planned(
+        "ridge --features 1 --rows 60 --epsilon 0.1 --radius 0.5 --penalty 1 --timing constant"
+    )
     source = tmp_path / "line.csv"
     source.write_text("x,z\n" + "".join(f"{k},{k / 2}\n" for k in range(60)))
     asked = (
-        f"release ridge {source} --column x --bounds 0,60 --target z --target-bounds 0,30 --epsilon 0.1 --radius 0.5 --penalty 1"
+        f"release ridge {source} --column x --bounds 0,60 --target z --target-bounds 0,30 --epsilon"
+        " 0.1 --radius 0.5 --penalty 1"
     )
     result = CliRunner().invoke(app, [*asked.split(), "--timing", "constant", "--json"])
     assert result.exit_code == 0, result.output
     certificate = json.loads(result.stdout)["certificate"]
     assert certificate["domain"]["kind"] == "Box" and certificate["timing"] == "constant"
-    assert record["chosen"] == "Metropolis, pure" and certificate["sampler"]["sampler"] == "Metropolis"
+    assert (
+        record["chosen"] == "Metropolis, pure" and certificate["sampler"]["sampler"] == "Metropolis"
+    )
     chosen = next(option for option in record["options"] if option["name"] == record["chosen"])
-    assert chosen["typical"] == certificate["sampler"]["steps"] + 1  # its starting point is evaluated too
+    assert (
+        chosen["typical"] == certificate["sampler"]["steps"] + 1
+    )  # its starting point is evaluated too
 
 
 def test_mean_under_add_remove_needs_no_sampler() -> None:
@@ -93,7 +106,10 @@ def test_mean_under_add_remove_needs_no_sampler() -> None:
     ("command", "complaint"),
     [
         ("mean --bounds 0,1 --epsilon 1", "`--rows` must be given"),
-        ("mean --bounds 0,1 --epsilon 1 --rows 10 --adjacency add-remove", "`--rows` must be left out"),
+        (
+            "mean --bounds 0,1 --epsilon 1 --rows 10 --adjacency add-remove",
+            "`--rows` must be left out",
+        ),
         ("mean --bounds 1,0 --epsilon 1 --rows 10", "must be LOWER < UPPER"),
         ("mean --bounds 0,1 --epsilon -1 --rows 10", "`--epsilon` of plan"),
         ("mean --bounds 0,1 --epsilon 1 --rows 1", "`--rows` of plan"),

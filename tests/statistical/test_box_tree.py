@@ -28,12 +28,16 @@ def distance(y: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def mechanism(d: int, slope: float) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(
-        loss=distance, sensitivity=0.5 / slope, domain=em.Box([0.0] * d, [1.0] * d), lipschitz=[1.0] * d, bound=float(d)
+        loss=distance,
+        sensitivity=0.5 / slope,
+        domain=em.Box([0.0] * d, [1.0] * d),
+        lipschitz=[1.0] * d,
+        bound=float(d),
     )
 
 
 def laplace_on_the_unit_interval(center: float, slope: float) -> Any:
-    """Return the distribution function of the density proportional to ``exp(-slope |y - center|)`` on [0, 1]."""
+    """Return the distribution function of the density ~ ``exp(-slope |y - center|)`` on [0, 1]."""
     left, right = -math.expm1(-slope * center), -math.expm1(-slope * (1.0 - center))
 
     def distribution(y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -47,35 +51,52 @@ def laplace_on_the_unit_interval(center: float, slope: float) -> Any:
 def p_values(drawn: NDArray[np.float64], slope: float) -> list[float]:
     """Return a Kolmogorov-Smirnov p-value for each coordinate."""
     return [
-        float(stats.kstest(drawn[:, j], laplace_on_the_unit_interval(float(CENTER[j]), slope)).pvalue)
+        float(
+            stats.kstest(drawn[:, j], laplace_on_the_unit_interval(float(CENTER[j]), slope)).pvalue
+        )
         for j in range(drawn.shape[1])
     ]
 
 
 @pytest.mark.parametrize(("d", "slope", "seed"), [(1, 500.0, 11), (2, 60.0, 12), (3, 20.0, 13)])
 def test_draws_follow_the_truncated_laplace_law(d: int, slope: float, seed: int) -> None:
-    drawn = mechanism(d, slope).sample(epsilon=1.0, size=SIZE, sampler=em.BoxTree(), seed=seed).values
+    drawn = (
+        mechanism(d, slope).sample(epsilon=1.0, size=SIZE, sampler=em.BoxTree(), seed=seed).values
+    )
     found = p_values(drawn, slope)
     assert min(found) > ALPHA, (d, slope, SIZE, seed, found)
-    steeper = mechanism(d, slope).sample(epsilon=1.1, size=SIZE, sampler=em.BoxTree(), seed=seed).values
+    steeper = (
+        mechanism(d, slope).sample(epsilon=1.1, size=SIZE, sampler=em.BoxTree(), seed=seed).values
+    )
     assert min(p_values(steeper, slope)) < ALPHA
 
 
-def test_a_tree_without_the_correction_for_rounded_weights_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With weights of a few units a cell, rounding them up matters, and the exact coin makes up for it."""
+def test_a_tree_without_the_correction_for_rounded_weights_is_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With weights of a few units a cell, rounding them up matters.
+
+    And the exact coin makes up for it.
+    """
     chain = em.BoxTree().prepare(mechanism(1, 500.0).target(epsilon=1.0))
 
     def coarse(tree: Tree) -> Tree:
         mass = np.ldexp(tree.mass, -38)
         weights = mass.astype(np.int64) + 1
-        return dataclasses.replace(tree, shift=tree.shift - 38, mass=mass, weights=weights, cumulative=np.cumsum(weights))
+        return dataclasses.replace(
+            tree, shift=tree.shift - 38, mass=mass, weights=weights, cumulative=np.cumsum(weights)
+        )
 
     original = type(chain).refine
-    monkeypatch.setattr(type(chain), "refine", lambda self, tree, copies: coarse(original(self, tree, copies)))
+    monkeypatch.setattr(
+        type(chain), "refine", lambda self, tree, copies: coarse(original(self, tree, copies))
+    )
     exact = run(chain, Coins(seeded_bits(21)), SIZE).values
     assert p_values(exact, 500.0)[0] > ALPHA
 
-    def uncorrected(self: Tree, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def uncorrected(
+        self: Tree, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         return coins.bernoulli_exp(energies - self.cells.bound[chosen])
 
     monkeypatch.setattr(Tree, "accept", uncorrected)
@@ -83,7 +104,11 @@ def test_a_tree_without_the_correction_for_rounded_weights_is_rejected(monkeypat
 
 
 def test_consecutive_draws_that_share_a_tree_are_uncorrelated() -> None:
-    drawn = mechanism(1, 500.0).sample(epsilon=1.0, size=SIZE, sampler=em.BoxTree(batch=1), seed=31).values[:, 0]
+    drawn = (
+        mechanism(1, 500.0)
+        .sample(epsilon=1.0, size=SIZE, sampler=em.BoxTree(batch=1), seed=31)
+        .values[:, 0]
+    )
     uniform = laplace_on_the_unit_interval(float(CENTER[0]), 500.0)(drawn)
     table = np.histogram2d(uniform[:-1:2], uniform[1::2], bins=5, range=[[0, 1], [0, 1]])[0]
     p = float(stats.chisquare(table.ravel()).pvalue)
@@ -94,9 +119,13 @@ def test_consecutive_draws_that_share_a_tree_are_uncorrelated() -> None:
 
 @pytest.mark.parametrize("ball", [em.L1Ball(2, 1.0), em.L2Ball(2, 1.0)])
 def test_draws_in_a_ball_agree_with_uniform_rejection(ball: Any) -> None:
-    mechanism = em.ExponentialMechanism(loss=distance, sensitivity=0.1, domain=ball, lipschitz=[1.0, 1.0], bound=5.0)
+    mechanism = em.ExponentialMechanism(
+        loss=distance, sensitivity=0.1, domain=ball, lipschitz=[1.0, 1.0], bound=5.0
+    )
     tree = mechanism.sample(epsilon=1.0, size=SIZE, sampler=em.BoxTree(), seed=41).values
-    plain = mechanism.sample(epsilon=1.0, size=SIZE, sampler=em.Rejection(em.Uniform()), seed=42).values
+    plain = mechanism.sample(
+        epsilon=1.0, size=SIZE, sampler=em.Rejection(em.Uniform()), seed=42
+    ).values
     wrong = mechanism.sample(epsilon=1.3, size=SIZE, sampler=em.BoxTree(), seed=41).values
     for statistic in (distance, lambda y: y[:, 0], lambda y: y[:, 0] + y[:, 1]):
         assert stats.ks_2samp(statistic(tree), statistic(plain)).pvalue > ALPHA
@@ -113,7 +142,9 @@ def test_quantile_draws_follow_the_piecewise_constant_density() -> None:
     knots = np.concatenate([[0.0], np.cumsum(mass) / mass.sum()])
 
     def p_value(epsilon: float) -> float:
-        drawn = mechanism.sample(epsilon=epsilon, size=SIZE, sampler=em.BoxTree(), seed=51).values[:, 0]
+        drawn = mechanism.sample(epsilon=epsilon, size=SIZE, sampler=em.BoxTree(), seed=51).values[
+            :, 0
+        ]
         return float(stats.kstest(drawn, lambda y: np.interp(y, edges, knots)).pvalue)
 
     assert p_value(0.5) > ALPHA

@@ -1,6 +1,9 @@
-"""The convex and the tangent envelope at real size: goodness of fit against integrals computed another way.
+"""The convex and the tangent envelope at real size.
 
-Family-wise level 1e-6 over fewer than 20 comparisons; a mutant at 1.3 times epsilon is rejected by the same test.
+Goodness of fit against integrals computed another way.
+
+Family-wise level 1e-6 over fewer than 20 comparisons; a mutant at 1.3 times epsilon is rejected by
+the same test.
 """
 
 from __future__ import annotations
@@ -18,45 +21,74 @@ import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.coins.gaussian import draw_discrete_gaussian
-from expmech.envelopes.affine_fit import AffineMap
-from expmech.envelopes.convex import BoundConvex
-from expmech.envelopes.shells import fit_shells
+from expmech.envelopes.affine.fit import AffineMap
+from expmech.envelopes.convex.envelope import BoundConvex
+from expmech.envelopes.convex.shells import fit_shells
 
 ALPHA = 5e-8
 MUTANT = 1.3
 SIZE = 10_000
 
 
-def data(n: int, p: int, strength: float, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def data(
+    n: int, p: int, strength: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     generator = np.random.default_rng(seed)
     rows = generator.normal(size=(n, p))
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     direction = generator.normal(size=p)
     direction *= strength / np.linalg.norm(direction)
-    return rows, (generator.uniform(size=n) < 1.0 / (1.0 + np.exp(-rows @ direction))).astype(np.int64)
+    return rows, (generator.uniform(size=n) < 1.0 / (1.0 + np.exp(-rows @ direction))).astype(
+        np.int64
+    )
 
 
-def cells(values: NDArray[np.float64], limits: list[tuple[float, float]]) -> list[NDArray[np.float64]]:
-    """Return edges of cells of about equal counts an axis; the outer ones reach well beyond the draws, or to the limit."""
+def cells(
+    values: NDArray[np.float64], limits: list[tuple[float, float]]
+) -> list[NDArray[np.float64]]:
+    """Return edges of cells of about equal counts an axis.
+
+    The outer ones reach well beyond the draws, or to the limit.
+    """
     edges = []
     for column, (low, up) in zip(values.T, limits, strict=True):
         spread = float(np.ptp(column))
         ends = max(low, column.min() - 0.3 * spread), min(up, column.max() + 0.3 * spread)
-        edges.append(np.concatenate([ends[:1], np.quantile(column, np.linspace(0.05, 0.95, 9)), ends[1:]]))
+        edges.append(
+            np.concatenate([ends[:1], np.quantile(column, np.linspace(0.05, 0.95, 9)), ends[1:]])
+        )
     return edges
 
 
 def expected_shares(
-    rows: NDArray[np.float64], labels: NDArray[np.int64], eta: float, edges: list[NDArray[np.float64]], polar: bool
+    rows: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    eta: float,
+    edges: list[NDArray[np.float64]],
+    polar: bool,
 ) -> NDArray[np.float64]:
-    """Return the law's shares of the cells between ``edges``, by the midpoint rule; polar edges are radius and angle."""
+    """Return the law's shares of the cells between ``edges``, by the midpoint rule.
+
+    Polar edges are radius and angle.
+    """
     fine = 32
-    axes = [np.concatenate([low + (up - low) * (np.arange(fine) + 0.5) / fine for low, up in pairwise(one)]) for one in edges]
+    axes = [
+        np.concatenate(
+            [low + (up - low) * (np.arange(fine) + 0.5) / fine for low, up in pairwise(one)]
+        )
+        for one in edges
+    ]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    points = grid[:, :1] * np.column_stack([np.cos(grid[:, 1]), np.sin(grid[:, 1])]) if polar else grid
-    losses = np.logaddexp(0.0, -(points @ rows.T) * (2 * labels - 1)).sum(axis=1) + 0.5 * (points**2).sum(axis=1)
+    points = (
+        grid[:, :1] * np.column_stack([np.cos(grid[:, 1]), np.sin(grid[:, 1])]) if polar else grid
+    )
+    losses = np.logaddexp(0.0, -(points @ rows.T) * (2 * labels - 1)).sum(axis=1) + 0.5 * (
+        points**2
+    ).sum(axis=1)
     density = np.exp(-eta * (losses - losses.min())) * (grid[:, 0] if polar else 1.0)
-    density *= np.outer(np.repeat(np.diff(edges[0]), fine), np.repeat(np.diff(edges[1]), fine)).ravel()
+    density *= np.outer(
+        np.repeat(np.diff(edges[0]), fine), np.repeat(np.diff(edges[1]), fine)
+    ).ravel()
     shares = density.reshape(len(edges[0]) - 1, fine, len(edges[1]) - 1, fine).sum(axis=(1, 3))
     return np.asarray(shares / shares.sum())
 
@@ -65,7 +97,9 @@ def to_polar(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([np.linalg.norm(values, axis=1), np.arctan2(values[:, 1], values[:, 0])])
 
 
-def fit_of(values: NDArray[np.float64], shares: NDArray[np.float64], edges: list[NDArray[np.float64]]) -> float:
+def fit_of(
+    values: NDArray[np.float64], shares: NDArray[np.float64], edges: list[NDArray[np.float64]]
+) -> float:
     counts = np.histogram2d(values[:, 0], values[:, 1], bins=edges)[0]
     expected = shares.ravel() * counts.sum()
     busy = expected >= 10.0
@@ -79,12 +113,18 @@ def fit_of(values: NDArray[np.float64], shares: NDArray[np.float64], edges: list
     ("name", "strength", "radius", "epsilon"),
     [("inside", 2.0, 6.0, 4.0), ("on the sphere", 6.0, 1.0, 2.0), ("skewed", 1.0, 3.0, 1.0)],
 )
-def test_logistic_draws_in_a_ball_fit_the_integrated_law(name: str, strength: float, radius: float, epsilon: float) -> None:
+def test_logistic_draws_in_a_ball_fit_the_integrated_law(
+    name: str, strength: float, radius: float, epsilon: float
+) -> None:
     rows, labels = data(200, 2, strength, seed=11)
     loss = em.losses.LogisticRisk(rows, labels, penalty=1.0, radius=radius)
     mechanism = em.ExponentialMechanism(loss=loss, domain=em.L2Ball(2, radius))
     first, right, wrong = (
-        to_polar(mechanism.sample(epsilon=e, size=SIZE, sampler=em.Rejection(em.Convex()), seed=seed).values)
+        to_polar(
+            mechanism.sample(
+                epsilon=e, size=SIZE, sampler=em.Rejection(em.Convex()), seed=seed
+            ).values
+        )
         for e, seed in ((epsilon, 1), (epsilon, 2), (MUTANT * epsilon, 2))
     )
     edges = cells(first, [(0.0, radius), (-np.pi, np.pi)])
@@ -114,11 +154,15 @@ class Quadratic:
 
     def __init__(self, hessian: NDArray[np.float64], center: NDArray[np.float64]) -> None:
         zero = np.zeros(len(center))
-        self.curvature = em.Curvature(center=center, value=0.0, gradient=zero, hessian=hessian, skew=0.0)
+        self.curvature = em.Curvature(
+            center=center, value=0.0, gradient=zero, hessian=hessian, skew=0.0
+        )
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         away = y - self.curvature.center
-        return np.asarray(((away[:, :, None] * self.curvature.hessian).sum(axis=1) * away).sum(axis=1) / 2.0)
+        return np.asarray(
+            ((away[:, :, None] * self.curvature.hessian).sum(axis=1) * away).sum(axis=1) / 2.0
+        )
 
 
 @pytest.mark.parametrize(("p", "bits"), [(5, 32), (20, 32)])
@@ -128,11 +172,16 @@ def test_a_quadratic_gives_independent_normal_coordinates_when_whitened(p: int, 
     hessian = 1e3 * (shared @ shared.T + 0.05 * np.eye(p))
     hessian = (hessian + hessian.T) / 2.0
     loss: Any = Quadratic(hessian, generator.uniform(-0.5, 0.5, size=p))
-    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=em.Box([-3.0] * p, [3.0] * p, bits=bits), bound=1e9)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Box([-3.0] * p, [3.0] * p, bits=bits), bound=1e9
+    )
     size = 6_000
     eta = mechanism.target(epsilon=1.0).eta
     factor = np.linalg.cholesky(eta * hessian)
-    drawn = [mechanism.sample(epsilon=e, size=size, sampler=em.Rejection(em.Convex()), seed=9) for e in (1.0, MUTANT)]
+    drawn = [
+        mechanism.sample(epsilon=e, size=size, sampler=em.Rejection(em.Convex()), seed=9)
+        for e in (1.0, MUTANT)
+    ]
     right, wrong = ((draws.values - loss.curvature.center) @ factor for draws in drawn)
     assert min(stats.kstest(right[:, j], stats.norm.cdf).pvalue for j in range(p)) > ALPHA
     assert stats.kstest((right**2).sum(axis=1), stats.chi2(p).cdf).pvalue > ALPHA
@@ -142,7 +191,9 @@ def test_a_quadratic_gives_independent_normal_coordinates_when_whitened(p: int, 
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_lengths_of_kept_steps_have_the_law_of_the_shells(dimension: int) -> None:
-    shells = fit_shells(scale=fmpq(1, 4), squared_skew=fmpq(1), last=300, top=1 << 50, dimension=dimension)
+    shells = fit_shells(
+        scale=fmpq(1, 4), squared_skew=fmpq(1), last=300, top=1 << 50, dimension=dimension
+    )
     assert shells is not None and len(shells.slopes) >= 3
     identity = tuple(tuple(int(i == j) for j in range(dimension)) for i in range(dimension))
     map_ = AffineMap(transform=identity, shift=(0,) * dimension, exponent=0, norm="l2")
@@ -153,16 +204,25 @@ def test_lengths_of_kept_steps_have_the_law_of_the_shells(dimension: int) -> Non
     axis = np.bincount(np.arange(-17, 18) ** 2, minlength=300)[:300]
     vectors = axis.astype(np.float64)
     for _ in range(dimension - 1):
-        vectors = np.convolve(vectors, axis)[:300]  # how many integer vectors have each squared length
+        vectors = np.convolve(vectors, axis)[
+            :300
+        ]  # how many integer vectors have each squared length
     shell = np.searchsorted(shells.edges, np.arange(300), side="right") - 1
-    rise = (np.array(shells.heights)[shell] + np.array(shells.slopes)[shell] * np.arange(300)) / 2.0**40
+    rise = (
+        np.array(shells.heights)[shell] + np.array(shells.slopes)[shell] * np.arange(300)
+    ) / 2.0**40
     assert np.array_equal(energies[kept] / 2.0**40, rise[squares])
     shares = vectors * np.exp(-rise)
-    assert kept.mean() == pytest.approx(shares.sum() / float(sum(shells.masses(dimension, 64))), abs=0.01)
+    assert kept.mean() == pytest.approx(
+        shares.sum() / float(sum(shells.masses(dimension, 64))), abs=0.01
+    )
     expected = shares / shares.sum() * len(squares)
     busy = expected >= 10.0
     counts = np.bincount(squares, minlength=300)
-    table, truth = np.append(counts[busy], counts[~busy].sum()), np.append(expected[busy], expected[~busy].sum())
+    table, truth = (
+        np.append(counts[busy], counts[~busy].sum()),
+        np.append(expected[busy], expected[~busy].sum()),
+    )
     assert stats.chisquare(table, truth).pvalue > ALPHA
     other = vectors * np.exp(-rise * 1.05)
     wrong = other / other.sum() * len(squares)
@@ -183,8 +243,17 @@ def test_discrete_gaussian_draws_fit_their_law(slope: int) -> None:
     counts = np.bincount(np.clip(drawn, -most, most) + most, minlength=2 * most + 1)
     shares[[0, -1]] += (1.0 - shares.sum()) / 2.0
     busy = shares * len(drawn) >= 10.0
-    table, truth = np.append(counts[busy], counts[~busy].sum()), np.append(shares[busy], shares[~busy].sum()) * len(drawn)
+    table, truth = (
+        np.append(counts[busy], counts[~busy].sum()),
+        np.append(shares[busy], shares[~busy].sum()) * len(drawn),
+    )
     keep = truth > 1.0
-    assert stats.chisquare(table[keep], truth[keep] * table[keep].sum() / truth[keep].sum()).pvalue > ALPHA
+    assert (
+        stats.chisquare(table[keep], truth[keep] * table[keep].sum() / truth[keep].sum()).pvalue
+        > ALPHA
+    )
     shifted = np.append(counts[busy][1:], [counts[busy][0], counts[~busy].sum()])
-    assert stats.chisquare(shifted[keep], truth[keep] * shifted[keep].sum() / truth[keep].sum()).pvalue < ALPHA
+    assert (
+        stats.chisquare(shifted[keep], truth[keep] * shifted[keep].sum() / truth[keep].sum()).pvalue
+        < ALPHA
+    )

@@ -1,4 +1,7 @@
-"""What plans forecast, against what draws cost: problems of many kinds, every sampler that can be run in a test."""
+"""What plans forecast, against what draws cost.
+
+Problems of many kinds, every sampler that can be run in a test.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,13 @@ def cone(d: int, where: float) -> Callable[[NDArray[np.float64]], NDArray[np.flo
 
 
 def lipschitz_problem(d: int, slope: float, loss: Any, **facts: Any) -> em.ExponentialMechanism:
-    """Return a problem whose energy at epsilon = 1 rises by at most ``slope`` nats along each axis of the unit box."""
+    """Return a problem whose energy rises by at most ``slope`` nats along each axis."""
     return em.ExponentialMechanism(
-        loss=loss, sensitivity=0.5 / slope, domain=em.Box([0.0] * d, [1.0] * d), lipschitz=[1.0] * d, **facts
+        loss=loss,
+        sensitivity=0.5 / slope,
+        domain=em.Box([0.0] * d, [1.0] * d),
+        lipschitz=[1.0] * d,
+        **facts,
     )
 
 
@@ -45,12 +52,15 @@ def ridge_problem(n: int, p: int, spread: float, norm: str = "linf") -> em.Expon
 
 
 def mean_problem(n: int, d: int, where: float, bits: int = 32) -> em.ExponentialMechanism:
-    return em.ExponentialMechanism(loss=losses.L1Mean(np.full((n, d), where)), domain=em.Box([0.0] * d, [1.0] * d, bits=bits))
+    return em.ExponentialMechanism(
+        loss=losses.L1Mean(np.full((n, d), where)), domain=em.Box([0.0] * d, [1.0] * d, bits=bits)
+    )
 
 
 def median_problem(values: NDArray[np.float64], bits: int = 32) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(
-        loss=losses.Quantile(values, q=0.5, lower=-10.0, upper=10.0), domain=em.Box([-10.0], [10.0], bits=bits)
+        loss=losses.Quantile(values, q=0.5, lower=-10.0, upper=10.0),
+        domain=em.Box([-10.0], [10.0], bits=bits),
     )
 
 
@@ -60,7 +70,9 @@ class Waves:
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self.terms(np.arange(y.shape[1]), y).sum(axis=1))
 
-    def terms(self, coordinates: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def terms(
+        self, coordinates: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         return np.asarray(0.1 + np.sin(10.0 * values) / 10.0)
 
 
@@ -69,7 +81,8 @@ def logistic_problem(n: int, p: int, radius: float) -> em.ExponentialMechanism:
     features = rng.normal(size=(n, p)) / math.sqrt(2.0 * p)
     labels = features[:, 0] + 0.1 * rng.normal(size=n) > 0.0
     return em.ExponentialMechanism(
-        loss=losses.LogisticRisk(features, labels, penalty=0.1, radius=radius), domain=em.L2Ball(p, radius)
+        loss=losses.LogisticRisk(features, labels, penalty=0.1, radius=radius),
+        domain=em.L2Ball(p, radius),
     )
 
 
@@ -89,7 +102,9 @@ PROBLEMS: dict[str, em.ExponentialMechanism] = {
     "median on 2^8 points": median_problem(RNG.uniform(-10, 10, 300), bits=8),
     "flat loss": lipschitz_problem(1, 50.0, lambda y: np.full(len(y), 0.5)),
     "flat loss, steep bounds": lipschitz_problem(1, 5000.0, lambda y: np.full(len(y), 0.5)),
-    "flat loss, 2 dimensions, steep bounds": lipschitz_problem(2, 100.0, lambda y: np.full(len(y), 1.0)),
+    "flat loss, 2 dimensions, steep bounds": lipschitz_problem(
+        2, 100.0, lambda y: np.full(len(y), 1.0)
+    ),
     "flat loss, 2 dimensions": lipschitz_problem(2, 20.0, lambda y: np.full(len(y), 1.0)),
     "cone": lipschitz_problem(1, 500.0, cone(1, 0.37)),
     "cone at the middle": lipschitz_problem(1, 500.0, cone(1, 0.5)),
@@ -102,9 +117,15 @@ PROBLEMS: dict[str, em.ExponentialMechanism] = {
     "growth without terms": lipschitz_problem(
         2, 40.0, cone(2, 0.6), growth=em.Growth(center=np.full(2, 0.6), rates=np.ones(2)), gap=0.001
     ),
-    "ball": em.ExponentialMechanism(loss=cone(2, 0.1), sensitivity=0.25, domain=em.L2Ball(2, 1.0), lipschitz=[1.0, 1.0]),
+    "ball": em.ExponentialMechanism(
+        loss=cone(2, 0.1), sensitivity=0.25, domain=em.L2Ball(2, 1.0), lipschitz=[1.0, 1.0]
+    ),
     "simplex": em.ExponentialMechanism(
-        loss=lambda y: np.abs(y[:, 0] - 0.5), sensitivity=0.1, domain=em.Simplex(3), lipschitz=[1.0, 1.0, 1.0], bound=1.0
+        loss=lambda y: np.abs(y[:, 0] - 0.5),
+        sensitivity=0.1,
+        domain=em.Simplex(3),
+        lipschitz=[1.0, 1.0, 1.0],
+        bound=1.0,
     ),
     "ridge": ridge_problem(1000, 2, 0.5),
     "ridge that binds": ridge_problem(200, 4, 0.1),
@@ -115,7 +136,10 @@ PROBLEMS: dict[str, em.ExponentialMechanism] = {
         loss=Waves(), sensitivity=0.02, domain=em.Box([0.0] * 3, [1.0] * 3), lipschitz=[1.0] * 3
     ),
     "candidates": em.ExponentialMechanism(
-        loss=losses.Scores([1.0, 5.0, 3.0, 2.0]), sensitivity=1.0, domain=em.Candidates(["a", "b", "c", "d"]), bound=4.0
+        loss=losses.Scores([1.0, 5.0, 3.0, 2.0]),
+        sensitivity=1.0,
+        domain=em.Candidates(["a", "b", "c", "d"]),
+        bound=4.0,
     ),
 }
 
@@ -142,14 +166,17 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     return found
 
 
-def measure(mechanism: em.ExponentialMechanism, option: em.Option, counter: Counter) -> NDArray[np.float64]:
+def measure(
+    mechanism: em.ExponentialMechanism, option: em.Option, counter: Counter
+) -> NDArray[np.float64]:
     costs, sampler = [], option.sampler
     assert sampler is not None and option.forecast is not None
     cheap = (option.forecast.expected[1] or MOST) < CHEAP
     for seed in range(3 if option.timing == "constant" else 5 * SEEDS if cheap else SEEDS):
         counter.evaluations = 0
         draws = mechanism.sample(epsilon=1.0, size=1, sampler=sampler, seed=seed)
-        # a proposal outside the domain counts, though no loss is evaluated there; an atom's steps are not all proposals
+        # a proposal outside the domain counts, though no loss is evaluated there; an atom's steps
+        # are not all proposals
         proposals = 0 if option.name.startswith("ConfAtomPerfect") else int(draws.proposals[0])
         costs.append(max(counter.evaluations, proposals))
     return np.array(costs, dtype=np.float64)
@@ -161,7 +188,9 @@ def test_forecasts_contain_what_draws_cost(name: str, counter: Counter) -> None:
     measured = 0
     plan = mechanism.plan(1.0)
     for option in plan.options:
-        if option.forecast is None or not (affordable(option.forecast) or option.name == plan.chosen):
+        if option.forecast is None or not (
+            affordable(option.forecast) or option.name == plan.chosen
+        ):
             continue
         measured += 1
         costs = measure(mechanism, option, counter)
@@ -170,11 +199,18 @@ def test_forecasts_contain_what_draws_cost(name: str, counter: Counter) -> None:
         assert mean + error >= low * (1 - 1e-9), (option.name, mean, low)
         assert high is None or mean - error <= high * (1 + 1e-9), (option.name, mean, high)
         if option.timing != "data-dependent":
-            assert high is not None and 0.5 <= mean / low <= 2.0 and high <= 2.0 * low, (option.name, mean, low, high)
+            assert high is not None and 0.5 <= mean / low <= 2.0 and high <= 2.0 * low, (
+                option.name,
+                mean,
+                low,
+                high,
+            )
         most = option.forecast.nearly_all[1]
         if most is not None:
             exceeded = int((costs > most).sum())
-            assert stats.binomtest(exceeded, len(costs), 0.01, alternative="greater").pvalue > ALPHA, (option.name, exceeded)
+            assert (
+                stats.binomtest(exceeded, len(costs), 0.01, alternative="greater").pvalue > ALPHA
+            ), (option.name, exceeded)
     assert measured >= 1
 
 
@@ -185,9 +221,14 @@ def affordable(forecast: Forecast) -> bool:
 
 @pytest.mark.parametrize("where", [0.0, 0.5])
 def test_uniform_forecast_ends_where_the_data_are_best_and_worst(where: float) -> None:
-    """The interval is no wider than the data make it: a mean in the middle costs the low end, one in a corner the high end."""
+    """The interval is no wider than the data make it.
+
+    A mean in the middle costs the low end, one in a corner the high end.
+    """
     mechanism = mean_problem(40, 2, where)
-    uniform = next(option for option in mechanism.plan(1.0).options if option.name == "Rejection, uniform")
+    uniform = next(
+        option for option in mechanism.plan(1.0).options if option.name == "Rejection, uniform"
+    )
     assert uniform.forecast is not None
     target = mechanism.target(epsilon=1.0)
     slope = target.eta
@@ -235,7 +276,10 @@ def test_auto_follows_the_plan(name: str) -> None:
     plan = mechanism.plan(1.0)
     chosen = plan.recommended
     assert chosen is not None and chosen.sampler is not None
-    assert mechanism.certificate(epsilon=1.0).sampler == mechanism.certificate(epsilon=1.0, sampler=chosen.sampler).sampler
+    assert (
+        mechanism.certificate(epsilon=1.0).sampler
+        == mechanism.certificate(epsilon=1.0, sampler=chosen.sampler).sampler
+    )
 
 
 def test_what_auto_refuses_the_plan_explains() -> None:

@@ -1,4 +1,7 @@
-"""What the tests of the affine envelope share: losses, envelopes for a given split, laws of a proposal by enumeration."""
+"""What the tests of the affine envelope share.
+
+Losses, envelopes for a given split, laws of a proposal by enumeration.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ import expmech as em
 from expmech.coins import Coins, cube
 from expmech.coins.cube import propose_half_widths
 from expmech.domains import Domain
-from expmech.envelopes.affine import BoundAffine, bind_split
-from expmech.envelopes.affine_split import Split
+from expmech.envelopes.affine.envelope import BoundAffine, bind_split
+from expmech.envelopes.affine.split import Split
 from expmech.samplers.rejection import propose
 from expmech.target import Target
 from support.enumeration import EnumeratingCoins, law_of
@@ -28,12 +31,18 @@ TILTED = [[2.0, 1.5], [1.5, 2.0]]
 
 
 def steps_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enumerate a discrete Laplace draw, and a half-width (whose law has a test below), by law in one branch: fewer paths."""
+    """Enumerate a discrete Laplace draw, and a half-width (whose law has a test below).
+
+    By law in one branch: fewer paths.
+    """
 
     def draw(coins: EnumeratingCoins, rate: Fraction, size: int) -> NDArray[np.int64]:
         most = math.ceil(28.0 / float(rate))
         weights = np.exp(-float(rate) * np.abs(np.arange(-most, most + 1)))
-        return np.array([coins._branch((weights / weights.sum()).tolist()) - most for _ in range(size)], dtype=np.int64)
+        return np.array(
+            [coins._branch((weights / weights.sum()).tolist()) - most for _ in range(size)],
+            dtype=np.int64,
+        )
 
     def widths(coins: EnumeratingCoins, dimension: int, rate: Fraction, size: int) -> Any:
         if not isinstance(coins, EnumeratingCoins):
@@ -49,7 +58,10 @@ def steps_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
 def kept_half_widths(dimension: int, rate: float) -> list[float]:
     """Return the probability that the half-width is r and kept, for r = 0, 1, ..."""
     scale = (1.0 - math.exp(-rate)) ** (dimension + 1) / (2**dimension * math.factorial(dimension))
-    return [scale * (2 * r + 1) ** dimension * math.exp(-rate * r) for r in range(math.ceil((30.0 + 4 * dimension) / rate))]
+    return [
+        scale * (2 * r + 1) ** dimension * math.exp(-rate * r)
+        for r in range(math.ceil((30.0 + 4 * dimension) / rate))
+    ]
 
 
 class AffineLoss:
@@ -58,11 +70,17 @@ class AffineLoss:
     minimum = 0.0
 
     def __init__(self, matrix: Any, vector: Any, norm: str) -> None:
-        self.affine = em.AffineForm(matrix=np.array(matrix, dtype=float), vector=np.array(vector, dtype=float), norm=norm)
+        self.affine = em.AffineForm(
+            matrix=np.array(matrix, dtype=float), vector=np.array(vector, dtype=float), norm=norm
+        )
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        residual = np.abs((self.affine.matrix[None] * y[:, None, :]).sum(axis=2) - self.affine.vector)
-        return np.asarray(residual.sum(axis=1) if self.affine.norm == "l1" else residual.max(axis=1))
+        residual = np.abs(
+            (self.affine.matrix[None] * y[:, None, :]).sum(axis=2) - self.affine.vector
+        )
+        return np.asarray(
+            residual.sum(axis=1) if self.affine.norm == "l1" else residual.max(axis=1)
+        )
 
 
 def split_by(columns: tuple[int, ...], dimension: int, *, pull: float = 0.0) -> Split:
@@ -92,15 +110,23 @@ def tiny(
     digits: int = 1,
     split: Split | None = None,
 ) -> tuple[Any, Target]:
-    """Return an envelope that solves for all coordinates, or as given, and reveals few digits at a time; and its target."""
-    mechanism = em.ExponentialMechanism(loss=AffineLoss(matrix, vector, norm), sensitivity=1, domain=domain, bound=100.0)
+    """Return an envelope that solves for all coordinates, or as given.
+
+    And reveals few digits at a time; and its target.
+    """
+    mechanism = em.ExponentialMechanism(
+        loss=AffineLoss(matrix, vector, norm), sensitivity=1, domain=domain, bound=100.0
+    )
     target = mechanism.target(epsilon=epsilon)
     split = split or split_by(tuple(range(domain.dimension)), domain.dimension)
     return dataclasses.replace(bound(target, split, slack=slack), digits=digits), target
 
 
 def enumerated(envelope: Any, target: Target, *, cut: float) -> tuple[dict[Hashable, float], float]:
-    """Return the law of one proposal, refusals under None, by enumeration, and the mass left over."""
+    """Return the law of one proposal, refusals under None, by enumeration.
+
+    And the mass left over.
+    """
 
     def one(coins: Coins) -> Hashable:
         indices, accepted = propose(target, envelope, coins, 1)
@@ -110,7 +136,10 @@ def enumerated(envelope: Any, target: Target, *, cut: float) -> tuple[dict[Hasha
 
 
 def accepted_law(envelope: Any, target: Target, *, cut: float = 1e-9) -> dict[Hashable, float]:
-    """Return the mass of each accepted point of one proposal, with nothing that matters left over."""
+    """Return the mass of each accepted point of one proposal.
+
+    With nothing that matters left over.
+    """
     law, leftover = enumerated(envelope, target, cut=cut)
     assert leftover <= LEFTOVER
     law.pop(None, None)
@@ -118,7 +147,10 @@ def accepted_law(envelope: Any, target: Target, *, cut: float = 1e-9) -> dict[Ha
 
 
 def stated_law(envelope: Any, target: Target) -> dict[Hashable, float]:
-    """Return what theory says: every lattice point owns the volume 1 / |det T|, and exp(-E - m) of it is accepted."""
+    """Return what theory says.
+
+    Every lattice point owns the volume 1 / |det T|, and exp(-E - m) of it is accepted.
+    """
     normaliser = target.log_normaliser()
     assert normaliser is not None
     share = math.exp(normaliser - envelope.offset / 2.0**40 - envelope.log_mass())

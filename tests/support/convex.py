@@ -32,20 +32,27 @@ class Quadratic:
         self.matrix, self.center = np.array(matrix, dtype=float), np.array(center, dtype=float)
         self.tilt = np.zeros_like(self.center) + tilt
         self.curvature = em.Curvature(
-            center=self.center, value=0.0, gradient=self.tilt, hessian=self.matrix.T @ self.matrix, skew=0.0
+            center=self.center,
+            value=0.0,
+            gradient=self.tilt,
+            hessian=self.matrix.T @ self.matrix,
+            skew=0.0,
         )
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         away = y - self.center
         return np.asarray(
-            ((self.matrix[None] * away[:, None, :]).sum(axis=2) ** 2).sum(axis=1) / 2 + (away * self.tilt).sum(axis=1)
+            ((self.matrix[None] * away[:, None, :]).sum(axis=2) ** 2).sum(axis=1) / 2
+            + (away * self.tilt).sum(axis=1)
         )
 
     def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((y - self.center) @ (self.matrix.T @ self.matrix) + self.tilt)
 
 
-def logistic(rows: Any, labels: Any, *, penalty: float = 0.5, radius: float = 2.0, **options: Any) -> em.losses.LogisticRisk:
+def logistic(
+    rows: Any, labels: Any, *, penalty: float = 0.5, radius: float = 2.0, **options: Any
+) -> em.losses.LogisticRisk:
     table = np.array(rows, dtype=np.float64).reshape(len(labels), -1)
     return em.losses.LogisticRisk(table, labels, penalty=penalty, radius=radius, **options)
 
@@ -53,8 +60,13 @@ def logistic(rows: Any, labels: Any, *, penalty: float = 0.5, radius: float = 2.
 THREE = logistic([1.0, 0.5, -0.75], [1, 0, 1])
 
 
-def accepted_law(envelope: Any, target: Target, *, cut: float = 1e-10, most: float = LEFTOVER) -> dict[Hashable, float]:
-    """Return the mass of each accepted point of one proposal, with nothing that matters left over."""
+def accepted_law(
+    envelope: Any, target: Target, *, cut: float = 1e-10, most: float = LEFTOVER
+) -> dict[Hashable, float]:
+    """Return the mass of each accepted point of one proposal.
+
+    With nothing that matters left over.
+    """
 
     def one(coins: Coins) -> Hashable:
         indices, accepted = propose(target, envelope, coins, 1)
@@ -67,7 +79,10 @@ def accepted_law(envelope: Any, target: Target, *, cut: float = 1e-10, most: flo
 
 
 def stated_law(envelope: Any, target: Target) -> dict[Hashable, float]:
-    """Return what theory says: every lattice point has the mass exp(-E - m) over that of the proposal."""
+    """Return what theory says.
+
+    Every lattice point has the mass exp(-E - m) over that of the proposal.
+    """
     normaliser = target.log_normaliser()
     assert normaliser is not None
     share = math.exp(normaliser - envelope.offset / NAT - envelope.log_mass())
@@ -78,4 +93,6 @@ def stated_law(envelope: Any, target: Target) -> dict[Hashable, float]:
 def distance(law: dict[Hashable, float], truth: dict[Hashable, float]) -> float:
     """Return the total variation between what is accepted, as shares of the stated mass."""
     total = sum(truth.values())
-    return total_variation({k: v / total for k, v in law.items()}, {k: v / total for k, v in truth.items()})
+    return total_variation(
+        {k: v / total for k, v in law.items()}, {k: v / total for k, v in truth.items()}
+    )

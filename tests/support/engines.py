@@ -1,4 +1,7 @@
-"""Real engines for the tests: a PostgreSQL server and a Spark session, started and stopped by the test run itself."""
+"""Real engines for the tests.
+
+A PostgreSQL server and a Spark session, started and stopped by the test run itself.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,39 @@ def postgres_server(programs: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     data = folder / "data"
-    initdb = [str(programs / "initdb"), "-D", str(data), "-A", "trust", "-N", "-E", "UTF8", "-U", "steward"]
+    initdb = [
+        str(programs / "initdb"),
+        "-D",
+        str(data),
+        "-A",
+        "trust",
+        "-N",
+        "-E",
+        "UTF8",
+        "-U",
+        "steward",
+    ]
     subprocess.run(initdb, user=user, cwd=folder, check=True, capture_output=True)
     control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
     options = f"-p {port} -k {folder} -h 127.0.0.1 -F"
     # pg_ctl's server inherits its output: a pipe would stay open for as long as the server runs.
-    subprocess.run([*control, "-o", options, "start"], user=user, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*control, "-o", options, "start"],
+        user=user,
+        cwd=folder,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     try:
         yield f"postgresql://steward@127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], user=user, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*control, "-m", "immediate", "stop"],
+            user=user,
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         shutil.rmtree(folder)
 
 

@@ -1,7 +1,8 @@
 """Coins that enumerate, and the exact law of a sampler as shipped.
 
-`outcomes` runs a function once for every path of random decisions, with the path's probability. `ChainLaw` enumerates one step
-of a chain from every state it can be in, merges equal states, and follows the mass until at most `leftover` is still moving.
+`outcomes` runs a function once for every path of random decisions, with the path's probability.
+`ChainLaw` enumerates one step of a chain from every state it can be in, merges equal states, and
+follows the mass until at most `leftover` is still moving.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class EnumeratingCoins(Coins):
     def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
         return np.array([self._branch([1.0 / n] * n) for _ in range(size)], dtype=np.int64)
 
-    def bernoulli(self, probability: NDArray[np.float64], enclosure: Enclosure) -> NDArray[np.bool_]:
+    def bernoulli(
+        self, probability: NDArray[np.float64], enclosure: Enclosure
+    ) -> NDArray[np.bool_]:
         return np.array([self._branch([1.0 - p, p]) == 1 for p in probability], dtype=np.bool_)
 
     def bernoulli_exp(
@@ -73,7 +76,10 @@ class EnumeratingCoins(Coins):
         probabilities = np.exp(counts * -float(rate)) * (numerator / np.asarray(denominator))
         assert (counts >= 0).all()
         assert (probabilities <= 1.0 + 1e-12).all()
-        return np.array([self._branch([max(0.0, 1.0 - p), min(1.0, p)]) == 1 for p in probabilities], dtype=np.bool_)
+        return np.array(
+            [self._branch([max(0.0, 1.0 - p), min(1.0, p)]) == 1 for p in probabilities],
+            dtype=np.bool_,
+        )
 
     def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         ratio = math.exp(-float(rate))
@@ -85,7 +91,10 @@ class EnumeratingCoins(Coins):
         return np.array(drawn, dtype=np.int64)
 
     def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
-        """Branch over the law at once; test_coins enumerates that of the shipped method from its parts."""
+        """Branch over the law at once.
+
+        Test_coins enumerates that of the shipped method from its parts.
+        """
         ratio = math.exp(-float(rate))
         top = math.ceil(math.log(_TAIL) / -float(rate)) + 1
         steps = range(-top, top + 1)
@@ -98,8 +107,13 @@ class EnumeratingCoins(Coins):
         return np.array([self._branch(probabilities) for _ in range(size)], dtype=np.int64)
 
 
-def outcomes(function: Callable[[Coins], T], *, cut: float = 1e-15) -> tuple[list[tuple[T, float]], float]:
-    """Return every outcome of ``function`` with its probability, and the mass of paths cut off below ``cut``."""
+def outcomes(
+    function: Callable[[Coins], T], *, cut: float = 1e-15
+) -> tuple[list[tuple[T, float]], float]:
+    """Return every outcome of ``function`` with its probability.
+
+    And the mass of paths cut off below ``cut``.
+    """
     found: list[tuple[T, float]] = []
     leftover = 0.0
     stack: list[tuple[int, ...]] = [()]
@@ -117,7 +131,9 @@ def outcomes(function: Callable[[Coins], T], *, cut: float = 1e-15) -> tuple[lis
     return found, leftover
 
 
-def law_of(function: Callable[[Coins], Hashable], *, cut: float = 1e-15) -> tuple[dict[Hashable, float], float]:
+def law_of(
+    function: Callable[[Coins], Hashable], *, cut: float = 1e-15
+) -> tuple[dict[Hashable, float], float]:
     """Return the law of a hashable outcome, and the leftover mass."""
     law: dict[Hashable, float] = {}
     found, leftover = outcomes(function, cut=cut)
@@ -133,17 +149,34 @@ def _key(state: Any) -> tuple[Hashable, ...]:
     if isinstance(state, (RejectionState, TableState)):
         return ()  # a copy that has accepted nothing remembers nothing
     return tuple(
-        tuple(getattr(state, field.name).ravel().tolist()) for field in dataclasses.fields(state) if field.name not in _COUNTERS
+        tuple(getattr(state, field.name).ravel().tolist())
+        for field in dataclasses.fields(state)
+        if field.name not in _COUNTERS
     )
 
 
 class Transitions:
-    """One step of a chain from every state whose mass ever exceeds ``ignore``, enumerated when it is first met and merged."""
+    """One step of a chain from every state whose mass ever exceeds ``ignore``.
+
+    Enumerated when it is first met and merged.
+    """
 
     def __init__(
-        self, chain: Chain[Any], release: Callable[[Any], Hashable], *, cut: float, ignore: float, ends: bool = True
+        self,
+        chain: Chain[Any],
+        release: Callable[[Any], Hashable],
+        *,
+        cut: float,
+        ignore: float,
+        ends: bool = True,
     ) -> None:
-        self._chain, self._release, self._cut, self._ignore, self._stop = chain, release, cut, ignore, ends
+        self._chain, self._release, self._cut, self._ignore, self._stop = (
+            chain,
+            release,
+            cut,
+            ignore,
+            ends,
+        )
         self.states: list[Any] = []
         self.outcomes: list[Hashable] = []
         self._numbers: dict[Hashable, int] = {}
@@ -176,7 +209,10 @@ class Transitions:
                 self._moves.append((number, self._number(after), probability))
 
     def advance(self) -> dict[Hashable, float]:
-        """Move the mass by one step; return what ended in it. Mass of unlikely states is dropped."""
+        """Move the mass by one step; return what ended in it.
+
+        Mass of unlikely states is dropped.
+        """
         self._expanded = np.pad(self._expanded, (0, len(self.mass) - len(self._expanded)))
         fresh = np.flatnonzero(~self._expanded & (self.mass > self._ignore))
         if fresh.size:
@@ -201,7 +237,8 @@ def _matrix(entries: list[tuple[int, int, float]], rows: int, columns: int) -> A
 class ChainLaw:
     """The exact law of what a chain releases, and after how many steps.
 
-    ``release`` maps a finished state of one copy to a hashable outcome. ``leftover`` is all mass not accounted for.
+    ``release`` maps a finished state of one copy to a hashable outcome. ``leftover`` is all mass
+    not accounted for.
     """
 
     def __init__(
@@ -234,8 +271,13 @@ class ChainLaw:
         return sum((t + 1) * sum(step.values()) for t, step in enumerate(self.by_step))
 
 
-def law_after(chain: Chain[Any], steps: int, release: Callable[[Any], Hashable]) -> dict[Hashable, float]:
-    """Return the law of a chain's state after a fixed number of steps, whatever its own count says."""
+def law_after(
+    chain: Chain[Any], steps: int, release: Callable[[Any], Hashable]
+) -> dict[Hashable, float]:
+    """Return the law of a chain's state after a fixed number of steps.
+
+    Whatever its own count says.
+    """
     moving = Transitions(chain, release, cut=1e-13, ignore=0.0, ends=False)
     for _ in range(steps):
         moving.advance()
@@ -253,13 +295,20 @@ def lattice_point(state: Any) -> Hashable:
 
 def total_variation(one: dict[Hashable, float], other: dict[Hashable, float]) -> float:
     """Return the total variation distance of two laws (which may miss a little mass)."""
-    return 0.5 * sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys())
+    return 0.5 * sum(
+        abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys()
+    )
 
 
-def largest_log_ratio(one: dict[Hashable, float], other: dict[Hashable, float], *, ignore: float = 0.0) -> float:
-    """Return the largest |log ratio| over outcomes; an outcome possible under one law only counts as infinite.
+def largest_log_ratio(
+    one: dict[Hashable, float], other: dict[Hashable, float], *, ignore: float = 0.0
+) -> float:
+    """Return the largest |log ratio| over outcomes.
 
-    Outcomes whose probabilities are both below ``ignore`` are passed over (mass the enumeration left over is of that order).
+    An outcome possible under one law only counts as infinite.
+
+    Outcomes whose probabilities are both below ``ignore`` are passed over (mass the enumeration
+    left over is of that order).
     """
     worst = 0.0
     for key in one.keys() | other.keys():

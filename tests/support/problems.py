@@ -19,13 +19,22 @@ from expmech.target import Target, make_target
 EPSILON = 1.0
 
 
-def mean_mechanism(rows: list[float] | NDArray[np.float64], *, bits: int = 3, d: int = 1) -> em.ExponentialMechanism:
-    """Example 1 on a small lattice: at these sizes its energies are integer slopes times integer distances."""
+def mean_mechanism(
+    rows: list[float] | NDArray[np.float64], *, bits: int = 3, d: int = 1
+) -> em.ExponentialMechanism:
+    """Example 1 on a small lattice.
+
+    At these sizes its energies are integer slopes times integer distances.
+    """
     table = np.asarray(rows, dtype=np.float64).reshape(-1, d)
-    return em.ExponentialMechanism(loss=em.losses.L1Mean(table), domain=em.Box([0.0] * d, [1.0] * d, bits=bits))
+    return em.ExponentialMechanism(
+        loss=em.losses.L1Mean(table), domain=em.Box([0.0] * d, [1.0] * d, bits=bits)
+    )
 
 
-def float_mechanism(rows: list[float], *, bits: int = 3, steep: float = 1.0) -> em.ExponentialMechanism:
+def float_mechanism(
+    rows: list[float], *, bits: int = 3, steep: float = 1.0
+) -> em.ExponentialMechanism:
     """The same loss as a plain callable: float energies, declared growth."""
     mean = float(np.mean(rows))
     return em.ExponentialMechanism(
@@ -47,8 +56,10 @@ def exact_law(target: Target) -> dict[Hashable, float]:
     return dict(zip(map(tuple, indices.tolist()), (weights / weights.sum()).tolist(), strict=True))
 
 
-def neighbours(values: tuple[float, ...], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
-    """Every pair of data sets of n rows from ``values`` that differ in one row (row order does not matter to a mean)."""
+def neighbours(
+    values: tuple[float, ...], n: int
+) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Every pair of data sets of n rows from ``values`` that differ in one row."""
     sets = list(itertools.combinations_with_replacement(values, n))
     for one, other in itertools.combinations(sets, 2):
         if (Counter(one) & Counter(other)).total() == n - 1:
@@ -68,7 +79,9 @@ def domains_of_every_kind() -> list[Domain]:
     ]
 
 
-def prepared(mechanism: em.ExponentialMechanism, sampler: Sampler, *, epsilon: float = EPSILON) -> tuple[Any, Target]:
+def prepared(
+    mechanism: em.ExponentialMechanism, sampler: Sampler, *, epsilon: float = EPSILON
+) -> tuple[Any, Target]:
     """Return the chain a mechanism would run, and its target."""
     target = make_target(mechanism._problem, Fraction(epsilon) - sampler.reserve)
     return sampler.prepare(target), target

@@ -24,10 +24,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 @app.command()
 def init(
     ledger: LedgerPath,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The data set the budget is for.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The data set the budget is for.")
+    ],
     epsilon: Annotated[str, typer.Option("--epsilon", help="Total epsilon, as a decimal.")],
     delta: Annotated[str, typer.Option("--delta", help="Total delta.")] = "0",
-    table: Annotated[str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make the ledger of a data set; it is made once and never overwritten."""
@@ -68,7 +72,9 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
     table = Table("number", "time", "epsilon", "delta", "statement", "groups")
     for charge in charges:
         amounts = (show_amount(charge.epsilon), show_amount(charge.delta))
-        table.add_row(str(charge.number), charge.time, *amounts, charge.statement, ", ".join(charge.parallel))
+        table.add_row(
+            str(charge.number), charge.time, *amounts, charge.statement, ", ".join(charge.parallel)
+        )
     output.print(table)
 
 
@@ -76,11 +82,22 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     spent, left = ledger.spent, ledger.left
     amounts = {"total": ledger.total, "spent": spent, "left": left}
     if any(amount < 0 for amount in left):
-        raise ParameterError(f"The ledger {ledger.path} is overspent: it was changed by other means than this program.")
+        raise ParameterError(
+            f"The ledger {ledger.path} is overspent: it was changed by other means than this"
+            " program."
+        )
     if as_json:
-        record = {name: {"epsilon": show_amount(pair[0]), "delta": show_amount(pair[1])} for name, pair in amounts.items()}
-        output.print_json(json.dumps({"data_set": ledger.data_set, "created": ledger.created, **record}))
+        record = {
+            name: {"epsilon": show_amount(pair[0]), "delta": show_amount(pair[1])}
+            for name, pair in amounts.items()
+        }
+        output.print_json(
+            json.dumps({"data_set": ledger.data_set, "created": ledger.created, **record})
+        )
         return
     output.print(f"Budget of {ledger.data_set}, made {ledger.created}", markup=False)
     for name, pair in amounts.items():
-        output.print(f"  {name:<8}epsilon = {show_amount(pair[0])}, delta = {show_amount(pair[1])}", markup=False)
+        output.print(
+            f"  {name:<8}epsilon = {show_amount(pair[0])}, delta = {show_amount(pair[1])}",
+            markup=False,
+        )

@@ -1,4 +1,7 @@
-"""What the commands share: exit codes, messages in place of tracebacks, and the shape of a release file."""
+"""What the commands share.
+
+Exit codes, messages in place of tracebacks, and the shape of a release file.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,12 @@ from rich.console import Console
 
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import LedgerError, exact_amount
-from expmech.mechanism.calibration import EPSILON_MAX, EPSILON_MIN
+from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
 MISTAKE, USAGE, REFUSED, FALSE = 1, 2, 3, 4
-"""Exit codes: a mistake in what was asked or in the data; a command line that cannot be parsed; refused by the ledger; a
+"""Exit codes: a mistake in what was asked or in the data; a command line that cannot be parsed.
+
+Refused by the ledger; a
 certificate that does not stand."""
 
 output = Console(highlight=False, soft_wrap=True)
@@ -36,7 +41,10 @@ def user_errors() -> Iterator[None]:
     except ExpmechError as error:
         _stop(error, MISTAKE)
     except OSError as error:
-        _stop(error.strerror if error.filename is None else f"{error.filename}: {error.strerror}", MISTAKE)
+        _stop(
+            error.strerror if error.filename is None else f"{error.filename}: {error.strerror}",
+            MISTAKE,
+        )
 
 
 def _stop(message: object, code: int) -> None:
@@ -57,27 +65,37 @@ def plain(value: Any) -> Any:
 
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:
-    """Return ``record`` with the SHA-256 digest of its other fields: it shows a change made by hand, not a forger's."""
+    """Return ``record`` with the SHA-256 digest of its other fields.
+
+    It shows a change made by hand, not a forger's.
+    """
     return record | {"digest": digest(record)}
 
 
 def digest(record: dict[str, Any]) -> str:
     """Return the digest of every field but ``digest``."""
     fields = {name: value for name, value in record.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def parse_epsilon(text: str, *, owner: str) -> Fraction:
     """Read a budget that a mechanism can spend."""
     epsilon = exact_amount(text, name="--epsilon", owner=owner)
     if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
-        raise ParameterError(f"`--epsilon` of {owner} must be a number from 2^-20 to 2^20; got {text}.")
+        raise ParameterError(
+            f"`--epsilon` of {owner} must be a number from 2^-20 to 2^20; got {text}."
+        )
     return epsilon
 
 
 @contextmanager
 def new_file(path: Path | None) -> Iterator[TextIO | None]:
-    """Make the file before anything is charged, overwriting nothing, and remove it again if nothing was written to it."""
+    """Make the file before anything is charged, overwriting nothing.
+
+    And remove it again if nothing was written to it.
+    """
     if path is None:
         yield None
         return
@@ -86,9 +104,13 @@ def new_file(path: Path | None) -> Iterator[TextIO | None]:
     try:
         file = path.open("x")
     except FileExistsError:
-        raise ParameterError(f"`--output` must not exist yet, so that no release is overwritten; got {path}.") from None
+        raise ParameterError(
+            f"`--output` must not exist yet, so that no release is overwritten; got {path}."
+        ) from None
     except OSError as error:
-        raise ParameterError(f"`--output` must be a file that can be written; got {path} ({error.strerror}).") from None
+        raise ParameterError(
+            f"`--output` must be a file that can be written; got {path} ({error.strerror})."
+        ) from None
     try:
         with file:
             yield file

@@ -14,24 +14,45 @@ INTERRUPTED = 130  # what a shell reports for a program stopped from the keyboar
 
 def paper(
     which: Annotated[str, typer.Argument(help="fig1, fig2, fig3, tradeoff, errata or all.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller grids and fewer draws: about a minute for all.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for figures, tables and report.html.")] = Path("expmech-paper"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller grids and fewer draws: about a minute for all.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for figures, tables and report.html.")] = Path(
+        "expmech-paper"
+    ),
     jobs: Annotated[int, typer.Option(help="Processes to compute with.")] = 1,
-    backend: Annotated[str, typer.Option(help="loky (processes on this computer) or dask (a cluster).")] = "loky",
+    backend: Annotated[
+        str, typer.Option(help="loky (processes on this computer) or dask (a cluster).")
+    ] = "loky",
     scheduler: Annotated[str | None, typer.Option(help="Address of the Dask scheduler.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers, whatever the number of jobs.")] = 2021,
+    seed: Annotated[
+        int, typer.Option(help="The same seed gives the same numbers, whatever the number of jobs.")
+    ] = 2021,
 ) -> None:
-    """Reproduce the paper: figures (PNG, SVG), numbers (CSV) and one report.html. Run again after an interruption to continue."""
+    """Reproduce the paper: figures (PNG, SVG), numbers (CSV) and one report.html.
+
+    Run again after an interruption to continue.
+    """
     try:
-        from expmech.paper.studies import run_paper, validate_backend  # the plotting libraries are an extra, and slow to load
+        from expmech.paper.studies import (
+            run_paper,
+            validate_backend,
+        )  # the plotting libraries are an extra, and slow to load
     except ImportError as error:
-        complaints.print(f"error: `expmech paper` needs the extra expmech[paper]; {error.name} is missing.", markup=False)
+        complaints.print(
+            f"error: `expmech paper` needs the extra expmech[paper]; {error.name} is missing.",
+            markup=False,
+        )
         raise typer.Exit(MISTAKE) from None
     try:
         with user_errors():
             where = validate_backend(backend, jobs, scheduler)
-            report = run_paper(which, quick=quick, out=out, backend=where, seed=seed, console=complaints)
+            report = run_paper(
+                which, quick=quick, out=out, backend=where, seed=seed, console=complaints
+            )
     except KeyboardInterrupt:
-        complaints.print("Stopped. Finished cells are kept: run the same command again to continue.")
+        complaints.print(
+            "Stopped. Finished cells are kept: run the same command again to continue."
+        )
         raise typer.Exit(INTERRUPTED) from None
     output.print(str(report), markup=False)

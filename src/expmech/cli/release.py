@@ -16,34 +16,72 @@ from expmech.data import statistics
 from expmech.data.source import Source, open_source
 from expmech.errors import ParameterError, validate_choice
 from expmech.ledger import Ledger, exact_amount, show_amount
-from expmech.mechanism.problem import ADJACENCIES
 from expmech.release import Certificate
 from expmech.samplers import Metropolis, Sampler
-from expmech.samplers.auto import SAMPLERS, validate_sampler
 from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.registry import SAMPLERS, validate_sampler
 from expmech.statistics import Prepared
 from expmech.statistics.regression import LOGISTIC_PENALTY
+from expmech.target.problem import ADJACENCIES
 
-app = typer.Typer(no_args_is_help=True, help="Release one statistic of a table, with its certificate.")
+app = typer.Typer(
+    no_args_is_help=True, help="Release one statistic of a table, with its certificate."
+)
 
-SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="CSV or Parquet file, postgresql:// address, or 'spark'.")]
+SourceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="CSV or Parquet file, postgresql:// address, or 'spark'."
+    ),
+]
 Column = Annotated[str, typer.Option("--column", help="Column name.")]
 Columns = Annotated[list[str], typer.Option("--column", help="Column name; repeat for several.")]
-Limits = Annotated[list[str], typer.Option("--bounds", help="Public bounds LOWER,UPPER of each column, in the same order.")]
+Limits = Annotated[
+    list[str],
+    typer.Option("--bounds", help="Public bounds LOWER,UPPER of each column, in the same order."),
+]
 Epsilon = Annotated[str, typer.Option("--epsilon", help="Budget of this release, as a decimal.")]
-Delta = Annotated[str | None, typer.Option("--delta", help="Draw by a Metropolis chain at this delta.")]
-Adjacency = Annotated[str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")]
-Missing = Annotated[str, typer.Option("--missing", help="error; clip (counts as the lower bound); drop (add-remove only).")]
-SamplerName = Annotated[str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")]
-Timing = Annotated[str, typer.Option("--timing", help="unprotected, or constant: a number of evaluations fixed beforehand.")]
+Delta = Annotated[
+    str | None, typer.Option("--delta", help="Draw by a Metropolis chain at this delta.")
+]
+Adjacency = Annotated[
+    str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing", help="error; clip (counts as the lower bound); drop (add-remove only)."
+    ),
+]
+SamplerName = Annotated[
+    str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")
+]
+Timing = Annotated[
+    str,
+    typer.Option(
+        "--timing", help="unprotected, or constant: a number of evaluations fixed beforehand."
+    ),
+]
 Table = Annotated[str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")]
-LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Budget ledger to charge before the draw.")]
-By = Annotated[str | None, typer.Option("--by", help="Column of disjoint groups (add-remove only).")]
-Groups = Annotated[str | None, typer.Option("--groups", help="Public list of groups, separated by commas.")]
-OutputFile = Annotated[Path | None, typer.Option("--output", help="Also write value and certificate to this new JSON file.")]
+LedgerFile = Annotated[
+    Path | None, typer.Option("--ledger", help="Budget ledger to charge before the draw.")
+]
+By = Annotated[
+    str | None, typer.Option("--by", help="Column of disjoint groups (add-remove only).")
+]
+Groups = Annotated[
+    str | None, typer.Option("--groups", help="Public list of groups, separated by commas.")
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", help="Also write value and certificate to this new JSON file."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
-_SAMPLERS = ("auto", *(name for name in SAMPLERS if name != "RandomAtomPerfect"))  # which cannot do without arguments
+_SAMPLERS = (
+    "auto",
+    *(name for name in SAMPLERS if name != "RandomAtomPerfect"),
+)  # which cannot do without arguments
 
 
 @app.command()
@@ -70,10 +108,27 @@ def mean(
         chosen = None if sampler is None and delta is None else choose(sampler, delta)
 
         def prepare(rows: Source, budget: Fraction) -> Prepared:
-            options: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "sampler": chosen}
-            return statistics.mean(rows, column, limits, epsilon=budget, **options).timed(timing, owner="release")
+            options: dict[str, Any] = {
+                "adjacency": adjacency,
+                "missing": missing,
+                "sampler": chosen,
+            }
+            return statistics.mean(rows, column, limits, epsilon=budget, **options).timed(
+                timing, owner="release"
+            )
 
-        request = Request(f"mean of {', '.join(column)}", source, table, epsilon, delta, adjacency, ledger, by, groups, file)
+        request = Request(
+            f"mean of {', '.join(column)}",
+            source,
+            table,
+            epsilon,
+            delta,
+            adjacency,
+            ledger,
+            by,
+            groups,
+            file,
+        )
         answer(request, prepare, as_json)
 
 
@@ -83,8 +138,15 @@ def quantile(
     column: Column,
     bounds: Annotated[str, typer.Option("--bounds", help="Public bounds LOWER,UPPER.")],
     epsilon: Epsilon,
-    q: Annotated[str, typer.Option("--q", help="Which quantile, as a decimal between 0 and 1.")] = "0.5",
-    bits: Annotated[int, typer.Option("--bits", help="The answer is one of 2^bits points between the bounds, 1 to 22.")] = 16,
+    q: Annotated[
+        str, typer.Option("--q", help="Which quantile, as a decimal between 0 and 1.")
+    ] = "0.5",
+    bits: Annotated[
+        int,
+        typer.Option(
+            "--bits", help="The answer is one of 2^bits points between the bounds, 1 to 22."
+        ),
+    ] = 16,
     adjacency: Adjacency = "replace",
     missing: Missing = "error",
     sampler: SamplerName = None,
@@ -103,10 +165,28 @@ def quantile(
 
         def prepare(rows: Source, budget: Fraction) -> Prepared:
             chosen = choose(sampler, delta)
-            options: dict[str, Any] = {"bits": bits, "adjacency": adjacency, "missing": missing, "sampler": chosen}
-            return statistics.quantile(rows, column, limits, share, epsilon=budget, **options).timed(timing, owner="release")
+            options: dict[str, Any] = {
+                "bits": bits,
+                "adjacency": adjacency,
+                "missing": missing,
+                "sampler": chosen,
+            }
+            return statistics.quantile(
+                rows, column, limits, share, epsilon=budget, **options
+            ).timed(timing, owner="release")
 
-        request = Request(f"{q}-quantile of {column}", source, table, epsilon, delta, adjacency, ledger, by, groups, file)
+        request = Request(
+            f"{q}-quantile of {column}",
+            source,
+            table,
+            epsilon,
+            delta,
+            adjacency,
+            ledger,
+            by,
+            groups,
+            file,
+        )
         answer(request, prepare, as_json)
 
 
@@ -116,11 +196,16 @@ def ridge(
     column: Columns,
     bounds: Limits,
     target: Annotated[str, typer.Option("--target", help="Column to predict.")],
-    target_bounds: Annotated[str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")],
+    target_bounds: Annotated[
+        str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")
+    ],
     epsilon: Epsilon,
-    penalty: Annotated[float | None, typer.Option("--penalty", help="Ridge penalty, on columns scaled to [-1, 1].")] = None,
+    penalty: Annotated[
+        float | None, typer.Option("--penalty", help="Ridge penalty, on columns scaled to [-1, 1].")
+    ] = None,
     radius: Annotated[
-        float | None, typer.Option("--radius", help="Public bound on the L1 norm of the scaled coefficients.")
+        float | None,
+        typer.Option("--radius", help="Public bound on the L1 norm of the scaled coefficients."),
     ] = None,
     adjacency: Adjacency = "replace",
     missing: Missing = "error",
@@ -155,7 +240,9 @@ def ridge(
             ).timed(timing, owner="release")
 
         statement = f"ridge regression of {target} on {', '.join(column)}"
-        request = Request(statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file)
+        request = Request(
+            statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file
+        )
         answer(request, prepare, as_json)
 
 
@@ -164,11 +251,21 @@ def logistic(
     source: SourceName,
     column: Columns,
     bounds: Limits,
-    target: Annotated[str, typer.Option("--target", help="Column of classes, text or whole numbers.")],
-    positive: Annotated[str, typer.Option("--positive", help="The value whose odds are modelled, against all others.")],
+    target: Annotated[
+        str, typer.Option("--target", help="Column of classes, text or whole numbers.")
+    ],
+    positive: Annotated[
+        str,
+        typer.Option("--positive", help="The value whose odds are modelled, against all others."),
+    ],
     epsilon: Epsilon,
-    penalty: Annotated[float, typer.Option("--penalty", help="Ridge penalty, on rows of norm one.")] = LOGISTIC_PENALTY,
-    radius: Annotated[float | None, typer.Option("--radius", help="Public bound on the norm of scaled coefficients.")] = None,
+    penalty: Annotated[
+        float, typer.Option("--penalty", help="Ridge penalty, on rows of norm one.")
+    ] = LOGISTIC_PENALTY,
+    radius: Annotated[
+        float | None,
+        typer.Option("--radius", help="Public bound on the norm of scaled coefficients."),
+    ] = None,
     adjacency: Adjacency = "replace",
     missing: Missing = "error",
     sampler: SamplerName = None,
@@ -181,18 +278,29 @@ def logistic(
     file: OutputFile = None,
     as_json: Json = False,
 ) -> None:
-    """Release a logistic regression with intercept, in the units of the table; its rows must fit in memory."""
+    """Release a logistic regression with intercept, in the units of the table.
+
+    Its rows must fit in memory.
+    """
     with user_errors():
         limits = [parse_bounds(text) for text in bounds]
 
         def prepare(rows: Source, budget: Fraction) -> Prepared:
-            options: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "sampler": choose(sampler, delta)}
+            options: dict[str, Any] = {
+                "adjacency": adjacency,
+                "missing": missing,
+                "sampler": choose(sampler, delta),
+            }
             options |= {"penalty": penalty, "radius": radius}
-            ready = statistics.logistic(rows, column, target, positive, limits, epsilon=budget, **options)
+            ready = statistics.logistic(
+                rows, column, target, positive, limits, epsilon=budget, **options
+            )
             return ready.timed(timing, owner="release")
 
         statement = f"logistic regression of {target} = {positive} on {', '.join(column)}"
-        request = Request(statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file)
+        request = Request(
+            statement, source, table, epsilon, delta, adjacency, ledger, by, groups, file
+        )
         answer(request, prepare, as_json)
 
 
@@ -200,7 +308,9 @@ def logistic(
 def select(
     source: SourceName,
     column: Column,
-    candidates: Annotated[str, typer.Option("--candidates", help="Public list of values, separated by commas.")],
+    candidates: Annotated[
+        str, typer.Option("--candidates", help="Public list of values, separated by commas.")
+    ],
     epsilon: Epsilon,
     adjacency: Adjacency = "replace",
     sampler: SamplerName = None,
@@ -219,10 +329,23 @@ def select(
 
         def prepare(rows: Source, budget: Fraction) -> Prepared:
             chosen = choose(sampler, delta)
-            ready = statistics.select(rows, column, names, epsilon=budget, adjacency=adjacency, sampler=chosen)
+            ready = statistics.select(
+                rows, column, names, epsilon=budget, adjacency=adjacency, sampler=chosen
+            )
             return ready.timed(timing, owner="release")
 
-        request = Request(f"most frequent {column}", source, table, epsilon, delta, adjacency, ledger, by, groups, file)
+        request = Request(
+            f"most frequent {column}",
+            source,
+            table,
+            epsilon,
+            delta,
+            adjacency,
+            ledger,
+            by,
+            groups,
+            file,
+        )
         answer(request, prepare, as_json)
 
 
@@ -244,13 +367,18 @@ class Request:
     ) -> None:
         self.epsilon = parse_epsilon(epsilon, owner="release")
         self.delta = exact_amount(delta or "0", name="--delta", owner="release", zero=True)
-        self.adjacency = validate_choice(adjacency, name="--adjacency", owner="release", choices=ADJACENCIES)
+        self.adjacency = validate_choice(
+            adjacency, name="--adjacency", owner="release", choices=ADJACENCIES
+        )
         if (by is None) != (groups is None):
-            raise ParameterError("`--by` and `--groups` belong together: a column, and the public list of its groups.")
+            raise ParameterError(
+                "`--by` and `--groups` belong together: a column, and the public list of its"
+                " groups."
+            )
         if by is not None and adjacency != "add-remove":
             raise ParameterError(
-                "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which costs twice and moves "
-                "the group sizes."
+                "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which"
+                " costs twice and moves the group sizes."
             )
         self.by, self.groups = by, [] if groups is None else split(groups)
         if by is not None and not self.groups:
@@ -268,15 +396,25 @@ class Request:
         """Charge the ledger durably, once for all groups: they are disjoint."""
         if self.ledger is None:
             return
-        amounts: dict[str, Any] = {"statement": self.statement, "certificate": certificate.to_json()}
+        amounts: dict[str, Any] = {
+            "statement": self.statement,
+            "certificate": certificate.to_json(),
+        }
         if self.by is not None:
-            epsilons, deltas = dict.fromkeys(self.groups, self.epsilon), dict.fromkeys(self.groups, self.delta)
-            self.ledger.charge_parallel(epsilons=epsilons, deltas=deltas, adjacency=self.adjacency, **amounts)
+            epsilons, deltas = (
+                dict.fromkeys(self.groups, self.epsilon),
+                dict.fromkeys(self.groups, self.delta),
+            )
+            self.ledger.charge_parallel(
+                epsilons=epsilons, deltas=deltas, adjacency=self.adjacency, **amounts
+            )
         else:
             self.ledger.charge(epsilon=self.epsilon, delta=self.delta, **amounts)
 
 
-def answer(request: Request, prepare: Callable[[Source, Fraction], Prepared], as_json: bool) -> None:
+def answer(
+    request: Request, prepare: Callable[[Source, Fraction], Prepared], as_json: bool
+) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
     with closing(request.source), new_file(request.file) as file:
         record = release(request, prepare)
@@ -291,11 +429,16 @@ def answer(request: Request, prepare: Callable[[Source, Fraction], Prepared], as
 def release(request: Request, prepare: Callable[[Source, Fraction], Prepared]) -> dict[str, Any]:
     """Aggregate, certify, charge, draw, in this order; return the sealed record of the release."""
     if request.by is not None:
-        prepared = {name: prepare(request.source.where(request.by, name), request.epsilon) for name in request.groups}
+        prepared = {
+            name: prepare(request.source.where(request.by, name), request.epsilon)
+            for name in request.groups
+        }
     else:
         prepared = {"": prepare(request.source, request.epsilon)}
     certificate, *others = [ready.certificate() for ready in prepared.values()]
-    assert all(other == certificate for other in others)  # under add-remove nothing public tells groups apart
+    assert all(
+        other == certificate for other in others
+    )  # under add-remove nothing public tells groups apart
     _warn(certificate)
     request.charge(certificate)
     values = {name: plain(ready.release().value) for name, ready in prepared.items()}
@@ -315,12 +458,20 @@ def show(record: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(json.dumps(record))
         return
-    values = record["value"] if isinstance(record["value"], dict) else {record["statement"]: record["value"]}
+    values = (
+        record["value"]
+        if isinstance(record["value"], dict)
+        else {record["statement"]: record["value"]}
+    )
     for name, value in values.items():
         output.print(f"{name}: {_text(value)}", style="bold", markup=False)
     output.print(str(Certificate.from_json(json.dumps(record["certificate"]))), markup=False)
     if "left" in record:
-        output.print(f"  {'left':<12}epsilon = {record['left']['epsilon']}, delta = {record['left']['delta']}", markup=False)
+        output.print(
+            f"  {'left':<12}epsilon = {record['left']['epsilon']}, delta ="
+            f" {record['left']['delta']}",
+            markup=False,
+        )
 
 
 def _text(value: Any) -> str:
@@ -336,7 +487,11 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
     if sampler is not None:
         validate_choice(sampler, name="--sampler", owner="release", choices=_SAMPLERS)
     if delta is None:
-        return Metropolis(pure=True) if sampler == "Metropolis" else validate_sampler(sampler or "auto")
+        return (
+            Metropolis(pure=True)
+            if sampler == "Metropolis"
+            else validate_sampler(sampler or "auto")
+        )
     if sampler not in (None, "Metropolis"):
         raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
     return Metropolis(delta=float(exact_amount(delta, name="--delta", owner="release")))
@@ -359,8 +514,12 @@ def split(text: str) -> list[str]:
 def _warn(certificate: Certificate) -> None:
     if certificate.epsilon > 10.0:
         warn(
-            f"epsilon = {certificate.epsilon:g} is above 10: what an observer can learn about one row is bounded only by a "
-            f"factor of e^{certificate.epsilon:g}, which is hardly a protection."
+            f"epsilon = {certificate.epsilon:g} is above 10: what an observer can learn about one"
+            f" row is bounded only by a factor of e^{certificate.epsilon:g}, which is hardly a"
+            " protection."
         )
     if certificate.timing == DATA_DEPENDENT:
-        warn("the running time depends on the data: do not let anyone outside measure how long this took.")
+        warn(
+            "the running time depends on the data: do not let anyone outside measure how long this"
+            " took."
+        )

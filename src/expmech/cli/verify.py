@@ -17,8 +17,15 @@ from expmech.release.verification import Check, verify_certificate
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="CERT.json", help="A certificate, or a file written by release --output.")],
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Also look for the certificate in this ledger.")] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CERT.json", help="A certificate, or a file written by release --output."
+        ),
+    ],
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Also look for the certificate in this ledger.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Recompute every claim of a certificate that follows from its other fields."""
@@ -29,14 +36,23 @@ def verify(
             checks.append(_charged(certificate, Ledger(ledger)))
     stands = all(check.holds for check in checks)
     if as_json:
-        output.print_json(json.dumps({"stands": stands, "checks": [dataclasses.asdict(check) for check in checks]}))
+        output.print_json(
+            json.dumps(
+                {"stands": stands, "checks": [dataclasses.asdict(check) for check in checks]}
+            )
+        )
     else:
         for check in checks:
-            output.print(f"{'ok   ' if check.holds else 'FALSE'} {check.claim:<12} {check.detail}", markup=False)
+            output.print(
+                f"{'ok   ' if check.holds else 'FALSE'} {check.claim:<12} {check.detail}",
+                markup=False,
+            )
     if not stands:
         wrong = ", ".join(check.claim for check in checks if not check.holds)
         complaints.print(
-            f"error: the certificate does not stand: {wrong}. It was altered or is damaged.", style="red", markup=False
+            f"error: the certificate does not stand: {wrong}. It was altered or is damaged.",
+            style="red",
+            markup=False,
         )
         raise typer.Exit(FALSE)
 
@@ -51,11 +67,21 @@ def _read(file: Path) -> tuple[Certificate, list[Check]]:
     if not isinstance(record, dict) or "certificate" not in record:
         return Certificate.from_json(text), []
     holds = record.get("digest") == digest(record)
-    check = Check(claim="digest", holds=holds, detail="of value, statement and certificate, as they were written")
+    check = Check(
+        claim="digest",
+        holds=holds,
+        detail="of value, statement and certificate, as they were written",
+    )
     return Certificate.from_json(json.dumps(record["certificate"])), [check]
 
 
 def _charged(certificate: Certificate, ledger: Ledger) -> Check:
-    entries = [charge.number for charge in ledger.history() if charge.certificate == certificate.to_json()]
-    detail = f"charge {', '.join(map(str, entries))} of {ledger.path}" if entries else f"no such charge in {ledger.path}"
+    entries = [
+        charge.number for charge in ledger.history() if charge.certificate == certificate.to_json()
+    ]
+    detail = (
+        f"charge {', '.join(map(str, entries))} of {ledger.path}"
+        if entries
+        else f"no such charge in {ledger.path}"
+    )
     return Check(claim="ledger", holds=bool(entries), detail=detail)

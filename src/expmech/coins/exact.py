@@ -1,8 +1,8 @@
 """The coins object: every random decision of the library, exact given fair bits.
 
-Fast path: 64 random bits against a float64 value with a proven error margin, on whole arrays. The sliver of
-calls that the margin cannot decide goes to ball arithmetic (python-flint) and further bits. Statements and error
-analysis: docs/theory/coins.md.
+Fast path: 64 random bits against a float64 value with a proven error margin, on whole arrays. The
+sliver of calls that the margin cannot decide goes to ball arithmetic (python-flint) and further
+bits. Statements and error analysis: docs/theory/coins.md.
 """
 
 from __future__ import annotations
@@ -25,12 +25,19 @@ UNITS_PER_NAT = 1 << 40
 UNIT = Fraction(1, UNITS_PER_NAT)
 
 Enclosure = Callable[[int, int], flint.arb]
-"""``enclosure(j, precision)``: a ball holding the j-th probability, computed with ``precision`` bits."""
+"""``enclosure(j, precision)``.
+
+A ball holding the j-th probability, computed with ``precision`` bits.
+"""
 
 _WORD = 64
-_SLOW_RATE = Fraction(1, 1 << 30)  # below it one inversion cannot resolve the geometric law: split it
+_SLOW_RATE = Fraction(
+    1, 1 << 30
+)  # below it one inversion cannot resolve the geometric law: split it
 _SPLIT_RATE = Fraction(1, 1 << 20)  # rate of the upper part, or up to half of it
-_LARGEST_LOG = 17 * math.log(2.0)  # for smaller uniforms 64 bits no longer fix the logarithm to 2^-46
+_LARGEST_LOG = 17 * math.log(
+    2.0
+)  # for smaller uniforms 64 bits no longer fix the logarithm to 2^-46
 _RATE_FLOOR = Fraction(1, 1 << 55)  # a geometric variable of smaller rate may not fit in int64
 
 
@@ -42,13 +49,15 @@ class Coins:
     bits
         The stream.
     guard
-        Half-width of the zone around a float64 probability in which the fast path does not decide. Any value from
-        2^-46 up gives the same law; tests pass 2.0, which sends every call down the slow path.
+        Half-width of the zone around a float64 probability in which the fast path does not decide.
+        Any value from 2^-46 up gives the same law; tests pass 2.0, which sends every call down the
+        slow path.
 
     Notes
     -----
-    The methods a test double has to replace are :meth:`integers_below`, :meth:`bernoulli`, :meth:`bernoulli_exp`,
-    :meth:`geometric` and :meth:`categorical`; the others are built from them.
+    The methods a test double has to replace are :meth:`integers_below`, :meth:`bernoulli`,
+    :meth:`bernoulli_exp`, :meth:`geometric` and :meth:`categorical`; the others are built from
+    them.
     """
 
     def __init__(self, bits: Bits, *, guard: float = 2.0**-46) -> None:
@@ -60,7 +69,15 @@ class Coins:
         if not 1 <= n <= 1 << 62:
             raise ParameterError(f"`n` of integers_below must be in 1..2^62; got {n}.")
         n_bits = (n - 1).bit_length()
-        dtype = np.uint8 if n_bits <= 8 else np.uint16 if n_bits <= 16 else np.uint32 if n_bits <= 32 else np.uint64
+        dtype = (
+            np.uint8
+            if n_bits <= 8
+            else np.uint16
+            if n_bits <= 16
+            else np.uint32
+            if n_bits <= 32
+            else np.uint64
+        )
         mask = dtype((1 << n_bits) - 1)
         drawn = self.bits.take(dtype, size).astype(np.int64)
         if n == 1 << 8 * np.dtype(dtype).itemsize:
@@ -78,7 +95,9 @@ class Coins:
         """Flip ``size`` fair coins."""
         return self.integers_below(2, size).astype(np.bool_)
 
-    def bernoulli(self, probability: NDArray[np.float64], enclosure: Enclosure) -> NDArray[np.bool_]:
+    def bernoulli(
+        self, probability: NDArray[np.float64], enclosure: Enclosure
+    ) -> NDArray[np.bool_]:
         """Flip coins whose probabilities are computable reals.
 
         Parameters
@@ -107,8 +126,9 @@ class Coins:
     ) -> NDArray[np.bool_]:
         """Flip coins with probability ``numerator/denominator * exp(-rate * counts)``, exactly.
 
-        ``counts`` are non-negative integers (energies, with the default rate of 2^-40) and every probability must
-        be at most one. With a numerator above the denominator keep the default rate: the error analysis needs it.
+        ``counts`` are non-negative integers (energies, with the default rate of 2^-40) and every
+        probability must be at most one. With a numerator above the denominator keep the default
+        rate: the error analysis needs it.
         """
         probability = np.asarray(counts * -float(rate), dtype=np.float64)
         np.exp(probability, out=probability)
@@ -126,11 +146,13 @@ class Coins:
     def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         """Draw ``X`` on {0, 1, ...} with ``P(X >= x) = exp(-rate x)``, exactly.
 
-        One uniform real U decides, ``X = floor(-log(U) / rate)``; a small rate is split as X = 2^k V + J with V and J
-        independent, J on ``0 .. 2^k - 1`` by rejection.
+        One uniform real U decides, ``X = floor(-log(U) / rate)``; a small rate is split as X = 2^k
+        V + J with V and J independent, J on ``0 .. 2^k - 1`` by rejection.
         """
         if rate < _RATE_FLOOR:
-            raise ParameterError(f"`rate` of geometric must be at least 2^-55; got {float(rate)!r}.")
+            raise ParameterError(
+                f"`rate` of geometric must be at least 2^-55; got {float(rate)!r}."
+            )
         if rate >= _SLOW_RATE:
             return self._invert_geometric(rate, size)
         shift = math.floor(_SPLIT_RATE / rate).bit_length() - 1
@@ -175,7 +197,10 @@ class Coins:
         return drawn
 
     def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """Draw indices with probability proportional to integer weights, given as their cumulative sums."""
+        """Draw indices with probability proportional to integer weights.
+
+        Given as their cumulative sums.
+        """
         drawn = self.integers_below(int(cumulative[-1]), size)
         return np.searchsorted(cumulative, drawn, side="right").astype(np.int64)
 
@@ -196,7 +221,7 @@ class Coins:
             prefix, n_bits = self._more(prefix), n_bits + _WORD
 
     def _settle_geometric(self, prefix: int, rate: Fraction) -> int:
-        """Return ``floor(-log(U) / rate)`` for the uniform real U whose binary digits start with ``prefix``."""
+        """Return ``floor(-log(U) / rate)`` for the real U whose digits start with ``prefix``."""
         n_bits = _WORD
         inverse = flint.fmpq(rate.denominator, rate.numerator)
         while True:
@@ -204,7 +229,9 @@ class Coins:
                 with flint.ctx.workprec(n_bits + _WORD):
                     bits_log = flint.arb.const_log2() * n_bits
                     most = ((bits_log - flint.arb(prefix).log()) * inverse).floor().unique_fmpz()
-                    least = ((bits_log - flint.arb(prefix + 1).log()) * inverse).floor().unique_fmpz()
+                    least = (
+                        ((bits_log - flint.arb(prefix + 1).log()) * inverse).floor().unique_fmpz()
+                    )
                 if most is not None and most == least:
                     return int(most)
             prefix, n_bits = self._more(prefix), n_bits + _WORD

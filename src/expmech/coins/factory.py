@@ -1,8 +1,8 @@
 """The linear Bernoulli factory of Huber (2016): from a p-coin make a Cp-coin.
 
-Written as a machine with a pure ``step``, so that a sampler can interleave the flips of many copies, and a test can
-enumerate its states. Invariant, and proof of correctness: from height i at level (C, e) the machine ends in heads
-with probability (C p)^i. Theory page: docs/theory/coins.md.
+Written as a machine with a pure ``step``, so that a sampler can interleave the flips of many
+copies, and a test can enumerate its states. Invariant, and proof of correctness: from height i at
+level (C, e) the machine ends in heads with probability (C p)^i. Theory page: docs/theory/coins.md.
 """
 
 from __future__ import annotations
@@ -34,21 +34,28 @@ class FactoryState:
 
 
 class LinearFactory:
-    """Make ``Bernoulli(C p)`` from flips of a p-coin, for a rational ``C > 1`` with ``C p <= 1 - gap``.
+    """Make ``Bernoulli(C p)`` from flips of a p-coin.
+
+    For a rational ``C > 1`` with ``C p <= 1 - gap``.
 
     Parameters
     ----------
     multiplier
         ``C``.
     gap
-        ``1 - C p`` is at least this, strictly positive: with no gap the expected number of flips is infinite.
+        ``1 - C p`` is at least this, strictly positive: with no gap the expected number of flips is
+        infinite.
     """
 
     def __init__(self, multiplier: Fraction, gap: Fraction) -> None:
         if multiplier <= 1:
-            raise ParameterError(f"`multiplier` of LinearFactory must be above 1; got {multiplier}.")
+            raise ParameterError(
+                f"`multiplier` of LinearFactory must be above 1; got {multiplier}."
+            )
         if not 0 < gap < 1:
-            raise ParameterError(f"`gap` of LinearFactory must be strictly between 0 and 1; got {gap}.")
+            raise ParameterError(
+                f"`gap` of LinearFactory must be strictly between 0 and 1; got {gap}."
+            )
         self._multipliers = [multiplier]
         self._gaps = [min(gap, _LARGEST_GAP)]
         self._heights = [_FIRST_HEIGHT / gap]
@@ -85,9 +92,12 @@ class LinearFactory:
             level[high[stays]] += 1
 
     def _climb(self, level: NDArray[np.int64], coins: Coins) -> NDArray[np.int64]:
-        """Draw geometric variables on {1, 2, ...} with success probability ``1 - 1/C`` of each machine's level.
+        """Draw geometric variables on {1, 2.
 
-        The binary digits of a geometric variable are independent, so the low ones take a coin each, however small ``C - 1`` is.
+        ...} with success probability ``1 - 1/C`` of each machine's level.
+
+        The binary digits of a geometric variable are independent, so the low ones take a coin each,
+        however small ``C - 1`` is.
         """
         climbs = np.ones(level.size, dtype=np.int64)
         for place in range(self._places):
@@ -98,11 +108,18 @@ class LinearFactory:
             climbs[open_] += 1 << self._places
         return climbs
 
-    def _flip_power(self, level: NDArray[np.int64], place: int, coins: Coins, *, digit: bool) -> NDArray[np.bool_]:
-        """Flip coins of probability ``q = C^-(2^place)``, or ``q / (1 + q)`` for the digit of value ``2^place``."""
+    def _flip_power(
+        self, level: NDArray[np.int64], place: int, coins: Coins, *, digit: bool
+    ) -> NDArray[np.bool_]:
+        """Flip coins of probability ``q = C^-(2^place)``.
+
+        Or ``q / (1 + q)`` for the digit of value ``2^place``.
+        """
         chances = [self._power(one, place, digit) for one in range(int(level.max(initial=0)) + 1)]
         table = np.array([float(chance) for chance in chances])
-        return coins.bernoulli(table[level], lambda j, precision: _ball(chances[int(level[j])], precision))
+        return coins.bernoulli(
+            table[level], lambda j, precision: _ball(chances[int(level[j])], precision)
+        )
 
     def _power(self, level: int, place: int, digit: bool) -> Fraction:
         key = (level, place, digit)
@@ -111,16 +128,31 @@ class LinearFactory:
             self._powers[key] = power / (1 + power) if digit else power
         return self._powers[key]
 
-    def _by_level(self, level: NDArray[np.int64], of: Callable[[int], float]) -> NDArray[np.float64]:
+    def _by_level(
+        self, level: NDArray[np.int64], of: Callable[[int], float]
+    ) -> NDArray[np.float64]:
         table = np.array([of(one) for one in range(int(level.max(initial=0)) + 1)])
         return np.asarray(table[level], dtype=np.float64)
 
-    def _survive(self, height: NDArray[np.int64], level: NDArray[np.int64], coins: Coins) -> NDArray[np.bool_]:
-        chances = [(1 + self._level(int(one))[1] / 2) ** -int(up) for up, one in zip(height, level, strict=True)]
-        return coins.bernoulli(np.array([float(chance) for chance in chances]), lambda j, precision: _ball(chances[j], precision))
+    def _survive(
+        self, height: NDArray[np.int64], level: NDArray[np.int64], coins: Coins
+    ) -> NDArray[np.bool_]:
+        chances = [
+            (1 + self._level(int(one))[1] / 2) ** -int(up)
+            for up, one in zip(height, level, strict=True)
+        ]
+        return coins.bernoulli(
+            np.array([float(chance) for chance in chances]),
+            lambda j, precision: _ball(chances[j], precision),
+        )
 
-    def flip(self, p_coin: Callable[[NDArray[np.int64]], NDArray[np.bool_]], size: int, coins: Coins) -> NDArray[np.bool_]:
-        """Run ``size`` machines to their end; ``p_coin(copies)`` flips one p-coin for each copy named."""
+    def flip(
+        self, p_coin: Callable[[NDArray[np.int64]], NDArray[np.bool_]], size: int, coins: Coins
+    ) -> NDArray[np.bool_]:
+        """Run ``size`` machines to their end.
+
+        ``p_coin(copies)`` flips one p-coin for each copy named.
+        """
         heads = np.zeros(size, dtype=np.bool_)
         copies, state = np.arange(size), self.start(size)
         while copies.size:

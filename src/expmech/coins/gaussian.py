@@ -13,10 +13,13 @@ from expmech.coins.exact import UNIT, UNITS_PER_NAT, Coins
 
 
 def draw_discrete_gaussian(coins: Coins, slope: int, size: int) -> NDArray[np.int64]:
-    """Draw integers with ``P(u) ~ exp(-slope u^2 / 2^40)``, exactly, for a whole slope of 1 or more.
+    """Draw integers with ``P(u) ~ exp(-slope u^2 / 2^40)``, exactly.
 
-    By rejection from the discrete Laplace law of rate ``slope r``: ``u^2 >= r |u| - floor(r^2 / 4)`` for whole numbers r and u.
-    With r near two standard deviations three draws in four are accepted. Theory page: docs/theory/convex.md.
+    For a whole slope of 1 or more.
+
+    By rejection from the discrete Laplace law of rate ``slope r``: ``u^2 >= r |u| - floor(r^2 /
+    4)`` for whole numbers r and u. With r near two standard deviations three draws in four are
+    accepted. Theory page: docs/theory/convex.md.
     """
     ratio = max(1, math.isqrt(2 * UNITS_PER_NAT // slope))
     drawn = np.empty(size, dtype=np.int64)
@@ -24,26 +27,40 @@ def draw_discrete_gaussian(coins: Coins, slope: int, size: int) -> NDArray[np.in
     while open_.size:
         proposed = coins.discrete_laplace(slope * ratio * UNIT, open_.size)
         distance = np.abs(proposed)
-        excess = distance * (distance - float(ratio)) + float(ratio**2 // 4)  # float64 errs by 2^-52 of a nat at most
-        accepted = coins.bernoulli(np.exp(excess * (-slope / UNITS_PER_NAT)), partial(_enclose_acceptance, distance, slope, ratio))
+        excess = distance * (distance - float(ratio)) + float(
+            ratio**2 // 4
+        )  # float64 errs by 2^-52 of a nat at most
+        accepted = coins.bernoulli(
+            np.exp(excess * (-slope / UNITS_PER_NAT)),
+            partial(_enclose_acceptance, distance, slope, ratio),
+        )
         drawn[open_] = proposed
         open_ = open_[~accepted]
     return drawn
 
 
-def _enclose_acceptance(distance: NDArray[np.int64], slope: int, ratio: int, row: int, precision: int) -> flint.arb:
+def _enclose_acceptance(
+    distance: NDArray[np.int64], slope: int, ratio: int, row: int, precision: int
+) -> flint.arb:
     far = int(distance[row])
     with flint.ctx.workprec(precision):
-        return flint.arb(flint.fmpq(-slope * (far * (far - ratio) + ratio**2 // 4), UNITS_PER_NAT)).exp()
+        return flint.arb(
+            flint.fmpq(-slope * (far * (far - ratio) + ratio**2 // 4), UNITS_PER_NAT)
+        ).exp()
 
 
 def gaussian_mass(slope: int, precision: int) -> flint.arb:
-    """Enclose ``sum_u exp(-slope u^2 / 2^40)`` over the integers, by Poisson's formula where that converges faster."""
+    """Enclose ``sum_u exp(-slope u^2 / 2^40)`` over the integers.
+
+    By Poisson's formula where that converges faster.
+    """
     with flint.ctx.workprec(precision + 64):
         rate = flint.arb(flint.fmpq(slope, UNITS_PER_NAT))
         dual = slope <= 3 * UNITS_PER_NAT
         decay = flint.arb.pi() ** 2 / rate if dual else rate  # at least 3
         terms = math.isqrt(precision) + 8  # 3 terms^2 is above the precision times log 2, and more
         total = 1 + 2 * sum(((-decay * m**2).exp() for m in range(1, terms)), flint.arb(0))
-        total += flint.arb(0, 1) * 3 * (-decay * terms**2).exp()  # the rest is below 2 exp(-decay terms^2) / (1 - exp(-3))
+        total += (
+            flint.arb(0, 1) * 3 * (-decay * terms**2).exp()
+        )  # the rest is below 2 exp(-decay terms^2) / (1 - exp(-3))
         return total * (flint.arb.pi() / rate).sqrt() if dual else total

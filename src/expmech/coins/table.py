@@ -13,9 +13,10 @@ _LOG2_TOTAL = 61  # integer weights of a table sum to less than 2^62
 class ExponentialTable:
     """Draw exactly from ``P(j) ~ exp(-energies[j] / 2^40)`` on a finite list.
 
-    Each index carries the integer weight ``w_j >= scale * exp(-(E_j - E_min))``, at most two above it. An index drawn
-    by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``, so the law is exact and a
-    draw is repeated with probability about ``2 len(energies) / scale``. Theory page: docs/theory/rejection.md.
+    Each index carries the integer weight ``w_j >= scale * exp(-(E_j - E_min))``, at most two above
+    it. An index drawn by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``,
+    so the law is exact and a draw is repeated with probability about ``2 len(energies) / scale``.
+    Theory page: docs/theory/rejection.md.
     """
 
     def __init__(self, energies: NDArray[np.int64]) -> None:
@@ -38,8 +39,13 @@ class ExponentialTable:
     def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return indices drawn by weight and whether each is accepted."""
         index = coins.categorical(self.cumulative, size)
-        return index, coins.bernoulli_exp(self.shifted[index], numerator=self.scale, denominator=self.weights[index])
+        return index, coins.bernoulli_exp(
+            self.shifted[index], numerator=self.scale, denominator=self.weights[index]
+        )
 
     def log_sum(self) -> float:
-        """Return ``log(sum_j exp(-(E_j - E_min)))`` in nats; its error is below 2^-45 times the list's logarithm."""
+        """Return ``log(sum_j exp(-(E_j - E_min)))`` in nats.
+
+        Its error is below 2^-45 times the list's logarithm.
+        """
         return float(np.log(np.exp(self.shifted * (-1.0 / UNITS_PER_NAT)).sum()))

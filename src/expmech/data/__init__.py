@@ -1,4 +1,7 @@
-"""Data where it lives: DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in the engine."""
+"""Data where it lives.
+
+DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in the engine.
+"""
 
 from expmech.data.aggregate import histogram, moments, tally
 from expmech.data.source import DataError, Source, open_source

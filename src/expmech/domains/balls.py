@@ -25,15 +25,20 @@ _COARSE_BITS = 18
 class _Ball:
     """A ball of a norm about zero, on the lattice of the cube around it.
 
-    A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius / 2^bits``.
+    A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius /
+    2^bits``.
     """
 
     def __init__(self, dimension: int, radius: float, bits: int) -> None:
         owner = type(self).__name__
-        self._dimension = validate_integer(dimension, name="dimension", owner=owner, low=1, high=1 << 20)
+        self._dimension = validate_integer(
+            dimension, name="dimension", owner=owner, low=1, high=1 << 20
+        )
         self.radius = float(validate_scale(radius, name="radius", owner=owner))
         validate_integer(bits, name="bits", owner=owner, low=1, high=52)
-        self.cube = Box(lower=[-self.radius] * self._dimension, upper=[self.radius] * self._dimension, bits=bits)
+        self.cube = Box(
+            lower=[-self.radius] * self._dimension, upper=[self.radius] * self._dimension, bits=bits
+        )
         self.bits = bits
 
     @property
@@ -106,7 +111,12 @@ class _Ball:
 
     def describe(self) -> dict[str, Any]:
         """Return the public description."""
-        return {"kind": type(self).__name__, "dimension": self.dimension, "radius": self.radius, "bits": self.bits}
+        return {
+            "kind": type(self).__name__,
+            "dimension": self.dimension,
+            "radius": self.radius,
+            "bits": self.bits,
+        }
 
 
 class L1Ball(_Ball):
@@ -117,7 +127,8 @@ class L1Ball(_Ball):
     dimension, radius
         Public size of the ball.
     bits
-        Points an axis of the cube around it are ``2^bits``; at least ``dimension`` points are needed.
+        Points an axis of the cube around it are ``2^bits``; at least ``dimension`` points are
+        needed.
 
     Examples
     --------
@@ -131,13 +142,16 @@ class L1Ball(_Ball):
         self._total = (self.cube.points_per_axis - self.dimension) // 2
         if self._total < 0:
             raise ParameterError(
-                f"`bits` of L1Ball must give at least {self.dimension} points an axis in dimension {self.dimension}; got {bits}."
+                f"`bits` of L1Ball must give at least {self.dimension} points an axis in dimension"
+                f" {self.dimension}; got {bits}."
             )
 
     @property
     def log_size(self) -> float:
         """Log of the number of points, ``2^d binomial(total + d, d)``."""
-        return self.dimension * math.log(2.0) + _log_binomial(self._total + self.dimension, self.dimension)
+        return self.dimension * math.log(2.0) + _log_binomial(
+            self._total + self.dimension, self.dimension
+        )
 
     def _within(self, odd: Indices) -> NDArray[np.bool_]:
         return np.asarray(np.abs(odd).sum(axis=1) <= self.cube.points_per_axis)
@@ -147,12 +161,17 @@ class L1Ball(_Ball):
         return np.asarray(np.abs(points).sum(axis=1) <= self.radius)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
-        """Draw uniform points: magnitudes ``2 a_j + 1`` with ``sum a_j <= total`` by stars and bars, then signs."""
+        """Draw uniform points.
+
+        Magnitudes ``2 a_j + 1`` with ``sum a_j <= total`` by stars and bars, then signs.
+        """
         d = self.dimension
         bars = draw_distinct_sorted(coins, self._total + d, d, size)
         magnitudes = 2 * np.diff(bars, axis=1, prepend=-1) - 1
         signs = 2 * coins.integers_below(2, size * d).reshape(size, d) - 1
-        return np.asarray((signs * magnitudes + (self.cube.points_per_axis - 1)) // 2, dtype=np.int64)
+        return np.asarray(
+            (signs * magnitudes + (self.cube.points_per_axis - 1)) // 2, dtype=np.int64
+        )
 
 
 class L2Ball(_Ball):
@@ -163,25 +182,35 @@ class L2Ball(_Ball):
     dimension, radius
         Public size of the ball.
     bits
-        Points an axis of the cube around it are ``2^bits``; at least ``1 + 1.5 log2(dimension)`` in more than 16 dimensions.
+        Points an axis of the cube around it are ``2^bits``; at least ``1 + 1.5 log2(dimension)`` in
+        more than 16 dimensions.
 
     Notes
     -----
-    Uniform draws come by rejection: from the cube in up to eight dimensions (63 cube points a draw), else from a discrete Gaussian
-    law, of which about one in ``sqrt(pi d)`` is accepted. Proof: docs/theory/coins.md.
+    Uniform draws come by rejection: from the cube in up to eight dimensions (63 cube points a
+    draw), else from a discrete Gaussian law, of which about one in ``sqrt(pi d)`` is accepted.
+    Proof: docs/theory/coins.md.
     """
 
     def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
         validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=1 << 10)
         super().__init__(dimension, radius, bits)
         if dimension > _CUBE_DIMENSION and bits < self._gaussian_bits:
-            raise ParameterError(f"`bits` of L2Ball must be at least {self._gaussian_bits} in {dimension} dimensions; got {bits}.")
+            raise ParameterError(
+                f"`bits` of L2Ball must be at least {self._gaussian_bits} in {dimension}"
+                f" dimensions; got {bits}."
+            )
         if not self._within(np.ones((1, self.dimension), dtype=np.int64))[0]:
-            raise ParameterError(f"`bits` of L2Ball must put a lattice point inside the ball; got {bits}.")
+            raise ParameterError(
+                f"`bits` of L2Ball must put a lattice point inside the ball; got {bits}."
+            )
 
     @property
     def log_size(self) -> float:
-        """An upper bound on the log of the number of points: unit cubes about them fit in a slightly larger ball."""
+        """An upper bound on the log of the number of points.
+
+        Unit cubes about them fit in a slightly larger ball.
+        """
         d = self.dimension
         radius = self.cube.points_per_axis / 2 + math.sqrt(d) / 2
         ball = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) + d * math.log(radius)
@@ -216,14 +245,20 @@ class L2Ball(_Ball):
 
     @property
     def _gaussian_bits(self) -> int:
-        """Bits from which the cells of :meth:`propose_gaussian` are fine enough: rounding to them costs ``d^1.5 / M`` nats."""
+        """Bits from which the cells of :meth:`propose_gaussian` are fine enough.
+
+        Rounding to them costs ``d^1.5 / M`` nats.
+        """
         return math.ceil(1.5 * math.log2(self.dimension)) + 1
 
     def propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
-        """Propose ``size`` points and return those accepted: independent, and exactly uniform in the ball.
+        """Propose ``size`` points and return those accepted.
 
-        A cell of ``2^fine`` indices an axis, numbered u from the middle, is drawn with ``P(u) ~ exp(-c |u|^2)``, then a point of it
-        uniformly; a point of the ball is accepted with probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
+        Independent, and exactly uniform in the ball.
+
+        A cell of ``2^fine`` indices an axis, numbered u from the middle, is drawn with ``P(u) ~
+        exp(-c |u|^2)``, then a point of it uniformly; a point of the ball is accepted with
+        probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
         """
         d, fine = self.dimension, max(0, self.bits - coarse)
         half = 1 << (self.bits - 1 - fine)
@@ -235,7 +270,9 @@ class L2Ball(_Ball):
         low = coins.integers_below(1 << fine, cells.size).reshape(cells.shape)
         indices = ((cells + half) << fine) + low
         inside = self.contains(indices)
-        deficit = slope * (largest - (cells[inside] ** 2).sum(axis=1))  # not negative: |u| <= half + sqrt(d) in the ball
+        deficit = slope * (
+            largest - (cells[inside] ** 2).sum(axis=1)
+        )  # not negative: |u| <= half + sqrt(d) in the ball
         return indices[inside][coins.bernoulli_exp(deficit)]
 
 

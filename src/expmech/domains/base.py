@@ -26,7 +26,10 @@ class Domain(Protocol):
 
     @property
     def log_size(self) -> float:
-        """An upper bound, exact up to rounding where the count is known, on the log of the number of points."""
+        """An upper bound, exact up to rounding where the count is known.
+
+        On the log of the number of points.
+        """
 
     def contains(self, indices: Indices) -> NDArray[np.bool_]:
         """Tell by integer arithmetic which rows are points of the lattice."""
@@ -35,7 +38,10 @@ class Domain(Protocol):
         """Tell which points, as a loss is given them, lie in the region the lattice fills."""
 
     def points(self, indices: Indices) -> NDArray[Any]:
-        """Return what a loss is given: C-contiguous float64 rows (for candidates, the index array)."""
+        """Return what a loss is given.
+
+        C-contiguous float64 rows (for candidates, the index array).
+        """
 
     def values(self, indices: Indices) -> NDArray[Any]:
         """Return what a user is given."""
@@ -57,7 +63,7 @@ class Domain(Protocol):
 
 
 def probe_indices(domain: Domain) -> Indices:
-    """Return a fixed public set of lattice points on which a loss is checked before any randomness is used."""
+    """Return a fixed public set of lattice points on which a loss is checked before any draw."""
     return domain.draw_uniform(Coins(seeded_bits(0)), _PROBES)
 
 
@@ -68,7 +74,10 @@ def draw_laplace_move(coins: Coins, indices: Indices, rates: tuple[Fraction, ...
 
 
 def draw_distinct_sorted(coins: Coins, n: int, k: int, size: int) -> Indices:
-    """Draw ``size`` uniform k-subsets of ``0 .. n-1`` as sorted rows, by taking the first k distinct of a uniform sequence."""
+    """Draw ``size`` uniform k-subsets of ``0 ..
+
+    N-1`` as sorted rows, by taking the first k distinct of a uniform sequence.
+    """
     drawn = np.sort(coins.integers_below(n, size * k).reshape(size, k), axis=1)
     open_ = np.arange(size)
     while True:

@@ -15,7 +15,9 @@ from expmech.errors import ParameterError, validate_integer, validate_scale, val
 
 
 class Box:
-    """The lattice ``y_j = lower_j + (i_j + 1/2) (upper_j - lower_j) / 2^bits``, ``0 <= i_j < 2^bits``.
+    """The lattice ``y_j = lower_j + (i_j + 1/2) (upper_j - lower_j) / 2^bits``.
+
+    ``0 <= i_j < 2^bits``.
 
     Parameters
     ----------
@@ -38,7 +40,8 @@ class Box:
         if wrong.size:
             j = int(wrong[0])
             raise ParameterError(
-                f"`lower` of Box must be below `upper` on every axis; got {self.lower[j]} and {self.upper[j]} on axis {j}."
+                f"`lower` of Box must be below `upper` on every axis; got {self.lower[j]} and"
+                f" {self.upper[j]} on axis {j}."
             )
         for width in (self.upper / 2.0 - self.lower / 2.0).tolist():
             validate_scale(2 * Fraction(width), name="upper - lower", owner="Box")
@@ -46,13 +49,15 @@ class Box:
         self.widths = self.upper - self.lower
         self.steps = self.widths / self.points_per_axis
         largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        # (i + 1/2) * step and the sum each round once, the width once: four half-ulps of the largest number met.
+        # (i + 1/2) * step and the sum each round once, the width once: four half-ulps of the
+        # largest number met.
         self.value_errors = 4 * 2.0**-53 * (self.widths + largest)
         spacing = np.spacing(np.nextafter(largest, 0.0))
         if not np.isfinite(self.widths).all() or (self.steps < 2 * spacing).any():
             raise ParameterError(
-                f"`bits` of Box must leave lattice points that float64 can tell apart on [{self.lower}, {self.upper}]; got {bits}. "
-                "Use fewer bits, or shift the box nearer to zero."
+                "`bits` of Box must leave lattice points that float64 can tell apart on"
+                f" [{self.lower}, {self.upper}]; got {bits}. Use fewer bits, or shift the box"
+                " nearer to zero."
             )
 
     @property
@@ -93,7 +98,9 @@ class Box:
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
         """Draw uniform points."""
-        return coins.integers_below(self.points_per_axis, size * self.dimension).reshape(size, self.dimension)
+        return coins.integers_below(self.points_per_axis, size * self.dimension).reshape(
+            size, self.dimension
+        )
 
     def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
         """Add a discrete Laplace step to each coordinate."""
@@ -112,4 +119,9 @@ class Box:
 
     def describe(self) -> dict[str, Any]:
         """Return the public description."""
-        return {"kind": "Box", "lower": self.lower.tolist(), "upper": self.upper.tolist(), "bits": self.bits}
+        return {
+            "kind": "Box",
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "bits": self.bits,
+        }

@@ -31,10 +31,14 @@ class Candidates:
 
     def __init__(self, labels: Iterable[Any]) -> None:
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise ParameterTypeError(f"`labels` of Candidates must be a list of candidates; got {labels!r}.")
+            raise ParameterTypeError(
+                f"`labels` of Candidates must be a list of candidates; got {labels!r}."
+            )
         listed = list(labels)
         if not listed:
-            raise ParameterError("`labels` of Candidates must hold at least one candidate; got an empty list.")
+            raise ParameterError(
+                "`labels` of Candidates must hold at least one candidate; got an empty list."
+            )
         self.labels = np.fromiter(listed, dtype=object, count=len(listed))
 
     @property
@@ -77,7 +81,11 @@ class Candidates:
 
     def all_indices(self, limit: int) -> Indices | None:
         """Return every index, or None when there are more than ``limit``."""
-        return np.arange(len(self.labels), dtype=np.int64)[:, None] if self.is_listable(limit) else None
+        return (
+            np.arange(len(self.labels), dtype=np.int64)[:, None]
+            if self.is_listable(limit)
+            else None
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the public description."""

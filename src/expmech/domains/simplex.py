@@ -28,12 +28,15 @@ class Simplex:
 
     Examples
     --------
-    >>> Simplex(dimension=3, bits=1).values(Simplex(dimension=3, bits=1).all_indices(100)).tolist()[0]
+    >>> simplex = Simplex(dimension=3, bits=1)
+    >>> simplex.values(simplex.all_indices(100)).tolist()[0]
     [0.0, 0.0, 1.0]
     """
 
     def __init__(self, dimension: int, *, bits: int = 32) -> None:
-        self._dimension = validate_integer(dimension, name="dimension", owner="Simplex", low=2, high=1 << 20)
+        self._dimension = validate_integer(
+            dimension, name="dimension", owner="Simplex", low=2, high=1 << 20
+        )
         self.bits = validate_integer(bits, name="bits", owner="Simplex", low=1, high=52)
         self.total = 1 << self.bits
         self.lower = np.zeros(self._dimension)

@@ -7,4 +7,13 @@ from expmech.envelopes.laplace import ProductLaplace
 from expmech.envelopes.tangent import Tangent
 from expmech.envelopes.uniform import Uniform
 
-__all__ = ["Affine", "BoundEnvelope", "Convex", "Envelope", "ProductLaplace", "ReentryLaw", "Tangent", "Uniform"]
+__all__ = [
+    "Affine",
+    "BoundEnvelope",
+    "Convex",
+    "Envelope",
+    "ProductLaplace",
+    "ReentryLaw",
+    "Tangent",
+    "Uniform",
+]

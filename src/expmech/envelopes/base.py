@@ -15,8 +15,8 @@ from expmech.target import Energies, Target
 class BoundEnvelope(Protocol):
     """A law fitted to one target that a sampler can reject from.
 
-    A draw is a point and an energy R with ``R <= E(y) + offset`` whenever y is in the domain, such that accepting it with
-    probability ``exp(-(E(y) + offset - R))`` leaves exactly f.
+    A draw is a point and an energy R with ``R <= E(y) + offset`` whenever y is in the domain, such
+    that accepting it with probability ``exp(-(E(y) + offset - R))`` leaves exactly f.
     """
 
     @property
@@ -24,11 +24,17 @@ class BoundEnvelope(Protocol):
         """``m``, in energy units; it may be confidential."""
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
-        """Draw points, which may lie outside the domain, each with the energy R it was drawn with."""
+        """Draw points, which may lie outside the domain.
+
+        Each with the energy R it was drawn with.
+        """
 
 
 class ReentryLaw(BoundEnvelope, Protocol):
-    """An envelope whose energy is a function of the point, ``r(y) ~ exp(-R(y))`` with a known sum: what an atom re-enters by."""
+    """An envelope whose energy is a function of the point, ``r(y) ~ exp(-R(y))`` with a known sum.
+
+    What an atom re-enters by.
+    """
 
     @property
     def rates(self) -> tuple[Fraction, ...] | None:
@@ -50,4 +56,7 @@ class Envelope(Protocol):
     name: str
 
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit the envelope to ``target``; raise UnsupportedError, with the reason, where it cannot be."""
+        """Fit the envelope to ``target``.
+
+        Raise UnsupportedError, with the reason, where it cannot be.
+        """

@@ -1,6 +1,7 @@
 """Certified lower bounds on the energy over boxes of lattice indices.
 
-Three sources: Lipschitz constants, convexity with a gradient, and the loss's own bound. Proofs: docs/theory/box_tree.md.
+Three sources: Lipschitz constants, convexity with a gradient, and the loss's own bound. Proofs:
+docs/theory/box_tree.md.
 """
 
 from __future__ import annotations
@@ -16,18 +17,26 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Box, Indices, L1Ball, L2Ball
 from expmech.errors import LossError, UnsupportedError, validate_nonnegative
-from expmech.mechanism.calibration import ENERGY_CAP, float_up
+from expmech.rounding import float_up
 from expmech.target import ENERGY_ROUNDING, Energies, Target
+from expmech.target.calibration import ENERGY_CAP
 
 _INFLATE = 2.0**-45  # covers every float64 rounding of a sum of a million products
-_GRADIENT_ERROR = 2.0**-30  # of the largest entry: the accuracy of a gradient that does not declare its own
-_OFF_DOMAIN = "BoxTree needs a Box, L1Ball or L2Ball; got {}. Use Rejection, or Tabulated on a small lattice."
+_GRADIENT_ERROR = (
+    2.0**-30
+)  # of the largest entry: the accuracy of a gradient that does not declare its own
+_OFF_DOMAIN = (
+    "BoxTree needs a Box, L1Ball or L2Ball; got {}. Use Rejection, or Tabulated on a small lattice."
+)
 _NO_BOUND = (
-    "BoxTree needs a loss that can be bounded over boxes: `lipschitz` constants, `convex = True` with a `gradient(points)`, or a "
-    "`lower_bound(lower, upper)`; this one declares none. Declare one, or use Rejection."
+    "BoxTree needs a loss that can be bounded over boxes: `lipschitz` constants, `convex = True`"
+    " with a `gradient(points)`, or a `lower_bound(lower, upper)`; this one declares none. Declare"
+    " one, or use Rejection."
 )
 _BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number a box; it did not."
-_BAD_GRADIENT = "`gradient` of a loss must return finite float64 numbers, one row a point; it did not."
+_BAD_GRADIENT = (
+    "`gradient` of a loss must return finite float64 numbers, one row a point; it did not."
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,9 +46,11 @@ class CellBounds:
     Attributes
     ----------
     slopes
-        How much the energy may change a lattice step along each axis, in units; None without Lipschitz constants.
+        How much the energy may change a lattice step along each axis, in units; None without
+        Lipschitz constants.
     fuzz
-        Lattice steps by which float64 coordinates of two points may be further apart than their indices say.
+        Lattice steps by which float64 coordinates of two points may be further apart than their
+        indices say.
     allowance
         Units by which two computed energies may differ more than the true losses do.
     loss_error
@@ -62,48 +73,87 @@ class CellBounds:
         return np.ones(self.box.dimension) if self.slopes is None else self.slopes
 
     def evaluate(self, indices: Indices) -> tuple[Energies, NDArray[np.float64]]:
-        """Return the energies of points of the domain and their gradients in units a lattice step (no columns if unused)."""
+        """Return energies of points and their gradients in units a lattice step (or no columns)."""
         energies = self.target.energy(indices)
         if self.gradient is None:
             return energies, np.empty((len(indices), 0))
         gradients = np.asarray(self.gradient(self.target.domain.points(indices)))
-        if gradients.dtype != np.float64 or gradients.shape != indices.shape or not np.isfinite(gradients).all():
+        if (
+            gradients.dtype != np.float64
+            or gradients.shape != indices.shape
+            or not np.isfinite(gradients).all()
+        ):
             raise LossError(_BAD_GRADIENT)
         return energies, gradients * (self.target.eta * UNITS_PER_NAT) * self.box.steps
 
     def over(self, low: Indices, last: Indices) -> Energies:
-        """Bound E over the boxes ``low .. last`` by what is known without an evaluation: the minimum, and the loss's own bound."""
+        """Bound E over the boxes ``low ..
+
+        Last`` by what is known without an evaluation: the minimum, and the loss's own bound.
+        """
         least = np.full(len(low), self.target.minimum_energy, dtype=np.int64)
         if self.own is None:
             return least
-        losses = np.asarray(self.own(self.target.domain.points(low), self.target.domain.points(last)))
-        if losses.dtype != np.float64 or losses.shape != least.shape or not np.isfinite(losses).all():
+        losses = np.asarray(
+            self.own(self.target.domain.points(low), self.target.domain.points(last))
+        )
+        if (
+            losses.dtype != np.float64
+            or losses.shape != least.shape
+            or not np.isfinite(losses).all()
+        ):
             raise LossError(_BAD_BOUND)
         scaled = losses * (self.target.eta * UNITS_PER_NAT)
         scaled -= 2.0 * self.loss_error + 2 * ENERGY_ROUNDING + np.abs(scaled) * _INFLATE
-        return np.maximum(least, np.floor(np.clip(scaled, -ENERGY_CAP, ENERGY_CAP)).astype(np.int64))
+        return np.maximum(
+            least, np.floor(np.clip(scaled, -ENERGY_CAP, ENERGY_CAP)).astype(np.int64)
+        )
 
     def from_reference(
-        self, low: Indices, last: Indices, reference: Indices, energy: Energies, gradient: NDArray[np.float64]
+        self,
+        low: Indices,
+        last: Indices,
+        reference: Indices,
+        energy: Energies,
+        gradient: NDArray[np.float64],
     ) -> Energies:
-        """Bound E over the boxes ``low .. last`` from its value and gradient at one reference point each."""
+        """Bound E over the boxes ``low ..
+
+        Last`` from its value and gradient at one reference point each.
+        """
         ahead, behind = last - reference, reference - low
         far = np.maximum(ahead, behind) + self.fuzz
         decrease = np.full(len(low), float(2 * ENERGY_CAP))
         if self.slopes is not None:
             decrease = np.minimum(decrease, (far * self.slopes).sum(axis=1))
         if self.gradient is not None:
-            tangent = np.maximum(-gradient * ahead, gradient * behind) + self.tangent_errors(far, gradient)
+            tangent = np.maximum(-gradient * ahead, gradient * behind) + self.tangent_errors(
+                far, gradient
+            )
             # a loss below where energies saturate says nothing about its tangent
-            decrease = np.where(energy > -ENERGY_CAP, np.minimum(decrease, tangent.sum(axis=1)), decrease)
+            decrease = np.where(
+                energy > -ENERGY_CAP, np.minimum(decrease, tangent.sum(axis=1)), decrease
+            )
         decrease += np.abs(decrease) * _INFLATE + self.allowance
-        bound = energy - np.ceil(np.clip(decrease, -2.0 * ENERGY_CAP, 2.0 * ENERGY_CAP)).astype(np.int64)
+        bound = energy - np.ceil(np.clip(decrease, -2.0 * ENERGY_CAP, 2.0 * ENERGY_CAP)).astype(
+            np.int64
+        )
         return np.asarray(np.minimum(bound, ENERGY_CAP), dtype=np.int64)
 
-    def tangent_errors(self, far: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bound, axis by axis, how much lower than computed the plane through a point may lie ``far`` steps from it, in units."""
+    def tangent_errors(
+        self, far: NDArray[np.float64], gradient: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Bound, axis by axis.
+
+        How much lower than computed the plane through a point may lie ``far`` steps from it, in
+        units.
+        """
         size = np.abs(gradient)
-        error = _GRADIENT_ERROR * size.max(axis=-1, keepdims=True) if self.gradient_error is None else self._gradient_units()
+        error = (
+            _GRADIENT_ERROR * size.max(axis=-1, keepdims=True)
+            if self.gradient_error is None
+            else self._gradient_units()
+        )
         return np.asarray(size * (self.fuzz + far * _INFLATE) + error * far)
 
     def _gradient_units(self) -> NDArray[np.float64]:
@@ -112,7 +162,10 @@ class CellBounds:
 
 
 def certify(target: Target) -> CellBounds:
-    """Return the bounds that ``target``'s loss can certify over boxes; raise UnsupportedError where it cannot."""
+    """Return the bounds that ``target``'s loss can certify over boxes.
+
+    Raise UnsupportedError where it cannot.
+    """
     domain, loss = target.domain, target.problem.loss
     if not isinstance(domain, (Box, L1Ball, L2Ball)):
         raise UnsupportedError(_OFF_DOMAIN.format(type(domain).__name__))
@@ -143,6 +196,10 @@ def certify(target: Target) -> CellBounds:
         allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING,
         loss_error=loss_error,
         gradient=gradient,
-        gradient_error=None if declared is None else float(validate_nonnegative(declared, name="gradient_error", owner="a loss")),
+        gradient_error=(
+            None
+            if declared is None
+            else float(validate_nonnegative(declared, name="gradient_error", owner="a loss"))
+        ),
         own=own,
     )

@@ -1,4 +1,8 @@
-"""Cells: boxes of lattice indices whose sides are powers of two, each with a certified lower bound on the energy."""
+"""Cells.
+
+Boxes of lattice indices whose sides are powers of two, each with a certified lower bound on the
+energy.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,8 @@ class Cells:
     bound
         E is at least this at every point of the cell that is in the domain.
     reference, energy, gradient
-        The evaluated point the bound was last improved from; it is in the cell where ``seen`` says so.
+        The evaluated point the bound was last improved from; it is in the cell where ``seen`` says
+        so.
     """
 
     low: Indices
@@ -52,7 +57,9 @@ class Cells:
 
     def take(self, rows: NDArray[Any]) -> Cells:
         """Return the cells named by a mask or an index array."""
-        return Cells(**{field.name: getattr(self, field.name)[rows] for field in dataclasses.fields(self)})
+        return Cells(
+            **{field.name: getattr(self, field.name)[rows] for field in dataclasses.fields(self)}
+        )
 
     @property
     def bytes(self) -> int:
@@ -63,7 +70,12 @@ class Cells:
 def join(parts: Sequence[Cells]) -> Cells:
     """Return all cells of ``parts``."""
     fields = dataclasses.fields(Cells)
-    return Cells(**{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields})
+    return Cells(
+        **{
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields
+        }
+    )
 
 
 def whole(bounds: CellBounds) -> Cells:
@@ -83,12 +95,17 @@ def whole(bounds: CellBounds) -> Cells:
 
 
 def look(cells: Cells, bounds: CellBounds) -> Cells:
-    """Evaluate each cell at its middle (in a ball: at its point nearest to zero, if the middle is outside) and raise its bound."""
+    """Evaluate each cell at its middle (in a ball.
+
+    At its point nearest to zero, if the middle is outside) and raise its bound.
+    """
     domain, last = bounds.target.domain, cells.last
     reference = cells.low + (1 << cells.bits >> 1)
     inside = domain.contains(reference)
     if not inside.all():
-        reference = np.where(inside[:, None], reference, _nearest_to_middle(bounds, cells.low, last))
+        reference = np.where(
+            inside[:, None], reference, _nearest_to_middle(bounds, cells.low, last)
+        )
     energy, gradient = bounds.evaluate(reference)
     improved = bounds.from_reference(cells.low, last, reference, energy, gradient)
     return Cells(
@@ -103,9 +120,12 @@ def look(cells: Cells, bounds: CellBounds) -> Cells:
 
 
 def split(cells: Cells, bounds: CellBounds) -> Cells:
-    """Cut each cell of more than one point across its widest axis into a quarter, a half and a quarter.
+    """Cut each cell of more than one point across its widest axis into a quarter.
 
-    The half keeps the middle, so that its bound improves without a new evaluation. A pair is cut into its two points.
+    A half and a quarter.
+
+    The half keeps the middle, so that its bound improves without a new evaluation. A pair is cut
+    into its two points.
     """
     rows = np.arange(len(cells))
     axis = np.argmax(np.where(cells.bits > 0, bounds.axis_weights * 2.0**cells.bits, -1.0), axis=1)
@@ -113,7 +133,11 @@ def split(cells: Cells, bounds: CellBounds) -> Cells:
     pair = side == 1
     quarter = np.where(pair, 1, 1 << np.maximum(side - 2, 0))
     parts = []
-    for start, shrink in ((0, np.where(pair, 1, 2)), (1, np.ones_like(side)), (3, np.full_like(side, 2))):
+    for start, shrink in (
+        (0, np.where(pair, 1, 2)),
+        (1, np.ones_like(side)),
+        (3, np.full_like(side, 2)),
+    ):
         kept = rows if start < 3 else np.flatnonzero(~pair)
         low, bits = cells.low[kept], cells.bits[kept]
         low[np.arange(len(kept)), axis[kept]] += start * quarter[kept]
@@ -124,13 +148,20 @@ def split(cells: Cells, bounds: CellBounds) -> Cells:
     meets = bounds.target.domain.contains(_nearest_to_middle(bounds, children.low, last))
     if not meets.all():
         children, last = children.take(meets), last[meets]
-    improved = bounds.from_reference(children.low, last, children.reference, children.energy, children.gradient)
+    improved = bounds.from_reference(
+        children.low, last, children.reference, children.energy, children.gradient
+    )
     if bounds.own is not None:
         improved = np.maximum(improved, bounds.over(children.low, last))
     here = ((children.reference >= children.low) & (children.reference <= last)).all(axis=1)
-    return dataclasses.replace(children, bound=np.maximum(children.bound, improved), seen=children.seen & here)
+    return dataclasses.replace(
+        children, bound=np.maximum(children.bound, improved), seen=children.seen & here
+    )
 
 
 def _nearest_to_middle(bounds: CellBounds, low: Indices, last: Indices) -> Indices:
-    """Return each cell's point nearest to the middle of the box: outside a ball only if the whole cell is."""
+    """Return each cell's point nearest to the middle of the box.
+
+    Outside a ball only if the whole cell is.
+    """
     return np.minimum(np.maximum(low, bounds.box.points_per_axis // 2), last)

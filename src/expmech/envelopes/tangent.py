@@ -15,8 +15,8 @@ from expmech.envelopes.base import BoundEnvelope
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.uniform import Uniform
 from expmech.errors import UnsupportedError
-from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.target import Energies, Target
+from expmech.target.calibration import ENERGY_CAP
 
 _STEPS = 40  # of the descent to the point of contact
 _LONGER, _SHORTER = 1.5, 0.25
@@ -25,21 +25,29 @@ _ABOVE = 1.0 + 2.0**-40  # more than float64 sums of the offset's parts can lose
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BoundTangent:
-    """``R(i) = sum_j |slopes_j| d_j`` on the box, ``d_j`` the steps from the end of axis j where the plane is lowest."""
+    """``R(i) = sum_j |slopes_j| d_j`` on the box.
+
+    ``d_j`` the steps from the end of axis j where the plane is lowest.
+    """
 
     slopes: NDArray[np.int64]
     points_per_axis: int
     offset: int
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
-        """Draw every coordinate from its truncated geometric law: a geometric variable modulo the number of points."""
+        """Draw every coordinate from its truncated geometric law.
+
+        A geometric variable modulo the number of points.
+        """
         indices = np.empty((size, self.slopes.size), dtype=np.int64)
         energies = np.zeros(size, dtype=np.int64)
         for j, slope in enumerate(self.slopes.tolist()):
             if slope == 0:
                 indices[:, j] = coins.integers_below(self.points_per_axis, size)
                 continue
-            steps = coins.geometric(Fraction(abs(slope), UNITS_PER_NAT), size) % self.points_per_axis
+            steps = (
+                coins.geometric(Fraction(abs(slope), UNITS_PER_NAT), size) % self.points_per_axis
+            )
             indices[:, j] = steps if slope > 0 else self.points_per_axis - 1 - steps
             energies += abs(slope) * steps
         return indices, energies
@@ -50,7 +58,11 @@ class BoundTangent:
         for slope in np.abs(self.slopes).tolist():
             rate = slope / UNITS_PER_NAT
             points = float(self.points_per_axis)
-            total += math.log(math.expm1(-rate * points) / math.expm1(-rate)) if slope else math.log(points)
+            total += (
+                math.log(math.expm1(-rate * points) / math.expm1(-rate))
+                if slope
+                else math.log(points)
+            )
         return total
 
 
@@ -59,16 +71,20 @@ class Tangent:
 
     Notes
     -----
-    ``E(y) >= E(a) + g.(y - a)`` is a product of exponential laws on the sides of the box. It is good where the loss is steep all
-    over the box, so that the law sits at a corner or on a face; along an axis whose slope vanishes at the optimum it is uniform.
-    The point of contact is found by a fixed number of descent steps from the middle; any point gives the same law.
-    Statement and proof: docs/theory/convex.md.
+    ``E(y) >= E(a) + g.(y - a)`` is a product of exponential laws on the sides of the box. It is
+    good where the loss is steep all over the box, so that the law sits at a corner or on a face;
+    along an axis whose slope vanishes at the optimum it is uniform. The point of contact is found
+    by a fixed number of descent steps from the middle; any point gives the same law. Statement and
+    proof: docs/theory/convex.md.
     """
 
     name = "tangent"
 
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit to ``target``; refuse a loss that is not known to be convex with a gradient, or a domain that is no box."""
+        """Fit to ``target``.
+
+        Refuse a loss that is not known to be convex with a gradient, or a domain that is no box.
+        """
         self.validate(target)
         bounds = certify(target)
         contact, energy, gradient = _descend(bounds)
@@ -79,7 +95,9 @@ class Tangent:
         slopes = np.rint(np.clip(gradient, -float(most), float(most))).astype(np.int64)
         ahead, behind = points - 1 - contact, contact
         rest = gradient - slopes
-        slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(np.maximum(ahead, behind) + bounds.fuzz, gradient)
+        slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(
+            np.maximum(ahead, behind) + bounds.fuzz, gradient
+        )
         height = int((np.abs(slopes) * np.where(slopes > 0, behind, ahead)).sum())
         offset = height - energy + math.ceil((float(slack.sum()) + bounds.allowance) * _ABOVE)
         if not -ENERGY_CAP // 2 <= offset <= ENERGY_CAP:  # energies may saturate below the plane
@@ -90,12 +108,19 @@ class Tangent:
     def validate(target: Target) -> None:
         """Raise, on public grounds, where the envelope does not apply."""
         if not isinstance(target.domain, Box):
-            raise UnsupportedError(f"Tangent needs a Box; got {type(target.domain).__name__}. Use the Uniform envelope.")
-        loss = target.problem.loss
-        if target.integer is not None or not getattr(loss, "convex", False) or not hasattr(loss, "gradient"):
             raise UnsupportedError(
-                "Tangent needs a loss with `convex = True` and a `gradient(points)`; this one declares none. "
-                "Declare them, or use another envelope."
+                f"Tangent needs a Box; got {type(target.domain).__name__}. Use the Uniform"
+                " envelope."
+            )
+        loss = target.problem.loss
+        if (
+            target.integer is not None
+            or not getattr(loss, "convex", False)
+            or not hasattr(loss, "gradient")
+        ):
+            raise UnsupportedError(
+                "Tangent needs a loss with `convex = True` and a `gradient(points)`; this one"
+                " declares none. Declare them, or use another envelope."
             )
 
 
@@ -109,10 +134,19 @@ def _descend(bounds: CellBounds) -> tuple[Indices, int, NDArray[np.float64]]:
         steepest = float(np.abs(gradient).max())
         if steepest == 0.0:
             break
-        tried = np.clip(contact - np.rint(gradient * (share * points / steepest)).astype(np.int64), 0, points - 1)
+        tried = np.clip(
+            contact - np.rint(gradient * (share * points / steepest)).astype(np.int64),
+            0,
+            points - 1,
+        )
         energies, gradients = bounds.evaluate(tried[None, :])
         if int(energies[0]) < energy:
-            contact, energy, gradient, share = tried, int(energies[0]), gradients[0], min(1.0, share * _LONGER)
+            contact, energy, gradient, share = (
+                tried,
+                int(energies[0]),
+                gradients[0],
+                min(1.0, share * _LONGER),
+            )
         else:
             share *= _SHORTER
     return contact, energy, gradient

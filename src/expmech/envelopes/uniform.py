@@ -49,8 +49,8 @@ class Uniform:
 
     Notes
     -----
-    Mean proposals are ``|Y| exp(-m) / Z_f``; for a loss of slope c an axis about ``prod (c_j / 2)``.
-    Theory page: docs/theory/rejection.md.
+    Mean proposals are ``|Y| exp(-m) / Z_f``; for a loss of slope c an axis about ``prod (c_j /
+    2)``. Theory page: docs/theory/rejection.md.
     """
 
     name = "uniform"
@@ -61,14 +61,16 @@ class Uniform:
 
 
 def tightest_uniform(target: Target) -> BoundUniform:
-    """Return the uniform envelope whose distance from the true minimum :func:`uniform_gap` bounds."""
+    """Return the uniform envelope whose distance from the minimum :func:`uniform_gap` bounds."""
     if target.table is not None:
         return BoundUniform(target=target, offset=-target.table[1].minimum)
     return Uniform().bind(target)
 
 
 def uniform_gap(target: Target) -> float | None:
-    """Return a public bound, in nats, on how far the offset of :func:`tightest_uniform` lies below the true minimum.
+    """Return a public bound, in nats.
+
+    On how far the offset of :func:`tightest_uniform` lies below the true minimum.
 
     On a small lattice every energy is looked at, which is constant work, and the bound is zero.
     """

@@ -6,4 +6,10 @@ from expmech.estimators.quantile import PrivateQuantile
 from expmech.estimators.ridge import PrivateRidge
 from expmech.estimators.selector import PrivateSelector
 
-__all__ = ["PrivateLogisticRegression", "PrivateMean", "PrivateQuantile", "PrivateRidge", "PrivateSelector"]
+__all__ = [
+    "PrivateLogisticRegression",
+    "PrivateMean",
+    "PrivateQuantile",
+    "PrivateRidge",
+    "PrivateSelector",
+]

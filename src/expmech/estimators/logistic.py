@@ -18,24 +18,28 @@ from expmech.statistics.regression import LOGISTIC_PENALTY
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    """Logistic regression of two classes with an intercept: the exponential mechanism with the penalised log-likelihood.
+    """Logistic regression of two classes with an intercept.
+
+    The exponential mechanism with the penalised log-likelihood.
 
     Parameters
     ----------
     epsilon
         Budget of one fit: a number, or decimal text.
     bounds_X
-        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a
+        column; values outside are clipped.
     classes
-        The two labels, public, the positive one last. None takes the labels that occur in y: that they occur is then treated as
-        public.
+        The two labels, public, the positive one last. None takes the labels that occur in y: that
+        they occur is then treated as public.
     penalty
         Ridge penalty on rows of norm one.
     radius
-        Public bound on the Euclidean norm of the coefficients on rows of norm one; the sensitivity is proportional to it.
-        None: a rule of public quantities, see docs/estimators.md.
+        Public bound on the Euclidean norm of the coefficients on rows of norm one; the sensitivity
+        is proportional to it. None: a rule of public quantities, see docs/estimators.md.
     data_norm
-        Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened. None: half of what it can be, sqrt(p) / 2.
+        Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened. None: half of
+        what it can be, sqrt(p) / 2.
     sampler, timing, accountant, adjacency, random_state
         As for :class:`PrivateMean`.
 
@@ -53,7 +57,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     Examples
     --------
     >>> X, y = np.linspace(0.0, 10.0, 50)[:, None], np.arange(50) > 20
-    >>> model = PrivateLogisticRegression(epsilon=1.0, bounds_X=(0, 10), classes=[False, True]).fit(X, y)
+    >>> model = PrivateLogisticRegression(bounds_X=(0, 10), classes=[False, True]).fit(X, y)
     >>> model.predict([[9.0]]).shape
     (1,)
     """
@@ -115,15 +119,24 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             check_classification_targets(target)
             labels = np.unique(target)
             if len(labels) > 2:
-                raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+                raise ValueError(
+                    "Only binary classification is supported. The type of the target is multiclass."
+                )
             if len(labels) < 2:
-                raise ParameterError(f"`y` of {self._name} must hold two classes, or `classes` must name them; it holds one class.")
+                raise ParameterError(
+                    f"`y` of {self._name} must hold two classes, or `classes` must name them; it"
+                    " holds one class."
+                )
             return labels
         labels = np.asarray(self.classes)
         if labels.shape != (2,) or labels[0] == labels[1]:
-            raise ParameterError(f"`classes` of {self._name} must be two different labels; got {self.classes!r}.")
+            raise ParameterError(
+                f"`classes` of {self._name} must be two different labels; got {self.classes!r}."
+            )
         if not np.isin(target, labels).all():
-            raise ParameterError(f"`y` of {self._name} must hold no label but the two of `classes`.")
+            raise ParameterError(
+                f"`y` of {self._name} must hold no label but the two of `classes`."
+            )
         return labels
 
     def __sklearn_tags__(self) -> Any:

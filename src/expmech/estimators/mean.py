@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from expmech.estimators.base import PrivateEstimator
-from expmech.release.noisy_sum import affordable_bits
+from expmech.release.noisy_mean import affordable_bits
 from expmech.samplers import Sampler
 from expmech.statistics import mean, moments_of
 
@@ -20,15 +20,19 @@ class PrivateMean(PrivateEstimator):
     epsilon
         Budget of one fit, for all columns together: a number, or decimal text.
     bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        outside are clipped.
     sampler
-        "auto" adds noise to the sums, which is always better; a sampler asks for the exponential mechanism with the L1 loss.
+        "auto" adds noise to the sums, which is always better; a sampler asks for the exponential
+        mechanism with the L1 loss.
     timing
-        "unprotected", or "constant": see docs/estimators.md. The noise is drawn without looking at the data either way.
+        "unprotected", or "constant": see docs/estimators.md. The noise is drawn without looking at
+        the data either way.
     accountant
         A :class:`~expmech.Ledger` or the path of one, charged before the draw.
     adjacency
-        "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a noisy count).
+        "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a
+        noisy count).
     random_state
         None for a release; a whole number makes the fit a study, which its certificate says.
 

@@ -17,7 +17,9 @@ from expmech.statistics import histogram_of, quantile
 
 
 class PrivateQuantile(PrivateEstimator):
-    """Quantiles of each column: the exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points.
+    """Quantiles of each column.
+
+    The exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points.
 
     Parameters
     ----------
@@ -26,7 +28,8 @@ class PrivateQuantile(PrivateEstimator):
     epsilon
         Budget of one fit. Several quantiles, or columns, get equal shares of it: basic composition.
     bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        outside are clipped.
     bits
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
     sampler, timing, accountant, adjacency, random_state
@@ -35,11 +38,13 @@ class PrivateQuantile(PrivateEstimator):
     Attributes
     ----------
     quantiles_ : ndarray of shape (n_features,), or (n_quantiles, n_features) where q is a list
-        The private quantiles, in the units of the data. Those of a list are put in order, which costs nothing.
+        The private quantiles, in the units of the data. Those of a list are put in order, which
+        costs nothing.
     certificates_ : tuple of Certificate
         One a value, quantile by quantile, each with its share of epsilon.
     certificate_ : Certificate
-        The first of them; where there are several it says that it is one of so many, and what they cost together.
+        The first of them; where there are several it says that it is one of so many, and what they
+        cost together.
 
     Examples
     --------
@@ -77,16 +82,29 @@ class PrivateQuantile(PrivateEstimator):
         bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
         table = self._validate_training(X, dtype=np.float64)
         bounds = self._validate_column_bounds(self.bounds, table.shape[1])
-        counts = [histogram_of(column, pair, bits=bits) for column, pair in zip(table.T, bounds, strict=True)]
+        counts = [
+            histogram_of(column, pair, bits=bits)
+            for column, pair in zip(table.T, bounds, strict=True)
+        ]
         share = budget / (len(levels) * len(bounds))
-        options: dict[str, Any] = {"epsilon": share, "adjacency": self.adjacency, "sampler": self.sampler}
+        options: dict[str, Any] = {
+            "epsilon": share,
+            "adjacency": self.adjacency,
+            "sampler": self.sampler,
+        }
         prepared = [
-            replace(quantile(cells, pair, q, **options), notes=_shared(len(levels) * len(bounds), budget))
+            replace(
+                quantile(cells, pair, q, **options),
+                notes=_shared(len(levels) * len(bounds), budget),
+            )
             for q in levels
             for cells, pair in zip(counts, bounds, strict=True)
         ]
         names = column_names(self)
-        releases = self._draw(prepared, [f"{show_amount(q)}-quantile of column {name}" for q in levels for name in names])
+        releases = self._draw(
+            prepared,
+            [f"{show_amount(q)}-quantile of column {name}" for q in levels for name in names],
+        )
         values = np.array([release.value for release in releases]).reshape(len(levels), len(bounds))
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else _in_order(levels, values)
         self.certificates_ = tuple(release.certificate for release in releases)
@@ -96,7 +114,10 @@ class PrivateQuantile(PrivateEstimator):
     def _levels(self) -> list[Fraction]:
         listed = [self.q] if np.ndim(self.q) == 0 else list(self.q)
         if not listed:
-            raise ParameterTypeError(f"`q` of {self._name} must be a number strictly between 0 and 1, or a list of them; got [].")
+            raise ParameterTypeError(
+                f"`q` of {self._name} must be a number strictly between 0 and 1, or a list of them;"
+                " got []."
+            )
         return [self._amount(level, "q") for level in listed]
 
 
@@ -111,4 +132,9 @@ def _shared(count: int, budget: Fraction) -> tuple[str, ...]:
     """Return the note of a certificate on the others it is drawn with, which is charged with it."""
     if count == 1:
         return ()
-    return (f"one of {count} releases of this fit, which together cost epsilon = {show_amount(budget)} by basic composition",)
+    return (
+        (
+            f"one of {count} releases of this fit, which together cost epsilon ="
+            f" {show_amount(budget)} by basic composition"
+        ),
+    )

@@ -16,20 +16,25 @@ from expmech.statistics.aggregates import PRODUCT_BITS
 
 
 class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
-    """Ridge regression with an intercept: the K-norm gradient mechanism ``exp(-eta |X'(X y - z) + penalty y|_inf)``.
+    """Ridge regression with an intercept.
+
+    The K-norm gradient mechanism ``exp(-eta |X'(X y - z) + penalty y|_inf)``.
 
     Parameters
     ----------
     epsilon
         Budget of one fit: a number, or decimal text.
     bounds_X
-        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a column; values outside are clipped.
+        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a
+        column; values outside are clipped.
     bounds_y
         Public bounds of the target, a pair.
     penalty
-        Ridge penalty on columns scaled to [-1, 1] by their bounds; None: a rule of public quantities, see docs/estimators.md.
+        Ridge penalty on columns scaled to [-1, 1] by their bounds; None: a rule of public
+        quantities, see docs/estimators.md.
     radius
-        Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of public quantities.
+        Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of
+        public quantities.
     sampler, timing, accountant, adjacency, random_state
         As for :class:`PrivateMean`.
 
@@ -80,10 +85,14 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         budget = self._validate_parameters()
         table, target = self._validate_training(X, y, dtype=np.float64, y_numeric=True)
         if target.dtype.kind not in "biuf":
-            raise ParameterTypeError(f"`y` of {self._name} must hold numbers; it holds text or something else.")
+            raise ParameterTypeError(
+                f"`y` of {self._name} must hold numbers; it holds text or something else."
+            )
         bounds = self._validate_column_bounds(self.bounds_X, table.shape[1], name="bounds_X")
         bounds += self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")
-        found = moments_of(np.column_stack([table, target]), bounds, bits=PRODUCT_BITS, products=True)
+        found = moments_of(
+            np.column_stack([table, target]), bounds, bits=PRODUCT_BITS, products=True
+        )
         ready = ridge(
             found,
             bounds,

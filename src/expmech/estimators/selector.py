@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_positive
 from expmech.estimators.base import PrivateEstimator, column_names
-from expmech.mechanism.calibration import float_up
+from expmech.rounding import float_up
 from expmech.samplers import Sampler
 from expmech.statistics import moments_of, select
 from expmech.statistics.aggregates import PRODUCT_BITS
@@ -30,22 +30,26 @@ class PrivateSelector(PrivateEstimator):
     candidates
         Public list of what may be chosen. None: the columns of X.
     scoring
-        ``scoring(X, y, candidate)``, higher is better. None: for columns, their totals; for candidates, how many rows of the single
-        column X equal them, numbers by their value whether they are written as numbers or as text.
+        ``scoring(X, y, candidate)``, higher is better. None: for columns, their totals; for
+        candidates, how many rows of the single column X equal them, numbers by their value whether
+        they are written as numbers or as text.
     sensitivity
-        How much a score may change between adjacent data sets (half of it where all scores move the same way): the caller's
-        promise, and an assumption of the certificate. Only with ``scoring``.
+        How much a score may change between adjacent data sets (half of it where all scores move the
+        same way): the caller's promise, and an assumption of the certificate. Only with
+        ``scoring``.
     epsilon
         Budget of one fit: a number, or decimal text.
     bounds
-        Public bounds of the columns, for their totals: a pair ``(lower, upper)``, or one pair a column.
+        Public bounds of the columns, for their totals: a pair ``(lower, upper)``, or one pair a
+        column.
     sampler, timing, accountant, adjacency, random_state
         As for :class:`PrivateMean`.
 
     Attributes
     ----------
     best_ : object
-        The chosen candidate: one of ``candidates``, or the name (position, where there are no names) of a column.
+        The chosen candidate: one of ``candidates``, or the name (position, where there are no
+        names) of a column.
     best_index_ : int
         Its position.
     certificate_ : Certificate
@@ -87,11 +91,20 @@ class PrivateSelector(PrivateEstimator):
         """Draw the best candidate; y goes to ``scoring`` and is otherwise ignored."""
         budget = self._validate_parameters()
         if self.scoring is None and self.sensitivity is not None:
-            raise ParameterError(f"`sensitivity` of {self._name} must be None without `scoring`; got {self.sensitivity!r}.")
+            raise ParameterError(
+                f"`sensitivity` of {self._name} must be None without `scoring`; got"
+                f" {self.sensitivity!r}."
+            )
         totals = self.candidates is None and self.scoring is None
         table = self._validate_training(X, dtype=np.float64 if totals else None)
-        names = column_names(self).tolist() if self.candidates is None else self._different(self.candidates)
-        scores, sensitivity, bound = self._totals(table) if totals else self._scores(table, y, names)
+        names = (
+            column_names(self).tolist()
+            if self.candidates is None
+            else self._different(self.candidates)
+        )
+        scores, sensitivity, bound = (
+            self._totals(table) if totals else self._scores(table, y, names)
+        )
         ready = select(
             scores,
             range(len(names)),
@@ -111,7 +124,10 @@ class PrivateSelector(PrivateEstimator):
         names = list(candidates)
         keys = names if self.scoring is not None else [_key(name) for name in names]
         if len(names) < 2 or _repeats(keys):
-            raise ParameterError(f"`candidates` of {self._name} must be at least two different values; got {candidates!r}.")
+            raise ParameterError(
+                f"`candidates` of {self._name} must be at least two different values; got"
+                f" {candidates!r}."
+            )
         return names
 
     def _scores(self, table: NDArray[Any], y: Any, names: list[Any]) -> Scoring:
@@ -120,16 +136,29 @@ class PrivateSelector(PrivateEstimator):
             try:
                 return [float(self.scoring(table, y, name)) for name in names], sensitivity, None
             except Exception:
-                raise ParameterError(f"`scoring` of {self._name} failed on the data; nothing was charged or released.") from None
+                raise ParameterError(
+                    f"`scoring` of {self._name} failed on the data; nothing was charged or"
+                    " released."
+                ) from None
         if table.shape[1] != 1:
-            raise ParameterError(f"`X` of {self._name} must have one column, whose values are counted; got {table.shape[1]}.")
+            raise ParameterError(
+                f"`X` of {self._name} must have one column, whose values are counted; got"
+                f" {table.shape[1]}."
+            )
         found = Counter(map(_key, table[:, 0]))
         counts = [float(found[_key(name)]) for name in names]
         # Under add-remove all counts move the same way, which halves the sensitivity: see Scores.
-        return (counts, Fraction(1), Fraction(len(table))) if self.adjacency == "replace" else (counts, Fraction(1, 2), None)
+        return (
+            (counts, Fraction(1), Fraction(len(table)))
+            if self.adjacency == "replace"
+            else (counts, Fraction(1, 2), None)
+        )
 
     def _totals(self, table: NDArray[np.float64]) -> Scoring:
-        """Return column totals of clipped and snapped values, computed exactly and shifted by the best before they are rounded."""
+        """Return column totals of clipped and snapped values.
+
+        Computed exactly and shifted by the best before they are rounded.
+        """
         bounds = self._validate_column_bounds(self.bounds, table.shape[1])
         found = moments_of(table, bounds, bits=PRODUCT_BITS)
         lower, upper = ([Fraction(pair[side]) for pair in bounds] for side in (0, 1))
@@ -141,15 +170,16 @@ class PrivateSelector(PrivateEstimator):
         if self.adjacency == "replace":
             widest = max(high - low for low, high in zip(lower, upper, strict=True))
             return scores, widest, found.count * (max(upper) - min(lower))
-        # A row adds points of [0, most - least] to each total, up to the same shift for all: as in Scores, half of that is D.
+        # A row adds points of [0, most - least] to each total, up to the same shift for all: as in
+        # Scores, half of that is D.
         return scores, (max(upper) - min(lower)) / 2, None
 
 
 def _key(value: Any) -> float | str:
     """Return what a value is compared by: the number it is or spells, else its text.
 
-    NumPy turns a whole column into text, or floats, for the sake of one row. Keys that do not depend on the type of the column keep
-    that row from moving the counts of the others.
+    NumPy turns a whole column into text, or floats, for the sake of one row. Keys that do not
+    depend on the type of the column keep that row from moving the counts of the others.
     """
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     try:

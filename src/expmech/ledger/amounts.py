@@ -14,13 +14,16 @@ _SMALLEST_EXPONENT = -400
 
 
 def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) -> Fraction:
-    """Return the rational that the decimal text of ``value`` denotes: ``0.1`` is one tenth, not the float nearest to it.
+    """Return the rational that the decimal text of ``value`` denotes.
+
+    ``0.1`` is one tenth, not the float nearest to it.
 
     Parameters
     ----------
     value
-        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, an int, a Fraction, or a float, which counts as the shortest text that
-        prints it. A mechanism given that float spends no more: it rounds epsilon down by one float64 step.
+        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, an int, a Fraction, or a float, which
+        counts as the shortest text that prints it. A mechanism given that float spends no more: it
+        rounds epsilon down by one float64 step.
     zero
         Whether 0 is allowed.
 
@@ -36,7 +39,9 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     if isinstance(value, float) and not math.isfinite(value):
         raise wrong
     text = repr(float(value)) if isinstance(value, float) else str(value)
-    if isinstance(value, str) and (len(text) > _MOST_TEXT or _exponent(text) not in range(_SMALLEST_EXPONENT, 400)):
+    if isinstance(value, str) and (
+        len(text) > _MOST_TEXT or _exponent(text) not in range(_SMALLEST_EXPONENT, 400)
+    ):
         raise wrong
     try:
         number = Fraction(text)
@@ -48,7 +53,10 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
 
 
 def _exponent(text: str) -> int:
-    """Return the exponent written in ``text``, 0 without one, or one out of range where it is no number."""
+    """Return the exponent written in ``text``, 0 without one.
+
+    Or one out of range where it is no number.
+    """
     _, mark, exponent = text.lower().partition("e")
     if not mark:
         return 0

@@ -1,4 +1,7 @@
-"""The ledger: one SQLite file a data set, charged durably before a value is drawn. Page: docs/ledger.md."""
+"""The ledger: one SQLite file a data set, charged durably before a value is drawn.
+
+Page: docs/ledger.md.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,17 @@ CREATE TABLE charges (
 );
 CREATE TRIGGER budget_once BEFORE INSERT ON budget WHEN EXISTS (SELECT 1 FROM budget)
     BEGIN SELECT RAISE(ABORT, 'a budget is never replaced'); END;
-CREATE TRIGGER budget_remains BEFORE DELETE ON budget BEGIN SELECT RAISE(ABORT, 'a budget is never deleted'); END;
-CREATE TRIGGER charges_once BEFORE INSERT ON charges WHEN EXISTS (SELECT 1 FROM charges WHERE number = NEW.number)
+CREATE TRIGGER budget_remains BEFORE DELETE ON budget
+    BEGIN SELECT RAISE(ABORT, 'a budget is never deleted'); END;
+CREATE TRIGGER charges_once BEFORE INSERT ON charges
+    WHEN EXISTS (SELECT 1 FROM charges WHERE number = NEW.number)
     BEGIN SELECT RAISE(ABORT, 'a charge is never replaced'); END;
-CREATE TRIGGER budget_stays BEFORE UPDATE ON budget BEGIN SELECT RAISE(ABORT, 'a budget is never changed'); END;
-CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
-CREATE TRIGGER charges_remain BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
+CREATE TRIGGER budget_stays BEFORE UPDATE ON budget
+    BEGIN SELECT RAISE(ABORT, 'a budget is never changed'); END;
+CREATE TRIGGER charges_stay BEFORE UPDATE ON charges
+    BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
+CREATE TRIGGER charges_remain BEFORE DELETE ON charges
+    BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
 PRAGMA application_id = {_APPLICATION};
 """
 
@@ -61,7 +69,8 @@ class Entry:
 class Charge:
     """One entry of a ledger.
 
-    ``parallel`` lists the disjoint groups a parallel charge covers (empty for an ordinary one); ``certificate`` is JSON text.
+    ``parallel`` lists the disjoint groups a parallel charge covers (empty for an ordinary one);
+    ``certificate`` is JSON text.
     """
 
     number: int
@@ -74,19 +83,23 @@ class Charge:
 
 
 class Ledger:
-    """The budget of one data set under basic composition: the charges never sum to more than the total, exactly.
+    """The budget of one data set under basic composition.
+
+    The charges never sum to more than the total, exactly.
 
     Parameters
     ----------
     path
         The file; make it once with :meth:`create`.
     data_set
-        Identity of the data about to be used; must be the one the ledger was made for. None skips the check.
+        Identity of the data about to be used; must be the one the ledger was made for. None skips
+        the check.
 
     Notes
     -----
-    :meth:`charge` commits with ``synchronous=EXTRA`` inside ``BEGIN IMMEDIATE`` before it returns, so two processes cannot both
-    take the last of a budget, and a crash after it wastes budget but never overspends. Triggers refuse changes to past charges.
+    :meth:`charge` commits with ``synchronous=EXTRA`` inside ``BEGIN IMMEDIATE`` before it returns,
+    so two processes cannot both take the last of a budget, and a crash after it wastes budget but
+    never overspends. Triggers refuse changes to past charges.
 
     Examples
     --------
@@ -103,7 +116,10 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str], *, data_set: str | None = None) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise LedgerError(f"There is no ledger at {self.path}. Make one with Ledger.create or `expmech budget init`.")
+            raise LedgerError(
+                f"There is no ledger at {self.path}. Make one with Ledger.create or `expmech budget"
+                " init`."
+            )
         with self._connect() as connection:
             row = _budget(connection, self.path)
         self.data_set = str(row[0])
@@ -111,25 +127,36 @@ class Ledger:
         self.created = str(row[3])
         if data_set is not None and data_set != self.data_set:
             raise LedgerError(
-                f"The ledger {self.path} belongs to another data set: it was made for {self.data_set!r}, not for {data_set!r}. "
-                "Nothing was charged."
+                f"The ledger {self.path} belongs to another data set: it was made for"
+                f" {self.data_set!r}, not for {data_set!r}. Nothing was charged."
             )
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, data_set: str, epsilon: object, delta: object = 0) -> Ledger:
-        """Make the ledger of ``data_set`` with a total of ``epsilon`` and ``delta``; refuse to overwrite a file."""
+    def create(
+        cls, path: str | os.PathLike[str], *, data_set: str, epsilon: object, delta: object = 0
+    ) -> Ledger:
+        """Make the ledger of ``data_set`` with a total of ``epsilon`` and ``delta``.
+
+        Refuse to overwrite a file.
+        """
         if not isinstance(data_set, str) or not data_set.strip():
-            raise ParameterError(f"`data_set` of {_OWNER} must be a name that tells the data set from others; got {data_set!r}.")
+            raise ParameterError(
+                f"`data_set` of {_OWNER} must be a name that tells the data set from others; got"
+                f" {data_set!r}."
+            )
         total = exact_amount(epsilon, name="epsilon", owner=_OWNER)
         failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
         if failure >= 1:
             raise ParameterError(f"`delta` of {_OWNER} must be below 1; got {delta!r}.")
         target = Path(path)
         if target.exists():
-            raise LedgerError(f"{target} exists already, and a ledger is never overwritten. Choose another name.")
+            raise LedgerError(
+                f"{target} exists already, and a ledger is never overwritten. Choose another name."
+            )
         if not target.parent.is_dir():
             raise LedgerError(f"There is no folder {target.parent} to put the ledger in.")
-        # Built under another name and linked into place: a crash leaves either no ledger or a whole one.
+        # Built under another name and linked into place: a crash leaves either no ledger or a whole
+        # one.
         draft = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             connection = sqlite3.connect(draft, isolation_level=None)
@@ -140,7 +167,9 @@ class Ledger:
             connection.close()
             os.link(draft, target)
         except FileExistsError:
-            raise LedgerError(f"{target} exists already, and a ledger is never overwritten. Choose another name.") from None
+            raise LedgerError(
+                f"{target} exists already, and a ledger is never overwritten. Choose another name."
+            ) from None
         except (OSError, sqlite3.Error) as error:
             raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
         finally:
@@ -148,9 +177,16 @@ class Ledger:
         _sync_folder(target.parent)
         return cls(target)
 
-    def charge(self, *, epsilon: object, delta: object = 0, statement: str = "", certificate: str = "") -> Charge:
-        """Charge ``epsilon`` and ``delta`` durably, or raise LedgerError; draw the value only after this returns."""
-        (charged,) = self.charge_all([Entry(epsilon=epsilon, delta=delta, statement=statement, certificate=certificate)])
+    def charge(
+        self, *, epsilon: object, delta: object = 0, statement: str = "", certificate: str = ""
+    ) -> Charge:
+        """Charge ``epsilon`` and ``delta`` durably, or raise LedgerError.
+
+        Draw the value only after this returns.
+        """
+        (charged,) = self.charge_all(
+            [Entry(epsilon=epsilon, delta=delta, statement=statement, certificate=certificate)]
+        )
         return charged
 
     def charge_all(self, entries: Sequence[Entry]) -> list[Charge]:
@@ -172,22 +208,33 @@ class Ledger:
         statement: str = "",
         certificate: str = "",
     ) -> Charge:
-        """Charge the largest of the amounts spent on disjoint groups, named in public beforehand, as one parallel charge.
+        """Charge the largest of the amounts spent on disjoint groups, named in public beforehand.
 
-        A row that is added or removed lies in one group, so only that group's release changes. A row that is *replaced* may
-        leave one group and enter another, and moves both group sizes: under "replace" parallel composition is refused.
+        As one parallel charge.
+
+        A row that is added or removed lies in one group, so only that group's release changes. A
+        row that is *replaced* may leave one group and enter another, and moves both group sizes:
+        under "replace" parallel composition is refused.
         """
         if adjacency != "add-remove":
             raise ParameterError(
-                f"`adjacency` of {_OWNER}.charge_parallel must be 'add-remove'; got {adjacency!r}. Under 'replace' a row can "
-                "change group, which costs twice and moves the group sizes."
+                f"`adjacency` of {_OWNER}.charge_parallel must be 'add-remove'; got {adjacency!r}."
+                " Under 'replace' a row can change group, which costs twice and moves the group"
+                " sizes."
             )
         if not epsilons:
-            raise ParameterError(f"`epsilons` of {_OWNER}.charge_parallel must name at least one group; got none.")
+            raise ParameterError(
+                f"`epsilons` of {_OWNER}.charge_parallel must name at least one group; got none."
+            )
         owner = f"{_OWNER}.charge_parallel"
-        amount = max(exact_amount(value, name="epsilons", owner=owner) for value in epsilons.values())
+        amount = max(
+            exact_amount(value, name="epsilons", owner=owner) for value in epsilons.values()
+        )
         failures = (deltas or {}).values()
-        failure = max((exact_amount(value, name="deltas", owner=owner, zero=True) for value in failures), default=Fraction(0))
+        failure = max(
+            (exact_amount(value, name="deltas", owner=owner, zero=True) for value in failures),
+            default=Fraction(0),
+        )
         (charged,) = self._enter([(amount, failure, statement, tuple(epsilons), certificate)])
         return charged
 
@@ -204,7 +251,10 @@ class Ledger:
         return self.total[0] - spent[0], self.total[1] - spent[1]
 
     def require(self, *, epsilon: object, delta: object = 0) -> None:
-        """Raise LedgerError, with what is left, where a charge of this size would be refused now."""
+        """Raise LedgerError, with what is left.
+
+        Where a charge of this size would be refused now.
+        """
         amount = exact_amount(epsilon, name="epsilon", owner=_OWNER)
         failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
         self._refuse_beyond(amount, failure, self.left)
@@ -215,28 +265,41 @@ class Ledger:
             rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         return [_charge(row) for row in rows]
 
-    def _enter(self, rows: Sequence[tuple[Fraction, Fraction, str, tuple[str, ...], str]]) -> list[Charge]:
+    def _enter(
+        self, rows: Sequence[tuple[Fraction, Fraction, str, tuple[str, ...], str]]
+    ) -> list[Charge]:
         charged = []
         with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
             spent = _spent(connection)
-            epsilons, deltas = sum((row[0] for row in rows), Fraction(0)), sum((row[1] for row in rows), Fraction(0))
-            self._refuse_beyond(epsilons, deltas, (self.total[0] - spent[0], self.total[1] - spent[1]))
+            epsilons, deltas = (
+                sum((row[0] for row in rows), Fraction(0)),
+                sum((row[1] for row in rows), Fraction(0)),
+            )
+            self._refuse_beyond(
+                epsilons, deltas, (self.total[0] - spent[0], self.total[1] - spent[1])
+            )
             for epsilon, delta, statement, groups, certificate in rows:
                 row = (_now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
                 cursor = connection.execute(
-                    "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate) VALUES (?, ?, ?, ?, ?, ?)", row
+                    "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    row,
                 )
                 charged.append(_charge((cursor.lastrowid, *row)))
             connection.execute("COMMIT")
         return charged
 
-    def _refuse_beyond(self, epsilon: Fraction, delta: Fraction, left: tuple[Fraction, Fraction]) -> None:
+    def _refuse_beyond(
+        self, epsilon: Fraction, delta: Fraction, left: tuple[Fraction, Fraction]
+    ) -> None:
         for name, wanted, available in (("epsilon", epsilon, left[0]), ("delta", delta, left[1])):
             if wanted > available:
                 raise LedgerError(
-                    f"The budget does not allow {name} = {show_amount(wanted)}: {show_amount(available)} is left of "
-                    f"{show_amount(self.total[0] if name == 'epsilon' else self.total[1])} in {self.path}. Nothing was charged."
+                    f"The budget does not allow {name} = {show_amount(wanted)}:"
+                    f" {show_amount(available)} is left of"
+                    f" {show_amount(self.total[0] if name == 'epsilon' else self.total[1])} in"
+                    f" {self.path}. Nothing was charged."
                 )
 
     @contextmanager
@@ -245,15 +308,23 @@ class Ledger:
         connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(
-                f"{self.path.resolve().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
+                f"{self.path.resolve().as_uri()}?mode=rw",
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
             )
-            # EXTRA also syncs the folder once the journal is gone: a power cut cannot bring back the state before a charge.
+            # EXTRA also syncs the folder once the journal is gone: a power cut cannot bring back
+            # the state before a charge.
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
         except sqlite3.OperationalError as error:
-            raise LedgerError(f"The ledger {self.path} cannot be used: {error}. Nothing was charged.") from None
+            raise LedgerError(
+                f"The ledger {self.path} cannot be used: {error}. Nothing was charged."
+            ) from None
         except sqlite3.DatabaseError:
-            raise LedgerError(f"{self.path} is not a ledger of expmech. Nothing was charged.") from None
+            raise LedgerError(
+                f"{self.path} is not a ledger of expmech. Nothing was charged."
+            ) from None
         finally:
             if connection is not None:
                 connection.close()
@@ -262,15 +333,22 @@ class Ledger:
 def _budget(connection: sqlite3.Connection, path: Path) -> tuple[str, str, str, str]:
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise LedgerError(f"{path} is not a ledger of expmech. Nothing was charged.")
-    row: tuple[str, str, str, str] | None = connection.execute("SELECT data_set, epsilon, delta, created FROM budget").fetchone()
+    row: tuple[str, str, str, str] | None = connection.execute(
+        "SELECT data_set, epsilon, delta, created FROM budget"
+    ).fetchone()
     if row is None:
-        raise LedgerError(f"The ledger {path} has lost its budget: it was changed by other means than this program.")
+        raise LedgerError(
+            f"The ledger {path} has lost its budget: it was changed by other means than this"
+            " program."
+        )
     return row
 
 
 def _spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
     rows = connection.execute("SELECT epsilon, delta FROM charges").fetchall()
-    return sum((Fraction(row[0]) for row in rows), Fraction(0)), sum((Fraction(row[1]) for row in rows), Fraction(0))
+    return sum((Fraction(row[0]) for row in rows), Fraction(0)), sum(
+        (Fraction(row[1]) for row in rows), Fraction(0)
+    )
 
 
 def _charge(row: tuple[Any, ...]) -> Charge:

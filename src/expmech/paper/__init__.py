@@ -1,1 +1,4 @@
-"""The paper's figures and claims, reproduced and corrected: studies that call the library, tabulate and plot."""
+"""The paper's figures and claims, reproduced and corrected.
+
+Studies that call the library, tabulate and plot.
+"""

@@ -1,4 +1,8 @@
-"""Cells: the pieces of a study that are computed in parallel, stored one by one and found again after an interruption."""
+"""Cells.
+
+The pieces of a study that are computed in parallel, stored one by one and found again after an
+interruption.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,10 @@ class Cell:
 
     @property
     def stream(self) -> list[int]:
-        """Seed of the cell's own random stream, whatever the order or the place in which cells are computed."""
+        """Seed of the cell's own random stream.
+
+        Whatever the order or the place in which cells are computed.
+        """
         facts = json.dumps([self.study, self.parameters], sort_keys=True).encode()
         words = np.frombuffer(hashlib.sha256(facts).digest()[:16], dtype="<u4")
         return [self.seed, *words.tolist()]
@@ -96,14 +103,18 @@ def _compute(compute: Compute, position: int, cell: Cell) -> tuple[int, Result]:
         return position, compute(cell.parameters, cell.stream)
 
 
-def run_cells(cells: list[Cell], compute: Compute, store: Store, backend: Backend, console: Console) -> list[Result]:
+def run_cells(
+    cells: list[Cell], compute: Compute, store: Store, backend: Backend, console: Console
+) -> list[Result]:
     """Return the results of ``cells`` in order, computing only those that are not stored."""
     results: dict[int, Result] = {}
     for position, cell in enumerate(cells):
         stored = store.load(cell)
         if stored is not None:
             results[position] = stored
-    missing = sorted(set(range(len(cells))) - results.keys(), key=lambda position: -cells[position].weight)
+    missing = sorted(
+        set(range(len(cells))) - results.keys(), key=lambda position: -cells[position].weight
+    )
     with _progress(console) as progress:
         task = progress.add_task(cells[0].study, total=sum(cell.weight for cell in cells))
         progress.advance(task, sum(cells[position].weight for position in results))
@@ -114,27 +125,37 @@ def run_cells(cells: list[Cell], compute: Compute, store: Store, backend: Backen
     return [results[position] for position in range(len(cells))]
 
 
-def _run_missing(cells: list[Cell], missing: list[int], compute: Compute, backend: Backend) -> Iterator[tuple[int, Result]]:
+def _run_missing(
+    cells: list[Cell], missing: list[int], compute: Compute, backend: Backend
+) -> Iterator[tuple[int, Result]]:
     if not missing:
         return
     work = [joblib.delayed(_compute)(compute, position, cells[position]) for position in missing]
     if backend.name == "dask":
-        with joblib.parallel_config("dask", client=_dask_client(backend.scheduler), wait_for_workers_timeout=30):
+        with joblib.parallel_config(
+            "dask", client=_dask_client(backend.scheduler), wait_for_workers_timeout=30
+        ):
             yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(work)
         return
-    yield from joblib.Parallel(n_jobs=backend.jobs, return_as="generator_unordered", batch_size=1)(work)
+    yield from joblib.Parallel(n_jobs=backend.jobs, return_as="generator_unordered", batch_size=1)(
+        work
+    )
 
 
 def _dask_client(scheduler: str | None) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise ParameterError("`backend` of expmech paper must be 'loky' here: 'dask' needs the extra expmech[cluster].") from None
+        raise ParameterError(
+            "`backend` of expmech paper must be 'loky' here: 'dask' needs the extra"
+            " expmech[cluster]."
+        ) from None
     try:
         return Client(scheduler, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError):
         raise ParameterError(
-            f"`scheduler` of expmech paper must be the address of a running Dask scheduler; got {scheduler!r}."
+            "`scheduler` of expmech paper must be the address of a running Dask scheduler; got"
+            f" {scheduler!r}."
         ) from None
 
 

@@ -1,4 +1,7 @@
-"""Errata rows 1 to 7: the atom's kernel, its constants, its runtime, and what that does to privacy."""
+"""Errata rows 1 to 7.
+
+The atom's kernel, its constants, its runtime, and what that does to privacy.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,15 @@ K = 0.5
 
 
 def printed_epsilon(n: int, epsilon: float, cells: int) -> tuple[float, float, float]:
-    """Return the epsilon the printed kernel's release realises over means j/n, and its least and largest TV from f."""
+    """Return the epsilon the printed kernel's release realises over means j/n.
+
+    And its least and largest TV from f.
+    """
     c = slope(n, epsilon)
     laws = [released_law(printed_kernel(cells, c, j / n, c, K)) for j in range(n + 1)]
-    away = [0.5 * float(np.abs(law - laplace_law(cells, c, j / n)).sum()) for j, law in enumerate(laws)]
+    away = [
+        0.5 * float(np.abs(law - laplace_law(cells, c, j / n)).sum()) for j, law in enumerate(laws)
+    ]
     return largest_ratio(laws), min(away), max(away)
 
 
@@ -57,8 +65,11 @@ def describe_1(facts: Facts) -> Row:
         corrected=f"epsilon = {facts['corrected_10']:.3f}; {facts['corrected_20']:.3f}",
         claimed_epsilon="1; 0.5",
         realised_epsilon=f"{facts['epsilon_10']:.2f}; {facts['epsilon_20']:.2f}",
-        sentence=f"Without the Hastings factor q(a, y) the released law is {facts['least_tv_10']:.2f} to "
-        f"{facts['largest_tv_10']:.2f} in total variation from f, and an auditor sees more than the claimed epsilon.",
+        sentence=(
+            f"Without the Hastings factor q(a, y) the released law is {facts['least_tv_10']:.2f} to"
+            f" {facts['largest_tv_10']:.2f} in total variation from f, and an auditor sees more"
+            " than the claimed epsilon."
+        ),
     )
 
 
@@ -72,17 +83,25 @@ def measure_2(quick: bool, stream: list[int]) -> Facts:
 def describe_2(facts: Facts) -> Row:
     """Say what the weights are."""
     return Row(
-        claim="f~ = (1-k) f + k 1{y = a} with respect to (1-k) nu + k xi_a is a mixture with atom share k",
+        claim=(
+            "f~ = (1-k) f + k 1{y = a} with respect to (1-k) nu + k xi_a is a mixture with atom"
+            " share k"
+        ),
         printed="atom share 0.5 at k = 0.5",
-        measured=f"weights {facts['lattice']:.2f} and {facts['atom']:.2f}: atom share {facts['share']:.2f} (n = 10, "
-        f"epsilon = 1, mean 0.5)",
+        measured=(
+            f"weights {facts['lattice']:.2f} and {facts['atom']:.2f}: atom share"
+            f" {facts['share']:.2f} (n = 10, epsilon = 1, mean 0.5)"
+        ),
         corrected="0.5: the mass e^W Z_r of the atom is set on its own",
         sentence="k is applied twice: the weights are (1-k)^2 and k (k + (1-k) f(a)).",
     )
 
 
 def measure_3(quick: bool, stream: list[int]) -> Facts:
-    """Return the least probability of the atom for three readings of the kernel, at a flat and at a steep target."""
+    """Return the least probability of the atom for three readings of the kernel.
+
+    At a flat and at a steep target.
+    """
     cells = 200 if quick else 400
     flat, steep = slope(100, 0.01), slope(100, 1.0)
     as_printed = printed_kernel(cells, flat, 0.5, flat, K)[:-1, -1].min()
@@ -100,8 +119,11 @@ def describe_3(facts: Facts) -> Row:
     return Row(
         claim="beta = k/2 bounds the probability of the atom from below",
         printed="0.25 at k = 0.5",
-        measured=f"{facts['printed_kernel']:.2f} (kernel as printed), {facts['density_k']:.3f} (reading f~(a) = k, n = "
-        f"100, epsilon = 1), {facts['corrected']:.3f} (corrected kernel, n = 100, epsilon = .01)",
+        measured=(
+            f"{facts['printed_kernel']:.2f} (kernel as printed), {facts['density_k']:.3f} (reading"
+            f" f~(a) = k, n = 100, epsilon = 1), {facts['corrected']:.3f} (corrected kernel, n ="
+            " 100, epsilon = .01)"
+        ),
         corrected=f"beta = exp(-B)/2 = {facts['corrected']:.3f}",
         sentence="k/2 holds only for the kernel that does not leave f invariant.",
     )
@@ -111,7 +133,10 @@ GAPS = (0.2, 0.1, 0.05, 0.025)
 
 
 def measure_4(quick: bool, stream: list[int]) -> Facts:
-    """Return the mean number of flips of the Bernoulli factory as the gap 1 - C p closes, at p = 0.75."""
+    """Return the mean number of flips of the Bernoulli factory as the gap 1 - C p closes.
+
+    At p = 0.75.
+    """
     facts: Facts = {}
     size = 500 if quick else 4000
     for gap in GAPS:
@@ -138,17 +163,26 @@ def describe_4(facts: Facts) -> Row:
         printed="48 flips at k = 0.5",
         measured=f"mean flips {series}",
         corrected="0 flips: the direct form needs no factory",
-        sentence="The factory needs a gap between (1-p)/(1-beta) and 1; its cost grows without bound as beta approaches inf p.",
+        sentence=(
+            "The factory needs a gap between (1-p)/(1-beta) and 1; its cost grows without bound as"
+            " beta approaches inf p."
+        ),
     )
 
 
 def measure_5(quick: bool, stream: list[int]) -> Facts:
-    """Return the inner loop's success probabilities on the printed kernel, and Algorithm 1's mean cost on the corrected one."""
+    """Return the inner loop's success probabilities on the printed kernel.
+
+    And Algorithm 1's mean cost on the corrected one.
+    """
     c = slope(10, 1.0)
     kernel = printed_kernel(200 if quick else 400, c, 0.5, c, K)
     infimum = acceptance_laplace_infimum([0.5], c, c)
     draws = make_mechanism(10, 0.5).sample(
-        epsilon=1.0, size=200 if quick else 4000, sampler=ConfAtomPerfect(K, factory=True), seed=stream
+        epsilon=1.0,
+        size=200 if quick else 4000,
+        sampler=ConfAtomPerfect(K, factory=True),
+        seed=stream,
     )
     return {
         "success": float(1.0 - kernel[:-1, -1].max()),
@@ -162,18 +196,32 @@ def measure_5(quick: bool, stream: list[int]) -> Facts:
 def describe_5(facts: Facts) -> Row:
     """Say what the inner loop costs."""
     return Row(
-        claim="the inner loop succeeds with probability (1-k) inf p_Accept, and the four counts multiply",
-        printed=f"success {facts['printed_success']:.3f}; at most {facts['bound']:.0f} proposals (n = 10, epsilon = 1, mean 0.5)",
-        measured=f"success at least {facts['success']:.2f} at every y, {facts['success_at_atom']:.2f} at a; mean "
-        f"{facts['mean']:.0f} proposals",
+        claim=(
+            "the inner loop succeeds with probability (1-k) inf p_Accept, and the four counts"
+            " multiply"
+        ),
+        printed=(
+            f"success {facts['printed_success']:.3f}; at most {facts['bound']:.0f} proposals (n ="
+            " 10, epsilon = 1, mean 0.5)"
+        ),
+        measured=(
+            f"success at least {facts['success']:.2f} at every y, {facts['success_at_atom']:.2f} at"
+            f" a; mean {facts['mean']:.0f} proposals"
+        ),
         corrected="at most 1/(1-beta) inner tries an outer step on average, whatever the state",
-        sentence="Refusing a move counts as not being at a. An outer step enters the inner loop with probability "
-        "(1-p)/(1-beta) and then takes 1/(1-p) tries, so the state cancels; the counts add where the bound multiplies them.",
+        sentence=(
+            "Refusing a move counts as not being at a. An outer step enters the inner loop with"
+            " probability (1-p)/(1-beta) and then takes 1/(1-p) tries, so the state cancels; the"
+            " counts add where the bound multiplies them."
+        ),
     )
 
 
 def measure_6(quick: bool, stream: list[int]) -> Facts:
-    """Return the epsilon of value and outer count together, and the padded inner count's chance of 1, on the printed kernel."""
+    """Return the epsilon of value and outer count together.
+
+    And the padded inner count's chance of 1, on the printed kernel.
+    """
     n, epsilon = 10, 1.0
     c = slope(n, epsilon)
     grids = (200, 400) if quick else (400, 800)
@@ -182,31 +230,54 @@ def measure_6(quick: bool, stream: list[int]) -> Facts:
     success = [1.0 - kernel[:, -1] for kernel in kernels[-1]]
     least = min(float(one.min()) for one in success)
     first = [one[:-1].max() * least / one.min() for one in success]
-    return {"joint": second, "floor": least, "most": float(max(first)), "corrected": released_epsilon(n, epsilon)}
+    return {
+        "joint": second,
+        "floor": least,
+        "most": float(max(first)),
+        "corrected": released_epsilon(n, epsilon),
+    }
 
 
 def describe_6(facts: Facts) -> Row:
     """Say what an observer of value and count would see."""
     return Row(
-        claim="after padding N_inner, the number of proposals is independent of the data and the pair stays epsilon-DP",
-        printed="epsilon = 1 for value and count together; P(padded N_inner = 1) the same in every state",
-        measured=f"epsilon = {facts['joint']:.2f} for value and M = 2; P(padded N_inner = 1) from {facts['floor']:.2f} "
-        f"to {facts['most']:.2f}",
-        corrected=f"epsilon = {facts['corrected']:.3f} for value and count (ConfAtomAndRuntimePerfect: count "
-        f"independent of value and data)",
+        claim=(
+            "after padding N_inner, the number of proposals is independent of the data and the pair"
+            " stays epsilon-DP"
+        ),
+        printed=(
+            "epsilon = 1 for value and count together; P(padded N_inner = 1) the same in every"
+            " state"
+        ),
+        measured=(
+            f"epsilon = {facts['joint']:.2f} for value and M = 2; P(padded N_inner = 1) from"
+            f" {facts['floor']:.2f} to {facts['most']:.2f}"
+        ),
+        corrected=(
+            f"epsilon = {facts['corrected']:.3f} for value and count (ConfAtomAndRuntimePerfect:"
+            " count independent of value and data)"
+        ),
         claimed_epsilon="1",
         realised_epsilon=f"{facts['joint']:.2f}",
-        sentence="After two outer steps the value is a first move out of the atom, more concentrated than f; padding "
-        "by inf p is wrong in states where p differs.",
+        sentence=(
+            "After two outer steps the value is a first move out of the atom, more concentrated"
+            " than f; padding by inf p is wrong in states where p differs."
+        ),
     )
 
 
 def measure_7(quick: bool, stream: list[int]) -> Facts:
-    """Return the epsilon of RandomAtom with a constant weight and with ours, on a problem that shows the worst case."""
+    """Return the epsilon of RandomAtom with a constant weight and with ours.
+
+    On a problem that shows the worst case.
+    """
     epsilon, lattice, points = 1.0, 256, 1000
     half = epsilon / 2.0
     ours, constant = [], []
-    for first, rest in ((0.0, half), (half, 0.0)):  # energies of one point, and of the lattice and all other points
+    for first, rest in (
+        (0.0, half),
+        (half, 0.0),
+    ):  # energies of one point, and of the lattice and all other points
         on_points = np.exp(-np.concatenate([[first], np.full(points - 1, rest)]))
         on_lattice = np.full(lattice, math.exp(-rest))
         discrete = on_points / on_points.sum()
@@ -225,13 +296,18 @@ def describe_7(facts: Facts) -> Row:
         corrected=f"epsilon = {facts['ours']:.2f} with the weight tau sum_l f(y_l)",
         claimed_epsilon="1",
         realised_epsilon=f"{facts['constant']:.2f}",
-        sentence="A constant weight lets k move with the data by e^(epsilon/2) on top of g's own e^epsilon: 1.5 "
-        "epsilon in the worst case (256 lattice points, 1000 public points).",
+        sentence=(
+            "A constant weight lets k move with the data by e^(epsilon/2) on top of g's own"
+            " e^epsilon: 1.5 epsilon in the worst case (256 lattice points, 1000 public points)."
+        ),
     )
 
 
 def curves(cells: int) -> dict[str, Matrix]:
-    """Return the densities of f and of the printed kernel's release at n = 10, epsilon = 1, mean 0.3."""
+    """Return the densities of f and of the printed kernel's release at n = 10, epsilon = 1.
+
+    Mean 0.3.
+    """
     c = slope(10, 1.0)
     return {
         "y": grid_points(cells),

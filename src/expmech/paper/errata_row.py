@@ -10,7 +10,10 @@ Facts = dict[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A claim of the paper, what is printed, what was measured, what is right; rows on privacy carry two epsilons."""
+    """A claim of the paper, what is printed, what was measured, what is right.
+
+    Rows on privacy carry two epsilons.
+    """
 
     claim: str
     printed: str

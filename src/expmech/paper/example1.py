@@ -1,4 +1,7 @@
-"""Example 1 of the paper: the mean of n numbers in [0, 1] under L1 loss, one coordinate unless said."""
+"""Example 1 of the paper.
+
+The mean of n numbers in [0, 1] under L1 loss, one coordinate unless said.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from expmech.domains import Box
-from expmech.mechanism.losses import L1Mean
+from expmech.losses import L1Mean
 from expmech.release import ExponentialMechanism
 from expmech.theory import laplace_integral, log_acceptance_floor_box
 
@@ -18,7 +21,9 @@ LOG_SMALLEST_DOUBLE = math.log(5e-324)
 
 def make_mechanism(n: int, mean: float) -> ExponentialMechanism:
     """Return the mechanism for n equal rows of the given mean."""
-    return ExponentialMechanism(loss=L1Mean(np.full((n, 1), mean)), domain=Box([0.0], [1.0], bits=BITS))
+    return ExponentialMechanism(
+        loss=L1Mean(np.full((n, 1), mean)), domain=Box([0.0], [1.0], bits=BITS)
+    )
 
 
 def slope(n: int, epsilon: float, d: int = 1) -> float:
@@ -33,15 +38,25 @@ def expected_loss(rate: float, mean: float) -> float:
 
 
 def released_epsilon(n: int, epsilon: float) -> float:
-    """Return the epsilon that f itself realises over data with means j/n, in closed form: slope/n plus the ratio of normalisers."""
+    """Return the epsilon that f itself realises over data with means j/n, in closed form.
+
+    Slope/n plus the ratio of normalisers.
+    """
     rate = slope(n, epsilon)
     normalisers = [laplace_integral(rate, j / n) for j in range(n + 1)]
     return rate / n + max(abs(math.log(a / b)) for a, b in pairwise(normalisers))
 
 
 def log_beta_laplace_printed(n: int, epsilon: float, d: int, alpha: float) -> float:
-    """Return the log of the paper's minorisation constant for Laplace proposals as printed; it is not one (errata, row 8)."""
-    return d * math.log(2.0 * alpha) - (alpha * d + epsilon * n / 2) + d * math.log(-math.expm1(-alpha) / alpha)
+    """Return the log of the paper's minorisation constant for Laplace proposals as printed.
+
+    It is not one (errata, row 8).
+    """
+    return (
+        d * math.log(2.0 * alpha)
+        - (alpha * d + epsilon * n / 2)
+        + d * math.log(-math.expm1(-alpha) / alpha)
+    )
 
 
 def log_beta_uniform(n: int, epsilon: float, d: int) -> float:
@@ -56,5 +71,5 @@ def log_delta(epsilon: float, log_beta: float, steps: float) -> float:
 
 
 def steps_to_smallest_double(epsilon: float, rate: float) -> float:
-    """Return the steps at which a chain whose TV falls by exp(-rate) a step reaches a delta of the smallest double."""
+    """Return the steps after which a TV that falls by exp(-rate) a step is the smallest double."""
     return (math.log1p(math.exp(-epsilon)) + epsilon - LOG_SMALLEST_DOUBLE) / rate

@@ -10,17 +10,22 @@ from numpy.typing import NDArray
 
 from expmech.domains import Domain, L1Ball
 from expmech.envelopes import Envelope, ProductLaplace, Uniform
-from expmech.mechanism import Growth
+from expmech.losses.base import Growth
 from expmech.release import ExponentialMechanism
 
 ROWS, DIMENSION, RADIUS, PENALTY = 100, 5, 1.0, 1.0
 COEFFICIENTS = np.array([0.1, 0.2, -0.3, 0.0, 0.0])
 SENSITIVITY = Fraction(20)  # 2 (1 + B) p, one row replaced
-LOSS_BOUND = 1001.0  # n p (1 + B) + lambda B: the largest L1 norm of the gradient over every data set
+LOSS_BOUND = (
+    1001.0  # n p (1 + B) + lambda B: the largest L1 norm of the gradient over every data set
+)
 
 
 def simulate(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return features and responses by the paper's appendix; responses are clipped to [-1, 1], which the appendix forgets."""
+    """Return features and responses by the paper's appendix.
+
+    Responses are clipped to [-1, 1], which the appendix forgets.
+    """
     generator = np.random.default_rng(seed)
     features = generator.beta(5.0, 5.0, size=(ROWS, DIMENSION))
     noise = 2.0 * generator.beta(20.0, 20.0, size=ROWS) - 1.0
@@ -29,7 +34,10 @@ def simulate(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 @dataclass(frozen=True, eq=False)
 class RidgeGradient:
-    """``L(y) = |X'(X y - z) + lambda y|_1 = |A y - b|_1``, added up column by column so that the batch does not matter."""
+    """``L(y) = |X'(X y - z) + lambda y|_1 = |A y - b|_1``.
+
+    Added up column by column so that the batch does not matter.
+    """
 
     matrix: NDArray[np.float64]
     shift: NDArray[np.float64]
@@ -49,7 +57,10 @@ class RidgeGradient:
 
     @property
     def growth(self) -> Growth:
-        """``|A v|_1 >= |v|_1 / |A^-1|_1`` about the solution; rate and slack allow for the rounding of the inverse."""
+        """``|A v|_1 >= |v|_1 / |A^-1|_1`` about the solution.
+
+        Rate and slack allow for the rounding of the inverse.
+        """
         inverse = np.linalg.inv(self.matrix)
         rate = (1.0 - 1e-9) / float(np.abs(inverse).sum(axis=0).max())
         return Growth(center=inverse @ self.shift, rates=np.full(DIMENSION, rate), slack=1e-6)
@@ -76,7 +87,10 @@ def make_mechanism(loss: RidgeGradient) -> ExponentialMechanism:
 
 
 def best_envelope(epsilon: float) -> Envelope:
-    """Return the cheaper of the two envelopes: about the solution the law is narrow only when epsilon is large."""
+    """Return the cheaper of the two envelopes.
+
+    About the solution the law is narrow only when epsilon is large.
+    """
     return ProductLaplace() if epsilon > 30.0 else Uniform()
 
 

@@ -1,4 +1,7 @@
-"""Figure 3: what running the exponential mechanism on l random points costs in utility on Example 2."""
+"""Figure 3.
+
+What running the exponential mechanism on l random points costs in utility on Example 2.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,23 @@ from numpy.typing import NDArray
 from expmech.bits import seeded_bits
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.paper.cells import Parameters, Result
-from expmech.paper.example2 import SENSITIVITY, RidgeGradient, best_envelope, make_loss, make_mechanism
-from expmech.paper.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, new_figure, save_figure, write_table
+from expmech.paper.example2 import (
+    SENSITIVITY,
+    RidgeGradient,
+    best_envelope,
+    make_loss,
+    make_mechanism,
+)
+from expmech.paper.plotting import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    new_figure,
+    save_figure,
+    write_table,
+)
 from expmech.paper.study import Results, Section, Study
 from expmech.samplers import RandomAtomPerfect, Rejection
 
@@ -23,12 +41,22 @@ _COLOURS = dict(zip(POINT_COUNTS, (ORANGE, PURPLE, GREEN, BLUE), strict=True))
 
 
 def cells(quick: bool) -> list[tuple[Parameters, float]]:
-    """List the continuous law for each epsilon, batches of random discretisations, and RandomAtomPerfect itself."""
+    """List the continuous law for each epsilon, batches of random discretisations.
+
+    And RandomAtomPerfect itself.
+    """
     draws, batch, batches = (500, 10, 4) if quick else (10000, 50, 20)
     listed: list[tuple[Parameters, float]] = [
-        ({"part": "continuous", "epsilon": epsilon, "draws": draws}, 10.0 if epsilon == 100.0 else 1.0) for epsilon in EPSILONS
+        (
+            {"part": "continuous", "epsilon": epsilon, "draws": draws},
+            10.0 if epsilon == 100.0 else 1.0,
+        )
+        for epsilon in EPSILONS
     ]
-    listed += [({"part": "points", "batch": number, "replications": batch}, batch / 20.0) for number in range(batches)]
+    listed += [
+        ({"part": "points", "batch": number, "replications": batch}, batch / 20.0)
+        for number in range(batches)
+    ]
     for epsilon in EPSILONS:
         for count in POINT_COUNTS:
             parameters = {
@@ -45,21 +73,33 @@ def cells(quick: bool) -> list[tuple[Parameters, float]]:
 def compute(parameters: Parameters, stream: list[int]) -> Result:
     """Compute one part of the study; the data set depends on the study's seed alone."""
     loss = make_loss(stream[0])
-    part = {"continuous": _continuous, "points": _discretisations, "random atom": _random_atom}[parameters["part"]]
+    part = {"continuous": _continuous, "points": _discretisations, "random atom": _random_atom}[
+        parameters["part"]
+    ]
     return part(parameters, stream, loss)
 
 
 def _continuous(parameters: Parameters, stream: list[int], loss: RidgeGradient) -> Result:
-    """Return the exact mechanism's survival function from exact draws, and log(Z_f / |Y|) from the acceptance rate."""
+    """Return the exact mechanism's survival function from exact draws.
+
+    And log(Z_f / |Y|) from the acceptance rate.
+    """
     mechanism, epsilon = make_mechanism(loss), parameters["epsilon"]
     envelope = best_envelope(epsilon)
-    draws = mechanism.sample(epsilon=epsilon, size=parameters["draws"], sampler=Rejection(envelope), seed=stream)
+    draws = mechanism.sample(
+        epsilon=epsilon, size=parameters["draws"], sampler=Rejection(envelope), seed=stream
+    )
     target = mechanism.target(epsilon=epsilon)
     bound = envelope.bind(target)
     log_accept = math.log(parameters["draws"] / float(draws.proposals.sum()))
-    log_share = log_accept + bound.offset / UNITS_PER_NAT + bound.log_mass() - target.domain.log_size  # type: ignore[attr-defined]
+    log_mass = bound.log_mass()  # type: ignore[attr-defined]
+    log_share = log_accept + bound.offset / UNITS_PER_NAT + log_mass - target.domain.log_size
     losses = loss(draws.values)
-    return {"survival": _survival(losses, np.ones_like(losses)), "log_share": np.array(log_share), "mean_loss": losses.mean()}
+    return {
+        "survival": _survival(losses, np.ones_like(losses)),
+        "log_share": np.array(log_share),
+        "mean_loss": losses.mean(),
+    }
 
 
 def _survival(losses: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -76,26 +116,39 @@ def draw_points(loss: RidgeGradient, seed: list[int], count: int) -> NDArray[np.
 
 
 def discrete_law(losses: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], float]:
-    """Return the survival function of the mechanism on a list of points, and the log of the mean of exp(-eta L) over it."""
+    """Return the survival function of the mechanism on a list of points.
+
+    And the log of the mean of exp(-eta L) over it.
+    """
     energies = losses * (epsilon / (2.0 * float(SENSITIVITY)))
     weights = np.exp(energies.min() - energies)
     return _survival(losses, weights), float(np.log(weights.mean()) - energies.min())
 
 
 def _discretisations(parameters: Parameters, stream: list[int], loss: RidgeGradient) -> Result:
-    """Return the survival functions of the discrete mechanism on l points, nested in l, for a batch of random point sets."""
-    survival = np.empty((parameters["replications"], len(POINT_COUNTS), len(EPSILONS), len(THRESHOLDS)))
+    """Return the survival functions of the discrete mechanism on l points, nested in l.
+
+    For a batch of random point sets.
+    """
+    survival = np.empty(
+        (parameters["replications"], len(POINT_COUNTS), len(EPSILONS), len(THRESHOLDS))
+    )
     log_mean = np.empty(survival.shape[:3])
     for replication in range(parameters["replications"]):
         losses = loss(draw_points(loss, [*stream, replication], max(POINT_COUNTS)))
         for i, count in enumerate(POINT_COUNTS):
             for j, epsilon in enumerate(EPSILONS):
-                survival[replication, i, j], log_mean[replication, i, j] = discrete_law(losses[:count], epsilon)
+                survival[replication, i, j], log_mean[replication, i, j] = discrete_law(
+                    losses[:count], epsilon
+                )
     return {"survival": survival, "log_mean": log_mean}
 
 
 def _random_atom(parameters: Parameters, stream: list[int], loss: RidgeGradient) -> Result:
-    """Return draws of RandomAtomPerfect on one set of points, where its expected 2 e^B steps are affordable."""
+    """Return draws of RandomAtomPerfect on one set of points.
+
+    Where its expected 2 e^B steps are affordable.
+    """
     mechanism, epsilon = make_mechanism(loss), parameters["epsilon"]
     points = draw_points(loss, [stream[0], parameters["points"]], parameters["points"])
     survival, log_mean = discrete_law(loss(points), epsilon)
@@ -109,13 +162,20 @@ def _random_atom(parameters: Parameters, stream: list[int], loss: RidgeGradient)
         "sampled": np.full(len(THRESHOLDS), np.nan),
     }
     if float(result["log10_steps"]) <= math.log10(parameters["most"]):
-        losses = loss(mechanism.sample(epsilon=epsilon, size=parameters["draws"], sampler=sampler, seed=stream).values)
+        losses = loss(
+            mechanism.sample(
+                epsilon=epsilon, size=parameters["draws"], sampler=sampler, seed=stream
+            ).values
+        )
         result["sampled"] = _survival(losses, np.ones_like(losses))
     return result
 
 
 def realised_k(log_mean: NDArray[np.float64] | float, log_share: float) -> NDArray[np.float64]:
-    """Return the share of the points in the mixture: nominal odds times how f averages over the points against the ball."""
+    """Return the share of the points in the mixture.
+
+    Nominal odds times how f averages over the points against the ball.
+    """
     odds = NOMINAL_K / (1.0 - NOMINAL_K) * np.exp(np.asarray(log_mean) - log_share)
     return np.asarray(odds / (1.0 + odds))
 
@@ -134,9 +194,25 @@ def render(results: Results, out: Path) -> Section:
     write_table(
         out,
         "fig3",
-        ("epsilon", "points", "loss", "continuous", "err_q05_printed", "err_q95_meant", "random_atom_q95"),
         (
-            (epsilon, count, float(t), *(float(a) for a in (curves[j, m], printed[i, j, m], meant[i, j, m], mixture[i, j, m])))
+            "epsilon",
+            "points",
+            "loss",
+            "continuous",
+            "err_q05_printed",
+            "err_q95_meant",
+            "random_atom_q95",
+        ),
+        (
+            (
+                epsilon,
+                count,
+                float(t),
+                *(
+                    float(a)
+                    for a in (curves[j, m], printed[i, j, m], meant[i, j, m], mixture[i, j, m])
+                ),
+            )
             for j, epsilon in enumerate(EPSILONS)
             for i, count in enumerate(POINT_COUNTS)
             for m, t in enumerate(THRESHOLDS)
@@ -147,7 +223,14 @@ def render(results: Results, out: Path) -> Section:
     write_table(
         out,
         "fig3_random_atom",
-        ("epsilon", "points", "realised_k", "log10_expected_steps", "largest_gap_of_draws_from_law", "draws"),
+        (
+            "epsilon",
+            "points",
+            "realised_k",
+            "log10_expected_steps",
+            "largest_gap_of_draws_from_law",
+            "draws",
+        ),
         (
             (
                 *key,
@@ -156,7 +239,11 @@ def render(results: Results, out: Path) -> Section:
                 _gap(r, laws[key]),
                 n,
             )
-            for (key, r), n in zip(atoms.items(), (p["draws"] for p, _ in results if p["part"] == "random atom"), strict=True)
+            for (key, r), n in zip(
+                atoms.items(),
+                (p["draws"] for p, _ in results if p["part"] == "random atom"),
+                strict=True,
+            )
         ),
     )
     _plot_discrete(curves, printed, meant, len(survival), out)
@@ -184,29 +271,34 @@ def _section(
     at = int(np.abs(curves[2] - 0.5).argmin())
     better = int((printed[:, :, :] < curves[None] - 0.02).any(axis=2).sum())
     refused = sorted(
-        (key for key, r in atoms.items() if np.isnan(r["sampled"]).any()), key=lambda key: -float(atoms[key]["log10_steps"])
+        (key for key, r in atoms.items() if np.isnan(r["sampled"]).any()),
+        key=lambda key: -float(atoms[key]["log10_steps"]),
     )
     gaps = [_gap(r, laws[key]) for key, r in atoms.items() if not np.isnan(r["sampled"]).any()]
     findings = [
-        f"Reproduced: with more points the discrete mechanism approaches the continuous law. At epsilon = 10 and loss "
-        f"{THRESHOLDS[at]:.1f}, "
-        f"where the continuous law has P(L >= t) = {curves[2, at]:.2f}, the Q_.95 of {replications} discretisations is "
+        "Reproduced: with more points the discrete mechanism approaches the continuous law. At"
+        f" epsilon = 10 and loss {THRESHOLDS[at]:.1f}, where the continuous law has P(L >= t) ="
+        f" {curves[2, at]:.2f}, the Q_.95 of {replications} discretisations is "
         + ", ".join(f"{meant[i, 2, at]:.2f} (l = {count})" for i, count in enumerate(POINT_COUNTS))
         + ".",
         "As printed (Q_.05) the curve is a best case, not a worst case: "
-        + ", ".join(f"{printed[i, 2, at]:.2f} (l = {count})" for i, count in enumerate(POINT_COUNTS))
-        + f" at the same point. In {better} of {len(EPSILONS) * len(POINT_COUNTS)} cells it even falls below the continuous law, "
-        "which would mean that discretising improves utility.",
-        f"RandomAtomPerfect itself was drawn in {len(gaps)} of {len(atoms)} cells; its draws are within {max(gaps):.3f} "
-        f"of its exact law.",
+        + ", ".join(
+            f"{printed[i, 2, at]:.2f} (l = {count})" for i, count in enumerate(POINT_COUNTS)
+        )
+        + f" at the same point. In {better} of {len(EPSILONS) * len(POINT_COUNTS)} cells it even"
+        " falls below the continuous law, which would mean that discretising improves utility.",
+        (
+            f"RandomAtomPerfect itself was drawn in {len(gaps)} of {len(atoms)} cells; its draws"
+            f" are within {max(gaps):.3f} of its exact law."
+        ),
     ]
     if refused:
         epsilon, count = refused[0]
         findings.append(
-            f"It was not affordable in {len(refused)} of {len(atoms)} cells: the expected number of steps grows as the "
-            f"points miss the "
-            f"optimum, up to 10^{float(atoms[refused[0]]['log10_steps']):.0f} at epsilon = {epsilon:g} with l = {count}. The paper "
-            f"does not mention this."
+            f"It was not affordable in {len(refused)} of {len(atoms)} cells: the expected number of"
+            " steps grows as the points miss the optimum, up to"
+            f" 10^{float(atoms[refused[0]]['log10_steps']):.0f} at epsilon = {epsilon:g} with l ="
+            f" {count}. The paper does not mention this."
         )
     return Section(
         title="Figure 3. Utility of the discretised mechanism on Example 2",
@@ -214,31 +306,64 @@ def _section(
         figures=(
             (
                 "fig3",
-                "P(L >= t) of the mechanism on l random points: worst case over discretisations (Q_.95) and as printed (Q_.05).",
+                (
+                    "P(L >= t) of the mechanism on l random points: worst case over discretisations"
+                    " (Q_.95) and as printed (Q_.05)."
+                ),
             ),
-            ("fig3_random_atom", "The law of RandomAtomPerfect on one set of points: exact mixture (lines) and draws (dots)."),
+            (
+                "fig3_random_atom",
+                (
+                    "The law of RandomAtomPerfect on one set of points: exact mixture (lines) and"
+                    " draws (dots)."
+                ),
+            ),
         ),
         tables=("fig3", "fig3_random_atom"),
     )
 
 
 def _plot_discrete(
-    curves: NDArray[np.float64], printed: NDArray[np.float64], meant: NDArray[np.float64], replications: int, out: Path
+    curves: NDArray[np.float64],
+    printed: NDArray[np.float64],
+    meant: NDArray[np.float64],
+    replications: int,
+    out: Path,
 ) -> None:
     figure = new_figure(4.8)
     axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
     for j, (ax, epsilon) in enumerate(zip(axes, EPSILONS, strict=True)):
         for i, count in enumerate(POINT_COUNTS):
             ax.plot(THRESHOLDS, meant[i, j], color=_COLOURS[count])
-            ax.plot(THRESHOLDS, printed[i, j], color=_COLOURS[count], linestyle=(0, (3, 1.5)), linewidth=1.1)
+            ax.plot(
+                THRESHOLDS,
+                printed[i, j],
+                color=_COLOURS[count],
+                linestyle=(0, (3, 1.5)),
+                linewidth=1.1,
+            )
         ax.plot(THRESHOLDS, curves[j], color=BLACK, linewidth=2.0)
-        ax.set(xscale="log", xlim=(THRESHOLDS[0], THRESHOLDS[-1]), ylim=(-0.02, 1.02), title=f"ε = {epsilon:g}")
+        ax.set(
+            xscale="log",
+            xlim=(THRESHOLDS[0], THRESHOLDS[-1]),
+            ylim=(-0.02, 1.02),
+            title=f"ε = {epsilon:g}",
+        )
     figure.supxlabel("loss t = gradient norm |X'(Xy - z) + λy|$_1$", fontsize=8)
     figure.supylabel("P(loss ≥ t): lower is better", fontsize=8)
-    handles = [axes[0].plot([], [], color=_COLOURS[c], label=f"$\\ell$ = {c} points")[0] for c in POINT_COUNTS]
+    handles = [
+        axes[0].plot([], [], color=_COLOURS[c], label=f"$\\ell$ = {c} points")[0]
+        for c in POINT_COUNTS
+    ]
     handles.append(axes[0].plot([], [], color=BLACK, linewidth=2.0, label="continuous law")[0])
-    handles.append(axes[0].plot([], [], color=BLACK, linewidth=1.1, label="worst case: Q$_{.95}$ (meant)")[0])
-    handles.append(axes[0].plot([], [], color=BLACK, linewidth=1.1, linestyle=(0, (3, 1.5)), label="Q$_{.05}$ (printed)")[0])
+    handles.append(
+        axes[0].plot([], [], color=BLACK, linewidth=1.1, label="worst case: Q$_{.95}$ (meant)")[0]
+    )
+    handles.append(
+        axes[0].plot(
+            [], [], color=BLACK, linewidth=1.1, linestyle=(0, (3, 1.5)), label="Q$_{.05}$ (printed)"
+        )[0]
+    )
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
     save_figure(figure, out, "fig3")
 
@@ -257,17 +382,45 @@ def _plot_atoms(
         for count in POINT_COUNTS:
             atom = atoms[epsilon, count]
             ax.plot(THRESHOLDS, laws[epsilon, count], color=_COLOURS[count])
-            ax.plot(THRESHOLDS[::4], atom["sampled"][::4], color=_COLOURS[count], marker="o", markersize=3, linestyle="")
+            ax.plot(
+                THRESHOLDS[::4],
+                atom["sampled"][::4],
+                color=_COLOURS[count],
+                marker="o",
+                markersize=3,
+                linestyle="",
+            )
             if np.isnan(atom["sampled"]).any():
-                missing.append(f"$\\ell$ = {count}: about 10$^{{{float(atom['log10_steps']):.0f}}}$ steps a draw")
+                missing.append(
+                    f"$\\ell$ = {count}: about 10$^{{{float(atom['log10_steps']):.0f}}}$ steps a"
+                    " draw"
+                )
         if missing:
-            ax.text(0.97, 0.95, "not drawn\n" + "\n".join(missing), transform=ax.transAxes, fontsize=6.5, ha="right", va="top")
-        ax.set(xscale="log", xlim=(THRESHOLDS[0], THRESHOLDS[-1]), ylim=(-0.02, 1.02), title=f"ε = {epsilon:g}")
+            ax.text(
+                0.97,
+                0.95,
+                "not drawn\n" + "\n".join(missing),
+                transform=ax.transAxes,
+                fontsize=6.5,
+                ha="right",
+                va="top",
+            )
+        ax.set(
+            xscale="log",
+            xlim=(THRESHOLDS[0], THRESHOLDS[-1]),
+            ylim=(-0.02, 1.02),
+            title=f"ε = {epsilon:g}",
+        )
     figure.supxlabel("loss t = gradient norm |X'(Xy - z) + λy|$_1$", fontsize=8)
     figure.supylabel("P(loss ≥ t): lower is better", fontsize=8)
-    handles = [axes[0].plot([], [], color=_COLOURS[c], label=f"RandomAtomPerfect, $\\ell$ = {c}")[0] for c in POINT_COUNTS]
+    handles = [
+        axes[0].plot([], [], color=_COLOURS[c], label=f"RandomAtomPerfect, $\\ell$ = {c}")[0]
+        for c in POINT_COUNTS
+    ]
     handles.append(axes[0].plot([], [], color=BLACK, linewidth=2.0, label="continuous law")[0])
-    handles.append(axes[0].plot([], [], color=BLACK, marker="o", markersize=3, linestyle="", label="draws")[0])
+    handles.append(
+        axes[0].plot([], [], color=BLACK, marker="o", markersize=3, linestyle="", label="draws")[0]
+    )
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     save_figure(figure, out, "fig3_random_atom")
 

@@ -1,4 +1,6 @@
-"""Transition matrices on a grid of the unit interval: the yardstick against which bounds and laws are measured.
+"""Transition matrices on a grid of the unit interval.
+
+The yardstick against which bounds and laws are measured.
 
 A grid of N cells stands for the continuum; what is reported is extrapolated over grids.
 """
@@ -25,10 +27,15 @@ def laplace_law(cells: int, slope: float, mean: float) -> Matrix:
 
 
 def laplace_proposals(cells: int, alpha: float, start: Matrix | None = None) -> Matrix:
-    """Return the mass a Laplace(alpha) step from each ``start`` (the midpoints) puts on each cell; the rest falls outside."""
+    """Return the mass a Laplace(alpha) step from each ``start`` (the midpoints) puts on each cell.
+
+    The rest falls outside.
+    """
     points = grid_points(cells) if start is None else start
     away = np.arange(cells + 1) / cells - points[:, None]
-    below = np.where(away < 0.0, 0.5 * np.exp(-alpha * np.abs(away)), 1.0 - 0.5 * np.exp(-alpha * np.abs(away)))
+    below = np.where(
+        away < 0.0, 0.5 * np.exp(-alpha * np.abs(away)), 1.0 - 0.5 * np.exp(-alpha * np.abs(away))
+    )
     return np.diff(below, axis=1)
 
 
@@ -62,24 +69,34 @@ def distances(kernel: Matrix, law: Matrix, steps: list[int]) -> list[float]:
 
 
 def decay_rate(kernel: Matrix, law: Matrix) -> float:
-    """Return ``-log`` of the second largest eigenvalue modulus, the rate at which total variation falls in the end."""
+    """Return ``-log`` of the second largest eigenvalue modulus.
+
+    The rate at which total variation falls in the end.
+    """
     root = np.sqrt(law)
     symmetric = root[:, None] * kernel / root[None, :]
     eigenvalues = np.sort(np.abs(np.linalg.eigvalsh((symmetric + symmetric.T) / 2.0)))
     return float(-np.log(eigenvalues[-2]))
 
 
-def printed_kernel(cells: int, slope: float, mean: float, alpha: float, k: float, *, atom_density: str = "sum") -> Matrix:
-    """Return the paper's kernel on the grid plus the atom (last state), as printed: no Hastings factor.
+def printed_kernel(
+    cells: int, slope: float, mean: float, alpha: float, k: float, *, atom_density: str = "sum"
+) -> Matrix:
+    """Return the paper's kernel on the grid plus the atom (last state), as printed.
 
-    ``atom_density`` chooses between the two readings of the density at the atom: "sum" is (1-k) f(a) + k, "k" is k.
+    No Hastings factor.
+
+    ``atom_density`` chooses between the two readings of the density at the atom: "sum" is (1-k)
+    f(a) + k, "k" is k.
     """
     law = laplace_law(cells, slope, mean)
     density, points = law * cells, grid_points(cells)
     at_answer = 1.0 / float(np.exp(-slope * np.abs(points - mean)).mean())
     atom = (1.0 - k) * at_answer + k if atom_density == "sum" else k
     kernel = np.zeros((cells + 1, cells + 1))
-    kernel[:cells, :cells] = 0.5 * laplace_proposals(cells, alpha) * np.minimum(1.0, density[None, :] / density[:, None])
+    kernel[:cells, :cells] = (
+        0.5 * laplace_proposals(cells, alpha) * np.minimum(1.0, density[None, :] / density[:, None])
+    )
     kernel[:cells, cells] = 0.5 * np.minimum(1.0, atom / ((1.0 - k) * density))
     from_atom = laplace_proposals(cells, alpha, np.array([mean]))[0]
     kernel[cells, :cells] = 0.5 * from_atom * np.minimum(1.0, (1.0 - k) * density / atom)
@@ -96,13 +113,19 @@ def stationary_law(kernel: Matrix) -> Matrix:
 
 
 def released_law(kernel: Matrix) -> Matrix:
-    """Return the invariant law given that the chain is not at the atom, the last state: what ConfAtomPerfect releases."""
+    """Return the invariant law given that the chain is not at the atom, the last state.
+
+    What ConfAtomPerfect releases.
+    """
     law = stationary_law(kernel)[:-1]
     return np.asarray(law / law.sum())
 
 
 def largest_ratio(laws: list[Matrix]) -> float:
-    """Return the largest |log ratio| between consecutive laws: the epsilon an auditor of these data sets would see."""
+    """Return the largest |log ratio| between consecutive laws.
+
+    The epsilon an auditor of these data sets would see.
+    """
     return max(float(np.abs(np.log(one / other)).max()) for one, other in pairwise(laws))
 
 

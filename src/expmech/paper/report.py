@@ -1,4 +1,7 @@
-"""One report.html for all studies, with the figures inside: it opens offline and can be sent by itself."""
+"""One report.html for all studies, with the figures inside.
+
+It opens offline and can be sent by itself.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ from expmech._version import __version__
 from expmech.paper.study import Section
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
-figure { margin: 1rem 0; } img { width: 100%; height: auto; } figcaption { font-size: .9rem; color: #444; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
+       margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.6rem; }
+h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
+figure { margin: 1rem 0; } img { width: 100%; height: auto; }
+figcaption { font-size: .9rem; color: #444; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .8rem; }
 th, td { border: 1px solid #ccc; padding: .25rem .4rem; vertical-align: top; text-align: left; }
 .run { color: #666; font-size: .9rem; }
@@ -32,19 +38,24 @@ def write_section(out: Path, name: str, section: Section, *, quick: bool, seed: 
 def write_report(out: Path, names: list[str]) -> Path:
     """Write ``report.html`` from every entry found in ``out``, in the order of ``names``."""
     entries = [
-        (name, json.loads((out / f"{name}.json").read_text(encoding="utf-8"))) for name in names if (out / f"{name}.json").exists()
+        (name, json.loads((out / f"{name}.json").read_text(encoding="utf-8")))
+        for name in names
+        if (out / f"{name}.json").exists()
     ]
-    links = " · ".join(f'<a href="#{name}">{escape(entry["title"].split(".")[0].split(":")[0])}</a>' for name, entry in entries)
+    links = " · ".join(
+        f'<a href="#{name}">{escape(entry["title"].split(".")[0].split(":")[0])}</a>'
+        for name, entry in entries
+    )
     body = "\n".join(_entry(out, name, entry) for name, entry in entries)
     report = out / "report.html"
     report.write_text(
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
-        f"<title>The paper, reproduced and corrected</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        "<h1>The paper, reproduced and corrected</h1>\n"
-        "<p>Seeman, Reimherr, Slavkovic, <em>Exact Privacy Guarantees for Markov Chain Implementations of the "
-        "Exponential Mechanism with "
-        f"Artificial Atoms</em> (2021): what it claims, what is true, and what the corrected methods cost.</p>\n<p>{links}</p>\n"
-        f"{body}\n</body>\n</html>\n",
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport"'
+        ' content="width=device-width">\n<title>The paper, reproduced and'
+        f" corrected</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>The paper, reproduced"
+        " and corrected</h1>\n<p>Seeman, Reimherr, Slavkovic, <em>Exact Privacy Guarantees for"
+        " Markov Chain Implementations of the Exponential Mechanism with Artificial Atoms</em>"
+        " (2021): what it claims, what is true, and what the corrected methods"
+        f" cost.</p>\n<p>{links}</p>\n{body}\n</body>\n</html>\n",
         encoding="utf-8",
     )
     return report
@@ -59,13 +70,18 @@ def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
     for figure, caption in entry["figures"]:
         image = base64.b64encode((out / f"{figure}.png").read_bytes()).decode()
         parts.append(
-            f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{image}">'
-            f'<figcaption>{escape(caption)} (<a href="{figure}.png">PNG</a>, <a href="{figure}.svg">SVG</a>)</figcaption></figure>'
+            f'<figure><img alt="{escape(caption)}"'
+            f' src="data:image/png;base64,{image}"><figcaption>{escape(caption)} (<a'
+            f' href="{figure}.png">PNG</a>, <a href="{figure}.svg">SVG</a>)</figcaption></figure>'
         )
     if name == "errata":
         parts.append(_table(out / "errata.csv"))
     else:
-        parts.append("<ul>" + "".join(f"<li>{escape(finding)}</li>" for finding in entry["findings"]) + "</ul>")
+        parts.append(
+            "<ul>"
+            + "".join(f"<li>{escape(finding)}</li>" for finding in entry["findings"])
+            + "</ul>"
+        )
     tables = ", ".join(f'<a href="{table}.csv">{table}.csv</a>' for table in entry["tables"])
     parts.append(f"<p>Numbers: {tables}</p>\n</section>")
     return "\n".join(parts)
@@ -75,5 +91,10 @@ def _table(path: Path) -> str:
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in header)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(value)}</td>" for value in row) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escape(value)}</td>" for value in row) + "</tr>" for row in rows
+    )
+    return (
+        "<div"
+        f' class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    )

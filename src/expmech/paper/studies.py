@@ -14,7 +14,10 @@ from expmech.paper.cells import Backend
 from expmech.paper.report import write_report, write_section
 from expmech.paper.study import Study, run_study
 
-STUDIES: dict[str, Study] = {study.name: study for study in (fig1.STUDY, fig2.STUDY, fig3.STUDY, tradeoff.STUDY, errata.STUDY)}
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (fig1.STUDY, fig2.STUDY, fig3.STUDY, tradeoff.STUDY, errata.STUDY)
+}
 _OWNER = "expmech paper"
 
 
@@ -24,7 +27,10 @@ def validate_names(which: str) -> list[str]:
     if which not in names:
         close = difflib.get_close_matches(which, names, n=1, cutoff=0.4)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ParameterError(f"`which` of {_OWNER} must be one of {', '.join(map(repr, names))}; got {which!r}.{hint}")
+        raise ParameterError(
+            f"`which` of {_OWNER} must be one of {', '.join(map(repr, names))}; got"
+            f" {which!r}.{hint}"
+        )
     return list(STUDIES) if which == "all" else [which]
 
 
@@ -33,7 +39,10 @@ def validate_backend(backend: str, jobs: int, scheduler: str | None) -> Backend:
     validate_choice(backend, name="backend", owner=_OWNER, choices=("loky", "dask"))
     validate_integer(jobs, name="jobs", owner=_OWNER, low=1, high=1 << 12)
     if (backend == "dask") != (scheduler is not None):
-        raise ParameterError(f"`scheduler` of {_OWNER} must be given with backend 'dask', and only with it; got {scheduler!r}.")
+        raise ParameterError(
+            f"`scheduler` of {_OWNER} must be given with backend 'dask', and only with it; got"
+            f" {scheduler!r}."
+        )
     return Backend(name=backend, jobs=jobs, scheduler=scheduler)
 
 
@@ -45,16 +54,22 @@ def validate_folder(out: Path) -> Path:
     except OSError:
         writable = False
     if not writable:
-        raise ParameterError(f"`out` of {_OWNER} must be a folder that can be written to; got {str(out)!r}.")
+        raise ParameterError(
+            f"`out` of {_OWNER} must be a folder that can be written to; got {str(out)!r}."
+        )
     return out
 
 
-def run_paper(which: str, *, quick: bool, out: Path, backend: Backend, seed: int, console: Console) -> Path:
+def run_paper(
+    which: str, *, quick: bool, out: Path, backend: Backend, seed: int, console: Console
+) -> Path:
     """Run the studies and return the report; finished cells are found again and not recomputed."""
     names = validate_names(which)
     validate_integer(seed, name="seed", owner=_OWNER, low=0, high=(1 << 32) - 1)
     folder = validate_folder(out)
     for name in names:
-        section = run_study(STUDIES[name], quick=quick, seed=seed, out=folder, backend=backend, console=console)
+        section = run_study(
+            STUDIES[name], quick=quick, seed=seed, out=folder, backend=backend, console=console
+        )
         write_section(folder, name, section, quick=quick, seed=seed)
     return write_report(folder, list(STUDIES))

@@ -13,7 +13,10 @@ from expmech.paper.cells import Backend, Cell, Compute, Parameters, Result, Stor
 
 @dataclass(frozen=True)
 class Section:
-    """A study's entry in the report: figures by name (PNG, SVG), tables by name (CSV), and what they show."""
+    """A study's entry in the report.
+
+    Figures by name (PNG, SVG), tables by name (CSV), and what they show.
+    """
 
     title: str
     findings: tuple[str, ...]
@@ -28,7 +31,8 @@ Results = list[tuple[Parameters, Result]]
 class Study:
     """One of the paper's figures or claims.
 
-    ``cells(quick)`` lists parameters and weights, ``compute`` does one cell, ``render`` writes figures and tables.
+    ``cells(quick)`` lists parameters and weights, ``compute`` does one cell, ``render`` writes
+    figures and tables.
     """
 
     name: str
@@ -37,8 +41,15 @@ class Study:
     render: Callable[[Results, Path], Section]
 
 
-def run_study(study: Study, *, quick: bool, seed: int, out: Path, backend: Backend, console: Console) -> Section:
+def run_study(
+    study: Study, *, quick: bool, seed: int, out: Path, backend: Backend, console: Console
+) -> Section:
     """Compute what is missing, then write the study's figures and tables."""
-    cells = [Cell(study.name, parameters, seed, quick, weight) for parameters, weight in study.cells(quick)]
+    cells = [
+        Cell(study.name, parameters, seed, quick, weight)
+        for parameters, weight in study.cells(quick)
+    ]
     results = run_cells(cells, study.compute, Store(out / "cells"), backend, console)
-    return study.render([(cell.parameters, result) for cell, result in zip(cells, results, strict=True)], out)
+    return study.render(
+        [(cell.parameters, result) for cell, result in zip(cells, results, strict=True)], out
+    )

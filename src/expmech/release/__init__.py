@@ -1,7 +1,7 @@
 """The user's end: mechanisms, releases and certificates."""
 
 from expmech.release.certificate import Certificate
-from expmech.release.mechanism import ExponentialMechanism, Release
-from expmech.release.noisy_sum import NoisyMean
+from expmech.release.exponential import ExponentialMechanism, Release
+from expmech.release.noisy_mean import NoisyMean
 
 __all__ = ["Certificate", "ExponentialMechanism", "NoisyMean", "Release"]

@@ -14,8 +14,13 @@ RELEASE, STUDY = "release", "study, not a release"
 
 _TIMING = {
     "constant": "constant: the number of proposals is fixed beforehand",
-    "data-independent": "data-independent: the number of proposals is random, by a law that does not depend on the data",
-    "data-dependent": "data-dependent: the running time may tell an observer about the data; do not expose it",
+    "data-independent": (
+        "data-independent: the number of proposals is random, by a law that does not depend on the"
+        " data"
+    ),
+    "data-dependent": (
+        "data-dependent: the running time may tell an observer about the data; do not expose it"
+    ),
 }
 
 
@@ -28,7 +33,8 @@ class Certificate:
     Examples
     --------
     >>> import expmech as em
-    >>> mechanism = em.ExponentialMechanism(loss=em.losses.L1Mean([0.2, 0.4, 0.9]), domain=em.Box([0.0], [1.0]))
+    >>> loss = em.losses.L1Mean([0.2, 0.4, 0.9])
+    >>> mechanism = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
     >>> certificate = mechanism.certificate(epsilon=0.5)
     >>> em.Certificate.from_json(certificate.to_json()) == certificate
     True
@@ -54,13 +60,20 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Read a certificate written by :meth:`to_json`; raise if a field is missing, unknown or of the wrong type."""
+        """Read a certificate written by :meth:`to_json`.
+
+        Raise if a field is missing, unknown or of the wrong type.
+        """
         try:
             fields = json.loads(text)
         except (json.JSONDecodeError, TypeError):
-            raise ParameterError("`text` of Certificate.from_json must be JSON; it is not.") from None
+            raise ParameterError(
+                "`text` of Certificate.from_json must be JSON; it is not."
+            ) from None
         if not isinstance(fields, dict):
-            raise ParameterTypeError("`text` of Certificate.from_json must be a JSON object; it is not.")
+            raise ParameterTypeError(
+                "`text` of Certificate.from_json must be a JSON object; it is not."
+            )
         kinds: dict[str, type | tuple[type, ...]] = {
             "kind": str,
             "epsilon": (int, float),
@@ -78,20 +91,37 @@ class Certificate:
         }
         for name in sorted(kinds.keys() ^ fields.keys()):
             state = "missing" if name in kinds else "unknown"
-            raise ParameterError(f"`text` of Certificate.from_json must hold exactly a certificate's fields; {name!r} is {state}.")
+            raise ParameterError(
+                "`text` of Certificate.from_json must hold exactly a certificate's fields;"
+                f" {name!r} is {state}."
+            )
         for name, kind in kinds.items():
             if not isinstance(fields[name], kind) or isinstance(fields[name], bool):
-                raise ParameterTypeError(f"`{name}` of a certificate has the wrong type: {type(fields[name]).__name__}.")
+                raise ParameterTypeError(
+                    f"`{name}` of a certificate has the wrong type: {type(fields[name]).__name__}."
+                )
         return cls(**fields | {"assumptions": tuple(fields["assumptions"])})
 
     def __str__(self) -> str:
         """Return a readable card."""
-        guarantee = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:.3g}" if self.delta else " (pure)")
-        sampler = ", ".join(f"{name} = {_show(value)}" for name, value in self.sampler.items() if name != "sampler")
-        domain = ", ".join(f"{name} = {_show(value)}" for name, value in self.domain.items() if name != "kind")
+        guarantee = f"epsilon = {self.epsilon:g}" + (
+            f", delta = {self.delta:.3g}" if self.delta else " (pure)"
+        )
+        sampler = ", ".join(
+            f"{name} = {_show(value)}" for name, value in self.sampler.items() if name != "sampler"
+        )
+        domain = ", ".join(
+            f"{name} = {_show(value)}" for name, value in self.domain.items() if name != "kind"
+        )
         rows = [
             ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
-            ("sensitivity", f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, energy scale {self.eta:.6g}"),
+            (
+                "sensitivity",
+                (
+                    f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, energy scale"
+                    f" {self.eta:.6g}"
+                ),
+            ),
             ("domain", f"{self.domain['kind']}: {domain}"),
             ("sampler", f"{self.sampler['sampler']}" + (f": {sampler}" if sampler else "")),
             ("timing", _TIMING.get(self.timing, self.timing)),

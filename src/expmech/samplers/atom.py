@@ -16,9 +16,9 @@ from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Indices
 from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
-from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.samplers.metropolis import metropolis_move
 from expmech.target import Energies, Target
+from expmech.target.calibration import ENERGY_CAP
 
 Flags = NDArray[np.bool_]
 
@@ -27,7 +27,8 @@ Flags = NDArray[np.bool_]
 class AtomKernel:
     """One step of the chain on the lattice plus ATOM.
 
-    ``weight`` is W, the atom's log weight in units; ``envelope`` is the re-entry law r with its certified offset m.
+    ``weight`` is W, the atom's log weight in units; ``envelope`` is the re-entry law r with its
+    certified offset m.
     """
 
     target: Target
@@ -44,13 +45,15 @@ class AtomKernel:
     ) -> tuple[Indices, Energies, Flags, Flags]:
         """Return the next state and which steps were tagged.
 
-        A tagged copy is returned in the state *in which* the tag fell: that state is the draw. With ``tag=False`` no
-        step is tagged and the plain transition is made.
+        A tagged copy is returned in the state *in which* the tag fell: that state is the draw. With
+        ``tag=False`` no step is tagged and the plain transition is made.
         """
         indices, energies, atom = indices.copy(), energies.copy(), at_atom.copy()
         tagged = np.zeros(len(indices), dtype=np.bool_)
         heads = coins.fair(len(indices))
-        self._from_lattice(np.flatnonzero(~at_atom & heads), indices, energies, atom, tagged, coins, tag)
+        self._from_lattice(
+            np.flatnonzero(~at_atom & heads), indices, energies, atom, tagged, coins, tag
+        )
         moves = np.flatnonzero(~at_atom & ~heads)
         if moves.size:
             indices[moves], energies[moves] = metropolis_move(
@@ -58,7 +61,9 @@ class AtomKernel:
             )
         stays = np.flatnonzero(at_atom & heads)
         if tag and stays.size:
-            tagged[stays] = coins.bernoulli_exp(np.full(stays.size, self.tag_energy, dtype=np.int64))
+            tagged[stays] = coins.bernoulli_exp(
+                np.full(stays.size, self.tag_energy, dtype=np.int64)
+            )
         self._from_atom(np.flatnonzero(at_atom & ~heads), indices, energies, atom, coins)
         return indices, energies, atom, tagged
 
@@ -67,9 +72,19 @@ class AtomKernel:
         return self.weight - self.envelope.energy(indices) + energies
 
     def _from_lattice(
-        self, rows: Indices, indices: Indices, energies: Energies, atom: Flags, tagged: Flags, coins: Coins, tag: bool
+        self,
+        rows: Indices,
+        indices: Indices,
+        energies: Energies,
+        atom: Flags,
+        tagged: Flags,
+        coins: Coins,
+        tag: bool,
     ) -> None:
-        """Heads at y: accept the atom with min(1, e^s); tag an acceptance with exp(-(B - max(0, -s)))."""
+        """Heads at y: accept the atom with min(1, e^s).
+
+        Tag an acceptance with exp(-(B - max(0, -s))).
+        """
         if rows.size == 0:
             return
         shortfall = np.maximum(0, -self._excess(indices[rows], energies[rows]))
@@ -84,7 +99,9 @@ class AtomKernel:
             tagged[rows[marked]] = True
             atom[rows[marked]] = False
 
-    def _from_atom(self, rows: Indices, indices: Indices, energies: Energies, atom: Flags, coins: Coins) -> None:
+    def _from_atom(
+        self, rows: Indices, indices: Indices, energies: Energies, atom: Flags, coins: Coins
+    ) -> None:
         """Tails at ATOM: propose y ~ r and move there with min(1, e^-s)."""
         if rows.size == 0:
             return
@@ -105,17 +122,21 @@ def bind_reentry(target: Target, proposal: str, center: NDArray[np.float64] | No
 
 
 def weight_for(target: Target, envelope: ReentryLaw, k: Fraction, sampler: str) -> int:
-    """Return W in units such that the atom's share of the mixture is k, through the normaliser where it is known.
+    """Return W in units such that the atom's share of the mixture is k.
 
-    Elsewhere the public floor p_0 stands in for the normaliser and k is nominal. The law of the release is the same for every W.
+    Through the normaliser where it is known.
+
+    Elsewhere the public floor p_0 stands in for the normaliser and k is nominal. The law of the
+    release is the same for every W.
     """
     log_normaliser = target.log_normaliser()
     if log_normaliser is None:
         floor = target.log_floor()
         if floor is None:
             raise UnsupportedError(
-                f"{sampler} turns k into the atom's weight through the normaliser or a public bound on it, and this problem has "
-                "neither. Declare `lipschitz` or `bound`, or use Rejection."
+                f"{sampler} turns k into the atom's weight through the normaliser or a public bound"
+                " on it, and this problem has neither. Declare `lipschitz` or `bound`, or use"
+                " Rejection."
             )
         log_normaliser = floor + target.domain.log_size - target.minimum_energy / UNITS_PER_NAT
     log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)

@@ -1,4 +1,7 @@
-"""The one signature of every sampler, and the loop that drives many copies of a chain in lockstep."""
+"""The one signature of every sampler.
+
+And the loop that drives many copies of a chain in lockstep.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from expmech.domains import Indices
 from expmech.target import Target
 
 CONSTANT, DATA_INDEPENDENT, DATA_DEPENDENT = "constant", "data-independent", "data-dependent"
-"""Timing classes: the number of proposals is fixed; random with a public law; or its law depends on the data."""
+"""Timing classes: the number of proposals is fixed; random with a public law.
+
+Or its law depends on the data.
+"""
 
 BLOCK = 1 << 15  # copies driven together: their arrays stay in the processor's cache
 
@@ -48,7 +54,10 @@ class Chain(Protocol[S]):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee, or the absence of errors, rests on beyond the problem's own assumptions."""
+        """What the guarantee, or the absence of errors.
+
+        Rests on beyond the problem's own assumptions.
+        """
 
     def start(self, coins: Coins, size: int) -> S:
         """Return ``size`` independent copies in their initial state."""
@@ -62,7 +71,10 @@ class Chain(Protocol[S]):
 
 @runtime_checkable
 class MemorylessChain(Protocol):
-    """A chain whose copies remember nothing until they are done, so that all can share one stream of proposals."""
+    """A chain whose copies remember nothing until they are done.
+
+    So that all can share one stream of proposals.
+    """
 
     @property
     def target(self) -> Target:
@@ -84,12 +96,18 @@ class Sampler(Protocol):
         """Part of epsilon the sampler needs for itself, taken off before calibration."""
 
     def prepare(self, target: Target) -> Chain[Any]:
-        """Fit to ``target``; raise UnsupportedError, with the reason and the alternative, where it cannot be."""
+        """Fit to ``target``.
+
+        Raise UnsupportedError, with the reason and the alternative, where it cannot be.
+        """
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Values of a study and the number of proposals each took. Counts are confidential and never part of a release."""
+    """Values of a study and the number of proposals each took.
+
+    Counts are confidential and never part of a release.
+    """
 
     values: NDArray[Any]
     proposals: NDArray[np.int64]
@@ -98,7 +116,9 @@ class Draws:
 def select(state: S, rows: NDArray[Any]) -> S:
     """Return the copies of ``state`` named by a mask or an index array."""
     fields = dataclasses.fields(state)
-    return dataclasses.replace(state, **{field.name: getattr(state, field.name)[rows] for field in fields})
+    return dataclasses.replace(
+        state, **{field.name: getattr(state, field.name)[rows] for field in fields}
+    )
 
 
 def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
@@ -114,7 +134,10 @@ def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
 
 
 def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
-    """Read draws off one stream of independent proposals: the j-th accepted is the j-th draw, the gaps are the counts."""
+    """Read draws off one stream of independent proposals.
+
+    The j-th accepted is the j-th draw, the gaps are the counts.
+    """
     found, counts = [], []
     missing, since, lot = size, 0, chain.batch or min(size, BLOCK)
     while missing > 0:
@@ -128,7 +151,9 @@ def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
             since += lot
         missing -= hits.size
         lot = chain.batch or min(2 * lot, BLOCK)
-    return Draws(values=chain.target.domain.values(np.concatenate(found)), proposals=np.concatenate(counts))
+    return Draws(
+        values=chain.target.domain.values(np.concatenate(found)), proposals=np.concatenate(counts)
+    )
 
 
 def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
@@ -145,18 +170,22 @@ def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
     back = np.argsort(np.concatenate(order))
     first = ended[0]
     joined = {
-        field.name: np.concatenate([getattr(part, field.name) for part in ended])[back] for field in dataclasses.fields(first)
+        field.name: np.concatenate([getattr(part, field.name) for part in ended])[back]
+        for field in dataclasses.fields(first)
     }
     return dataclasses.replace(first, **joined)
 
 
-def first_accepted(accepted: NDArray[np.bool_], size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+def first_accepted(
+    accepted: NDArray[np.bool_], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Find the first accepted of each copy's proposals, which lie side by side.
 
     Returns
     -------
     tuple
-        The row of the proposal each copy looked at last, whether it was accepted, and how many the copy looked at.
+        The row of the proposal each copy looked at last, whether it was accepted, and how many the
+        copy looked at.
     """
     grid = accepted.reshape(size, -1)
     batch = grid.shape[1]

@@ -24,14 +24,19 @@ _LOG_TWO = math.log(2.0) * UNITS_PER_NAT
 _LOG_TWO_WHOLE = math.floor(_LOG_TWO)  # log 2 in units, as an integer and ...
 with flint.ctx.workprec(128):
     _LOG_TWO_REST = float(flint.arb.const_log2() * UNITS_PER_NAT - _LOG_TWO_WHOLE)  # ... a fraction
-_LOOK_GAIN = 0.25  # share of the difference between bound and nearby energy that an evaluation usually recovers
-LOT = 1 << 6  # cells refined, and points proposed, together: below this, calling overhead costs more than wasted evaluations
+# share of the difference between bound and nearby energy that an evaluation usually recovers
+_LOOK_GAIN = 0.25
+LOT = (
+    1 << 6
+    # cells refined, and points proposed, together: for fewer, calls cost more than wasted
+    # evaluations
+)
 _GROWTH = 4  # and at least a quarter of the cells, so that a large tree is built in few passes
 _HEAVY = 4.0  # a cell this much lighter than the heaviest is left alone when proposals have failed
 _WORKING_COPIES = 6  # of the cells while they are refined and weighed
 VIOLATION = (
-    "the loss is nowhere below the bounds over boxes that its declared minimum, Lipschitz constants, gradient or lower_bound "
-    "certify; otherwise an error with a fixed text is raised"
+    "the loss is nowhere below the bounds over boxes that its declared minimum, Lipschitz"
+    " constants, gradient or lower_bound certify; otherwise an error with a fixed text is raised"
 )
 
 
@@ -39,7 +44,8 @@ VIOLATION = (
 class Tree:
     """Cells with integer weights: a law that can be drawn exactly. Made by :func:`weigh`.
 
-    ``mass`` is ``2^shift |C| exp(-(bound - base))`` in float64, relative error below 2^-47; ``weights`` are integers above it.
+    ``mass`` is ``2^shift |C| exp(-(bound - base))`` in float64, relative error below 2^-47;
+    ``weights`` are integers above it.
     """
 
     cells: Cells
@@ -56,12 +62,16 @@ class Tree:
         uniform = coins.integers_below(1 << bits, low.size).reshape(low.shape)
         return chosen, low + (uniform >> (bits - sides))
 
-    def accept(self, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def accept(
+        self, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Accept points with probability ``2^shift |C| exp(-(E - base)) / weight``, exactly."""
         deficit = energies - self.cells.bound[chosen]
         if deficit.size and deficit.min() < 0:
             raise EnvelopeViolatedError
-        probability = self.mass[chosen] / self.weights[chosen] * np.exp(deficit * (-1.0 / UNITS_PER_NAT))
+        probability = (
+            self.mass[chosen] / self.weights[chosen] * np.exp(deficit * (-1.0 / UNITS_PER_NAT))
+        )
 
         def enclosure(j: int, precision: int) -> flint.arb:
             cell = int(chosen[j])
@@ -74,11 +84,16 @@ class Tree:
 
 
 def weigh(cells: Cells) -> Tree:
-    """Give each cell the integer weight ``floor((1 + 2^-40) mass) + 1``, which is above its mass and at least 1."""
+    """Give each cell the integer weight ``floor((1 + 2^-40) mass) + 1``.
+
+    Which is above its mass and at least 1.
+    """
     base = int(cells.bound.min())
     above, log2_size = cells.bound - base, cells.log2_size
     halvings = np.rint(above / _LOG_TWO).astype(np.int64)
-    rest = (above - halvings * _LOG_TWO_WHOLE) - halvings * _LOG_TWO_REST  # within log(2)/2, error far below a unit
+    rest = (
+        above - halvings * _LOG_TWO_WHOLE
+    ) - halvings * _LOG_TWO_REST  # within log(2)/2, error far below a unit
     power = log2_size - halvings
     shift = min(40, _LOG2_TOTAL - len(cells).bit_length()) - int(power.max()) - 1
     mass = np.ldexp(np.exp(rest * (-1.0 / UNITS_PER_NAT)), power + shift)
@@ -124,7 +139,10 @@ class BoxTreeChain:
         )
 
     def step(self, state: BoxTreeState, coins: Coins) -> BoxTreeState:
-        """Refine the shared tree as far as it pays, then propose from it for every copy; the first accepted point counts."""
+        """Refine the shared tree as far as it pays, then propose from it for every copy.
+
+        The first accepted point counts.
+        """
         size = len(state.proposals)
         tree = self.refine(state.tree[0], size)
         batch = max(1, (self.batch or LOT) // size)
@@ -141,10 +159,11 @@ class BoxTreeChain:
         )
 
     def refine(self, tree: Tree, copies: int) -> Tree:
-        """Return ``tree`` refined until no cell promises to save ``copies`` draws the evaluation it takes.
+        """Return ``tree`` refined until no cell promises to save ``copies`` draws what it costs.
 
-        A tree that was proposed from and failed is refined at its heaviest cells in any case: the estimate may be wrong.
-        It depends on the tree and the number of copies only, never on what was proposed.
+        A tree that was proposed from and failed is refined at its heaviest cells in any case: the
+        estimate may be wrong. It depends on the tree and the number of copies only, never on what
+        was proposed.
         """
         cells = tree.cells
         if tree is not self.root:
@@ -158,7 +177,10 @@ class BoxTreeChain:
         return tree if cells is tree.cells and tree is not self.root else weigh(cells)
 
     def _refine_heaviest(self, cells: Cells, evaluations: int) -> Cells:
-        """Refine the heaviest cells, about ``evaluations`` of them: as much work as the proposals that failed."""
+        """Refine the heaviest cells, about ``evaluations`` of them.
+
+        As much work as the proposals that failed.
+        """
         while evaluations > 0 and cells.bytes * _WORKING_COPIES < self.memory:
             mass = np.where(cells.seen & (cells.log2_size == 0), 0.0, weigh(cells).mass)
             chosen = _largest(np.where(mass >= mass.max() / _HEAVY, mass, 0.0), evaluations)
@@ -172,17 +194,20 @@ class BoxTreeChain:
         return max(LOT, n_cells // _GROWTH) if self.batch is None else self.batch
 
     def _worth_refining(self, cells: Cells, copies: int) -> NDArray[np.int64]:
-        """Return the cells whose mass exceeds what it probably should be by more than an estimate of the normaliser.
+        """Return the cells whose mass is probably too large by more than the normaliser.
 
-        The expected number of proposals a draw is the total mass over the normaliser, so removing that much saves one evaluation.
-        What a cell's mass should be is judged by its evaluated point or, where it has none, by the one its bound came from.
+        The expected number of proposals a draw is the total mass over the normaliser, so removing
+        that much saves one evaluation. What a cell's mass should be is judged by its evaluated
+        point or, where it has none, by the one its bound came from.
         """
         log_size = cells.log2_size * math.log(2.0)
         log_mass = log_size - (cells.bound - cells.bound.min()) * (1.0 / UNITS_PER_NAT)
         mass = np.exp(log_mass - log_mass.max())
         slack = np.maximum(cells.energy - cells.bound, 0) * (1.0 / UNITS_PER_NAT)
         normaliser = (mass * np.exp(-slack))[cells.seen].sum()
-        gain = -mass * np.where(cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack))
+        gain = -mass * np.where(
+            cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack)
+        )
         return _largest(np.where(gain * copies > normaliser, gain, 0.0), self._lot(len(cells)))
 
     def _refine_cells(self, cells: Cells, chosen: NDArray[np.int64]) -> Cells:
@@ -212,38 +237,48 @@ def _largest(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 class BoxTree:
-    """Draw exactly from f(y) ~ exp(-E(y)) by rejection from boxes that are refined where the mass is.
+    """Draw exactly from f(y) ~ exp(-E(y)) by rejection from boxes, refined where the mass is.
 
     Parameters
     ----------
     batch
-        Cells refined together, and points proposed together for a single draw; None chooses for speed. The law does not
-        depend on it.
+        Cells refined together, and points proposed together for a single draw; None chooses for
+        speed. The law does not depend on it.
     memory
-        Bytes beyond which the tree stops growing. Draws stay exact and take longer; that it happened is confidential.
+        Bytes beyond which the tree stops growing. Draws stay exact and take longer; that it
+        happened is confidential.
 
     Notes
     -----
-    Precondition: a Box, L1Ball or L2Ball, and a loss with ``lipschitz`` constants, or ``convex = True`` and a ``gradient(points)``,
-    or a ``lower_bound(lower, upper)`` over boxes of points. Each cell carries a certified lower bound on E; a cell is drawn by an
-    integer weight of at least ``2^s |C| exp(-bound)``, a point uniformly in it, and it is accepted by an exact coin. Law: f, and
-    draws that share the tree are independent. Expected proposals a draw: the mass of the cells over that of f.
-    Theory page: docs/theory/box_tree.md.
+    Precondition: a Box, L1Ball or L2Ball, and a loss with ``lipschitz`` constants, or ``convex =
+    True`` and a ``gradient(points)``, or a ``lower_bound(lower, upper)`` over boxes of points. Each
+    cell carries a certified lower bound on E; a cell is drawn by an integer weight of at least
+    ``2^s |C| exp(-bound)``, a point uniformly in it, and it is accepted by an exact coin. Law: f,
+    and draws that share the tree are independent. Expected proposals a draw: the mass of the cells
+    over that of f. Theory page: docs/theory/box_tree.md.
 
     Examples
     --------
     >>> import expmech as em
     >>> mech = em.ExponentialMechanism(
-    ...     loss=lambda y: abs(y[:, 0] - 0.3), sensitivity=0.001, domain=em.Box([0.0], [1.0]), lipschitz=[1.0]
+    ...     loss=lambda y: abs(y[:, 0] - 0.3),
+    ...     sensitivity=0.001,
+    ...     domain=em.Box([0.0], [1.0]),
+    ...     lipschitz=[1.0],
     ... )
-    >>> bool(abs(mech.sample(epsilon=1.0, size=1, sampler=BoxTree(), seed=1).values[0, 0] - 0.3) < 0.1)
+    >>> draws = mech.sample(epsilon=1.0, sampler=BoxTree(), seed=1)
+    >>> bool(abs(draws.values[0, 0] - 0.3) < 0.1)
     True
     """
 
     reserve = Fraction(0)
 
     def __init__(self, *, batch: int | None = None, memory: int = 1 << 30) -> None:
-        self.batch = None if batch is None else validate_integer(batch, name="batch", owner="BoxTree", low=1, high=1 << 20)
+        self.batch = (
+            None
+            if batch is None
+            else validate_integer(batch, name="batch", owner="BoxTree", low=1, high=1 << 20)
+        )
         self.memory = validate_integer(memory, name="memory", owner="BoxTree", low=1, high=1 << 50)
 
     def prepare(self, target: Target) -> BoxTreeChain:

@@ -1,4 +1,7 @@
-"""ConfAtomPerfect: perfect simulation at an artificial atom, the paper's algorithm on the corrected kernel."""
+"""ConfAtomPerfect.
+
+Perfect simulation at an artificial atom, the paper's algorithm on the corrected kernel.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ def start_at_atom(kernel: AtomKernel, size: int) -> AtomState:
 
 @dataclass(frozen=True)
 class ConfAtomChain:
-    """Run until a tag falls at a lattice point; a tag at ATOM is a restart, which is where the chain already is."""
+    """Run until a tag falls at a lattice point.
+
+    A tag at ATOM is a restart, which is where the chain already is.
+    """
 
     kernel: AtomKernel
     parameters: dict[str, Any]
@@ -62,7 +68,9 @@ class ConfAtomChain:
 
     def step(self, state: AtomState, coins: Coins) -> AtomState:
         """Make one step of the kernel."""
-        indices, energies, at_atom, tagged = self.kernel.advance(state.indices, state.energies, state.at_atom, coins, tag=True)
+        indices, energies, at_atom, tagged = self.kernel.advance(
+            state.indices, state.energies, state.at_atom, coins, tag=True
+        )
         return AtomState(indices, energies, at_atom, state.proposals + 1, tagged & ~at_atom)
 
     def values(self, state: AtomState) -> NDArray[Any]:
@@ -89,9 +97,12 @@ class FactoryAtomState:
 
 @dataclass(frozen=True)
 class FactoryChain:
-    """Algorithm 1 as printed: a geometric number of outer steps, a Bernoulli factory, an inner rejection loop.
+    """Algorithm 1 as printed.
 
-    ``beta`` is a rational below half the infimum of the atom probability, so that the factory has a gap.
+    A geometric number of outer steps, a Bernoulli factory, an inner rejection loop.
+
+    ``beta`` is a rational below half the infimum of the atom probability, so that the factory has a
+    gap.
     """
 
     kernel: AtomKernel
@@ -106,18 +117,31 @@ class FactoryChain:
         """Return copies at ATOM in the outer loop."""
         at = start_at_atom(self.kernel, size)
         zeros = np.zeros(size, dtype=np.int64)
-        return FactoryAtomState(at.indices, at.energies, at.at_atom, zeros, zeros, zeros, zeros, at.done)
+        return FactoryAtomState(
+            at.indices, at.energies, at.at_atom, zeros, zeros, zeros, zeros, at.done
+        )
 
     def step(self, state: FactoryAtomState, coins: Coins) -> FactoryAtomState:
-        """Advance each copy by one decision of the loop it is in; a proposal is one simulated transition."""
-        indices, energies, at_atom = state.indices.copy(), state.energies.copy(), state.at_atom.copy()
+        """Advance each copy by one decision of the loop it is in.
+
+        A proposal is one simulated transition.
+        """
+        indices, energies, at_atom = (
+            state.indices.copy(),
+            state.energies.copy(),
+            state.at_atom.copy(),
+        )
         phase, height, level = state.phase.copy(), state.height.copy(), state.level.copy()
         done = np.zeros(len(phase), dtype=np.bool_)
 
         outer = np.flatnonzero(state.phase == OUTER)
-        if outer.size:  # with probability beta this is step M: release a lattice point, restart at ATOM
+        if (
+            outer.size
+        ):  # with probability beta this is step M: release a lattice point, restart at ATOM
             last = coins.bernoulli_exp(
-                np.zeros(outer.size, dtype=np.int64), numerator=self.beta.numerator, denominator=self.beta.denominator
+                np.zeros(outer.size, dtype=np.int64),
+                numerator=self.beta.numerator,
+                denominator=self.beta.denominator,
             )
             done[outer[last]] = ~at_atom[outer[last]]
             begun = outer[~last]
@@ -134,7 +158,11 @@ class FactoryChain:
                 self._flip(rows, ~landed[flipping], at_atom, phase, height, level, coins)
             escaped = ~flipping & ~landed
             rows = moving[escaped]
-            indices[rows], energies[rows], at_atom[rows] = new_indices[escaped], new_energies[escaped], False
+            indices[rows], energies[rows], at_atom[rows] = (
+                new_indices[escaped],
+                new_energies[escaped],
+                False,
+            )
             phase[rows] = OUTER
 
         proposals = state.proposals + (state.phase != OUTER)
@@ -150,8 +178,13 @@ class FactoryChain:
         level: NDArray[np.int64],
         coins: Coins,
     ) -> None:
-        """Feed one flip of the (1 - p)-coin to each factory; heads leads to the inner loop, tails to ATOM."""
-        before = FactoryState(height[rows], level[rows], np.full(rows.size, RUNNING, dtype=np.int64))
+        """Feed one flip of the (1 - p)-coin to each factory.
+
+        Heads leads to the inner loop, tails to ATOM.
+        """
+        before = FactoryState(
+            height[rows], level[rows], np.full(rows.size, RUNNING, dtype=np.int64)
+        )
         after = self.factory.step(before, flips, coins)
         ended, heads = after.result != RUNNING, after.result == HEADS
         height[rows] = np.where(ended, 0, after.height)
@@ -165,25 +198,30 @@ class FactoryChain:
 
 
 class ConfAtomPerfect:
-    """Draw exactly from f(y) ~ exp(-E(y)) by perfect simulation at an artificial atom (the paper's Algorithm 2, corrected).
+    """Draw exactly from f(y) ~ exp(-E(y)) by perfect simulation at an artificial atom.
+
+    The paper's Algorithm 2, corrected.
 
     Parameters
     ----------
     k
-        Share of the atom in the mixture, in (0, 1). Exact where the normaliser is known, nominal elsewhere; the law of the
-        release is f for every k.
+        Share of the atom in the mixture, in (0, 1). Exact where the normaliser is known, nominal
+        elsewhere; the law of the release is f for every k.
     proposal
-        Re-entry law and moves: "laplace" about the confidential answer (the loss declares its growth) or "uniform".
+        Re-entry law and moves: "laplace" about the confidential answer (the loss declares its
+        growth) or "uniform".
     center
         Center of the Laplace re-entry; None takes the center of the loss's growth.
     factory
-        Run Algorithm 1 as printed (Bernoulli factory, inner rejection loop) instead of the direct form, for comparing counts.
+        Run Algorithm 1 as printed (Bernoulli factory, inner rejection loop) instead of the direct
+        form, for comparing counts.
 
     Notes
     -----
-    Precondition: a certified offset, checked at every step. Law: f. Expected steps of the direct form:
-    ``2 e^B (1 + w/Z_f)``. It is the paper's algorithm and a research instrument: at its best it costs more than rejection
-    from the same envelope. Theory page: docs/theory/conf_atom_perfect.md.
+    Precondition: a certified offset, checked at every step. Law: f. Expected steps of the direct
+    form: ``2 e^B (1 + w/Z_f)``. It is the paper's algorithm and a research instrument: at its best
+    it costs more than rejection from the same envelope. Theory page:
+    docs/theory/conf_atom_perfect.md.
 
     References
     ----------
@@ -201,17 +239,27 @@ class ConfAtomPerfect:
         factory: bool = False,
     ) -> None:
         self.k = validate_fraction(k, name="k", owner="ConfAtomPerfect")
-        self.proposal = validate_choice(proposal, name="proposal", owner="ConfAtomPerfect", choices=PROPOSALS)
-        self.center = None if center is None else validate_vector(center, name="center", owner="ConfAtomPerfect", confidential=True)
+        self.proposal = validate_choice(
+            proposal, name="proposal", owner="ConfAtomPerfect", choices=PROPOSALS
+        )
+        self.center = (
+            None
+            if center is None
+            else validate_vector(center, name="center", owner="ConfAtomPerfect", confidential=True)
+        )
         if not isinstance(factory, bool):
-            raise ParameterTypeError(f"`factory` of ConfAtomPerfect must be True or False; got {factory!r}.")
+            raise ParameterTypeError(
+                f"`factory` of ConfAtomPerfect must be True or False; got {factory!r}."
+            )
         self.factory = factory
 
     def prepare(self, target: Target) -> ConfAtomChain | FactoryChain:
         """Bind the re-entry law and find the atom's weight."""
         target.problem.check_repeatable()
         envelope = bind_reentry(target, self.proposal, self.center)
-        kernel = AtomKernel(target, envelope, weight_for(target, envelope, self.k, "ConfAtomPerfect"))
+        kernel = AtomKernel(
+            target, envelope, weight_for(target, envelope, self.k, "ConfAtomPerfect")
+        )
         parameters = {
             "sampler": "ConfAtomPerfect",
             "k": float(self.k),
@@ -225,9 +273,12 @@ class ConfAtomPerfect:
 
 
 def factory_constants(tag_energy: int) -> tuple[Fraction, Fraction]:
-    """Return beta, about a quarter of exp(-B), and the gap it leaves: short rationals, both rounded down.
+    """Return beta, about a quarter of exp(-B), and the gap it leaves.
 
-    The atom probability is at least ``p = exp(-B)/2 >= 2 beta``, and ``(1 - p)/(1 - beta) <= 1 - gap``.
+    Short rationals, both rounded down.
+
+    The atom probability is at least ``p = exp(-B)/2 >= 2 beta``, and ``(1 - p)/(1 - beta) <= 1 -
+    gap``.
     """
     with flint.ctx.workprec(128):
         least = flint.arb(flint.fmpq(-tag_energy, UNITS_PER_NAT)).exp() / 2

@@ -37,12 +37,19 @@ def metropolis_move(
     coins: Coins,
     rates: tuple[Fraction, ...] | None,
 ) -> tuple[Indices, Energies]:
-    """Advance each row by one Metropolis step with a symmetric proposal; it leaves exp(-E) invariant.
+    """Advance each row by one Metropolis step with a symmetric proposal.
 
-    ``rates`` are those of the local move; None proposes uniformly on the domain. Moves out of the domain are refused.
+    It leaves exp(-E) invariant.
+
+    ``rates`` are those of the local move; None proposes uniformly on the domain. Moves out of the
+    domain are refused.
     """
     domain, size = target.domain, len(indices)
-    proposed = domain.draw_uniform(coins, size) if rates is None else domain.draw_move(coins, indices, rates)
+    proposed = (
+        domain.draw_uniform(coins, size)
+        if rates is None
+        else domain.draw_move(coins, indices, rates)
+    )
     rows = np.flatnonzero(target.domain.contains(proposed))
     moved, moved_energies = indices.copy(), energies.copy()
     if rows.size:
@@ -88,7 +95,9 @@ class MetropolisChain:
 
     def step(self, state: MetropolisState, coins: Coins) -> MetropolisState:
         """Advance every copy by one Metropolis step."""
-        indices, energies = metropolis_move(self.target, state.indices, state.energies, coins, self.rates)
+        indices, energies = metropolis_move(
+            self.target, state.indices, state.energies, coins, self.rates
+        )
         proposals = state.proposals + 1
         return MetropolisState(indices, energies, proposals, proposals >= self.steps)
 
@@ -98,7 +107,9 @@ class MetropolisChain:
 
 
 class Metropolis:
-    """Run a Metropolis chain for a public number of steps; the price is delta, or more steps for a pure guarantee.
+    """Run a Metropolis chain for a public number of steps.
+
+    The price is delta, or more steps for a pure guarantee.
 
     Parameters
     ----------
@@ -107,17 +118,19 @@ class Metropolis:
     steps
         Run so many steps; the certificate carries the delta that follows.
     pure
-        Run so many steps that the law is within a factor 1 +- 2^-40 of f at every lattice point: pure epsilon-DP.
-        Give exactly one of the three.
+        Run so many steps that the law is within a factor 1 +- 2^-40 of f at every lattice point:
+        pure epsilon-DP. Give exactly one of the three.
     proposal
-        "uniform" (independence proposals on the domain) or "laplace" (a discrete Laplace random walk on a box).
+        "uniform" (independence proposals on the domain) or "laplace" (a discrete Laplace random
+        walk on a box).
     rate
-        Rate alpha of the Laplace walk in nats per width of the box; None takes 1, the rate with the best bound.
+        Rate alpha of the Laplace walk in nats per width of the box; None takes 1, the rate with the
+        best bound.
 
     Notes
     -----
-    Law: within total variation ``(1 - beta)^steps`` of f, for all data at once. The number of proposals is constant.
-    Theory page: docs/theory/metropolis.md.
+    Law: within total variation ``(1 - beta)^steps`` of f, for all data at once. The number of
+    proposals is constant. Theory page: docs/theory/metropolis.md.
     """
 
     def __init__(
@@ -133,14 +146,21 @@ class Metropolis:
             raise ParameterTypeError(f"`pure` of Metropolis must be True or False; got {pure!r}.")
         if (delta is not None) + (steps is not None) + pure != 1:
             raise ParameterError(
-                f"Metropolis takes exactly one of `delta`, `steps` and `pure=True`; got {delta!r}, {steps!r} and {pure!r}."
+                f"Metropolis takes exactly one of `delta`, `steps` and `pure=True`; got {delta!r},"
+                f" {steps!r} and {pure!r}."
             )
         if delta is not None:
             validate_fraction(delta, name="delta", owner="Metropolis")
         if steps is not None:
-            steps = validate_integer(steps, name="steps", owner="Metropolis", low=1, high=_MOST_STEPS)
-        self.proposal = validate_choice(proposal, name="proposal", owner="Metropolis", choices=PROPOSALS)
-        self.rate = 1.0 if rate is None else float(validate_positive(rate, name="rate", owner="Metropolis"))
+            steps = validate_integer(
+                steps, name="steps", owner="Metropolis", low=1, high=_MOST_STEPS
+            )
+        self.proposal = validate_choice(
+            proposal, name="proposal", owner="Metropolis", choices=PROPOSALS
+        )
+        self.rate = (
+            1.0 if rate is None else float(validate_positive(rate, name="rate", owner="Metropolis"))
+        )
         self.delta, self.steps, self.pure = delta, steps, pure
 
     @property
@@ -155,8 +175,9 @@ class Metropolis:
         steps, delta = self._count(target, log_beta, energy_range)
         if steps > MOST_RUN:
             raise UnsupportedError(
-                f"Metropolis would take {float(steps):.2g} steps here, more than the {MOST_RUN} that are run. Lower epsilon, the "
-                "number of rows or the dimension, choose a smaller domain, or use a sampler that the plan recommends."
+                f"Metropolis would take {float(steps):.2g} steps here, more than the {MOST_RUN}"
+                " that are run. Lower epsilon, the number of rows or the dimension, choose a"
+                " smaller domain, or use a sampler that the plan recommends."
             )
         return MetropolisChain(
             target=target,
@@ -171,11 +192,16 @@ class Metropolis:
                 "energy_range": energy_range,
                 "pure": self.pure,
             },
-            assumptions=("the Lipschitz constants or bound behind the minorisation hold for every data set",),
+            assumptions=(
+                "the Lipschitz constants or bound behind the minorisation hold for every data set",
+            ),
         )
 
     def public_steps(self, target: Target) -> int:
-        """Return how many steps it will take: a public number, found without looking at the loss."""
+        """Return how many steps it will take.
+
+        A public number, found without looking at the loss.
+        """
         _, log_beta, energy_range = self._minorise(target)
         return self._count(target, log_beta, energy_range)[0]
 
@@ -184,15 +210,20 @@ class Metropolis:
         floor = target.log_floor()
         if floor is None or target.energy_range is None:
             raise UnsupportedError(
-                "Metropolis needs a public minorisation, from `lipschitz` or a declared `bound`; this problem has neither. "
-                "Declare one of them, or use Rejection."
+                "Metropolis needs a public minorisation, from `lipschitz` or a declared `bound`;"
+                " this problem has neither. Declare one of them, or use Rejection."
             )
-        rates, log_beta = (None, floor) if self.proposal == "uniform" else self._laplace(target, floor)
+        rates, log_beta = (
+            (None, floor) if self.proposal == "uniform" else self._laplace(target, floor)
+        )
         return rates, log_beta, target.energy_range
 
     def _count(self, target: Target, log_beta: float, energy_range: float) -> tuple[int, float]:
         """Return the number of steps and the delta that follows."""
-        epsilon = 2.0 * target.eta * float(target.problem.sensitivity + 2 * Fraction(target.loss_error)) + 2.0**-29
+        epsilon = (
+            2.0 * target.eta * float(target.problem.sensitivity + 2 * Fraction(target.loss_error))
+            + 2.0**-29
+        )
         if self.pure:
             return pure_steps(log_beta, energy_range, target.domain.log_size), 0.0
         steps = self.steps
@@ -205,11 +236,13 @@ class Metropolis:
         domain = target.domain
         if not isinstance(domain, Box):
             raise UnsupportedError(
-                f"Metropolis(proposal='laplace') has a proved minorisation on a Box only; got {type(domain).__name__}. "
-                "Use proposal='uniform'."
+                "Metropolis(proposal='laplace') has a proved minorisation on a Box only; got"
+                f" {type(domain).__name__}. Use proposal='uniform'."
             )
         points = domain.points_per_axis
         slope = max(1, round(self.rate * UNITS_PER_NAT / points))
         rates = (Fraction(slope, UNITS_PER_NAT),) * domain.dimension
         realised = slope * points / UNITS_PER_NAT
-        return rates, log_beta_laplace([realised] * domain.dimension, [float(points)] * domain.dimension, floor)
+        return rates, log_beta_laplace(
+            [realised] * domain.dimension, [float(points)] * domain.dimension, floor
+        )

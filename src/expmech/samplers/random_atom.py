@@ -30,7 +30,10 @@ PROPOSALS = ("uniform", "laplace")
 
 @dataclass(frozen=True)
 class RandomAtomState:
-    """Where each copy is; ``chosen`` is the index of the public point released by a copy that ended at ATOM, else -1."""
+    """Where each copy is.
+
+    ``chosen`` is the index of the public point released by a copy that ended at ATOM, else -1.
+    """
 
     indices: Indices
     energies: Energies
@@ -42,7 +45,10 @@ class RandomAtomState:
 
 @dataclass(frozen=True)
 class RandomAtomChain:
-    """Run until the first tag; at ATOM it releases a draw from the discrete mechanism on the points."""
+    """Run until the first tag.
+
+    At ATOM it releases a draw from the discrete mechanism on the points.
+    """
 
     kernel: AtomKernel
     points: NDArray[np.float64]
@@ -50,16 +56,29 @@ class RandomAtomChain:
     parameters: dict[str, Any]
     timing: str = DATA_DEPENDENT
     delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION, REPEATABLE, "the points were chosen without looking at the data")
+    assumptions: tuple[str, ...] = (
+        VIOLATION,
+        REPEATABLE,
+        "the points were chosen without looking at the data",
+    )
 
     def start(self, coins: Coins, size: int) -> RandomAtomState:
         """Return copies at ATOM."""
         at = start_at_atom(self.kernel, size)
-        return RandomAtomState(at.indices, at.energies, at.at_atom, np.full(size, -1, dtype=np.int64), at.proposals, at.done)
+        return RandomAtomState(
+            at.indices,
+            at.energies,
+            at.at_atom,
+            np.full(size, -1, dtype=np.int64),
+            at.proposals,
+            at.done,
+        )
 
     def step(self, state: RandomAtomState, coins: Coins) -> RandomAtomState:
         """Make one step of the kernel; draw a public point for copies tagged at ATOM."""
-        indices, energies, at_atom, tagged = self.kernel.advance(state.indices, state.energies, state.at_atom, coins, tag=True)
+        indices, energies, at_atom, tagged = self.kernel.advance(
+            state.indices, state.energies, state.at_atom, coins, tag=True
+        )
         chosen = state.chosen.copy()
         ended = np.flatnonzero(tagged & at_atom)
         if ended.size:
@@ -75,22 +94,24 @@ class RandomAtomChain:
 
 
 class RandomAtomPerfect:
-    """Draw exactly from the exponential mechanism over ``counting measure + tau sum_l delta(y_l)``, ``y_l`` public points.
+    """Draw exactly from the mechanism over ``counting measure + tau sum_l delta(y_l)``.
+
+    ``y_l`` are public points.
 
     Parameters
     ----------
     points
         Public points, shape (l, d), inside the domain's bounds; they need not be lattice points.
     k
-        Nominal share of the points: ``tau = k/(1-k) |Y|/l``. The realised share depends on the data, which is what makes the
-        mixture one exponential mechanism and so epsilon-DP.
+        Nominal share of the points: ``tau = k/(1-k) |Y|/l``. The realised share depends on the
+        data, which is what makes the mixture one exponential mechanism and so epsilon-DP.
     proposal
         Re-entry law and moves, "uniform" or "laplace".
 
     Notes
     -----
-    Law: ``f(y) / (w + Z_f)`` on the lattice and ``tau exp(-E(y_l)) / (w + Z_f)`` on the points. Expected steps ``2 e^B``.
-    Theory page: docs/theory/random_atom_perfect.md.
+    Law: ``f(y) / (w + Z_f)`` on the lattice and ``tau exp(-E(y_l)) / (w + Z_f)`` on the points.
+    Expected steps ``2 e^B``. Theory page: docs/theory/random_atom_perfect.md.
 
     References
     ----------
@@ -103,18 +124,22 @@ class RandomAtomPerfect:
         table = np.array(points)
         if table.dtype.kind not in "fiu" or table.ndim not in (1, 2) or table.size == 0:
             raise ParameterTypeError(
-                f"`points` of RandomAtomPerfect must be numbers of shape (l, d), l at least 1; got dtype {table.dtype}, "
-                f"shape {table.shape}."
+                "`points` of RandomAtomPerfect must be numbers of shape (l, d), l at least 1; got"
+                f" dtype {table.dtype}, shape {table.shape}."
             )
         table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.float64)
         if not np.isfinite(table).all():
-            raise ParameterError("`points` of RandomAtomPerfect must be finite; got nan or infinity.")
+            raise ParameterError(
+                "`points` of RandomAtomPerfect must be finite; got nan or infinity."
+            )
         self.points = table
         self.k = validate_fraction(k, name="k", owner="RandomAtomPerfect")
-        self.proposal = validate_choice(proposal, name="proposal", owner="RandomAtomPerfect", choices=PROPOSALS)
+        self.proposal = validate_choice(
+            proposal, name="proposal", owner="RandomAtomPerfect", choices=PROPOSALS
+        )
 
     def prepare(self, target: Target) -> RandomAtomChain:
-        """Evaluate the points and give the atom the weight that keeps the mixture one exponential mechanism."""
+        """Evaluate the points; give the atom the weight of one exponential mechanism."""
         self._validate_points(target)
         target.problem.check_repeatable()
         envelope = bind_reentry(target, self.proposal, None)
@@ -129,23 +154,38 @@ class RandomAtomPerfect:
         return RandomAtomChain(kernel, self.points, table, parameters)
 
     def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
-        """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units, within one unit plus a public constant.
+        """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units.
 
-        The unshifted minimum enters as an integer, so only the logarithm of a sum of numbers up to 1 is rounded.
+        Within one unit plus a public constant.
+
+        The unshifted minimum enters as an integer, so only the logarithm of a sum of numbers up to
+        1 is rounded.
         """
         odds = self.k / (1 - self.k)
-        log_tau = math.log(odds.numerator) - math.log(odds.denominator) + target.domain.log_size - math.log(len(self.points))
+        log_tau = (
+            math.log(odds.numerator)
+            - math.log(odds.denominator)
+            + target.domain.log_size
+            - math.log(len(self.points))
+        )
         public = round((log_tau - log_mass) * UNITS_PER_NAT)
         return public + round(table.log_sum() * UNITS_PER_NAT) - table.minimum
 
     def _validate_points(self, target: Target) -> None:
         domain = target.domain
         if isinstance(domain, Candidates):
-            raise UnsupportedError("RandomAtomPerfect needs a continuous domain; on a list of candidates use Tabulated.")
+            raise UnsupportedError(
+                "RandomAtomPerfect needs a continuous domain; on a list of candidates use"
+                " Tabulated."
+            )
         if self.points.shape[1] != domain.dimension:
-            raise ParameterError(f"`points` of RandomAtomPerfect must have {domain.dimension} columns; got {self.points.shape[1]}.")
+            raise ParameterError(
+                f"`points` of RandomAtomPerfect must have {domain.dimension} columns; got"
+                f" {self.points.shape[1]}."
+            )
         outside = np.flatnonzero(~domain.contains_points(self.points))
         if outside.size:
             raise ParameterError(
-                f"`points` of RandomAtomPerfect must lie in the domain; row {outside[0]} does not: {self.points[outside[0]]}."
+                f"`points` of RandomAtomPerfect must lie in the domain; row {outside[0]} does not:"
+                f" {self.points[outside[0]]}."
             )

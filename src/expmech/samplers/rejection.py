@@ -16,16 +16,21 @@ from expmech.errors import EnvelopeViolatedError, ParameterTypeError, validate_i
 from expmech.samplers.base import BLOCK, DATA_DEPENDENT
 from expmech.target import Energies, Target
 
-VIOLATION = "the loss is nowhere below its declared minimum or growth; otherwise an error with a fixed text is raised"
+VIOLATION = (
+    "the loss is nowhere below its declared minimum or growth; otherwise an error with a fixed text"
+    " is raised"
+)
 
 
 def propose(
     target: Target, envelope: BoundEnvelope, coins: Coins, size: int, *, even: bool = False
 ) -> tuple[Indices, NDArray[np.bool_]]:
-    """Propose ``size`` points; return them and which are accepted. Points outside the domain are refused.
+    """Propose ``size`` points; return them and which are accepted.
 
-    ``even`` evaluates the loss for each of them, at a fixed point in place of one outside a box, so that how many fall outside
-    does not show in the number of evaluations.
+    Points outside the domain are refused.
+
+    ``even`` evaluates the loss for each of them, at a fixed point in place of one outside a box, so
+    that how many fall outside does not show in the number of evaluations.
     """
     indices, drawn_with = envelope.propose(coins, size)
     inside = target.domain.contains(indices)
@@ -41,8 +46,13 @@ def propose(
     return indices, accepted
 
 
-def _accept(energies: Energies, drawn_with: Energies, offset: int, coins: Coins) -> NDArray[np.bool_]:
-    """Accept with probability ``exp(-(E + m - R))``, whose exponent a certified envelope keeps from being positive."""
+def _accept(
+    energies: Energies, drawn_with: Energies, offset: int, coins: Coins
+) -> NDArray[np.bool_]:
+    """Accept with probability ``exp(-(E + m - R))``.
+
+    Whose exponent a certified envelope keeps from being positive.
+    """
     deficit = energies + (offset - drawn_with)
     if deficit.min() < 0:
         raise EnvelopeViolatedError
@@ -103,17 +113,18 @@ class Rejection:
     Parameters
     ----------
     envelope
-        :class:`~expmech.Uniform`, :class:`~expmech.ProductLaplace`, :class:`~expmech.Affine`, :class:`~expmech.Convex` or
-        :class:`~expmech.Tangent`; None takes the Laplace envelope where the loss declares its growth and the domain is a grid,
-        else the uniform one.
+        :class:`~expmech.Uniform`, :class:`~expmech.ProductLaplace`, :class:`~expmech.Affine`,
+        :class:`~expmech.Convex` or :class:`~expmech.Tangent`; None takes the Laplace envelope where
+        the loss declares its growth and the domain is a grid, else the uniform one.
     batch
-        Proposals evaluated together; None starts with as many as draws are wanted and doubles, so that a single draw wastes at
-        most half its evaluations. The law does not depend on it.
+        Proposals evaluated together; None starts with as many as draws are wanted and doubles, so
+        that a single draw wastes at most half its evaluations. The law does not depend on it.
 
     Notes
     -----
-    Precondition: ``R <= E + m`` on the domain, checked at every proposed point. Law: f, and the number of proposals is
-    geometric and independent of the value. Expected proposals: ``exp(m) Z_r / Z_f``. Theory page: docs/theory/rejection.md.
+    Precondition: ``R <= E + m`` on the domain, checked at every proposed point. Law: f, and the
+    number of proposals is geometric and independent of the value. Expected proposals: ``exp(m) Z_r
+    / Z_f``. Theory page: docs/theory/rejection.md.
     """
 
     reserve = Fraction(0)
@@ -121,10 +132,15 @@ class Rejection:
     def __init__(self, envelope: Envelope | None = None, *, batch: int | None = None) -> None:
         if envelope is not None and not hasattr(envelope, "bind"):
             raise ParameterTypeError(
-                f"`envelope` of Rejection must be an envelope such as Uniform() or ProductLaplace(); got {envelope!r}."
+                "`envelope` of Rejection must be an envelope such as Uniform() or"
+                f" ProductLaplace(); got {envelope!r}."
             )
         self.envelope = envelope
-        self.batch = None if batch is None else validate_integer(batch, name="batch", owner="Rejection", low=1, high=BLOCK)
+        self.batch = (
+            None
+            if batch is None
+            else validate_integer(batch, name="batch", owner="Rejection", low=1, high=BLOCK)
+        )
 
     def prepare(self, target: Target) -> RejectionChain:
         """Bind the envelope to the target."""
@@ -133,6 +149,9 @@ class Rejection:
 
 
 def default_envelope(target: Target) -> Envelope:
-    """Return the Laplace envelope where the kind of loss and domain allow it, else the uniform one; a public choice."""
+    """Return the Laplace envelope where the kind of loss and domain allow it.
+
+    Else the uniform one; a public choice.
+    """
     grid = hasattr(target.domain, "locate")
     return ProductLaplace() if grid and target.problem.growth is not None else Uniform()

@@ -41,7 +41,11 @@ class PadState:
 
 @dataclass(frozen=True)
 class PadChain:
-    """Rejection, then with probability ``1 - p_0/p_X`` a Geometric(p_0) wait of dummy proposals that cost the same."""
+    """Rejection.
+
+    Then with probability ``1 - p_0/p_X`` a Geometric(p_0) wait of dummy proposals that cost the
+    same.
+    """
 
     target: Target
     envelope: ReentryLaw
@@ -73,7 +77,9 @@ class PadChain:
         found = np.flatnonzero(~state.waiting & accepted)
         if found.size:
             indices[found] = proposed[found]
-            done[found] = coins.bernoulli(np.full(found.size, self._share), lambda _, precision: self.share(precision))
+            done[found] = coins.bernoulli(
+                np.full(found.size, self._share), lambda _, precision: self.share(precision)
+            )
             waiting[found] = ~done[found]
         return PadState(indices, waiting, state.proposals + 1, done)
 
@@ -81,7 +87,9 @@ class PadChain:
         """Enclose ``p_0 / p_X = p_0 exp(m) Z_r / Z_f``."""
         assert self.target.integer is not None and isinstance(self.target.domain, Box)
         with flint.ctx.workprec(precision + 64):
-            normaliser = self.target.integer.normaliser(self.target.domain.points_per_axis, precision + 64)
+            normaliser = self.target.integer.normaliser(
+                self.target.domain.points_per_axis, precision + 64
+            )
             offset = flint.arb(flint.fmpq(self.envelope.offset, UNITS_PER_NAT)).exp()
             floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
             return floor * offset * self.envelope.mass(precision + 64) / normaliser
@@ -97,7 +105,10 @@ class PadChain:
 
 @dataclass(frozen=True)
 class ConstantState:
-    """The point a copy will release: its first acceptance, or the public uniform draw it started with."""
+    """The point a copy will release.
+
+    Its first acceptance, or the public uniform draw it started with.
+    """
 
     indices: Indices
     found: Flags
@@ -107,7 +118,10 @@ class ConstantState:
 
 @dataclass(frozen=True)
 class ConstantChain:
-    """Always the same number of rounds; release the first acceptance, else a public uniform draw."""
+    """Always the same number of rounds.
+
+    Release the first acceptance, else a public uniform draw.
+    """
 
     target: Target
     envelope: BoundEnvelope
@@ -146,13 +160,16 @@ class ConfAtomAndRuntimePerfect:
     Parameters
     ----------
     mode
-        "pad": the value has law f and the count is Geometric(p_0), independent of value and data; needs a normaliser that can
-        be enclosed to any precision, which :class:`expmech.losses.L1Mean` has on a box that equals its bounds.
-        "constant": the count is a public constant T; the value is f up to a public uniform draw of probability below
-        exp(-rho) 2^-31, whose cost to epsilon (below 2^-30) is taken off beforehand. Needs a public bound on the loss's range
-        and on the distance of its minimum from the declared one (``gap``), or a lattice small enough to look at every point.
+        "pad": the value has law f and the count is Geometric(p_0), independent of value and data;
+        needs a normaliser that can be enclosed to any precision, which
+        :class:`expmech.losses.L1Mean` has on a box that equals its bounds. "constant": the count is
+        a public constant T; the value is f up to a public uniform draw of probability below
+        exp(-rho) 2^-31, whose cost to epsilon (below 2^-30) is taken off beforehand. Needs a public
+        bound on the loss's range and on the distance of its minimum from the declared one
+        (``gap``), or a lattice small enough to look at every point.
     proposal
-        "laplace" (needs the integer slopes of L1Mean) or "uniform"; None takes Laplace where it is available.
+        "laplace" (needs the integer slopes of L1Mean) or "uniform"; None takes Laplace where it is
+        available.
 
     Notes
     -----
@@ -161,13 +178,18 @@ class ConfAtomAndRuntimePerfect:
 
     References
     ----------
-    Seeman, Reimherr, Slavkovic (2021), Corollary 2, whose proof fails (errata, row 6); this is built on rejection instead.
+    Seeman, Reimherr, Slavkovic (2021), Corollary 2, whose proof fails (errata, row 6); this is
+    built on rejection instead.
     """
 
     def __init__(self, mode: str = "pad", *, proposal: str | None = None) -> None:
-        self.mode = validate_choice(mode, name="mode", owner="ConfAtomAndRuntimePerfect", choices=MODES)
+        self.mode = validate_choice(
+            mode, name="mode", owner="ConfAtomAndRuntimePerfect", choices=MODES
+        )
         if proposal is not None:
-            validate_choice(proposal, name="proposal", owner="ConfAtomAndRuntimePerfect", choices=PROPOSALS)
+            validate_choice(
+                proposal, name="proposal", owner="ConfAtomAndRuntimePerfect", choices=PROPOSALS
+            )
         self.proposal = proposal
 
     @property
@@ -180,16 +202,22 @@ class ConfAtomAndRuntimePerfect:
         return self._pad(target) if self.mode == "pad" else self._constant(target)
 
     def public_parameters(self, target: Target) -> dict[str, Any]:
-        """Return the parameters of the certificate, with ``log_floor`` and ``rounds``, without looking at the loss."""
+        """Return the parameters of the certificate, with ``log_floor`` and ``rounds``.
+
+        Without looking at the loss.
+        """
         return self._settle(target)[1]
 
     def _pad(self, target: Target) -> PadChain:
         proposal, parameters = self._settle(target)
-        floor = Fraction(math.floor(math.exp(parameters["log_floor"] + _FLOOR_BITS * math.log(2.0))), 1 << _FLOOR_BITS)
+        floor = Fraction(
+            math.floor(math.exp(parameters["log_floor"] + _FLOOR_BITS * math.log(2.0))),
+            1 << _FLOOR_BITS,
+        )
         if floor == 0:
             raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='pad') would need more than 2^53 proposals. Use proposal='laplace' or "
-                "a smaller problem."
+                "ConfAtomAndRuntimePerfect(mode='pad') would need more than 2^53 proposals. Use"
+                " proposal='laplace' or a smaller problem."
             )
         return PadChain(target, _bind_integer(target, proposal), floor, parameters)
 
@@ -197,37 +225,52 @@ class ConfAtomAndRuntimePerfect:
         proposal, parameters = self._settle(target)
         if parameters["rounds"] > _MOST_ROUNDS:
             raise UnsupportedError(
-                f"ConfAtomAndRuntimePerfect(mode='constant') would take {float(parameters['rounds']):.2g} rounds here, more than "
-                "the 2^40 that are run. Lower epsilon, the number of rows or the dimension, or choose a smaller domain."
+                "ConfAtomAndRuntimePerfect(mode='constant') would take"
+                f" {float(parameters['rounds']):.2g} rounds here, more than the 2^40 that are run."
+                " Lower epsilon, the number of rows or the dimension, or choose a smaller domain."
             )
         return ConstantChain(
             target=target,
-            envelope=tightest_uniform(target) if target.integer is None else _bind_integer(target, proposal),
+            envelope=(
+                tightest_uniform(target)
+                if target.integer is None
+                else _bind_integer(target, proposal)
+            ),
             rounds=parameters["rounds"],
             parameters=parameters,
-            assumptions=(VIOLATION, "the Lipschitz constants, bound and gap behind p_0 hold for every data set"),
+            assumptions=(
+                VIOLATION,
+                "the Lipschitz constants, bound and gap behind p_0 hold for every data set",
+            ),
         )
 
     def _settle(self, target: Target) -> tuple[str, dict[str, Any]]:
-        """Return the kind of proposals and the public parameters; raise where the mode does not apply."""
+        """Return the kind of proposals and the public parameters.
+
+        Raise where the mode does not apply.
+        """
         if self.mode == "pad" and target.integer is None:
             raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to any precision: an L1Mean loss "
-                f"on a Box equal to its bounds, with energy slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} "
-                "Otherwise use mode='constant' or Metropolis(pure=True)."
+                "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to"
+                " any precision: an L1Mean loss on a Box equal to its bounds, with energy slopes"
+                f" of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use"
+                " mode='constant' or Metropolis(pure=True)."
             )
         if self.mode == "constant" and target.energy_range is None:
             raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on the range of the loss. Declare `lipschitz` or "
-                "`bound`."
+                "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on the range of"
+                " the loss. Declare `lipschitz` or `bound`."
             )
         proposal = self.proposal or ("laplace" if target.integer is not None else "uniform")
         if target.integer is None and proposal == "laplace":
             raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(proposal='laplace') needs an L1Mean loss on a Box equal to its bounds, with energy "
-                f"slopes of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use proposal='uniform'."
+                "ConfAtomAndRuntimePerfect(proposal='laplace') needs an L1Mean loss on a Box equal"
+                f" to its bounds, with energy slopes of at least {LEAST_SLOPE}"
+                f" units.{_fewer_bits(target)} Otherwise use proposal='uniform'."
             )
-        log_floor = _uniform_floor(target) if target.integer is None else _integer_floor(target, proposal)
+        log_floor = (
+            _uniform_floor(target) if target.integer is None else _integer_floor(target, proposal)
+        )
         parameters = {
             "sampler": "ConfAtomAndRuntimePerfect",
             "mode": self.mode,
@@ -242,13 +285,14 @@ class ConfAtomAndRuntimePerfect:
 
 
 def _uniform_floor(target: Target) -> float:
-    """Return ``log p_0`` of the tightest uniform envelope whose distance from the true minimum has a public bound."""
+    """Return ``log p_0`` of the tightest uniform envelope publicly near the minimum."""
     gap = uniform_gap(target)
     log_floor = None if gap is None else target.log_floor(gap)
     if log_floor is None:
         raise UnsupportedError(
-            "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on how far the least loss lies above `minimum`, and "
-            "this problem has none. Declare `gap`, or use Metropolis(pure=True), which needs no offset."
+            "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on how far the least"
+            " loss lies above `minimum`, and this problem has none. Declare `gap`, or use"
+            " Metropolis(pure=True), which needs no offset."
         )
     return log_floor
 
@@ -258,15 +302,20 @@ def _bind_integer(target: Target, proposal: str) -> ReentryLaw:
 
 
 def _integer_floor(target: Target, proposal: str) -> float:
-    """Return ``log p_0`` for integer slopes, the least acceptance over every data set, rounded down.
+    """Return ``log p_0`` for integer slopes, the least acceptance over every data set.
 
-    ``Z_f >= prod_j exp(-g_j n / 2) (1 - q_j^N) / (1 - q_j)``, ``q_j = exp(-g_j n)``; p_0 is that times ``exp(-m) / Z_r``.
+    Rounded down.
+
+    ``Z_f >= prod_j exp(-g_j n / 2) (1 - q_j^N) / (1 - q_j)``, ``q_j = exp(-g_j n)``; p_0 is that
+    times ``exp(-m) / Z_r``.
     """
     form, domain = target.integer, target.domain
     assert form is not None and isinstance(domain, Box)
     envelope = _bind_integer(target, proposal)
     with flint.ctx.workprec(128):
-        log_floor = flint.arb(flint.fmpq(-envelope.offset, UNITS_PER_NAT)) - envelope.mass(128).log()
+        log_floor = (
+            flint.arb(flint.fmpq(-envelope.offset, UNITS_PER_NAT)) - envelope.mass(128).log()
+        )
         for slope in form.slopes.tolist():
             step = flint.arb(flint.fmpq(-slope * form.count, UNITS_PER_NAT))
             log_floor += step / 2 + ((step * domain.points_per_axis).expm1() / step.expm1()).log()

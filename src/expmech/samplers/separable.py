@@ -12,18 +12,21 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Box, Indices
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
-from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.samplers.rejection import VIOLATION
 from expmech.samplers.separable_tree import SeparableTreeChain, make_tree_chain, term_energies
 from expmech.target import ENERGY_ROUNDING, Energies, Target
+from expmech.target.calibration import ENERGY_CAP
 
 MOST_COORDINATES = 1 << 14
-FLAT = 2.0 * UNITS_PER_NAT  # here the acceptance of uniform and of Laplace proposals is about equal, 0.43 at worst
+FLAT = (
+    2.0 * UNITS_PER_NAT
+)  # here the acceptance of uniform and of Laplace proposals is about equal, 0.43 at worst
 _SAFE = 2.0**-45  # covers the float64 rounding of a product of five factors, on the safe side
 _UNSUPPORTED = (
-    "Separable needs a Box of at most 2^14 coordinates and a loss that declares its `terms(coordinates, values)` and its `growth`, "
-    "its `lipschitz` constants or its `terms_lower_bound(coordinates, lower, upper)`; {}. Use Rejection or BoxTree."
+    "Separable needs a Box of at most 2^14 coordinates and a loss that declares its"
+    " `terms(coordinates, values)` and its `growth`, its `lipschitz` constants or its"
+    " `terms_lower_bound(coordinates, lower, upper)`; {}. Use Rejection or BoxTree."
 )
 
 
@@ -39,7 +42,9 @@ class SeparableState:
 
 @dataclass(frozen=True, eq=False)
 class SeparableChain:
-    """Propose every open coordinate from a discrete Laplace law about its center, or uniformly where its slope is 0.
+    """Propose every open coordinate from a discrete Laplace law about its center.
+
+    Or uniformly where its slope is 0.
 
     Certified: ``E_j(i) + offset_j >= slope_j |i - center_j|`` on the box.
     """
@@ -114,21 +119,29 @@ class SeparableChain:
 
 
 class Separable:
-    """Draw exactly from f(y) ~ exp(-sum_j E_j(y_j)), a loss that is a sum over the coordinates of a box, coordinate by coordinate.
+    """Draw exactly from f(y) ~ exp(-sum_j E_j(y_j)).
+
+    A loss that is a sum over the coordinates of a box, coordinate by coordinate.
 
     Notes
     -----
-    Precondition: a Box; the loss offers ``terms(coordinates, values)``, the losses L_j of which it is the sum, and each term grows
-    as its ``growth`` says: ``L_j >= rates_j |y_j - center_j| - slack``. Without growth, ``lipschitz`` constants or a
-    ``terms_lower_bound(coordinates, lower, upper)`` over intervals will do: each coordinate is then drawn by a box tree. Law:
-    coordinates are independent, each exactly ``exp(-E_j)``. Expected proposals: linear in d; with growth about one a coordinate,
-    or two where the box binds. Theory page: docs/theory/separable.md.
+    Precondition: a Box; the loss offers ``terms(coordinates, values)``, the losses L_j of which it
+    is the sum, and each term grows as its ``growth`` says: ``L_j >= rates_j |y_j - center_j| -
+    slack``. Without growth, ``lipschitz`` constants or a ``terms_lower_bound(coordinates, lower,
+    upper)`` over intervals will do: each coordinate is then drawn by a box tree. Law: coordinates
+    are independent, each exactly ``exp(-E_j)``. Expected proposals: linear in d; with growth about
+    one a coordinate, or two where the box binds. Theory page: docs/theory/separable.md.
     """
 
-    reserve = Fraction(2 * MOST_COORDINATES, UNITS_PER_NAT)  # one unit either way for each separately rounded term
+    reserve = Fraction(
+        2 * MOST_COORDINATES, UNITS_PER_NAT
+    )  # one unit either way for each separately rounded term
 
     def prepare(self, target: Target) -> SeparableChain | SeparableTreeChain:
-        """Certify an offset for every coordinate, or bound every coordinate's term over its axis."""
+        """Certify an offset for every coordinate.
+
+        Or bound every coordinate's term over its axis.
+        """
         domain, growth = self.validate(target), target.problem.growth
         if growth is None:
             return make_tree_chain(target)
@@ -136,7 +149,9 @@ class Separable:
         if form is not None:
             center = (2 * form.sums + form.count) // (2 * form.count)
             offsets = form.slopes * np.abs(form.count * center - form.sums)
-            return SeparableChain(target, center, _flat_to_zero(form.slopes * form.count, domain), offsets)
+            return SeparableChain(
+                target, center, _flat_to_zero(form.slopes * form.count, domain), offsets
+            )
         scale = target.eta * UNITS_PER_NAT
         rise = scale * growth.rates * (1.0 - _SAFE)
         most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
@@ -144,11 +159,22 @@ class Separable:
         nearest = np.clip(growth.center, domain.lower, domain.upper)
         center = np.clip(domain.locate(nearest), 0, domain.points_per_axis - 1)
         away = np.abs(domain.points(center[None])[0] - nearest) + 4.0 * domain.value_errors
-        error = scale * (max(growth.slack, 0.0) + target.loss_error) * (1.0 + _SAFE) + ENERGY_ROUNDING
-        beyond = np.maximum(rise * np.abs(nearest - growth.center) - scale * 4.0 * domain.value_errors * growth.rates, 0.0)
-        offsets = np.ceil(slopes / domain.steps * away * (1.0 + _SAFE) + error - beyond * (1.0 - _SAFE))
-        # where a term saturates, at 2^60 / d, half of that is left for its slope and half for a negative offset
-        certified = np.clip(offsets, -(ENERGY_CAP // (2 * domain.dimension)), ENERGY_CAP).astype(np.int64)
+        error = (
+            scale * (max(growth.slack, 0.0) + target.loss_error) * (1.0 + _SAFE) + ENERGY_ROUNDING
+        )
+        beyond = np.maximum(
+            rise * np.abs(nearest - growth.center)
+            - scale * 4.0 * domain.value_errors * growth.rates,
+            0.0,
+        )
+        offsets = np.ceil(
+            slopes / domain.steps * away * (1.0 + _SAFE) + error - beyond * (1.0 - _SAFE)
+        )
+        # where a term saturates, at 2^60 / d, half of that is left for its slope and half for a
+        # negative offset
+        certified = np.clip(offsets, -(ENERGY_CAP // (2 * domain.dimension)), ENERGY_CAP).astype(
+            np.int64
+        )
         return SeparableChain(target, center, _flat_to_zero(slopes, domain), certified)
 
     @staticmethod
@@ -163,10 +189,14 @@ class Separable:
         if growth is not None and target.integer is None:
             rise = target.eta * UNITS_PER_NAT * growth.rates * (1.0 - _SAFE)
             if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT)).any():
-                raise UnsupportedError(_UNSUPPORTED.format("this one's energy rises by less than 2^-40 nats a lattice step"))
+                raise UnsupportedError(
+                    _UNSUPPORTED.format(
+                        "this one's energy rises by less than 2^-40 nats a lattice step"
+                    )
+                )
         return domain
 
 
 def _flat_to_zero(slopes: NDArray[np.int64], domain: Box) -> NDArray[np.int64]:
-    """Set to 0 the slopes that rise so little across the box that most Laplace proposals would miss it; a public choice."""
+    """Set to 0 the slopes so small that most Laplace proposals would miss the box; public."""
     return np.where(slopes * float(domain.points_per_axis) < FLAT, 0, slopes)

@@ -13,20 +13,27 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Box, Indices
 from expmech.errors import LossError
-from expmech.mechanism.calibration import ENERGY_CAP
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.samplers.box_tree import VIOLATION, BoxTree, BoxTreeChain, BoxTreeState
 from expmech.target import Energies, Target
+from expmech.target.calibration import ENERGY_CAP
 
 _BAD_TERMS = "`terms` of a loss must return one finite float64 number a value; it did not."
 
 
-def term_energies(target: Target, columns: NDArray[np.int64], indices: NDArray[np.int64]) -> Energies:
-    """Return ``E_j(i) = round(eta L_j 2^40)``, saturating at ``2^60 / d``, for coordinates ``columns`` at ``indices``."""
+def term_energies(
+    target: Target, columns: NDArray[np.int64], indices: NDArray[np.int64]
+) -> Energies:
+    """Return ``E_j(i) = round(eta L_j 2^40)``, saturating at ``2^60 / d``.
+
+    For coordinates ``columns`` at ``indices``.
+    """
     form, box = target.integer, target.domain
     assert isinstance(box, Box)
     if form is not None:
-        return np.asarray(form.slopes[columns] * np.abs(form.count * indices - form.sums[columns]), dtype=np.int64)
+        return np.asarray(
+            form.slopes[columns] * np.abs(form.count * indices - form.sums[columns]), dtype=np.int64
+        )
     values = (indices + 0.5) * box.steps[columns] + box.lower[columns]
     losses = np.asarray(target.problem.loss.terms(columns, values))  # type: ignore[attr-defined]
     if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
@@ -37,7 +44,10 @@ def term_energies(target: Target, columns: NDArray[np.int64], indices: NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One coordinate's share of a loss, with what bounds it over intervals; below ``most``, where its energy saturates."""
+    """One coordinate's share of a loss, with what bounds it over intervals.
+
+    Below ``most``, where its energy saturates.
+    """
 
     loss: Any
     column: int
@@ -52,9 +62,16 @@ class Term:
 class BoundedTerm(Term):
     """A term whose loss bounds it over intervals."""
 
-    def lower_bound(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the loss's own bound; at most where the energy saturates, so that it bounds the saturated energy too."""
-        bounds = self.loss.terms_lower_bound(np.full(len(lower), self.column), lower[:, 0], upper[:, 0])
+    def lower_bound(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the loss's own bound.
+
+        At most where the energy saturates, so that it bounds the saturated energy too.
+        """
+        bounds = self.loss.terms_lower_bound(
+            np.full(len(lower), self.column), lower[:, 0], upper[:, 0]
+        )
         return np.asarray(np.minimum(bounds, self.most))
 
 
@@ -71,13 +88,19 @@ class TermTarget(Target):
 
     @cached_property
     def minimum_energy(self) -> int:
-        """Return where the energy of a term saturates: nothing else bounds a single term from below."""
+        """Return where the energy of a term saturates.
+
+        Nothing else bounds a single term from below.
+        """
         return -(ENERGY_CAP // self.whole.domain.dimension)
 
 
 @dataclass(frozen=True)
 class SeparableTreeState:
-    """The coordinates drawn so far of each copy, the one it is at, and the tree that all copies at that coordinate share."""
+    """The coordinates drawn so far of each copy, the one it is at.
+
+    And the tree that all copies at that coordinate share.
+    """
 
     indices: Indices
     column: NDArray[np.int64]
@@ -112,19 +135,34 @@ class SeparableTreeChain:
         )
 
     def step(self, state: SeparableTreeState, coins: Coins) -> SeparableTreeState:
-        """Make one step of the tree of the first coordinate that some copy lacks, for the copies that lack it."""
+        """Make one step of the tree of the first coordinate that some copy lacks.
+
+        For the copies that lack it.
+        """
         j = int(state.column.min())
         rows = np.flatnonzero(state.column == j)
-        before = BoxTreeState(state.indices[rows, j : j + 1], state.proposals[rows], state.tree[rows], state.done[rows])
+        before = BoxTreeState(
+            state.indices[rows, j : j + 1],
+            state.proposals[rows],
+            state.tree[rows],
+            state.done[rows],
+        )
         after = self.chains[j].step(before, coins)
         drawn = rows[after.done]
-        indices, column, proposals, tree = state.indices.copy(), state.column.copy(), state.proposals.copy(), state.tree.copy()
+        indices, column, proposals, tree = (
+            state.indices.copy(),
+            state.column.copy(),
+            state.proposals.copy(),
+            state.tree.copy(),
+        )
         indices[drawn, j] = after.indices[after.done, 0]
         column[drawn] += 1
         proposals[rows] = after.proposals
         tree[rows] = after.tree
         tree[drawn] = self.chains[min(j + 1, len(self.chains) - 1)].root
-        return SeparableTreeState(indices, column, tree, proposals, np.asarray(column == len(self.chains)))
+        return SeparableTreeState(
+            indices, column, tree, proposals, np.asarray(column == len(self.chains))
+        )
 
     def values(self, state: SeparableTreeState) -> NDArray[Any]:
         """Return the accepted points."""
@@ -132,7 +170,7 @@ class SeparableTreeChain:
 
 
 def make_tree_chain(target: Target) -> SeparableTreeChain:
-    """Return a chain of d one-dimensional box trees for a loss whose terms can be bounded over intervals."""
+    """Return a chain of d one-dimensional box trees: terms can be bounded over intervals."""
     box, problem = target.domain, target.problem
     assert isinstance(box, Box)
     kind = BoundedTerm if hasattr(problem.loss, "terms_lower_bound") else Term
@@ -141,6 +179,10 @@ def make_tree_chain(target: Target) -> SeparableTreeChain:
     for j in range(box.dimension):
         axis = Box(box.lower[j : j + 1], box.upper[j : j + 1], bits=box.bits)
         slopes = None if problem.lipschitz is None else problem.lipschitz[j : j + 1]
-        alone = dataclasses.replace(problem, loss=kind(problem.loss, j, most), domain=axis, lipschitz=slopes)
-        chains.append(BoxTree().prepare(TermTarget(alone, target.eta, target.loss_error, None, target, j)))
+        alone = dataclasses.replace(
+            problem, loss=kind(problem.loss, j, most), domain=axis, lipschitz=slopes
+        )
+        chains.append(
+            BoxTree().prepare(TermTarget(alone, target.eta, target.loss_error, None, target, j))
+        )
     return SeparableTreeChain(target, tuple(chains))

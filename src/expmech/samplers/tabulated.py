@@ -15,7 +15,10 @@ from expmech.errors import UnsupportedError
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.target import TABLE_LIMIT, Target
 
-TOO_LARGE = f"Tabulated needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use Rejection, or fewer bits."
+TOO_LARGE = (
+    f"Tabulated needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use"
+    " Rejection, or fewer bits."
+)
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,12 @@ class TableChain:
 
 
 class Tabulated:
-    """Draw exactly from f(y) ~ exp(-E(y)) on a lattice of at most 2^22 points by evaluating every one.
+    """Draw exactly from f(y) ~ exp(-E(y)) on at most 2^22 points by evaluating every one.
 
     Notes
     -----
-    Law: f. Cost: one loss evaluation a lattice point, then about one proposal a draw. Theory page: docs/theory/rejection.md.
+    Law: f. Cost: one loss evaluation a lattice point, then about one proposal a draw. Theory page:
+    docs/theory/rejection.md.
     """
 
     reserve = Fraction(0)

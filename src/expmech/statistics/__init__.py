@@ -1,4 +1,7 @@
-"""One function a statistic: from exact aggregates, or rows, to a mechanism that is ready to be charged and drawn."""
+"""One function a statistic.
+
+From exact aggregates, or rows, to a mechanism that is ready to be charged and drawn.
+"""
 
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of, validate_bounds
 from expmech.statistics.prepared import Prepared

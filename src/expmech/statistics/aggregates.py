@@ -1,7 +1,10 @@
-"""Exact integer aggregates: values are clipped to public bounds and snapped to whole numbers row by row, then counted and summed.
+"""Exact integer aggregates.
 
-An engine computes them where the data live (:mod:`expmech.data.aggregate`); here they come from arrays, and are the same integers.
-Why that keeps the sensitivity: docs/theory/noisy_sum.md.
+Values are clipped to public bounds and snapped to whole numbers row by row, then counted and
+summed.
+
+An engine computes them where the data live (:mod:`expmech.data.aggregate`); here they come from
+arrays, and are the same integers. Why that keeps the sensitivity: docs/theory/noisy_mean.md.
 """
 
 from __future__ import annotations
@@ -14,18 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_number
-from expmech.mechanism.losses.ridge import cross_products
-from expmech.release.noisy_sum import snap
+from expmech.losses.ridge import cross_products
+from expmech.release.noisy_mean import snap
 
 Bounds = tuple[float, float]
 
 PRODUCT_BITS = 20
-"""Bits of columns whose products are summed: steps of 2^-20 of a width, far below the noise; products of two fit in 64 bits."""
+"""Bits of columns whose products are summed: steps of 2^-20 of a width, far below the noise.
+
+Products of two fit in 64 bits.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """Count, sums and sums of products of columns snapped to ``0 .. 2^bits``: exact integers. Confidential.
+    """Count, sums and sums of products of columns snapped to ``0 .. 2^bits``: exact integers.
+
+    Confidential.
 
     ``products[i][j]`` is the sum of ``k_i k_j``; empty where only sums were asked for.
     """
@@ -37,17 +45,30 @@ class Moments:
 
 
 def validate_bounds(bounds: Any, *, name: str, parameter: str = "bounds") -> Bounds:
-    """Return public bounds as floats, ``lower < upper``; errors speak of ``parameter`` of ``name``."""
+    """Return public bounds as floats, ``lower < upper``.
+
+    Errors speak of ``parameter`` of ``name``.
+    """
     lower, upper = (float(validate_number(value, name=parameter, owner=name)) for value in bounds)
     if not lower < upper:
-        raise ParameterError(f"`{parameter}` of {name} must be LOWER < UPPER; got {lower:g} and {upper:g}.")
+        raise ParameterError(
+            f"`{parameter}` of {name} must be LOWER < UPPER; got {lower:g} and {upper:g}."
+        )
     if not 1e-290 <= upper - lower < float("inf"):
-        raise ParameterError(f"`{parameter}` of {name} must differ by a number of usual size; got {lower:g} and {upper:g}.")
+        raise ParameterError(
+            f"`{parameter}` of {name} must differ by a number of usual size; got {lower:g} and"
+            f" {upper:g}."
+        )
     return lower, upper
 
 
-def moments_of(rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int, products: bool = False) -> Moments:
-    """Return the count, integer sums and, if asked (at most 20 bits), integer cross products of clipped, snapped columns."""
+def moments_of(
+    rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int, products: bool = False
+) -> Moments:
+    """Return the count, integer sums and, if asked (at most 20 bits).
+
+    Integer cross products of clipped, snapped columns.
+    """
     lower, upper = np.array(bounds, dtype=np.float64).T
     snapped = snap(rows, lower, upper, bits)
     table = cross_products(snapped).tolist() if products else []
@@ -60,7 +81,10 @@ def moments_of(rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int
 
 
 def histogram_of(values: NDArray[np.float64], bounds: Bounds, *, bits: int) -> NDArray[np.int64]:
-    """Return how many clipped values fall in each of the ``2^bits`` cells of the bounds; the upper bound belongs to the last."""
+    """Return how many clipped values fall in each of the ``2^bits`` cells of the bounds.
+
+    The upper bound belongs to the last.
+    """
     lower, upper = bounds
     steps = (np.minimum(np.maximum(values, lower), upper) - lower) * (2.0**bits / (upper - lower))
     cells = np.minimum(np.floor(steps).astype(np.int64), (1 << bits) - 1)

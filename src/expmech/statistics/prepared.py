@@ -17,10 +17,12 @@ from expmech.samplers.plan import MOST_STEPS, TIMINGS
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A mechanism, what it may spend, its sampler, and the way back from the lattice to the units of the data.
+    """A mechanism, what it may spend, its sampler.
 
-    Charge ``epsilon`` before :meth:`release`. ``finish`` is public: it is a function of bounds alone. ``notes`` are public too, and
-    are added to the assumptions of the certificate.
+    And the way back from the lattice to the units of the data.
+
+    Charge ``epsilon`` before :meth:`release`. ``finish`` is public: it is a function of bounds
+    alone. ``notes`` are public too, and are added to the assumptions of the certificate.
     """
 
     mechanism: ExponentialMechanism | NoisyMean
@@ -30,24 +32,29 @@ class Prepared:
     notes: tuple[str, ...] = ()
 
     def timed(self, timing: str, *, owner: str) -> Prepared:
-        """Return this with a sampler whose running time is as asked, by public quantities; refuse where there is none."""
+        """Return this with a sampler whose running time is as asked, by public quantities.
+
+        Refuse where there is none.
+        """
         validate_choice(timing, name="timing", owner=owner, choices=TIMINGS)
         if timing == "unprotected" or isinstance(self.mechanism, NoisyMean):
             return self  # the noise of a mean is drawn without looking at the data
         if self.sampler != "auto":
             if self.certificate().timing == DATA_DEPENDENT:
                 raise ParameterError(
-                    f"`sampler` of {owner} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect with timing='constant'; "
-                    f"got {self.sampler!r}, whose running time depends on the data."
+                    f"`sampler` of {owner} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect"
+                    f" with timing='constant'; got {self.sampler!r}, whose running time depends on"
+                    " the data."
                 )
             return self
         recommended = self.mechanism.plan(self.epsilon, timing=timing).recommended
         if recommended is None or recommended.sampler is None:
             raise UnsupportedError(
-                f"{owner}(timing='constant') found no exact sampler that ends after a number of proposals fixed beforehand "
-                f"and affordable ({MOST_EVALUATIONS:.0e} together, or {MOST_STEPS:.0e} one by one). A lower epsilon, fewer rows or "
-                "columns, a coarser or smaller range of answers or 'replace' adjacency may make it feasible; or use "
-                "timing='unprotected' and let nobody see how long it took."
+                f"{owner}(timing='constant') found no exact sampler that ends after a number of"
+                f" proposals fixed beforehand and affordable ({MOST_EVALUATIONS:.0e} together, or"
+                f" {MOST_STEPS:.0e} one by one). A lower epsilon, fewer rows or columns, a coarser"
+                " or smaller range of answers or 'replace' adjacency may make it feasible; or use"
+                " timing='unprotected' and let nobody see how long it took."
             )
         return replace(self, sampler=recommended.sampler)
 
@@ -61,7 +68,9 @@ class Prepared:
 
     def study(self, seed: int | Sequence[int]) -> Release:
         """Draw the value from a seeded stream, with a certificate that says so: never a release."""
-        return self._finished(self.mechanism.study(epsilon=self.epsilon, seed=seed, **self._options))
+        return self._finished(
+            self.mechanism.study(epsilon=self.epsilon, seed=seed, **self._options)
+        )
 
     @property
     def _options(self) -> dict[str, Any]:

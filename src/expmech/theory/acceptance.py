@@ -1,4 +1,6 @@
-"""Acceptance probabilities of Example 1: closed forms on the unit interval, products in d dimensions.
+"""Acceptance probabilities of Example 1.
+
+Closed forms on the unit interval, products in d dimensions.
 
 Derivations, and the correction of the paper's two formulas: docs/theory/bounds.md.
 """
@@ -12,8 +14,8 @@ from collections.abc import Sequence
 def laplace_integral(rate: float, center: float) -> float:
     """Return the integral over [0, 1] of ``exp(-rate |y - center|)`` for a center in [0, 1].
 
-    It is ``(2/rate) (F(1 - x; 1/rate) - F(-x; 1/rate))`` with F the Laplace distribution function of that scale; the
-    paper inverts prefactor and scale (errata, row 9).
+    It is ``(2/rate) (F(1 - x; 1/rate) - F(-x; 1/rate))`` with F the Laplace distribution function
+    of that scale; the paper inverts prefactor and scale (errata, row 9).
 
     Examples
     --------
@@ -26,7 +28,9 @@ def laplace_integral(rate: float, center: float) -> float:
 
 
 def acceptance_uniform(mean: Sequence[float], slope: float) -> float:
-    """Return the infimum over y of p_Accept(y) for uniform proposals: the product of the Laplace integrals.
+    """Return the infimum over y of p_Accept(y) for uniform proposals.
+
+    The product of the Laplace integrals.
 
     It is attained at ``y = mean``, and it is also the acceptance probability of uniform rejection.
     """
@@ -34,22 +38,31 @@ def acceptance_uniform(mean: Sequence[float], slope: float) -> float:
 
 
 def acceptance_laplace(y: float, mean: float, slope: float, alpha: float) -> float:
-    """Return p_Accept(y) on [0, 1] for Laplace(alpha) proposals and target ``exp(-slope |y - mean|)``."""
+    """Return p_Accept(y) on [0.
+
+    1] for Laplace(alpha) proposals and target ``exp(-slope |y - mean|)``.
+    """
     if y > mean:
         y, mean = 1.0 - y, 1.0 - mean
     both = alpha + slope
     away = alpha / (2.0 * both) * -math.expm1(-both * y)
     level = min(2.0 * (mean - y), 1.0 - y)  # up to here a move to the right is not downhill
     toward = -math.expm1(-alpha * level) / 2.0
-    beyond = alpha / (2.0 * both) * (math.exp(-alpha * level) - math.exp(slope * level - both * (1.0 - y)))
+    beyond = (
+        alpha
+        / (2.0 * both)
+        * (math.exp(-alpha * level) - math.exp(slope * level - both * (1.0 - y)))
+    )
     return away + toward + beyond
 
 
 def acceptance_laplace_infimum(mean: Sequence[float], slope: float, alpha: float) -> float:
-    """Return a lower bound on p_Accept over the unit box for Laplace(alpha) proposals; exact in one dimension.
+    """Return a lower bound on p_Accept over the unit box for Laplace(alpha) proposals.
 
-    In one dimension p_Accept is concave on each side of the mean, so its infimum is at 0, at 1 or at the mean. The
-    paper takes the mean always, which is too large when ``alpha > slope``.
+    Exact in one dimension.
+
+    In one dimension p_Accept is concave on each side of the mean, so its infimum is at 0, at 1 or
+    at the mean. The paper takes the mean always, which is too large when ``alpha > slope``.
     """
     return math.prod(
         min(

@@ -26,7 +26,10 @@ def _down(log_value: float) -> float:
 
 
 def _log_geometric_mean(c: float, n: float) -> float:
-    """Return ``log((1/n) sum_{i<n} exp(-c i / n))``; ``n`` infinite gives the integral over [0, 1]."""
+    """Return ``log((1/n) sum_{i<n} exp(-c i / n))``.
+
+    ``n`` infinite gives the integral over [0, 1].
+    """
     if c <= 0.0:
         return 0.0
     if math.isinf(n):
@@ -37,7 +40,9 @@ def _log_geometric_mean(c: float, n: float) -> float:
 def log_acceptance_floor_box(
     slopes: Sequence[float], points: Sequence[float], *, energy_error: float = 0.0, gap: float = 0.0
 ) -> float:
-    """Return ``log p_0`` for uniform proposals on a box: a lower bound on the acceptance probability for all data at once.
+    """Return ``log p_0`` for uniform proposals on a box.
+
+    A lower bound on the acceptance probability for all data at once.
 
     Parameters
     ----------
@@ -57,7 +62,8 @@ def log_acceptance_floor_box(
 def log_acceptance_floor_finite(log_size: float, energy_range: float, *, gap: float = 0.0) -> float:
     """Return ``log p_0`` for uniform proposals on any finite set: ``(1 + (l - 1) exp(-rho)) / l``.
 
-    ``log_size`` is the log of the number of points (an upper bound will do) and ``energy_range`` the public bound rho.
+    ``log_size`` is the log of the number of points (an upper bound will do) and ``energy_range``
+    the public bound rho.
     """
     rest = -energy_range + (math.log1p(-math.exp(-log_size)) if log_size > 0.0 else -math.inf)
     largest = max(-log_size, rest)
@@ -65,10 +71,10 @@ def log_acceptance_floor_finite(log_size: float, energy_range: float, *, gap: fl
 
 
 def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor: float) -> float:
-    """Return ``log beta`` of the Laplace random walk on a box whose moves out of the box are refused.
+    """Return ``log beta`` of the Laplace walk on a box whose moves out of it are refused.
 
-    ``rates`` are alpha_j in nats per width of axis j, ``log_floor`` is ``log p_0`` with gap 0. On the continuum
-    (``points`` infinite) this is ``prod (alpha_j/2) exp(-alpha_j)`` times p_0.
+    ``rates`` are alpha_j in nats per width of axis j, ``log_floor`` is ``log p_0`` with gap 0. On
+    the continuum (``points`` infinite) this is ``prod (alpha_j/2) exp(-alpha_j)`` times p_0.
     """
     total = log_floor
     for rate, n in zip(rates, points, strict=True):
@@ -80,7 +86,9 @@ def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor:
 
 
 def beta_uniform(n: int, epsilon: float, d: int) -> float:
-    """Return the paper's beta of Example 1 with uniform proposals, ``((1 - exp(-c))/c)^d``, ``c = epsilon n / 2d``.
+    """Return the paper's beta of Example 1 with uniform proposals, ``((1 - exp(-c))/c)^d``.
+
+    ``c = epsilon n / 2d``.
 
     Examples
     --------
@@ -130,7 +138,7 @@ def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
 
 
 def pure_steps(log_beta: float, energy_range: float, log_size: float) -> int:
-    """Return the steps after which a chain's law is within a factor ``1 +- 2^-40`` of its target at every lattice point."""
+    """Return the steps after which a law is within a factor ``1 +- 2^-40`` of its target."""
     return math.ceil((energy_range + log_size + _PURE_EXTRA) * _inverse(log_beta) * (1.0 + _ROUND))
 
 

@@ -10,8 +10,12 @@ def expected_proposals_rejection(acceptance: float) -> float:
     return 1.0 / acceptance
 
 
-def expected_steps_conf_atom(offset: float, log_weight: float, log_atom_mass: float, log_normaliser: float) -> float:
-    """Return ``2 e^B (1 + w / Z_f)``, ``B = max(0, m - W)``: mean steps of ConfAtomPerfect, all in nats.
+def expected_steps_conf_atom(
+    offset: float, log_weight: float, log_atom_mass: float, log_normaliser: float
+) -> float:
+    """Return ``2 e^B (1 + w / Z_f)``, ``B = max(0, m - W)``.
+
+    Mean steps of ConfAtomPerfect, all in nats.
 
     Examples
     --------
@@ -25,15 +29,19 @@ def expected_steps_conf_atom(offset: float, log_weight: float, log_atom_mass: fl
 
 
 def expected_steps_random_atom(offset: float, log_weight: float) -> float:
-    """Return ``2 e^B``: mean steps of RandomAtomPerfect, whose first tag ends the run wherever it falls."""
+    """Return ``2 e^B``.
+
+    Mean steps of RandomAtomPerfect, whose first tag ends the run wherever it falls.
+    """
     return 2.0 * math.exp(max(0.0, offset - log_weight))
 
 
 def expected_steps_factory(offset: float, log_weight: float, k: float) -> float:
-    """Return an upper bound on the mean transitions simulated by ConfAtomPerfect with ``factory=True``.
+    """Return an upper bound on the mean transitions of ConfAtomPerfect with ``factory=True``.
 
-    Outer steps 1/beta with ``beta = e^-B / 4``, each with a linear Bernoulli factory (at most 9.5 C / gap flips, Huber 2016,
-    Theorem 1) and an inner loop of 1/(1 - beta) tries on average, all over again 1/(1 - k) times.
+    Outer steps 1/beta with ``beta = e^-B / 4``, each with a linear Bernoulli factory (at most 9.5 C
+    / gap flips, Huber 2016, Theorem 1) and an inner loop of 1/(1 - beta) tries on average, all over
+    again 1/(1 - k) times.
     """
     least = math.exp(-max(0.0, offset - log_weight)) / 2.0
     beta = least / 2.0
@@ -43,7 +51,10 @@ def expected_steps_factory(offset: float, log_weight: float, k: float) -> float:
 
 
 def expected_proposals_pad(floor: float) -> float:
-    """Return ``1 / p_0``: the padded count is geometric with the public floor, whatever the data."""
+    """Return ``1 / p_0``.
+
+    The padded count is geometric with the public floor, whatever the data.
+    """
     return 1.0 / floor
 
 
@@ -53,5 +64,8 @@ def expected_proposals_constant(rounds: int) -> float:
 
 
 def paper_bound_conf_atom(k: float, acceptance_infimum: float) -> float:
-    """Return the paper's Theorem 2 bound ``48 / (k^2 (1-k)^2 inf p_Accept)``; it multiplies counts that add."""
+    """Return the paper's Theorem 2 bound ``48 / (k^2 (1-k)^2 inf p_Accept)``.
+
+    It multiplies counts that add.
+    """
     return 48.0 / (k**2 * (1.0 - k) ** 2 * acceptance_infimum)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 
 
-def utility_mcsherry_talwar(epsilon: float, sensitivity: float, excess: float, good_share: float) -> float:
+def utility_mcsherry_talwar(
+    epsilon: float, sensitivity: float, excess: float, good_share: float
+) -> float:
     """Bound ``P(L(Y) >= excess)`` by ``exp(-epsilon excess / 4D) / nu{L < excess/2}``, at most 1.
 
     Parameters
@@ -19,8 +21,10 @@ def utility_mcsherry_talwar(epsilon: float, sensitivity: float, excess: float, g
     return min(1.0, math.exp(-epsilon * excess / (4.0 * sensitivity)) / good_share)
 
 
-def utility_discrete(epsilon: float, sensitivity: float, excess: float, n_points: int, best_loss: float = 0.0) -> float:
-    """Bound ``P(L(Y) >= excess)`` on ``n_points`` candidates by ``l exp(-epsilon (excess - min L) / 2D)``, at most 1.
+def utility_discrete(
+    epsilon: float, sensitivity: float, excess: float, n_points: int, best_loss: float = 0.0
+) -> float:
+    """Bound ``P(L(Y) >= excess)`` on l candidates by ``l exp(-epsilon (excess - min L) / 2D)``.
 
     The best candidate's loss is zero only if the optimum is a candidate; the paper drops it.
     """
@@ -37,7 +41,10 @@ def utility_corollary(
     n_points: int,
     best_loss: float = 0.0,
 ) -> float:
-    """Bound ``P(L(Y) >= excess)`` for RandomAtomPerfect, whose weight on the points is the realised ``k``."""
+    """Bound ``P(L(Y) >= excess)`` for RandomAtomPerfect.
+
+    Whose weight on the points is the realised ``k``.
+    """
     continuous = utility_mcsherry_talwar(epsilon, sensitivity, excess, good_share)
     discrete = utility_discrete(epsilon, sensitivity, excess, n_points, best_loss)
     return (1.0 - k) * continuous + k * discrete

@@ -1,0 +1,221 @@
+"""The affine envelope for norms of affine functions.
+
+A product law (or a mixture of cubes) seen through an affine map.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins.cube import propose_cube_laplace
+from expmech.domains import Box, Indices, L1Ball, L2Ball
+from expmech.envelopes.affine.fit import Tail, fit_affine_map
+from expmech.envelopes.affine.rounding import RoundedImage
+from expmech.envelopes.affine.split import Grid, Split, choose_split, restrict
+from expmech.envelopes.affine.vertex import bind_vertex
+from expmech.envelopes.base import BoundEnvelope
+from expmech.envelopes.uniform import Uniform
+from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_positive
+from expmech.losses.base import AffineForm
+from expmech.target import Energies, Target
+from expmech.target.calibration import ENERGY_CAP
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundAffine(RoundedImage):
+    """Points with some coordinates j uniform on ``rest``, the others ``floor(T (u + xi) + t(j))``.
+
+    xi is uniform in the unit cube.
+
+    ``P(u) ~ exp(-R(u))``, ``R = slope |u|``; with a tail, ``R = min(slope |u|, height + tail.slope
+    |u|)``. Without a rest the map gives every coordinate.
+    """
+
+    slope: int
+    offset: int
+    tail: Tail | None = None
+    split: Split
+    rest: Grid | None = None
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
+        """Draw the rest, then u, then its image."""
+        others = None if self.rest is None else self.rest.draw_uniform(coins, size)
+        steps, energies, kept = self._propose_steps(coins, size)
+        indices = np.empty((size, len(self.split.columns) + len(self.split.others)), dtype=np.int64)
+        indices[:, self.split.columns] = self.draw_images(steps, kept, coins, others)
+        if others is not None:
+            indices[:, self.split.others] = others
+        return indices, energies
+
+    def log_mass(self) -> float:
+        """Return the log of the proposal's mass in lattice points.
+
+        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        """
+        rate, p = self.slope / UNITS_PER_NAT, len(self.map.shift)
+        if self.map.norm == "l1":
+            log_sum = -p * math.log(math.tanh(rate / 2.0))
+        else:
+            log_sum = p * math.log(2.0) + math.lgamma(p + 1.0) - p * math.log(-math.expm1(-rate))
+        rest = 0.0 if self.rest is None else self.rest.log_size
+        return (
+            rest
+            + log_sum
+            + self.map.log_determinant()
+            - math.log1p(-float(self._tail_share(0, 64)))
+        )
+
+    def _propose_steps(
+        self, coins: Coins, size: int
+    ) -> tuple[NDArray[np.int64], Energies, NDArray[np.bool_]]:
+        """Return u, its energy R, and whether it is kept."""
+        if self.tail is None:
+            steps, norms, kept = self._propose_slope(self.slope, coins, size)
+            return steps, norms * self.slope, kept
+        # a mixture of both slopes, each kept where its energy is the smaller one
+        flat = coins.bernoulli(np.full(size, float(self._tail_share(0, 64))), self._tail_share)
+        steps, norms, kept = (
+            np.zeros((size, len(self.map.shift)), dtype=np.int64),
+            np.zeros(size, dtype=np.int64),
+            flat.copy(),
+        )
+        for slope, rows in (
+            (self.slope, np.flatnonzero(~flat)),
+            (self.tail.slope, np.flatnonzero(flat)),
+        ):
+            if rows.size:
+                steps[rows], norms[rows], kept[rows] = self._propose_slope(slope, coins, rows.size)
+        steep, bent = norms * self.slope, self.tail.height + norms * self.tail.slope
+        return steps, np.minimum(steep, bent), kept & ((bent < steep) == flat)
+
+    def _propose_slope(
+        self, slope: int, coins: Coins, size: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        p, rate = len(self.map.shift), Fraction(slope, UNITS_PER_NAT)
+        if self.map.norm == "l1":
+            steps = coins.discrete_laplace(rate, size * p).reshape(size, p)
+            return steps, np.abs(steps).sum(axis=1), np.ones(size, dtype=np.bool_)
+        steps, kept = propose_cube_laplace(coins, p, rate, size)
+        return steps, np.abs(steps).max(axis=1), kept
+
+    def _tail_share(self, row: int, precision: int) -> flint.arb:
+        """Enclose the share of the tail in the mixture, ``w / (1 + w)``.
+
+        ``w = exp(-height) Z(tail.slope) / Z(slope)``; any row.
+        """
+        if self.tail is None:
+            return flint.arb(0)
+        with flint.ctx.workprec(precision + 64):
+            rates = [
+                flint.arb(flint.fmpq(slope, UNITS_PER_NAT))
+                for slope in (self.slope, self.tail.slope)
+            ]
+            steep, flat = (
+                (one / 2).tanh() if self.map.norm == "l1" else -(-one).expm1() for one in rates
+            )
+            weight = flint.arb(flint.fmpq(-self.tail.height, UNITS_PER_NAT)).exp() * (
+                steep / flat
+            ) ** len(self.map.shift)
+            return weight / (1 + weight)
+
+
+class Affine:
+    """Proposals through the inverse map, for a loss ``|A y - b|`` in the L1 or the L-infinity norm.
+
+    Parameters
+    ----------
+    slack
+        Nats that the grid of u may cost: p/2 steps of it. A smaller one makes longer integers.
+
+    Notes
+    -----
+    With ``T ~ A^-1`` and ``t ~ A^-1 b`` the residual ``A y - b`` is nearly u: acceptance is near
+    one in any dimension as long as the domain does not bind. Where it binds, only the stiff
+    coordinates are solved for, given the others, which are drawn uniformly from a domain of the
+    same kind; or the map is pulled toward the middle of the domain; or, for the largest residual on
+    an L1 ball that does not hold the solution, proposals spread from the vertex where the loss is
+    least. The choice has the least expected cost, in closed form up to the normaliser, and k = 0
+    coordinates are uniform proposals: a draw costs at most what those cost, up to the certified
+    offset. T need not be the inverse: the offset is certified, in rationals, from ``A T - I``, ``A
+    t - b`` and the two grid steps. The choice is silent: it is confidential. Statements and proofs:
+    docs/theory/affine.md, docs/theory/vertex.md.
+    """
+
+    name = "affine"
+
+    def __init__(self, *, slack: float = 2.0**-10) -> None:
+        self.slack = validate_positive(slack, name="slack", owner="Affine")
+
+    def bind(self, target: Target) -> BoundEnvelope:
+        """Fit to ``target``.
+
+        Refuse a loss that is not known to be the norm of an affine function, or a lattice that is
+        no grid.
+        """
+        form, domain = self.validate(target)
+        p = domain.dimension
+        validate_choice(form.norm, name="norm", owner="AffineForm", choices=("l1", "linf"))
+        if form.matrix.shape != (p, p) or form.vector.shape != (p,):
+            raise ParameterError(
+                f"`matrix` and `vector` of AffineForm must have shapes ({p}, {p}) and ({p},) on"
+                " this domain."
+            )
+        split = choose_split(form, domain, target)
+        bound = None if split is None else bind_split(target, form, domain, self.slack, split)
+        spread = bound or Uniform().bind(target)
+        vertex = (
+            bind_vertex(target, form, domain, self.slack)
+            if form.norm == "linf" and isinstance(domain, L1Ball)
+            else None
+        )
+        if vertex is None:
+            return spread
+        return min((spread, vertex), key=lambda one: one.offset / UNITS_PER_NAT + one.log_mass())
+
+    @staticmethod
+    def validate(target: Target) -> tuple[AffineForm, Grid]:
+        """Return the form and the domain.
+
+        Raise, on public grounds, where the envelope does not apply.
+        """
+        form, domain = target.problem.affine, target.domain
+        if not isinstance(domain, (Box, L1Ball, L2Ball)):
+            raise UnsupportedError(
+                f"Affine needs a Box, L1Ball or L2Ball; got {type(domain).__name__}. Use the"
+                " Uniform envelope."
+            )
+        if form is None:
+            raise UnsupportedError(
+                "Affine needs a loss that declares its affine form, L(y) = |A y - b|; this one does"
+                " not. Use a loss such as RidgeGradient, or another envelope."
+            )
+        return form, domain
+
+
+def bind_split(
+    target: Target, form: AffineForm, domain: Grid, slack: Fraction, split: Split
+) -> BoundAffine | None:
+    """Return the envelope for a given split, or None where it cannot be certified."""
+    fitted = fit_affine_map(form, domain, target, slack, split)
+    if (
+        fitted is None
+        or min(fitted.slope, fitted.tail.slope if fitted.tail else 1) < 1
+        or fitted.offset > ENERGY_CAP
+    ):
+        return None
+    return BoundAffine(
+        map=fitted.map,
+        slope=fitted.slope,
+        offset=fitted.offset,
+        points_per_axis=1 << domain.bits,
+        tail=fitted.tail,
+        split=split,
+        rest=restrict(domain, split.others) if split.others else None,
+    )

@@ -1,0 +1,144 @@
+"""The envelope at a vertex.
+
+For the largest residual on an L1 ball that does not hold the solution.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.domains import Indices, L1Ball
+from expmech.envelopes.affine.rounding import RoundedImage
+from expmech.envelopes.affine.vertex_fit import find_vertex, fit_vertex
+from expmech.losses.base import AffineForm
+from expmech.target import Energies, Target
+from expmech.target.calibration import ENERGY_CAP
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundVertex(RoundedImage):
+    """Points ``floor(T (u + xi) + t(j))`` with ``P(u, j) ~ exp(-R)``.
+
+    ``R = slope (level + max u)``, on a half-space of (u, j).
+
+    The half-space is ``sum_i weights_i u_i >= floor + sum_q rise_q n_q``: n_q lattice points lie
+    between the q-th of the other coordinates and zero, and its rise is the first of ``rises[q]``
+    below zero, the second above. Theory: docs/theory/vertex.md.
+    """
+
+    slope: int
+    offset: int
+    level: int
+    floor: int
+    weights: tuple[int, ...]
+    rises: tuple[tuple[int, int], ...]
+    columns: tuple[int, ...]
+    others: tuple[int, ...]
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
+        """Draw u and the other coordinates, then the image of u."""
+        steps, rest, kept = self.propose_steps(coins, size)
+        indices = np.empty((size, len(self.columns) + len(self.others)), dtype=np.int64)
+        indices[:, self.columns] = self.draw_images(
+            steps, kept, coins, rest if self.others else None
+        )
+        indices[:, self.others] = rest
+        return indices, self.slope * (self.level + steps.max(axis=1))
+
+    def propose_steps(
+        self, coins: Coins, size: int
+    ) -> tuple[NDArray[np.int64], Indices, NDArray[np.bool_]]:
+        """Draw u, the indices of the other coordinates, and whether they are kept.
+
+        Then they have the law above, exactly.
+        """
+        total = sum(self.weights)
+        rest = np.empty((size, len(self.others)), dtype=np.int64)
+        height = np.full(size, self.floor, dtype=np.int64)
+        for q, pair in enumerate(self.rises):
+            rest[:, q], rise = self._draw_other(coins, pair, size)
+            height += rise
+        slacks = np.stack(
+            [coins.geometric(self._rate(weight), size) for weight in self.weights], axis=1
+        )
+        height += slacks @ np.array(self.weights)
+        least = -(-height // total)
+        kept = coins.bernoulli_exp(least * total - height, rate=self._rate(1))
+        return (least + coins.geometric(self._rate(total), size))[:, None] - slacks, rest, kept
+
+    def log_mass(self) -> float:
+        """Return the log of the proposal's mass in lattice points.
+
+        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        """
+        mass = -float(
+            (self.level + Fraction(self.floor, sum(self.weights))) * self.slope / UNITS_PER_NAT
+        )
+        mass -= sum(math.log(-math.expm1(-float(self._rate(weight)))) for weight in self.weights)
+        mass += sum(
+            math.log(sum(-1.0 / math.expm1(-float(self._rate(rise))) for rise in pair))
+            for pair in self.rises
+        )
+        return mass + self.map.log_determinant()
+
+    def _rate(self, weight: int) -> Fraction:
+        """Return the rate, in nats, at which a step of this weight costs energy."""
+        return Fraction(self.slope * weight, sum(self.weights) * UNITS_PER_NAT)
+
+    def _draw_other(
+        self, coins: Coins, pair: tuple[int, int], size: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw the index of a coordinate by the cost of its distance from zero.
+
+        Return it and that cost.
+        """
+        middle = self.points_per_axis // 2
+        low, high = pair
+
+        def enclose(row: int, precision: int) -> flint.arb:
+            with flint.ctx.workprec(precision + 64):
+                below, above = (
+                    -(-flint.arb(flint.fmpq(rate.numerator, rate.denominator))).expm1()
+                    for rate in map(self._rate, pair)
+                )
+                return below / (below + above)
+
+        above = coins.bernoulli(np.full(size, float(enclose(0, 64))), enclose)
+        distance, rise = np.empty(size, dtype=np.int64), np.where(above, high, low)
+        for one, rows in ((low, np.flatnonzero(~above)), (high, np.flatnonzero(above))):
+            distance[rows] = np.minimum(
+                coins.geometric(self._rate(one), rows.size), middle
+            )  # from there on it is outside
+        return np.where(above, middle + distance, middle - 1 - distance), rise * distance
+
+
+def bind_vertex(
+    target: Target, form: AffineForm, ball: L1Ball, slack: Fraction
+) -> BoundVertex | None:
+    """Return the envelope at the vertex where the loss is least.
+
+    Or None where there is none to be certified.
+    """
+    vertex = find_vertex(form, ball)
+    fitted = None if vertex is None else fit_vertex(form, ball, target, slack, vertex)
+    if vertex is None or fitted is None or fitted.offset > ENERGY_CAP:
+        return None
+    return BoundVertex(
+        map=fitted.map,
+        points_per_axis=ball.cube.points_per_axis,
+        slope=fitted.slope,
+        offset=fitted.offset,
+        level=fitted.level,
+        floor=fitted.floor,
+        weights=fitted.weights,
+        rises=fitted.rises,
+        columns=vertex.columns,
+        others=vertex.others,
+    )

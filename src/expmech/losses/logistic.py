@@ -1,0 +1,298 @@
+"""Logistic regression: the penalised log-likelihood loss of rows of norm at most one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_choice,
+    validate_nonnegative,
+    validate_scale,
+)
+from expmech.losses.base import Curvature
+from expmech.losses.logistic_curvature import certify_curvature
+from expmech.losses.ridge import MOST_ROWS
+from expmech.rounding import float_up
+
+_OWNER = "LogisticRisk"
+_SNAP = 1 << 26  # features become multiples of 2^-26: squares and their sums are exact integers
+_BLOCK = 1 << 13  # rows evaluated together: a block of every column stays in the cache
+_TILE = 1 << 15  # margins in memory at a time
+_ULP = Fraction(1, 1 << 53)
+
+Floats = NDArray[np.float64]
+
+
+class LogisticRisk:
+    """``L(y) = sum_i log(1 + exp(-s_i x_i.y)) + penalty/2 |y|^2``, labels ``s_i = +-1``.
+
+    Parameters
+    ----------
+    features, labels
+        Confidential data, shapes (n, p) and (n,). Rows longer than one in the Euclidean norm are
+        scaled to one, and all are rounded toward zero to multiples of 2^-26. Labels are 0 and 1, or
+        -1 and 1.
+    penalty
+        The ridge penalty, at least 0.
+    radius
+        Public bound B on the Euclidean norm of the points of the domain; the sensitivity rests on
+        it, and a wider domain is refused.
+    adjacency
+        "replace": D = B. "add-remove": D = B/2, and the midpoint ``log(2 cosh(B/2))`` of a row's
+        range is subtracted from every row's term, which cancels in the law.
+
+    Notes
+    -----
+    Equal rows are merged and the rest kept in sorted order, so the loss does not depend on the
+    order of the rows; it is evaluated column by column in blocks whose sums do not depend on the
+    batch. Energies saturate at 2^20 nats, which flattens the law: under "replace" beyond some 10^7
+    rows, under "add-remove", where they are near ``-eta n B / 2``, beyond some 10^6 (at epsilon =
+    1). Proofs of the sensitivity, of the error and of the curvature: docs/theory/convex.md.
+
+    Examples
+    --------
+    >>> loss = LogisticRisk([[1.0], [0.5]], [1, 0], penalty=1.0, radius=2.0)
+    >>> loss(np.array([[0.0], [1.0]])).round(6)
+    array([1.386294, 1.787339])
+    >>> loss.sensitivity
+    Fraction(2, 1)
+    """
+
+    convex = True
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        labels: ArrayLike,
+        *,
+        penalty: float,
+        radius: float,
+        adjacency: str = "replace",
+    ) -> None:
+        self.penalty = validate_nonnegative(penalty, name="penalty", owner=_OWNER)
+        if self.penalty:
+            validate_scale(penalty, name="penalty", owner=_OWNER)
+        self.radius = validate_scale(radius, name="radius", owner=_OWNER)
+        self.adjacency = validate_choice(
+            adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove")
+        )
+        rows, signs = _validate_features(features), _validate_labels(labels)
+        if len(rows) != len(signs):
+            raise ParameterError(f"`labels` of {_OWNER} must have one entry a row of `features`.")
+        if len(rows) > MOST_ROWS or (len(rows) == 0 and adjacency == "replace"):
+            raise ParameterError(
+                f"`features` of {_OWNER} must have at most 2^32 rows, and at least one under"
+                " 'replace'."
+            )
+        self._count, self.dimension = rows.shape
+        distinct, counts = np.unique(_snap(rows) * signs[:, None], axis=0, return_counts=True)
+        self._columns = np.ascontiguousarray(distinct.T / _SNAP)
+        self._counts: Floats = counts.astype(np.float64)
+        replace = self.adjacency == "replace"
+        self.sensitivity = self.radius if replace else self.radius / 2
+        self._public_count = self._count if replace else MOST_ROWS
+        least = math.log1p(
+            math.exp(-float(self.radius))
+        )  # the smallest term of a row; the midpoint is B/2 above it
+        self._shift = 0.0 if replace else self._count * (float(self.radius) / 2.0 + least)
+        self._most = (
+            self.radius + Fraction(least) * (1 + Fraction(1, 1 << 40))
+            if replace
+            else self.radius / 2
+        )
+        self.minimum = (
+            self._count * least * (1.0 - 2.0**-40)
+            if replace
+            else -float_up(self._public_count * self.radius / 2)
+        )
+
+    def __call__(self, y: Floats) -> Floats:
+        """Return the loss of each row.
+
+        Elementwise sums in a fixed order, so that the batch does not matter.
+        """
+        total = np.empty(len(y))
+        for points in self._lots(len(y)):
+            sums = np.zeros((len(y[points]), len(self._blocks)))
+            for k, rows in enumerate(self._blocks):
+                margins = self._margins(y[points], rows)
+                terms = np.abs(margins)
+                np.negative(terms, out=terms)
+                np.exp(terms, out=terms)
+                np.log1p(terms, out=terms)
+                np.minimum(margins, 0.0, out=margins)
+                terms -= margins
+                terms *= self._counts[rows]
+                sums[:, k] = terms.sum(axis=1)
+            total[points] = sums.sum(axis=1)
+        squares = y[:, 0] * y[:, 0]
+        for j in range(1, self.dimension):
+            squares += y[:, j] * y[:, j]
+        squares *= float(self.penalty) / 2.0
+        total -= self._shift
+        total += squares
+        return total
+
+    def gradient(self, y: Floats) -> Floats:
+        """Return the gradient at each row.
+
+        Every entry within ``gradient_error`` of the true one where ``|y| <= radius``.
+        """
+        total = y * float(self.penalty)
+        for points in self._lots(len(y)):
+            for rows in self._blocks:
+                margins = self._margins(y[points], rows)
+                decay = np.exp(-np.abs(margins))
+                pull = np.where(margins > 0.0, decay, 1.0)
+                pull /= decay + 1.0
+                pull *= self._counts[rows]
+                total[points] -= pull @ self._columns[:, rows].T
+        return total
+
+    def hessian(self, y: Floats) -> Floats:
+        """Return the matrix of second derivatives at one point.
+
+        Every entry within ``gradient_error`` of the true one.
+        """
+        total = np.eye(self.dimension) * float(self.penalty)
+        weights = self.row_weights(y)
+        for rows in self._blocks:
+            columns = self._columns[:, rows]
+            total += (columns * weights[rows]) @ columns.T
+        return np.asarray((total + total.T) / 2.0)
+
+    def row_weights(self, y: Floats) -> Floats:
+        """Return the second derivative of each distinct row's term at one point.
+
+        Times its count.
+        """
+        weights = self._counts.copy()
+        for rows in self._blocks:
+            decay = np.exp(-np.abs(self._margins(y[None, :], rows)[0]))
+            weights[rows] *= decay / (decay + 1.0) ** 2
+        return weights
+
+    def lipschitz(self, domain: Domain) -> Floats:
+        """Bound each partial derivative, whatever the data.
+
+        A row's is at most its entry, which is at most one.
+        """
+        self._validate_domain(domain)
+        return np.full(self.dimension, float_up(self._public_count + self.penalty * self.radius))
+
+    def bound(self, domain: Domain) -> float:
+        """Bound the loss on ``domain``, whatever the data.
+
+        A row's term is at most ``B + log(1 + exp(-B))``, or B/2 if centred.
+        """
+        self._validate_domain(domain)
+        return float_up(self._public_count * self._most + self.penalty * self.radius**2 / 2)
+
+    def loss_error(self, domain: Domain) -> Fraction:
+        """Bound the rounding of margins, terms, sums and penalty, and of the coordinates."""
+        self._validate_domain(domain)
+        terms = self._public_count * ((self.dimension + 70) * (self.radius + 1) + 32)
+        rounding = 2 * _ULP * (terms + (self.dimension + 8) * self.penalty * self.radius**2)
+        errors = getattr(
+            domain, "value_errors", np.zeros(self.dimension)
+        )  # a simplex rounds quotients: inside the first term
+        away = Fraction(float(np.linalg.norm(errors)) * (1.0 + 2.0**-40))
+        return Fraction(rounding + (self._public_count + self.penalty * self.radius) * away)
+
+    @cached_property
+    def gradient_error(self) -> float:
+        """Bound on the error of every first and second derivative; it depends on the count."""
+        terms = self._count * (self.dimension * self.radius + _BLOCK + len(self._blocks) + 64)
+        return float_up(2 * _ULP * (terms + 4 * self.penalty * (self.radius + 1)))
+
+    def curvature(self, domain: Domain) -> Curvature:
+        """Return the loss's lower bound about its optimum in the domain."""
+        return certify_curvature(self, self._columns, domain, self.loss_error(domain))
+
+    @cached_property
+    def _blocks(self) -> list[slice]:
+        return [slice(first, first + _BLOCK) for first in range(0, len(self._counts), _BLOCK)]
+
+    def _lots(self, size: int) -> Iterator[slice]:
+        lot = max(1, _TILE // max(1, min(_BLOCK, len(self._counts))))
+        return (slice(first, first + lot) for first in range(0, size, lot))
+
+    def _margins(self, y: Floats, rows: slice) -> Floats:
+        """Return ``s_i x_i.y``, one line a point, added up column by column."""
+        margins: Floats = y[:, :1] * self._columns[0, rows]
+        product = np.empty_like(margins)
+        for j in range(1, self.dimension):
+            np.multiply(y[:, j : j + 1], self._columns[j, rows], out=product)
+            margins += product
+        return margins
+
+    def _validate_domain(self, domain: Domain) -> None:
+        """Raise unless ``|y|_2 <= radius`` on the domain."""
+        if domain.dimension != self.dimension or not isinstance(
+            domain, (Box, L1Ball, L2Ball, Simplex)
+        ):
+            raise ParameterError(
+                f"`domain` of {_OWNER} must be a Box, L1Ball, L2Ball or Simplex of dimension"
+                f" {self.dimension}."
+            )
+        if isinstance(domain, Box):
+            ends = zip(domain.lower.tolist(), domain.upper.tolist(), strict=True)
+            squared = sum((max(-Fraction(low), Fraction(up)) ** 2 for low, up in ends), Fraction(0))
+        else:
+            squared = Fraction(1) if isinstance(domain, Simplex) else Fraction(domain.radius) ** 2
+        if squared > self.radius**2:
+            raise ParameterError(
+                f"`radius` of {_OWNER} must be at least the largest Euclidean norm on the domain;"
+                f" got {float(self.radius)!r}."
+            )
+
+
+def _validate_features(values: Any) -> Floats:
+    table = np.asarray(values)
+    if table.dtype.kind not in "fiu":
+        raise ParameterTypeError(
+            f"`features` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
+        )
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ParameterError(
+            f"`features` of {_OWNER} must have 2 dimensions and at least one column."
+        )
+    rows = np.asarray(table, dtype=np.float64)
+    if not np.isfinite(rows).all():
+        raise ParameterError(f"`features` of {_OWNER} must hold finite numbers only.")
+    return rows
+
+
+def _validate_labels(values: Any) -> NDArray[np.int64]:
+    labels = np.asarray(values)
+    if labels.dtype.kind not in "fiub" or labels.ndim != 1:
+        raise ParameterTypeError(f"`labels` of {_OWNER} must be a list of numbers, one a row.")
+    positive = labels == 1
+    if not (positive | (labels == 0)).all() and not (positive | (labels == -1)).all():
+        raise ParameterError(f"`labels` of {_OWNER} must be 0 and 1, or -1 and 1.")
+    return np.where(positive, np.int64(1), np.int64(-1))
+
+
+def _snap(rows: Floats) -> NDArray[np.int64]:
+    """Scale rows to norm at most one, exactly.
+
+    And round their entries toward zero to multiples of 2^-26.
+    """
+    largest = np.abs(rows).max(axis=1, initial=1.0)[
+        :, None
+    ]  # at least one: no overflow, and short rows stay as they are
+    norm = largest * np.sqrt(((rows / largest) ** 2).sum(axis=1, keepdims=True))
+    whole = (rows / np.maximum(norm, 1.0) * _SNAP).astype(np.int64)
+    long = (whole**2).sum(axis=1) > _SNAP**2  # by rounding alone, so by less than 2^-40
+    whole[long] = (whole[long] * (1.0 - 2.0**-25)).astype(np.int64)
+    return np.asarray(whole, dtype=np.int64)

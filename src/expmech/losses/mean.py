@@ -1,0 +1,199 @@
+"""The mean under L1 loss, Example 1 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.domains import Box, Domain
+from expmech.errors import ParameterError, ParameterTypeError, validate_integer
+from expmech.losses.base import Growth, IntegerForm
+
+_SNAP_BITS = 40  # rows are snapped to multiples of width / 2^40 before they are summed
+_MOST_ROWS = 1 << 20  # so that sums stay below 2^60; more rows use fewer snap bits
+
+
+class L1Mean:
+    """``L(y) = |y - mean|_1``, the mean of rows clipped to public bounds (Example 1 of the paper).
+
+    Parameters
+    ----------
+    rows
+        Confidential data, shape (n, d) or (n,).
+    lower, upper
+        Public bounds, numbers or one a column; rows are clipped to them, which is what makes the
+        sensitivity ``sum(upper - lower) / n`` true.
+
+    Notes
+    -----
+    Rows are snapped to a fine public grid and summed as integers, so the loss does not depend on
+    the order of the rows and replacing a row moves the mean by at most ``(upper - lower) / n``,
+    exactly. Proofs: docs/theory/calibration.md.
+
+    Examples
+    --------
+    >>> L1Mean([[0.25], [0.75]])(np.array([[0.5], [1.0]]))
+    array([0. , 0.5])
+    """
+
+    minimum = 0.0
+
+    def __init__(self, rows: ArrayLike, *, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> None:
+        table = _validate_rows(rows)
+        count, d = table.shape
+        self._set_bounds(lower, upper, d)
+        self._shares: NDArray[np.float64] | None = np.clip(
+            (table - self.lower) / self._widths, 0.0, 1.0
+        )
+        scale = 1 << max(1, _SNAP_BITS - max(0, (count // _MOST_ROWS).bit_length()))
+        sums = np.rint(self._shares * scale).astype(np.int64).sum(axis=0)
+        self._set_mean(count, sums.tolist(), scale)
+
+    @classmethod
+    def from_sums(
+        cls,
+        *,
+        count: int,
+        sums: Sequence[int],
+        scale: int,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = 1.0,
+    ) -> L1Mean:
+        """Make the loss from integer sums, a column.
+
+        Of rows snapped to ``scale`` steps of the width: ``0 .. scale`` each.
+
+        What an engine that aggregates where the data live sends back. Such a loss has no integer
+        form on the lattice.
+        """
+        loss = cls.__new__(cls)
+        loss._set_bounds(lower, upper, len(sums))
+        loss._shares = None
+        validate_integer(count, name="count", owner="L1Mean.from_sums", low=1, high=1 << 62)
+        validate_integer(scale, name="scale", owner="L1Mean.from_sums", low=1, high=1 << 62)
+        if any(not 0 <= int(total) <= count * scale for total in sums):
+            raise ParameterError(
+                "`sums` of L1Mean.from_sums must lie in 0 .. count * scale, which sums of snapped"
+                " rows do."
+            )
+        loss._set_mean(count, sums, scale)
+        return loss
+
+    def _set_bounds(self, lower: ArrayLike, upper: ArrayLike, d: int) -> None:
+        self.lower = _validate_bound(lower, "lower", d)
+        self.upper = _validate_bound(upper, "upper", d)
+        if (self.lower >= self.upper).any():
+            raise ParameterError(
+                f"`lower` of L1Mean must be below `upper`; got {lower!r} and {upper!r}."
+            )
+        self._widths = self.upper - self.lower
+
+    def _set_mean(self, count: int, sums: Sequence[int], scale: int) -> None:
+        self.count = count
+        self._mean = np.array(
+            [
+                float(Fraction(lo) + Fraction(width) * Fraction(int(total), count * scale))
+                for lo, width, total in zip(self.lower, self._widths, sums, strict=True)
+            ]
+        )
+        self.lipschitz = np.ones(len(sums))
+        self.sensitivity = sum((Fraction(width) for width in self._widths), Fraction(0)) / count
+        self.growth = Growth(center=self._mean, rates=np.ones(len(sums)), public_slack=True)
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of each row.
+
+        Added up column by column so that the batch does not matter.
+        """
+        total = np.abs(y[:, 0] - self._mean[0])
+        for j in range(1, len(self._mean)):
+            total += np.abs(y[:, j] - self._mean[j])
+        return np.asarray(total, dtype=np.float64)
+
+    def terms(
+        self, coordinates: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the loss of each coordinate named at the value given: the loss is their sum."""
+        return np.asarray(np.abs(values - self._mean[coordinates]), dtype=np.float64)
+
+    def loss_error(self, domain: Domain) -> Fraction:
+        """Bound the rounding of the mean, of each difference and of the d - 1 additions.
+
+        For points of ``domain``.
+        """
+        box = _bounds_of(domain)
+        reach = sum(
+            Fraction(max(abs(a), abs(b), abs(lo), abs(up)))
+            for a, b, lo, up in zip(*box, self.lower, self.upper, strict=True)
+        )
+        return 4 * (len(self._mean) + 2) * reach * Fraction(1, 1 << 53)
+
+    def bound(self, domain: Domain) -> float:
+        """Bound the loss on ``domain``."""
+        lower, upper = _bounds_of(domain)
+        return float(np.maximum(upper - self.lower, self.upper - lower).sum()) * (1.0 + 2.0**-40)
+
+    def gap(self, domain: Domain) -> float | None:
+        """Bound how far above zero the least loss on the lattice can be, whatever the data."""
+        if not isinstance(domain, Box):
+            return None
+        outside = np.maximum(0.0, np.maximum(domain.lower - self.lower, self.upper - domain.upper))
+        return float((outside + domain.steps).sum())
+
+    def integer_form(self, domain: Domain) -> IntegerForm | None:
+        """Return the loss as integer distances where the box is exactly the clipping bounds."""
+        if self._shares is None or not isinstance(domain, Box):
+            return None
+        if (domain.lower != self.lower).any() or (domain.upper != self.upper).any():
+            return None
+        points = domain.points_per_axis
+        if self.count * points >= 1 << 61:
+            return None
+        snapped = np.minimum((self._shares * points).astype(np.int64), points - 1)
+        sums = snapped.sum(axis=0)
+        scales = self._widths / points / self.count
+        return IntegerForm(
+            count=self.count, sums=tuple(int(s) for s in sums), scales=tuple(scales.tolist())
+        )
+
+
+def _bounds_of(domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
+    if lower is None or upper is None:
+        raise ParameterError(
+            "`domain` of L1Mean must be a Box, L1Ball, L2Ball or Simplex; got candidates."
+        )
+    return lower, upper
+
+
+def _validate_rows(rows: Any) -> NDArray[np.float64]:
+    table = np.asarray(rows)
+    if table.dtype.kind not in "fiu":
+        raise ParameterTypeError(
+            f"`rows` of L1Mean must be an array of numbers; got dtype {table.dtype}."
+        )
+    table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.float64)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ParameterError(
+            f"`rows` of L1Mean must have shape (n, d) with n and d at least 1; got {table.shape}."
+        )
+    if np.isnan(table).any():
+        raise ParameterError("`rows` of L1Mean must not hold nan.")
+    return table
+
+
+def _validate_bound(value: Any, name: str, d: int) -> NDArray[np.float64]:
+    bound = np.asarray(value)
+    if bound.dtype.kind not in "fiu" or bound.ndim > 1 or not np.isfinite(bound).all():
+        raise ParameterTypeError(
+            f"`{name}` of L1Mean must be a finite number or a list of them; got {value!r}."
+        )
+    if bound.ndim == 1 and bound.size != d:
+        raise ParameterError(
+            f"`{name}` of L1Mean must have one entry a column ({d}); got {bound.size}."
+        )
+    return np.ascontiguousarray(np.broadcast_to(bound, (d,)), dtype=np.float64)

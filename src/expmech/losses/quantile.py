@@ -1,0 +1,190 @@
+"""Quantiles under rank loss."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_choice,
+    validate_fraction,
+    validate_integer,
+    validate_number,
+    validate_vector,
+)
+
+_MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
+_OWNER = "Quantile"
+
+
+class Quantile:
+    """``L(y) = |#{x < y} - q n| - c``, the q-quantile of numbers clipped to public bounds.
+
+    C is the least distance.
+
+    Parameters
+    ----------
+    values
+        Confidential numbers, shape (n,); sorted once, here.
+    q
+        Which quantile, strictly between 0 and 1; a float is taken at its exact binary value.
+    lower, upper
+        Public bounds; values are clipped to them.
+    adjacency
+        "replace" (D = 1; the number of values is public) or "add-remove" (D = max(q, 1 - q); it is
+        not). The mechanism must be given the same.
+
+    Notes
+    -----
+    Replacing a value moves one rank by at most 1; adding one moves ``#{x < y} - q n`` by ``1 - q``
+    or ``-q``. The constant c is not 0 where values are tied; it moves by at most D too and cancels
+    in the law, so epsilon is kept, and energies do not saturate because of ties among very many
+    values. The loss is piecewise constant, and :meth:`lower_bound` is exact over any interval,
+    which is what :class:`~expmech.BoxTree` needs. Theory page: docs/theory/box_tree.md.
+
+    Examples
+    --------
+    >>> median = Quantile([0.1, 0.2, 0.7, 0.9], q=0.5, lower=0.0, upper=1.0)
+    >>> median(np.array([[0.05], [0.5], [0.8]]))
+    array([2., 0., 1.])
+    """
+
+    minimum = 0.0
+    loss_error = Fraction(1, 1 << 20)
+    exact_lower_bound = True  # lower_bound is attained: what a plan goes by
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        *,
+        q: float | Fraction,
+        lower: float,
+        upper: float,
+        adjacency: str = "replace",
+    ) -> None:
+        self._set_public(q, lower, upper, adjacency)
+        numbers = _validate_values(values)
+        self._edges = np.sort(np.clip(numbers, self.lower, self.upper))
+        self._ranks: NDArray[np.int64] | None = None  # the rank of a sorted value is its position
+        self._set_count(numbers.size)
+
+    @classmethod
+    def from_ranks(
+        cls,
+        *,
+        edges: ArrayLike,
+        ranks: ArrayLike,
+        count: int,
+        q: float | Fraction,
+        lower: float,
+        upper: float,
+        adjacency: str = "replace",
+    ) -> Quantile:
+        """Make the loss from counts ``ranks[k] = #{x < edges[k]}`` at increasing public edges.
+
+        What a database can send back.
+
+        It is the loss of the data in which every value was moved down to the nearest edge (or to
+        ``lower``, below the first).
+        """
+        loss = cls.__new__(cls)
+        loss._set_public(q, lower, upper, adjacency)
+        loss._edges = validate_vector(edges, name="edges", owner="Quantile.from_ranks")
+        if (np.diff(loss._edges) <= 0).any():
+            raise ParameterError("`edges` of Quantile.from_ranks must increase.")
+        table = np.asarray(ranks)
+        if table.dtype.kind not in "iu" or table.shape != loss._edges.shape:
+            raise ParameterTypeError(
+                "`ranks` of Quantile.from_ranks must be whole numbers, one an edge."
+            )
+        total = validate_integer(
+            count, name="count", owner="Quantile.from_ranks", low=0, high=_MOST_VALUES
+        )
+        loss._ranks = np.append(table.astype(np.int64), total)
+        if loss._ranks[0] < 0 or (np.diff(loss._ranks) < 0).any():
+            raise ParameterError(
+                "`ranks` of Quantile.from_ranks must not decrease, from 0 at least to `count` at"
+                " most."
+            )
+        loss._set_count(total)
+        return loss
+
+    def _set_public(self, q: float | Fraction, lower: float, upper: float, adjacency: str) -> None:
+        self.q = validate_fraction(q, name="q", owner=_OWNER)
+        self.lower = float(validate_number(lower, name="lower", owner=_OWNER))
+        self.upper = float(validate_number(upper, name="upper", owner=_OWNER))
+        if self.lower >= self.upper:
+            raise ParameterError(
+                f"`lower` of {_OWNER} must be below `upper`; got {lower!r} and {upper!r}."
+            )
+        self.adjacency = validate_choice(
+            adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove")
+        )
+        self.sensitivity = Fraction(1) if adjacency == "replace" else max(self.q, 1 - self.q)
+
+    def _set_count(self, count: int) -> None:
+        if count == 0 and self.adjacency == "replace":
+            raise ParameterError(f"`values` of {_OWNER} must not be empty under 'replace'.")
+        self._target = float(self.q * count)
+        self._least = self._least_distance(count)
+        # under add-remove the number of values is confidential, and so is how large a loss can be
+        self.bound = float(max(self.q, 1 - self.q) * count) if self.adjacency == "replace" else None
+
+    def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return ``#{x < y}`` for each row."""
+        if points.shape[1] != 1:
+            raise ParameterError(
+                f"`domain` of {_OWNER} must have one dimension; got {points.shape[1]}."
+            )
+        position = np.searchsorted(self._edges, points[:, 0], side="left")
+        return position if self._ranks is None else self._ranks[position]
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of each row."""
+        return np.asarray(np.abs(self._rank(y) - self._target) - self._least, dtype=np.float64)
+
+    def lower_bound(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the least loss any rank between those of the two ends can have.
+
+        For each interval ``lower <= y <= upper``.
+        """
+        above, below = self._rank(lower) - self._target, self._target - self._rank(upper)
+        return np.asarray(np.maximum(np.maximum(above, below) - self._least, 0.0), dtype=np.float64)
+
+    def _least_distance(self, count: int) -> float:
+        """Return the least ``|#{x < y} - q n|`` between the bounds, which ties keep from zero."""
+        if self._ranks is not None:
+            reached = (
+                self._ranks
+                if not self._edges.size or self._edges[-1] < self.upper
+                else self._ranks[:-1]
+            )
+        elif count == 0:
+            return 0.0
+        else:  # the ranks on either side of the value at the quantile
+            value = self._edges[min(int(self._target), count - 1)]
+            sides = [np.searchsorted(self._edges, value, side="left")]
+            if value < self.upper:
+                sides.append(np.searchsorted(self._edges, value, side="right"))
+            reached = np.array(sides)
+        return float(np.abs(reached - self._target).min())
+
+
+def _validate_values(values: Any) -> NDArray[np.float64]:
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "fiu":
+        raise ParameterTypeError(
+            f"`values` of {_OWNER} must be an array of numbers; got dtype {numbers.dtype}."
+        )
+    if numbers.ndim != 1 or numbers.size > _MOST_VALUES:
+        raise ParameterError(f"`values` of {_OWNER} must have shape (n,) with n at most 2^31.")
+    if numbers.dtype.kind == "f" and np.isnan(numbers).any():
+        raise ParameterError(f"`values` of {_OWNER} must not hold nan.")
+    return np.ascontiguousarray(numbers, dtype=np.float64)

@@ -1,0 +1,271 @@
+"""Ridge regression by the norm of its gradient, Example 2 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_choice,
+    validate_integer,
+    validate_scale,
+)
+from expmech.losses.base import AffineForm
+from expmech.rounding import float_up
+
+_OWNER = "RidgeGradient"
+_SNAP_BITS = 20  # data are snapped to multiples of 2^-20
+_LOT = (
+    1 << 12
+    # rows multiplied at a time: 2^12 products of up to 2^40 are summed exactly in any order
+)
+MOST_ROWS = 1 << 32
+"""Rows there may be; where the count is not public, bounds that must be use this."""
+
+
+class RidgeGradient:
+    """``L(y) = |X'(X y - z) + penalty y|`` in the L1 or the L-infinity norm (paper, Example 2).
+
+    Parameters
+    ----------
+    features, responses
+        Confidential data, shapes (n, p) and (n,); clipped to [-1, 1] and snapped to multiples of
+        2^-20.
+    penalty
+        The ridge penalty, positive: it makes the solution unique whatever the data.
+    radius
+        Public bound B on the L1 norm of the points of the domain; the sensitivity rests on it, and
+        a wider domain is refused.
+    norm
+        "linf", whose sensitivity is p times smaller, or "l1", the paper's.
+    adjacency
+        "replace": D = 2 (1 + B), times p in the L1 norm; "add-remove": half of it.
+
+    Notes
+    -----
+    Cross products are summed as integers, so the loss does not depend on the order of the rows; it
+    is evaluated column by column, so it does not depend on the batch. Proofs of the sensitivity and
+    of the error: docs/theory/affine.md.
+
+    Examples
+    --------
+    >>> loss = RidgeGradient([[1.0], [0.5]], [0.5, 0.5], penalty=0.75, radius=1.0)
+    >>> loss(np.array([[0.0], [0.375]]))
+    array([0.75, 0.  ])
+    >>> loss.sensitivity
+    Fraction(4, 1)
+    """
+
+    minimum = 0.0
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        responses: ArrayLike,
+        *,
+        penalty: float,
+        radius: float,
+        norm: str = "linf",
+        adjacency: str = "replace",
+    ) -> None:
+        table, column = (
+            _validate_table(features, "features", 2),
+            _validate_table(responses, "responses", 1),
+        )
+        if len(table) != len(column):
+            raise ParameterError(
+                f"`responses` of {_OWNER} must have one entry a row of `features`."
+            )
+        snapped = np.rint(np.clip(np.column_stack([table, column]), -1.0, 1.0) * (1 << _SNAP_BITS))
+        products = cross_products(snapped)
+        self._set_moments(
+            len(table), products[:-1, :-1].tolist(), products[:-1, -1].tolist(), 1 << _SNAP_BITS
+        )
+        self._set_public(penalty, radius, norm, adjacency)
+
+    @classmethod
+    def from_moments(
+        cls,
+        *,
+        count: int,
+        gram: Sequence[Sequence[int]],
+        moment: Sequence[int],
+        scale: int,
+        penalty: float,
+        radius: float,
+        norm: str = "linf",
+        adjacency: str = "replace",
+    ) -> RidgeGradient:
+        """Make the loss from integer cross products of rows snapped to multiples of ``1 / scale``.
+
+        ``gram[i][j]`` is the sum of ``k_i k_j`` and ``moment[i]`` that of ``k_i l``, with whole
+        numbers k (features) and l (response) from ``-scale`` to ``scale``: what an engine that
+        aggregates where the data live sends back.
+        """
+        loss = cls.__new__(cls)
+        owner = f"{_OWNER}.from_moments"
+        validate_integer(scale, name="scale", owner=owner, low=1, high=1 << 40)
+        if not len(gram) or any(len(row) != len(gram) for row in gram) or len(moment) != len(gram):
+            raise ParameterError(
+                f"`gram` of {owner} must be a square table and `moment` a list of as many entries."
+            )
+        whole = [[int(entry) for entry in row] for row in gram]
+        most = validate_integer(count, name="count", owner=owner, low=0, high=MOST_ROWS) * scale**2
+        if any(
+            whole[i][j] != whole[j][i] or abs(whole[i][j]) > most
+            for i in range(len(whole))
+            for j in range(len(whole))
+        ):
+            raise ParameterError(
+                f"`gram` of {owner} must be symmetric and within `count * scale^2`, which sums of"
+                " products are."
+            )
+        if any(abs(int(entry)) > most for entry in moment):
+            raise ParameterError(
+                f"`moment` of {owner} must be within `count * scale^2`, which sums of products are."
+            )
+        loss._set_moments(count, whole, [int(entry) for entry in moment], scale)
+        loss._set_public(penalty, radius, norm, adjacency)
+        return loss
+
+    def _set_moments(
+        self, count: int, gram: list[list[int]], moment: list[int], scale: int
+    ) -> None:
+        self._count, self._gram, self._moment, self._scale = count, gram, moment, scale
+
+    def _set_public(self, penalty: float, radius: float, norm: str, adjacency: str) -> None:
+        self.penalty = validate_scale(penalty, name="penalty", owner=_OWNER)
+        self.radius = validate_scale(radius, name="radius", owner=_OWNER)
+        self.norm = validate_choice(norm, name="norm", owner=_OWNER, choices=("l1", "linf"))
+        self.adjacency = validate_choice(
+            adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove")
+        )
+        self.dimension = p = len(self._moment)
+        if self._count > MOST_ROWS or (self._count == 0 and adjacency == "replace"):
+            raise ParameterError(
+                f"`features` of {_OWNER} must have at most 2^32 rows, and at least one under"
+                " 'replace'."
+            )
+        one_row = (1 + self.radius) * (p if norm == "l1" else 1)
+        self.sensitivity = one_row if adjacency == "add-remove" else 2 * one_row
+        self._public_count = self._count if adjacency == "replace" else MOST_ROWS
+        square = self._scale**2
+        matrix = [[Fraction(entry, square) for entry in row] for row in self._gram]
+        for j in range(p):
+            matrix[j][j] += self.penalty
+        self._matrix = np.array([[float(entry) for entry in row] for row in matrix])
+        self._vector = np.array([float(Fraction(entry, square)) for entry in self._moment])
+        self.affine = AffineForm(matrix=self._matrix, vector=self._vector, norm=norm)
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of each row.
+
+        Elementwise sums in a fixed order, so that the batch does not matter.
+        """
+        residual = y[:, :1] * self._matrix[0]  # the matrix is symmetric: its rows are its columns
+        for j in range(1, self.dimension):
+            residual += y[:, j : j + 1] * self._matrix[j]
+        residual -= self._vector
+        np.abs(residual, out=residual)
+        if self.norm == "linf":
+            return np.asarray(residual.max(axis=1), dtype=np.float64)
+        total: NDArray[np.float64] = residual[:, 0].copy()
+        for j in range(1, self.dimension):
+            total += residual[:, j]
+        return total
+
+    def lipschitz(self, domain: Domain) -> NDArray[np.float64]:
+        """Bound the norm of a column of the matrix, whatever the data."""
+        self._validate_domain(domain)
+        return np.full(
+            self.dimension,
+            float_up(
+                (self.dimension if self.norm == "l1" else 1) * self._public_count + self.penalty
+            ),
+        )
+
+    def bound(self, domain: Domain) -> float:
+        """Bound the loss on ``domain``, whatever the data.
+
+        N (1 + B) an entry of the gradient, and the penalty's part.
+        """
+        return float_up(self._largest(domain))
+
+    def loss_error(self, domain: Domain) -> Fraction:
+        """Bound the rounding of the matrix, of p products and sums an entry, of p more sums.
+
+        And of the coordinates.
+        """
+        rounding = 4 * (self.dimension + 4) * self._largest(domain) * Fraction(1, 1 << 53)
+        errors = getattr(
+            domain, "value_errors", np.zeros(self.dimension)
+        )  # a simplex rounds quotients: inside the first term
+        return rounding + Fraction(self.lipschitz(domain)[0]) * sum(
+            map(Fraction, errors.tolist()), Fraction(0)
+        )
+
+    def _largest(self, domain: Domain) -> Fraction:
+        self._validate_domain(domain)
+        entries = self.dimension if self.norm == "l1" else 1
+        return entries * self._public_count * (1 + self.radius) + self.penalty * self.radius
+
+    def _validate_domain(self, domain: Domain) -> None:
+        """Raise unless ``|y|_1 <= radius`` on the domain."""
+        if domain.dimension != self.dimension or not isinstance(
+            domain, (Box, L1Ball, L2Ball, Simplex)
+        ):
+            raise ParameterError(
+                f"`domain` of {_OWNER} must be a Box, L1Ball, L2Ball or Simplex of dimension"
+                f" {self.dimension}."
+            )
+        if isinstance(domain, Box):
+            largest = sum(
+                (
+                    max(-Fraction(low), Fraction(up))
+                    for low, up in zip(domain.lower, domain.upper, strict=True)
+                ),
+                Fraction(0),
+            )
+            squared = largest**2
+        elif isinstance(domain, Simplex):
+            squared = Fraction(1)
+        else:
+            squared = Fraction(domain.radius) ** 2 * (
+                self.dimension if isinstance(domain, L2Ball) else 1
+            )
+        if squared > self.radius**2:
+            raise ParameterError(
+                f"`radius` of {_OWNER} must be at least the largest L1 norm on the domain; got"
+                f" {float(self.radius)!r}."
+            )
+
+
+def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:
+    """Return sums of products of columns of whole numbers up to ``2^20``, as Python integers."""
+    products = np.zeros((whole.shape[1],) * 2, dtype=object)
+    for first in range(0, len(whole), _LOT):
+        lot = whole[first : first + _LOT].astype(np.float64)
+        products += (lot.T @ lot).astype(np.int64).astype(object)
+    return products
+
+
+def _validate_table(values: Any, name: str, dimensions: int) -> NDArray[np.float64]:
+    table = np.asarray(values)
+    if table.dtype.kind not in "fiu":
+        raise ParameterTypeError(
+            f"`{name}` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
+        )
+    if table.ndim != dimensions or 0 in table.shape[1:]:
+        raise ParameterError(
+            f"`{name}` of {_OWNER} must have {dimensions} dimensions and at least one column."
+        )
+    if np.isnan(table).any():
+        raise ParameterError(f"`{name}` of {_OWNER} must not hold nan.")
+    return np.ascontiguousarray(table, dtype=np.float64)

@@ -1,0 +1,254 @@
+"""A mean by discrete Laplace noise on an integer sum. Theory page: docs/theory/noisy_mean.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech._version import __version__
+from expmech.bits import Bits, operating_system_bits, seeded_bits
+from expmech.coins import Coins
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_choice,
+    validate_integer,
+    validate_vector,
+)
+from expmech.release.certificate import RELEASE, STUDY, Certificate
+from expmech.release.exponential import Release
+from expmech.rounding import float_down
+from expmech.samplers.base import DATA_INDEPENDENT
+from expmech.target import validate_epsilon
+from expmech.target.problem import ADJACENCIES
+
+_OWNER = "NoisyMean"
+_LEAST_RATE = Fraction(1, 1 << 55)  # what Coins.discrete_laplace draws within int64
+MOST_BITS = 32
+_CLIPPED = (
+    "rows were clipped to the public bounds and snapped to 2^bits steps one by one before they were"
+    " summed"
+)
+_PLATFORM = "the operating system's random key is secret"
+
+
+def snap(
+    rows: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], bits: int
+) -> NDArray[np.int64]:
+    """Return ``floor((clip(x) - lower) 2^bits / (upper - lower) + 1/2)``, a whole number in ``0 ..
+
+    2^bits``, for every entry.
+    """
+    shares = (np.minimum(np.maximum(rows, lower), upper) - lower) * (2.0**bits / (upper - lower))
+    return np.floor(shares + 0.5).astype(np.int64)
+
+
+def affordable_bits(epsilon: Fraction, dimension: int) -> int:
+    """Return the most bits, up to 32, whose noise fits in int64.
+
+    ``epsilon / (d 2^bits) >= 2^-55``. A public choice.
+    """
+    return max(
+        1, min(MOST_BITS, (epsilon / (dimension * _LEAST_RATE)).__floor__().bit_length() - 1)
+    )
+
+
+class NoisyMean:
+    """Release ``lower + width clamp((S + noise) / (n 2^bits))``.
+
+    S the integer sum of snapped rows, noise discrete Laplace.
+
+    The noise has rate ``epsilon / (d 2^bits)`` a coordinate: half the scale of the exponential
+    mechanism with L1 loss, which pays a factor 2. Under "add-remove" the number of rows is
+    confidential, and the sums from below ``U = S`` and from above ``V = n 2^bits - S`` both get
+    such noise; ``U / (U + V)`` is then a noisy sum over a noisy count.
+
+    Parameters
+    ----------
+    count, sums
+        Number of rows and, a column, the sum of the whole numbers that :func:`snap` gives.
+        Confidential (under "replace" the count is public).
+    bits
+        Rows were snapped to ``2^bits`` steps, 1 to 32.
+    lower, upper
+        Public bounds, one a column.
+    adjacency
+        "replace" or "add-remove".
+
+    Examples
+    --------
+    >>> rows = np.array([[0.2], [0.4], [0.9]])
+    >>> NoisyMean.from_rows(rows, lower=[0.0], upper=[1.0]).release(epsilon=1.0).value.shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        *,
+        count: int,
+        sums: Sequence[int],
+        bits: int,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        adjacency: str = "replace",
+    ) -> None:
+        self.adjacency = validate_choice(
+            adjacency, name="adjacency", owner=_OWNER, choices=ADJACENCIES
+        )
+        self.bits = validate_integer(bits, name="bits", owner=_OWNER, low=1, high=MOST_BITS)
+        self.lower = validate_vector(lower, name="lower", owner=_OWNER, length=len(sums))
+        self.upper = validate_vector(upper, name="upper", owner=_OWNER, length=len(sums))
+        if not (self.lower < self.upper).all():
+            raise ParameterError(
+                f"`lower` of {_OWNER} must be below `upper`; got {lower!r} and {upper!r}."
+            )
+        if any(
+            not 1e-290 <= float(up) - float(lo) < float("inf")
+            for lo, up in zip(self.lower, self.upper, strict=True)
+        ):
+            raise ParameterError(
+                f"`lower` and `upper` of {_OWNER} must differ by a number of usual size; got"
+                f" {lower!r}, {upper!r}."
+            )
+        least = 1 if adjacency == "replace" else 0
+        self._count = validate_integer(count, name="count", owner=_OWNER, low=least, high=1 << 62)
+        self._sums = [int(total) for total in sums]
+        if any(not 0 <= total <= self._count << self.bits for total in self._sums):
+            raise ParameterError(
+                f"`sums` of {_OWNER} must lie in 0 .. count * 2^bits, which sums of snapped"
+                " rows do."
+            )
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: ArrayLike,
+        *,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        bits: int = MOST_BITS,
+        adjacency: str = "replace",
+    ) -> NoisyMean:
+        """Clip, snap and sum rows of shape (n, d); they are confidential, the bounds are not."""
+        table = np.asarray(rows, dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] == 0 or np.isnan(table).any():
+            raise ParameterTypeError(
+                f"`rows` of {_OWNER} must be numbers of shape (n, d) without nan."
+            )
+        low = validate_vector(lower, name="lower", owner=_OWNER, length=table.shape[1])
+        high = validate_vector(upper, name="upper", owner=_OWNER, length=table.shape[1])
+        empty = cls(
+            count=1, sums=[0] * low.size, bits=bits, lower=low, upper=high, adjacency=adjacency
+        )  # checks before use
+        sums = snap(table, low, high, empty.bits).sum(
+            axis=0
+        )  # below 2^63: fewer than 2^31 rows fit in memory
+        return cls(
+            count=len(table),
+            sums=sums.tolist(),
+            bits=empty.bits,
+            lower=low,
+            upper=high,
+            adjacency=adjacency,
+        )
+
+    def release(self, *, epsilon: float | Fraction) -> Release:
+        """Draw one mean with randomness from the operating system; it may leave."""
+        return self._draw_one(epsilon, RELEASE, operating_system_bits())
+
+    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
+        """Draw one mean from a seeded stream, as :meth:`release` would.
+
+        Its certificate says that it is a study.
+        """
+        return self._draw_one(epsilon, STUDY, seeded_bits(seed))
+
+    def sample(
+        self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Draw ``size`` independent means from a seeded stream: for studies, never a release."""
+        size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
+        return self.draw(Coins(seeded_bits(seed)), epsilon=epsilon, size=size)
+
+    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
+        """Return the certificate a release would carry, without drawing anything."""
+        return self._certify(epsilon, RELEASE, operating_system_bits())
+
+    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
+        """Draw ``size`` means, one a row, from ``coins``."""
+        rate = self._rate(epsilon)
+        columns = [self._shares(coins, rate, total, size) for total in self._sums]
+        shares = np.stack(columns, axis=1)
+        return np.clip(self.lower + (self.upper - self.lower) * shares, self.lower, self.upper)
+
+    def _draw_one(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Release:
+        certificate = self._certify(epsilon, kind, bits)
+        return Release(
+            value=self.draw(Coins(bits), epsilon=epsilon, size=1)[0], certificate=certificate
+        )
+
+    def _shares(self, coins: Coins, rate: Fraction, total: int, size: int) -> NDArray[np.float64]:
+        """Return noisy means in units of the width, from Python integers.
+
+        A sum of 2^31 rows and more may pass int64.
+        """
+        whole = self._count << self.bits
+        below = [total + noise for noise in coins.discrete_laplace(rate, size).tolist()]
+        if self.adjacency == "replace":
+            return np.array([min(max(noisy, 0), whole) / whole for noisy in below])
+        above = [whole - total + noise for noise in coins.discrete_laplace(rate, size).tolist()]
+        pairs = [(max(u, 0), max(v, 0)) for u, v in zip(below, above, strict=True)]
+        return np.array([u / (u + v) if u + v else 0.5 for u, v in pairs])
+
+    @property
+    def _sensitivity(self) -> int:
+        """L1 distance, in steps, that one row can move the sums (add-remove.
+
+        U and V together move by 2^bits a column).
+        """
+        return len(self._sums) << self.bits
+
+    def _rate(self, epsilon: float | Fraction) -> Fraction:
+        budget = validate_epsilon(epsilon, owner=_OWNER)
+        rate = budget / self._sensitivity
+        if rate < _LEAST_RATE:
+            fewer = affordable_bits(budget, len(self._sums))
+            raise ParameterError(
+                f"`bits` of {_OWNER} must be at most {fewer} at this epsilon and dimension; got"
+                f" {self.bits}."
+            )
+        return rate
+
+    def _certify(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Certificate:
+        rate = self._rate(epsilon)
+        domain: dict[str, Any] = {
+            "kind": "Mean",
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "bits": self.bits,
+        }
+        if self.adjacency == "replace":
+            domain["count"] = self._count
+        return Certificate(
+            kind=kind,
+            epsilon=float(epsilon),
+            delta=0.0,
+            adjacency=self.adjacency,
+            sensitivity=float(self._sensitivity),
+            loss_error=0.0,
+            eta=float_down(rate),
+            domain=domain,
+            sampler={
+                "sampler": "NoisyMean",
+                "noise": "discrete Laplace",
+                "sums": "one" if self.adjacency == "replace" else "two",
+            },
+            timing=DATA_INDEPENDENT,
+            randomness=bits.source,
+            assumptions=(_CLIPPED, _PLATFORM),
+            version=__version__,
+        )

@@ -1,0 +1,264 @@
+"""The ledger: exact sums, refusals, two processes at once, and kill -9 at any moment."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from expmech.errors import ParameterError, ParameterTypeError
+from expmech.ledger import Entry, Ledger, LedgerError, exact_amount, show_amount
+
+
+def make(folder: Path, epsilon: str = "1", delta: str = "0") -> Ledger:
+    return Ledger.create(folder / "budget.ledger", data_set="survey", epsilon=epsilon, delta=delta)
+
+
+def test_ten_charges_of_a_tenth_fit_in_one_and_an_eleventh_does_not(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    for k in range(10):
+        assert ledger.charge(epsilon="0.1" if k % 2 else 0.1, statement="mean").number == k + 1
+    assert ledger.left == (Fraction(0), Fraction(0))
+    with pytest.raises(LedgerError, match=r"epsilon = 0\.1: 0 is left of 1"):
+        ledger.charge(epsilon="0.1")
+    assert len(ledger.history()) == 10
+    assert ledger.spent == (Fraction(1), Fraction(0))
+
+
+def test_delta_composes_and_is_refused_on_its_own(tmp_path: Path) -> None:
+    ledger = make(tmp_path, epsilon="10", delta="1e-6")
+    for _ in range(10):
+        ledger.charge(epsilon="0.5", delta="1e-7")
+    with pytest.raises(LedgerError, match=r"delta = 0\.0000001: 0 is left of 0\.000001"):
+        ledger.charge(epsilon="0.5", delta="1e-7")
+    ledger.charge(epsilon="0.5")
+    assert ledger.left == (Fraction(9, 2), Fraction(0))
+
+
+def test_a_refusal_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.charge(epsilon="0.75", certificate="{}")
+    before = ledger.path.read_bytes()
+    with pytest.raises(LedgerError, match=r"0\.25 is left of 1"):
+        ledger.charge(epsilon="0.250000000000000000001")
+    assert ledger.path.read_bytes() == before
+    ledger.charge(epsilon="0.25")
+
+
+def test_a_ledger_of_another_data_set_is_refused(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    assert Ledger(ledger.path, data_set="survey").data_set == "survey"
+    with pytest.raises(LedgerError, match="belongs to another data set"):
+        Ledger(ledger.path, data_set="census")
+
+
+def test_a_ledger_is_never_overwritten_nor_its_past_changed(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.charge(epsilon="0.5")
+    with pytest.raises(LedgerError, match="never overwritten"):
+        make(tmp_path)
+    connection = sqlite3.connect(ledger.path)
+    for statement in (
+        "DELETE FROM charges",
+        "UPDATE charges SET epsilon = '0'",
+        "UPDATE budget SET epsilon = '9'",
+        "DELETE FROM budget",
+        "INSERT OR REPLACE INTO budget VALUES (1, 'survey', '9', '0', 'now')",
+        "INSERT OR REPLACE INTO charges VALUES (1, 'now', '0', '0', '', '[]', '')",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match="never"):
+            connection.execute(statement)
+    for amounts in (("-1", "0"), ("0", "-1")):
+        with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+            connection.execute(
+                "INSERT INTO charges VALUES (NULL, 'now', ?, ?, '', '[]', '')", amounts
+            )
+    connection.close()
+    assert ledger.left == (Fraction(1, 2), Fraction(0))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["budget.ledger"]
+
+
+def test_files_that_are_no_ledger_are_refused_in_words(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but long enough to be one" * 100)
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger(text)
+    other = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE budget (data_set, epsilon, delta, created)")
+    connection.close()
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger(other)
+    with pytest.raises(LedgerError, match="There is no ledger"):
+        Ledger(tmp_path / "missing")
+    with pytest.raises(LedgerError, match="no folder"):
+        Ledger.create(tmp_path / "none" / "x", data_set="a", epsilon=1)
+
+
+def test_a_ledger_without_its_budget_is_refused_in_words(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    connection = sqlite3.connect(ledger.path)
+    connection.executescript("DROP TRIGGER budget_remains; DELETE FROM budget;")
+    connection.close()
+    with pytest.raises(LedgerError, match="has lost its budget"):
+        Ledger(ledger.path)
+
+
+def test_amounts_are_shown_as_plain_decimals() -> None:
+    shown = [show_amount(Fraction(text)) for text in ("10", "1200", "0.5", "1e-9", "1/3", "0")]
+    assert shown == ["10", "1200", "0.5", "0.000000001", "1/3", "0"]
+
+
+def test_disjoint_groups_cost_their_maximum_under_add_remove_only(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    charge = ledger.charge_parallel(
+        epsilons={"north": "0.2", "south": "0.6"}, deltas={"north": 0}, adjacency="add-remove"
+    )
+    assert charge.parallel == ("north", "south")
+    assert ledger.history() == [charge]
+    assert ledger.left == (Fraction(2, 5), Fraction(0))
+    with pytest.raises(ParameterError, match="a row can change group"):
+        ledger.charge_parallel(epsilons={"north": "0.1"}, adjacency="replace")
+    with pytest.raises(ParameterError, match="at least one group"):
+        ledger.charge_parallel(epsilons={}, adjacency="add-remove")
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["", "abc", "-1", "0", "nan", "inf", "1e999999999", "1/0", float("nan"), 0, -1.0, "1" * 65],
+)
+def test_amounts_that_are_no_positive_number_are_refused(bad: object, tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    with pytest.raises(
+        ParameterError, match=r"`epsilon` of Ledger\.charge must be a positive number"
+    ):
+        ledger.charge(epsilon=bad)
+    assert ledger.history() == []
+
+
+def test_amounts_of_the_wrong_type_are_refused() -> None:
+    for bad in (True, None, [1]):
+        with pytest.raises(ParameterTypeError, match="in decimal notation"):
+            exact_amount(bad, name="epsilon", owner="test", zero=True)
+
+
+@given(st.integers(1, 10**9), st.integers(0, 12))
+def test_decimal_text_round_trips_exactly(digits: int, places: int) -> None:
+    amount = Fraction(digits, 10**places)
+    assert exact_amount(show_amount(amount), name="epsilon", owner="test") == amount
+    assert exact_amount(f"{digits}e-{places}", name="epsilon", owner="test") == amount
+
+
+_TWO_PROCESSES = """
+import sys
+from expmech.ledger import Ledger, LedgerError
+ledger = Ledger(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+accepted = 0
+while True:
+    try:
+        ledger.charge(epsilon="0.01")
+    except LedgerError as error:
+        assert "is left" in str(error), error
+        break
+    accepted += 1
+print(accepted)
+"""
+
+
+def test_two_processes_at_once_cannot_overspend(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    command = [sys.executable, "-c", _TWO_PROCESSES, str(ledger.path)]
+    both = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    accepted = [int(process.communicate(timeout=60)[0]) for process in _start_together(both)]
+    assert sum(accepted) == 100
+    assert ledger.spent == (Fraction(1), Fraction(0))
+
+
+def _start_together(processes: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return processes
+
+
+# One process forks 200 children that charge in a loop until they are killed; a child writes one
+# byte for every charge that returned. After each kill the file must open, be sound, and hold every
+# acknowledged charge and at most one more.
+_KILL_LOOP = """
+import os, random, signal, sqlite3, sys, time
+from fractions import Fraction
+from expmech.ledger import Ledger
+path, loops = sys.argv[1], int(sys.argv[2])
+Ledger(path)
+delays, before, most = random.Random(5), 0, 0
+for _ in range(loops):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        ledger = Ledger(path)
+        while True:
+            ledger.charge(epsilon="0.1", delta="1e-9", certificate="{}" * 500)
+            os.write(writer, b".")
+    os.close(writer)
+    acknowledged = sum(len(os.read(reader, 1)) for _ in range(delays.randrange(3)))
+    time.sleep(delays.uniform(0.0, 0.02))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    acknowledged += len(os.read(reader, 1 << 16))
+    os.close(reader)
+    ledger = Ledger(path)
+    recorded = len(ledger.history())
+    assert acknowledged <= recorded - before <= acknowledged + 1, (acknowledged, recorded - before)
+    assert ledger.spent == (recorded * Fraction(1, 10), recorded * Fraction(1, 10**9))
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    before, most = recorded, max(most, acknowledged)
+print(before, most)
+"""
+
+
+def test_killed_at_any_moment_the_file_opens_and_the_sum_is_right(tmp_path: Path) -> None:
+    ledger = make(tmp_path, epsilon="1000000", delta="0.5")
+    command = [sys.executable, "-c", _KILL_LOOP, str(ledger.path), "200"]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == 0, finished.stderr
+    recorded, most = map(int, finished.stdout.split())
+    assert recorded >= 150, "the children must have been killed while they charged"
+    assert most >= 2
+
+
+def test_several_entries_are_charged_together_or_not_at_all(tmp_path: Path) -> None:
+    ledger = Ledger.create(
+        tmp_path / "several.ledger", data_set="survey", epsilon="1", delta="1e-6"
+    )
+    ledger.charge_all(
+        [
+            Entry(epsilon="0.3", statement="first"),
+            Entry(epsilon="0.3", delta="1e-6", statement="second"),
+        ]
+    )
+    assert [charge.statement for charge in ledger.history()] == ["first", "second"]
+    for entries in (
+        [Entry(epsilon="0.3"), Entry(epsilon="0.3")],
+        [Entry(epsilon="0.1"), Entry(epsilon="0.1", delta="1e-9")],
+    ):
+        with pytest.raises(LedgerError, match="Nothing was charged"):
+            ledger.charge_all(entries)
+    assert ledger.left == (Fraction(2, 5), Fraction(0))
