@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Result = TypeVar("Result")
 
 
 class ExpmechError(Exception):
@@ -36,6 +38,10 @@ class UnsupportedError(ExpmechError, ValueError):
 
 class LossError(ExpmechError, ValueError):
     """A loss broke its contract (shape, type, finiteness, declared range, repeatability)."""
+
+
+class DataError(ExpmechError, ValueError):
+    """A table cannot be read as asked. The text never holds a value of the table."""
 
 
 class EnvelopeViolatedError(ExpmechError, ValueError):
@@ -151,3 +157,18 @@ def validate_vector(
     if not np.isfinite(vector).all():
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got {shown}.")
     return vector
+
+
+def shielded(work: Callable[[], Result], error: ExpmechError) -> Result:
+    """Return ``work()``; raise ``error`` in the place of whatever it raises, and nothing else.
+
+    An engine's message may quote a record, and ``raise ... from None`` only hides it: it stays in
+    ``__context__``. Here the error is raised after the other is gone. Errors of the library pass.
+    """
+    try:
+        return work()
+    except ExpmechError:
+        raise
+    except Exception:
+        pass
+    raise error

@@ -171,7 +171,7 @@ def test_missing_values_follow_the_option(tmp_path: Path) -> None:
 MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("--target", "Illl"), "There is no column 'Illl'"),
     (("--target", "dose"), "`target` must not be one of the features; got dose."),
-    (("--column", "name", "--bounds", "0,1"), "The column 'name' must hold numbers"),
+    (("--column", "name", "--bounds", "0,1"), "A column has missing values"),
     (("--bounds", "0,1"), "`bounds` must be given once for every column; got 3 for 2 columns."),
     (
         ("--radius", "-1"),

@@ -5,6 +5,16 @@ DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in t
 
 from expmech.data.aggregate import histogram, moments, tally
 from expmech.data.source import DataError, Source, open_source
+from expmech.data.text_format import TextFormat
 from expmech.statistics import Moments
 
-__all__ = ["DataError", "Moments", "Source", "histogram", "moments", "open_source", "tally"]
+__all__ = [
+    "DataError",
+    "Moments",
+    "Source",
+    "TextFormat",
+    "histogram",
+    "moments",
+    "open_source",
+    "tally",
+]

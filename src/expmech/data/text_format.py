@@ -1,0 +1,146 @@
+"""How a text file is written: public arguments with public defaults, never guessed from records.
+
+Why nothing may be guessed: docs/theory/reading.md.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from expmech.errors import ParameterError, ParameterTypeError, validate_integer
+
+ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+"""Endings of text files, and the delimiter each stands for."""
+
+_MOST_COLUMNS = 10_000
+_OWNER = "TextFormat"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """How the lines of a text file are cut into fields.
+
+    Parameters
+    ----------
+    delimiter
+        One ASCII character between fields. None: a tab for ``.tsv``, a comma for ``.csv``.
+    quote
+        One ASCII character around fields that hold a delimiter; doubled it stands for itself. None:
+        no character is special.
+    comment
+        A line that starts with it is a row of missing values. It still counts as a row: under
+        'replace' the number of rows is public, and a record may start with any character.
+    header
+        Whether the first line holds the names of the columns.
+    names
+        The names of the columns, or how many there are (``column1``, ``column2``, ...). Needed
+        without header: their number must not be read off a record.
+    encoding
+        UTF-8, or any encoding of one byte a character that contains ASCII, such as Latin-1.
+    decimal
+        The decimal mark, ``.`` or ``,``.
+    skip
+        How many lines to pass over at the start of each file.
+
+    Examples
+    --------
+    >>> TextFormat(delimiter=";", decimal=",").completed("prices.csv").delimiter
+    ';'
+    """
+
+    delimiter: str | None = None
+    quote: str | None = '"'
+    comment: str | None = None
+    header: bool = True
+    names: Sequence[str] | int | None = None
+    encoding: str = "utf-8"
+    decimal: str = "."
+    skip: int = 0
+
+    def __post_init__(self) -> None:
+        marks = [("delimiter", self.delimiter), ("quote", self.quote), ("comment", self.comment)]
+        given = [(name, mark) for name, mark in marks if mark is not None]
+        for name, mark in given:
+            _validate_mark(mark, name)
+        if len({mark for _, mark in given}) < len(given):
+            raise ParameterError(
+                "`delimiter`, `quote` and `comment` of TextFormat must differ from each other; got"
+                f" {', '.join(repr(mark) for _, mark in given)}."
+            )
+        if self.decimal not in (".", ","):
+            raise ParameterError(f"`decimal` of TextFormat must be . or ,; got {self.decimal!r}.")
+        if not isinstance(self.header, bool):
+            raise ParameterTypeError(
+                f"`header` of TextFormat must be true or false; got {self.header!r}."
+            )
+        validate_integer(self.skip, name="skip", owner=_OWNER, low=0, high=10**6)
+        object.__setattr__(self, "encoding", _known_encoding(self.encoding))
+        object.__setattr__(self, "names", _listed_names(self.names))
+        if not self.header and self.names is None:
+            raise ParameterError(
+                "`names` of TextFormat must be given where there is no header: the names of the"
+                " columns, or how many there are."
+            )
+
+    def completed(self, path: str) -> TextFormat:
+        """Return the format with the delimiter that the ending of ``path`` stands for."""
+        if self.delimiter is not None:
+            return self
+        return replace(self, delimiter=ENDINGS[text_ending(path)])
+
+
+def text_ending(path: str) -> str:
+    """Return the ending of a text file, or nothing where ``path`` names another kind of file."""
+    return next((ending for ending in ENDINGS if path.lower().endswith(ending)), "")
+
+
+def _validate_mark(mark: Any, name: str) -> None:
+    plain = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
+    if not plain or mark.isalnum() or mark in "\n\r\0+-.":
+        raise ParameterError(
+            f"`{name}` of TextFormat must be one ASCII character that is no letter, digit, sign,"
+            f" dot, NUL or line end; got {mark!r}."
+        )
+
+
+def _known_encoding(encoding: Any) -> str:
+    """Return the codec's own name; refuse encodings in which one byte changes what others mean."""
+    try:
+        name = codecs.lookup(encoding).name
+    except (LookupError, TypeError):
+        name = ""
+    if name == "utf-8" or (name and _is_one_byte_a_character(name)):
+        return name
+    raise ParameterError(
+        "`encoding` of TextFormat must be utf-8 or an encoding of one byte a character that"
+        f" contains ASCII, such as latin-1 or cp1252; got {encoding!r}."
+    )
+
+
+def _is_one_byte_a_character(name: str) -> bool:
+    every = bytes(range(256))
+    try:
+        alone = [bytes([byte]).decode(name, "replace") for byte in every]
+        together = every.decode(name, "replace")
+    except (UnicodeError, LookupError, TypeError, ValueError):
+        return False
+    ascii_kept = alone[:128] == [chr(byte) for byte in range(128)]
+    return ascii_kept and "".join(alone) == together and not any(map(str.isascii, alone[128:]))
+
+
+def _listed_names(names: Any) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, int) and not isinstance(names, bool):
+        validate_integer(names, name="names", owner=_OWNER, low=1, high=_MOST_COLUMNS)
+        return tuple(f"column{j + 1}" for j in range(names))
+    listed = () if isinstance(names, str) else tuple(names)
+    if not listed or not all(isinstance(name, str) and name.strip() for name in listed):
+        raise ParameterError(
+            "`names` of TextFormat must be the names of the columns, or how many there are; got"
+            f" {names!r}."
+        )
+    return listed

@@ -1,0 +1,84 @@
+"""The lines of text files, block by block, each judged alone.
+
+A record is one physical line: it ends at LF. A line whose bytes do not decode, or that is longer
+than :data:`LONGEST`, is replaced by an empty line, which is a row of missing values.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from typing import IO
+
+LONGEST = 1 << 22
+"""Bytes of the longest line that is read: longer ones are rows of missing values."""
+
+_BLOCK = 1 << 20  # masks of a block stay in a processor's cache
+_MARK = b"\xef\xbb\xbf"
+
+
+def text_blocks(path: str, *, encoding: str, skip: int) -> Iterator[bytes]:
+    """Yield the lines of a file after the first ``skip``, in blocks of UTF-8 that end with LF."""
+    with _opened(path) as file:
+        for block in _past(_whole_lines(file, encoding), skip):
+            yield decoded(block, encoding)
+
+
+def decoded(block: bytes, encoding: str) -> bytes:
+    """Return whole lines as UTF-8; lines that do not decode, or are too long, become empty.
+
+    In the encodings of :class:`TextFormat` LF is LF and no part of another character, so a block
+    decodes if and only if each of its lines does.
+    """
+    if len(block) <= LONGEST:
+        found = _decoded(block, encoding)
+        if found is not None:
+            return found
+    lines = block.removesuffix(b"\n").split(b"\n")
+    kept = (None if len(line) > LONGEST else _decoded(line, encoding) for line in lines)
+    return b"".join((line or b"") + b"\n" for line in kept)
+
+
+def _decoded(text: bytes, encoding: str) -> bytes | None:
+    try:
+        found = text.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return text if encoding == "utf-8" else found.encode()
+
+
+def _whole_lines(file: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield blocks that end with LF, in memory that no line can exhaust."""
+    carry, lost = b"", False  # lost: inside a line that is already too long
+    first = True
+    while piece := file.read(_BLOCK):
+        if first and encoding == "utf-8":
+            piece = piece.removeprefix(_MARK)
+        first = False
+        end = piece.rfind(b"\n") + 1
+        if not end:
+            carry = b"" if lost else carry + piece
+            lost = lost or len(carry) > LONGEST
+            carry = b"" if lost else carry
+            continue
+        start = piece.find(b"\n") if lost else 0  # what is left of a long line: its end
+        yield carry + piece[start:end]
+        carry, lost = piece[end:], False
+    if carry or lost:
+        yield carry + b"\n"
+
+
+def _past(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
+    """Pass over the first ``skip`` lines."""
+    for block in blocks:
+        while skip and block:
+            block = block[block.find(b"\n") + 1 :]
+            skip -= 1
+        if block:
+            yield block
+
+
+def _opened(path: str) -> IO[bytes]:
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return open(path, "rb")
