@@ -13,7 +13,7 @@ from typing import IO
 LONGEST = 1 << 22
 """Bytes of the longest line that is read: longer ones are rows of missing values."""
 
-_BLOCK = 1 << 20  # masks of a block stay in a processor's cache
+_BLOCK = 112_000  # what is computed from a block is then too small to be mapped afresh each time
 _MARK = b"\xef\xbb\xbf"
 
 

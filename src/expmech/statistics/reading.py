@@ -73,6 +73,8 @@ def number_of(value: Any) -> float:
         return number_of_text(value)
     if isinstance(value, (bytes, bytearray)):
         return number_of_text(value.decode(errors="replace"))
+    if isinstance(value, (complex, np.complexfloating)):  # one such value makes a column of them
+        return float(value.real) if value.imag == 0 else math.nan
     known = isinstance(value, (Real, Decimal, np.bool_, np.integer, np.floating))
     if not known or isinstance(value, np.timedelta64):
         return math.nan
@@ -193,6 +195,8 @@ def _read_array(array: NDArray[Any]) -> NDArray[np.float64]:
     if array.dtype.kind in "fiub":
         with np.errstate(all="ignore"):
             return np.array(array, dtype=np.float64, order="C")
+    if array.dtype.kind == "c":
+        return np.where(array.imag == 0, _read_array(array.real), math.nan)
     if array.dtype.kind in "OUST":
         return _read_values(array.ravel().tolist()).reshape(array.shape)
     return np.full(array.shape, math.nan)
