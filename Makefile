@@ -4,7 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test servers benchmark clean
+# What `make check` runs: these, without the files that take more than ten seconds alone.
+QUICK := src tests/architecture tests/core tests/exact_law tests/privacy
+SLOW := tests/exact_law/test_affine.py tests/exact_law/test_affine_split.py tests/exact_law/test_box_tree.py \
+	tests/exact_law/test_coins.py tests/exact_law/test_samplers.py tests/exact_law/test_vertex.py \
+	tests/privacy/test_neighbours.py
+# What `make coverage` measures with; a part of it, such as `make coverage TESTS=tests/core`, for a quick look.
+TESTS ?= tests src
+
+.PHONY: demo lint check test servers coverage dist benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,11 +32,28 @@ servers:
 	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { ls /usr/lib/postgresql/*/bin/initdb && command -v java; } >/dev/null 2>&1; \
 	then apt-get update -qq && apt-get install -y -qq postgresql openjdk-17-jre-headless >/dev/null; fi || true
 
-test: $(STAMP) servers
+lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
+
+# Before a commit: about a minute on two cores, once mypy has its cache.
+check: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(SLOW)) $(QUICK)
+
+test: lint servers
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov=expmech --cov-report=term $(TESTS)
+	@{ echo '# Coverage'; echo; \
+	echo "The tests execute **$$($(BIN)/python -m coverage report --format=total) %** of the statements of \`src/expmech\`,"; \
+	echo 'as measured by `make coverage TESTS="$(TESTS)"`. What runs in other processes is not counted.'; } > docs/coverage.md
+	@cat docs/coverage.md
+
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build
 
 benchmark:
 	test -d .venv-benchmark || $(PYTHON) -m venv .venv-benchmark
@@ -36,4 +61,4 @@ benchmark:
 	.venv-benchmark/bin/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-benchmark build *.egg-info
+	rm -rf $(VENV) .venv-benchmark build dist src/*.egg-info .coverage
