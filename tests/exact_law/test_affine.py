@@ -37,7 +37,8 @@ from expmech.coins import Coins
 from expmech.coins.cube import draw_below_each, propose_cube_laplace, propose_half_widths
 from expmech.domains import Domain
 from expmech.envelopes.affine.envelope import BoundAffine
-from expmech.envelopes.affine.fit import System, Tail, certify_map
+from expmech.envelopes.affine.fit import Tail
+from expmech.envelopes.affine.map import System, certify_map
 from expmech.envelopes.uniform import BoundUniform
 from expmech.samplers.rejection import propose
 

@@ -21,7 +21,7 @@ import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.coins.gaussian import draw_discrete_gaussian
-from expmech.envelopes.affine.fit import AffineMap
+from expmech.envelopes.affine.map import AffineMap
 from expmech.envelopes.convex.envelope import BoundConvex
 from expmech.envelopes.convex.shells import fit_shells
 

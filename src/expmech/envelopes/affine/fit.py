@@ -1,56 +1,42 @@
 """The map of an affine envelope, its slope and its certified offset, in exact rationals.
 
-Statement and proof: docs/theory/affine.md. Names there and here: C takes lattice steps of the
-coordinates solved for, O those of the others, to the residual ``A y - b`` in the rows chosen; -c is
-the residual at index 0, s the grid step of u in the residual's space, so that ``C T ~ s I`` and ``C
-K ~ -O``.
+Statement and proof: docs/theory/affine.md, sections 3 and 6 (Theorem 3). Names there and here: S
+are the rows chosen, P the columns solved for, M the pull, kappa the norm of a corner of the cube of
+half-width 1/2, u bar the farthest step.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import flint
 from flint import fmpq, fmpq_mat
 
 from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Box, L1Ball
+from expmech.envelopes.affine.map import (
+    AffineMap,
+    CertifiedMap,
+    System,
+    grid_step,
+    in_lattice_steps,
+    invert,
+)
 from expmech.envelopes.affine.split import Grid, Split
+from expmech.envelopes.rationals import (
+    HALF,
+    dot,
+    exact,
+    exact_rows,
+    exact_vector,
+    largest_norm,
+    make_diagonal,
+    reach,
+    vector_norm,
+)
 from expmech.losses.base import AffineForm
 from expmech.target import ENERGY_ROUNDING, Target
 from expmech.target.calibration import ENERGY_CAP
-
-Rows = Sequence[Sequence[fmpq]]
-_PRECISIONS = (128, 512, 2048)
-_SPARE_BITS = 40  # T is rounded to 2^-40 of a grid step
-_GOOD_ENOUGH = fmpq(
-    1, 1 << 20
-)  # relative error of the inverse at which a higher precision is no longer tried
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AffineMap:
-    """``T = transform / 2^exponent`` and ``t = (shift + coupling j) / 2^exponent``.
-
-    T is nonsingular.
-
-    j are the lattice indices of the coordinates that the map does not solve for; there is no
-    coupling where there are none.
-    """
-
-    transform: tuple[tuple[int, ...], ...]
-    shift: tuple[int, ...]
-    exponent: int
-    norm: str
-    coupling: tuple[tuple[int, ...], ...] = ()
-
-    def log_determinant(self) -> float:
-        """Return ``log |det T|``: minus the log of the volume a lattice point owns."""
-        determinant = abs(int(flint.fmpz_mat([list(row) for row in self.transform]).det()))
-        return math.log(determinant) - self.exponent * len(self.shift) * math.log(2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +61,22 @@ class FittedMap:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class System:
-    """The residual ``C i + O j - c`` of lattice indices i (solved for) and j (others.
+class _Part:
+    """The rows ``A_S y - b_S`` that a split chooses, the pull, and the box they are seen on.
 
-    Below ``points``), and the step s of u.
+    ``value_error`` is what rounded coordinates may do to the norm of the rows: reach(A_S, v).
     """
 
-    gradient: fmpq_mat
-    others: fmpq_mat
-    constant: fmpq_mat
-    points: int
-    step: fmpq
+    matrix: list[list[fmpq]]
+    vector: list[fmpq]
+    pull: list[fmpq]
     norm: str
+    lower: list[fmpq]
+    upper: list[fmpq]
+    steps: list[fmpq]
+    half_widths: list[fmpq]
+    value_error: fmpq
+    ball: bool
 
 
 def fit_affine_map(
@@ -97,190 +87,113 @@ def fit_affine_map(
     None when no precision certifies one.
     """
     box = domain if isinstance(domain, Box) else domain.cube
-    k, norm, solved, free = len(split.columns), form.norm, split.columns, split.others
-    half_cube = fmpq(
-        k if norm == "l1" else 1, 2
-    )  # the norm of a corner of the cube of half-width 1/2
-    step = exact(float(2 * slack / (k * Fraction(target.eta))))
-    matrix = [[exact(entry) for entry in row] for row in form.matrix[list(split.rows)].tolist()]
-    vector = [exact(entry) for entry in form.vector[list(split.rows)].tolist()]
-    steps, lower = (
-        [exact(one) for one in box.steps.tolist()],
-        [exact(one) for one in box.lower.tolist()],
-    )
-    pull = [exact(one) for one in split.pull]
-    constant = [
-        b - sum((a * (low + h / 2) for a, low, h in zip(row, lower, steps, strict=True)), fmpq(0))
-        for row, b in zip(matrix, vector, strict=True)
-    ]
-    pulled = [[row[j] for j in solved] for row in matrix]
-    half_widths = [exact(one) / 2 for one in box.widths.tolist()]
-    for i, j in enumerate(solved):  # about the point lower + half-width
-        pulled[i][i] += pull[i]
-        constant[i] += pull[i] * (half_widths[j] - steps[j] / 2)
-    system = System(
-        gradient=fmpq_mat(
-            k, k, [a * steps[j] for row in pulled for a, j in zip(row, solved, strict=True)]
-        ),
-        others=fmpq_mat(k, len(free), [row[j] * steps[j] for row in matrix for j in free]),
-        constant=fmpq_mat(k, 1, constant),
-        points=box.points_per_axis,
-        step=step,
-        norm=norm,
-    )
+    ball = isinstance(domain, L1Ball)
+    part = _choose_part(form, box, split, ball=ball)
+    step = grid_step(slack, len(split.columns), target.eta)
+    system = _make_system(part, split, step, box.points_per_axis)
     found = invert(system)
     if found is None:
         return None
-    fitted, error, residual = found
+    away = _bound_distance(part, split, system, found) + exact(target.loss_error)
+    # |A y - b| >= pace |u| - away wherever u reaches the domain
+    pace = step - found.error
     units = exact(target.eta) * UNITS_PER_NAT
-    value_errors = reach(matrix, [exact(one) for one in box.value_errors.tolist()], norm)
-    ball = isinstance(domain, L1Ball)
-    farthest = [
-        max(w, exact(up) - low - w)
-        for w, up, low in zip(half_widths, box.upper.tolist(), lower, strict=True)
-    ]
-    diagonal = [[pull[i] if i == j else fmpq(0) for j in range(k)] for i in range(k)]
-    away = (
-        (step + error) * half_cube
-        + residual
-        + reach(system.gradient.tolist(), [fmpq(1, 2)] * k, norm)
-        + value_errors
-        + largest_norm(diagonal, [farthest[j] for j in solved], norm, ball=ball)
-        + exact(target.loss_error)
-    )
-    slope = int((units * (step - error)).floor())
-    corner = [
-        max(abs(low), abs(exact(up))) for low, up in zip(lower, box.upper.tolist(), strict=True)
-    ]
-    largest = (
-        largest_norm(matrix, corner, norm, ball=ball) + value_errors + _vector_norm(vector, norm)
-    )
-    if target.problem.bound is not None:
-        largest = min(
-            largest, exact(target.problem.bound) + exact(target.loss_error) + value_errors
-        )
-    farthest_step = int(((largest + away) / (step - error)).ceil())
-    height = ENERGY_CAP // 2
-    saturates = slope * farthest_step > ENERGY_CAP
+    slope = int((units * pace).floor())
+    farthest = int(((_bound_loss(part, target) + away) / pace).ceil())
     return FittedMap(
-        map=fitted,
+        map=found.map,
         slope=slope,
         offset=int((units * away).ceil()) + ENERGY_ROUNDING,
-        tail=(
-            Tail(height=height, slope=(ENERGY_CAP - height) // farthest_step) if saturates else None
-        ),
+        tail=_fit_tail(slope, farthest),
     )
 
 
-def invert(system: System) -> tuple[AffineMap, fmpq, fmpq] | None:
-    """Return a map near ``T = s C^-1``.
+def _choose_part(form: AffineForm, box: Box, split: Split, *, ball: bool) -> _Part:
+    """Return what the split chooses, in rationals."""
+    rows = list(split.rows)
+    matrix = exact_rows(form.matrix[rows])
+    half_widths = []
+    for width in exact_vector(box.widths):
+        half_widths.append(width / 2)
+    return _Part(
+        matrix=matrix,
+        vector=exact_vector(form.vector[rows]),
+        pull=list(map(exact, split.pull)),
+        norm=form.norm,
+        lower=exact_vector(box.lower),
+        upper=exact_vector(box.upper),
+        steps=exact_vector(box.steps),
+        half_widths=half_widths,
+        value_error=reach(matrix, exact_vector(box.value_errors), form.norm),
+        ball=ball,
+    )
 
-    ``t = C^-1 (c - O j)`` with what :func:`certify_map` says of it, its error below s.
+
+def _make_system(part: _Part, split: Split, step: fmpq, points: int) -> System:
+    """Return ``C i + O j - c``: the part, pulled toward the middle z of the box."""
+    gradient = in_lattice_steps(part.matrix, split.columns, part.steps)
+    first_point = []
+    for low, width in zip(part.lower, part.steps, strict=True):
+        first_point.append(low + width / 2)
+    constant = []
+    for row, entry in zip(part.matrix, part.vector, strict=True):
+        constant.append(entry - dot(row, first_point))
+    for i, j in enumerate(split.columns):
+        gradient[i, i] += part.pull[i] * part.steps[j]
+        # z is half a width above lower, the point of index 0 half a step
+        constant[i] += part.pull[i] * (part.half_widths[j] - part.steps[j] / 2)
+    return System(
+        gradient=gradient,
+        others=in_lattice_steps(part.matrix, split.others, part.steps),
+        constant=fmpq_mat(len(constant), 1, constant),
+        points=points,
+        step=step,
+        norm=part.norm,
+    )
+
+
+def _bound_distance(part: _Part, split: Split, system: System, found: CertifiedMap) -> fmpq:
+    """Bound what the norm may lack of ``(s - delta) |u|``, the loss error apart (Theorem 3).
+
+    That is ``(s + delta) kappa + tau + reach(C, 1/2) + reach(A_S, v) + pi``.
     """
-    k, q = system.others.nrows(), system.others.ncols()
-    size = sum((abs(entry) for entry in system.gradient.entries()), fmpq(0)) / system.step
-    exponent = max(
-        1, _SPARE_BITS + int(size.ceil()).bit_length() + (q * system.points).bit_length()
-    )
-    best: tuple[AffineMap, fmpq, fmpq] | None = None
-    for precision in _PRECISIONS:
-        with flint.ctx.workprec(precision):
-            try:
-                inverse = flint.arb_mat(system.gradient).inv()
-            except ZeroDivisionError:  # singular, or not to be told from singular at this precision
-                continue
-            center, slopes = (
-                inverse * flint.arb_mat(system.constant),
-                inverse * flint.arb_mat(system.others),
-            )
-            transform = [_nearest(entry, system.step, exponent) for entry in inverse.entries()]
-            middle = [_nearest(entry, fmpq(1), exponent) for entry in center.entries()]
-            coupling = [_nearest(entry, fmpq(-1), exponent) for entry in slopes.entries()]
-        rows = [transform[i * k : (i + 1) * k] for i in range(k)]
-        # floor(v) is within 1/2 of v - 1/2, and xi of the middle of its cube: both halves go into t
-        shift = [middle[i] + (1 << exponent - 1) - sum(rows[i]) // 2 for i in range(k)]
-        fitted = AffineMap(
-            transform=tuple(map(tuple, rows)),
-            shift=tuple(shift),
-            exponent=exponent,
-            norm=system.norm,
-            coupling=tuple(tuple(coupling[i * q : (i + 1) * q]) for i in range(k if q else 0)),
-        )
-        error, residual = certify_map(fitted, system)
-        if error < system.step:
-            best = fitted, error, residual
-            if max(error, residual) <= system.step * _GOOD_ENOUGH:
-                break
-    return best
+    k = len(split.columns)
+    kappa = vector_norm([HALF] * k, part.norm)
+    grid = (system.step + found.error) * kappa
+    rounding = reach(system.gradient.tolist(), [HALF] * k, part.norm)
+    return grid + found.residual + rounding + part.value_error + _bound_pull(part, split)
 
 
-def certify_map(fitted: AffineMap, system: System) -> tuple[fmpq, fmpq]:
-    """Return the operator norm of ``C T - s I`` and a bound on ``|C (t' + K j) + O j - c|``, all j.
+def _bound_pull(part: _Part, split: Split) -> fmpq:
+    """Bound ``pi``, the norm of ``M (y - z)`` over the domain."""
+    farthest = []
+    for j in split.columns:
+        # z was rounded to float64: the upper side may be the longer one
+        above = part.upper[j] - part.lower[j] - part.half_widths[j]
+        farthest.append(max(part.half_widths[j], above))
+    pull = make_diagonal(part.pull)
+    return largest_norm(pull.tolist(), farthest, part.norm, ball=part.ball)
 
-    t' is the image of the middle of xi's cube. If the first is below s, T and C are nonsingular.
+
+def _bound_loss(part: _Part, target: Target) -> fmpq:
+    """Bound ``|A_S y - b_S|`` over the domain: by its corners, and by a bound that is declared."""
+    corner = []
+    for low, up in zip(part.lower, part.upper, strict=True):
+        corner.append(max(abs(low), abs(up)))
+    linear = largest_norm(part.matrix, corner, part.norm, ball=part.ball)
+    largest = linear + part.value_error + vector_norm(part.vector, part.norm)
+    if target.problem.bound is None:
+        return largest
+    declared = exact(target.problem.bound) + exact(target.loss_error) + part.value_error
+    return min(largest, declared)
+
+
+def _fit_tail(slope: int, farthest: int) -> Tail | None:
+    """Bend R so that it is at most the cap at the farthest step (section 3, saturation).
+
+    None where it is anyway.
     """
-    k, q, scale = len(fitted.shift), system.others.ncols(), 1 << fitted.exponent
-    transform = fmpq_mat(flint.fmpz_mat([list(row) for row in fitted.transform])) / scale
-    coupling = (
-        fmpq_mat(flint.fmpz_mat(k, q, [entry for row in fitted.coupling for entry in row])) / scale
-    )
-    middle = [
-        fmpq(2 * shift + sum(row), 2 * scale) - fmpq(1, 2)
-        for row, shift in zip(fitted.transform, fitted.shift, strict=True)
-    ]
-    identity = fmpq_mat(
-        k, k, [system.step if i == j else fmpq(0) for i in range(k) for j in range(k)]
-    )
-    excess = system.gradient * transform - identity
-    residual = system.gradient * fmpq_mat(k, 1, middle) - system.constant
-    uncoupled = (system.gradient * coupling + system.others).tolist()
-    spread = [
-        sum((abs(entry) for entry in row), fmpq(0)) * (system.points - 1) for row in uncoupled
-    ]
-    columns = excess.transpose() if system.norm == "l1" else excess
-    return (
-        reach(columns.tolist(), [fmpq(1)] * k, "linf"),
-        _vector_norm(
-            (abs(one) + more for one, more in zip(residual.entries(), spread, strict=True)),
-            system.norm,
-        ),
-    )
-
-
-def largest_norm(matrix: Rows, half_widths: Sequence[fmpq], norm: str, *, ball: bool) -> fmpq:
-    """Bound the norm of ``matrix x`` over the box ``|x_j| <= half_widths_j``.
-
-    Or over the L1 ball in that cube.
-    """
-    if not ball:
-        return reach(matrix, half_widths, norm)
-    # a norm is largest at a corner, and the corners of the ball lie on the axes
-    return max(
-        _vector_norm(column, norm) * w
-        for column, w in zip(zip(*matrix, strict=True), half_widths, strict=True)
-    )
-
-
-def reach(matrix: Rows, half_widths: Sequence[fmpq], norm: str) -> fmpq:
-    """Bound the norm of ``matrix x`` over the box ``|x_j| <= half_widths_j``."""
-    return _vector_norm(
-        (
-            sum((abs(a) * w for a, w in zip(row, half_widths, strict=True)), fmpq(0))
-            for row in matrix
-        ),
-        norm,
-    )
-
-
-def _vector_norm(entries: Iterable[fmpq], norm: str) -> fmpq:
-    magnitudes = [abs(entry) for entry in entries]
-    return sum(magnitudes, fmpq(0)) if norm == "l1" else max(magnitudes)
-
-
-def _nearest(ball: flint.arb, factor: fmpq, exponent: int) -> int:
-    return int((ball.mid().fmpq() * factor * (1 << exponent) + fmpq(1, 2)).floor())
-
-
-def exact(number: float) -> fmpq:
-    """Return the rational that a float64 number is."""
-    return fmpq(*number.as_integer_ratio())
+    if slope * farthest <= ENERGY_CAP:
+        return None
+    height = ENERGY_CAP // 2
+    return Tail(height=height, slope=(ENERGY_CAP - height) // farthest)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expmech.coins import Coins
 from expmech.domains import Indices
-from expmech.envelopes.affine.fit import AffineMap
+from expmech.envelopes.affine.map import AffineMap
 
 _DIGITS = 30  # revealed at a time: with |u| < 2^22 the sum u + xi is then a float64
 _SIGNIFICAND = 52

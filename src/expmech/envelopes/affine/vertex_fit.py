@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT
 from expmech.domains import L1Ball
-from expmech.envelopes.affine.fit import AffineMap, System, exact, invert, largest_norm, reach
+from expmech.envelopes.affine.map import AffineMap, System, invert
+from expmech.envelopes.rationals import exact, largest_norm, reach
 from expmech.losses.base import AffineForm
 from expmech.target import ENERGY_ROUNDING, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -185,7 +186,7 @@ def fit_vertex(
     found = invert(system)
     if found is None:
         return None
-    fitted, error, residual = found
+    fitted, error, residual = found.map, found.error, found.residual
     value_errors = reach(matrix, [exact(one) for one in ball.value_errors.tolist()], "linf")
     largest = largest_norm(matrix, [radius] * ball.dimension, "linf", ball=True) + max(
         abs(b) for b in vector

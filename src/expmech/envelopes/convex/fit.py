@@ -18,7 +18,7 @@ from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Box, L1Ball, L2Ball
-from expmech.envelopes.affine.fit import AffineMap
+from expmech.envelopes.affine.map import AffineMap
 from expmech.envelopes.convex.shells import Shells, fit_shells
 from expmech.losses.base import Curvature
 from expmech.target import ENERGY_ROUNDING, Target
