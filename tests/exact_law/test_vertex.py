@@ -23,7 +23,7 @@ import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.envelopes.affine.vertex import BoundVertex, bind_vertex
-from expmech.envelopes.affine.vertex_fit import find_vertex
+from expmech.envelopes.affine.vertex_search import find_vertex
 from expmech.samplers import run
 from expmech.samplers.rejection import propose
 from expmech.target import Target

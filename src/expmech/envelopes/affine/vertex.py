@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Indices, L1Ball
 from expmech.envelopes.affine.rounding import RoundedImage
-from expmech.envelopes.affine.vertex_fit import find_vertex, fit_vertex
+from expmech.envelopes.affine.vertex_fit import fit_vertex
+from expmech.envelopes.affine.vertex_search import find_vertex
 from expmech.losses.base import AffineForm
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP

@@ -1,8 +1,8 @@
 """The vertex envelope's certificate, in exact rationals.
 
-And the linear program that suggests the vertex.
-
-Statement and proof: docs/theory/vertex.md.
+Statement and proof: docs/theory/vertex.md, section 2. Names there and here: omega are the weights
+and Omega their sum, Gamma the drift of each coordinate, nu' the steepest of those solved for, beta
+the rises, ``D_0`` the floor, u bar the farthest step, e what a residual may be away.
 """
 
 from __future__ import annotations
@@ -10,37 +10,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
 from flint import fmpq, fmpq_mat
-from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT
 from expmech.domains import L1Ball
-from expmech.envelopes.affine.map import AffineMap, System, invert
-from expmech.envelopes.rationals import exact, largest_norm, reach
+from expmech.envelopes.affine.map import (
+    AffineMap,
+    CertifiedMap,
+    System,
+    grid_step,
+    in_lattice_steps,
+    invert,
+)
+from expmech.envelopes.affine.vertex_search import Vertex
+from expmech.envelopes.rationals import (
+    HALF,
+    dot,
+    exact,
+    exact_rows,
+    exact_vector,
+    largest_norm,
+    reach,
+    total,
+    vector_norm,
+)
 from expmech.losses.base import AffineForm
 from expmech.target import ENERGY_ROUNDING, Target
 from expmech.target.calibration import ENERGY_CAP
 
 _WEIGHT_BITS, _LEAST_WEIGHT_BITS = 30, 10
-_ITERATIONS = 60
-_CENTERING, _SHORTEN, _CONVERGED = 0.1, 0.99, 1e-13
-
-
-@dataclass(frozen=True, kw_only=True)
-class Vertex:
-    """Where ``|A y - b|_inf`` is least on an L1 ball that holds no zero of it: a guess, in float64.
-
-    There ``signs[i] r`` is largest, ``level``, for the residuals r in ``rows``; ``weights`` are
-    their multipliers; the coordinates ``columns`` are not zero, the ``others`` are.
-    """
-
-    rows: tuple[int, ...]
-    signs: tuple[int, ...]
-    weights: tuple[float, ...]
-    level: float
-    columns: tuple[int, ...]
-    others: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,92 +57,23 @@ class FittedVertex:
     rises: tuple[tuple[int, int], ...]
 
 
-def find_vertex(form: AffineForm, ball: L1Ball) -> Vertex | None:
-    """Return the vertex, or None where the ball holds the zero, where there is none.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _SignedRows:
+    """The rows S of ``A y - b`` with their signs, and the lattice step and radius of the ball."""
 
-    Or where it is degenerate.
-    """
-    size = max(np.abs(form.matrix).max() * ball.radius, np.abs(form.vector).max())
-    if not size:
-        return None
-    matrix, vector = form.matrix * (ball.radius / size), form.vector / size
-    with np.errstate(all="ignore"):  # a warning would depend on the data
-        try:
-            if np.abs(np.linalg.solve(matrix, vector)).sum() <= 1.0:
-                return None
-            solution, multipliers = _solve_program(matrix, vector)
-        except np.linalg.LinAlgError:
-            return None
-        p, level = ball.dimension, float(solution[-1])
-        point, weights = (
-            solution[:p] - solution[p : 2 * p],
-            multipliers[:p] - multipliers[p : 2 * p],
-        )
-        residuals, drift = matrix @ point - vector, matrix.T @ weights
-        # complementary slackness: of a multiplier and its slack one is zero, and the other tells
-        # which
-        rows = np.flatnonzero(np.abs(weights) * level > level - np.abs(residuals))
-        zero = np.abs(point) < 1.0 - np.abs(drift) / multipliers[2 * p]
-    if (
-        not len(rows)
-        or len(rows) != p - zero.sum()
-        or not np.isfinite(np.append(weights, level)).all()
-    ):
-        return None
-    return Vertex(
-        rows=tuple(rows.tolist()),
-        signs=tuple(np.where(weights[rows] < 0.0, -1, 1).tolist()),
-        weights=tuple(np.abs(weights[rows]).tolist()),
-        level=level * float(size),
-        columns=tuple(np.flatnonzero(~zero).tolist()),
-        others=tuple(np.flatnonzero(zero).tolist()),
-    )
+    matrix: list[list[fmpq]]
+    vector: list[fmpq]
+    width: fmpq
+    radius: fmpq
 
 
-def _solve_program(
-    matrix: NDArray[np.float64], vector: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Minimise the largest residual over points x - x' with x, x' >= 0 of sum at most 1.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _HalfSpace:
+    """``sum_i weights_i u_i >= floor + sum_q rise_q n_q``."""
 
-    Return (x, x', it) and multipliers.
-    """
-    p = len(vector)
-    sides = np.block(
-        [[matrix, -matrix], [-matrix, matrix], [np.ones((1, 2 * p))], [-np.eye(2 * p)]]
-    )
-    last = np.concatenate([np.full(2 * p, -1.0), np.zeros(2 * p + 1)])
-    limits = np.concatenate([vector, -vector, [1.0], np.zeros(2 * p)])
-    start = np.append(np.full(2 * p, 0.25 / p), np.abs(vector).max() + 1.0)
-    return _minimise_last(np.column_stack([sides, last]), limits, start)
-
-
-def _minimise_last(
-    sides: NDArray[np.float64], limits: NDArray[np.float64], start: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Minimise the last variable subject to ``sides x <= limits`` from an interior point.
-
-    Return x and the multipliers.
-    """
-    point, cost = start, np.zeros(len(start))
-    cost[-1] = 1.0
-    slack = limits - sides @ point
-    multipliers = 1.0 / slack
-    for _ in range(_ITERATIONS):
-        gap = float(slack @ multipliers) / len(slack)
-        if gap < _CONVERGED:
-            break
-        center = _CENTERING * gap / slack
-        move = np.linalg.solve((sides.T * (multipliers / slack)) @ sides, -cost - sides.T @ center)
-        slack_move = -sides @ move
-        multipliers_move = center - multipliers - multipliers / slack * slack_move
-        lengths = [
-            -one[step < 0] / step[step < 0]
-            for one, step in ((slack, slack_move), (multipliers, multipliers_move))
-        ]
-        primal, dual = (min(1.0, _SHORTEN * float(one.min(initial=np.inf))) for one in lengths)
-        point, multipliers = point + primal * move, multipliers + dual * multipliers_move
-        slack = np.maximum(limits - sides @ point, _CONVERGED**2)
-    return point, multipliers
+    floor: int
+    weights: tuple[int, ...]
+    rises: tuple[tuple[int, int], ...]
 
 
 def fit_vertex(
@@ -154,90 +83,132 @@ def fit_vertex(
 
     Or None where it is no vertex to be certified.
     """
-    k, steps = len(vertex.rows), exact(float(ball.steps[0]))
-    step = exact(float(2 * slack / (k * Fraction(target.eta))))
+    signed = _sign_rows(form, ball, vertex)
+    step = grid_step(slack, len(vertex.rows), target.eta)
     level = int((exact(vertex.level) / step).floor())
-    matrix = [
-        [sign * exact(a) for a in form.matrix[i].tolist()]
-        for i, sign in zip(vertex.rows, vertex.signs, strict=True)
-    ]
-    vector = [
-        sign * exact(float(form.vector[i]))
-        for i, sign in zip(vertex.rows, vertex.signs, strict=True)
-    ]
-    radius, first = exact(ball.radius), steps / 2 - exact(ball.radius)
-    system = System(
-        gradient=fmpq_mat(k, k, [row[j] * steps for row in matrix for j in vertex.columns]),
-        others=fmpq_mat(
-            k, len(vertex.others), [row[j] * steps for row in matrix for j in vertex.others]
-        ),
-        constant=fmpq_mat(
-            k,
-            1,
-            [
-                b + step * level - first * sum(row, fmpq(0))
-                for row, b in zip(matrix, vector, strict=True)
-            ],
-        ),
+    system = _make_system(signed, ball, vertex, step, level)
+    found = invert(system)
+    if found is None:
+        return None
+    away, farthest = _bound_distance(signed, ball, system, found, level)
+    highest = abs(level) + farthest  # steps that R may count, from zero
+    units = exact(target.eta) * UNITS_PER_NAT
+    slope = int((units * step).floor())
+    weights = _round_weights(vertex, ball.dimension, highest)
+    if weights is None or slope < 1 or slope * highest > ENERGY_CAP:
+        return None
+    half_space = _fit_half_space(signed, vertex, step, level, weights, away)
+    if half_space is None:
+        return None
+    value_error = reach(signed.matrix, exact_vector(ball.value_errors), "linf")
+    # a unit for each step of u: the slope is rounded down, and u may be negative
+    lowered = units * (away + value_error + exact(target.loss_error)) + highest
+    return FittedVertex(
+        map=found.map,
+        slope=slope,
+        offset=int(lowered.ceil()) + ENERGY_ROUNDING,
+        level=level,
+        floor=half_space.floor,
+        weights=half_space.weights,
+        rises=half_space.rises,
+    )
+
+
+def _sign_rows(form: AffineForm, ball: L1Ball, vertex: Vertex) -> _SignedRows:
+    """Return the rows whose residuals are largest at the vertex, turned positive there."""
+    rows = list(vertex.rows)
+    matrix, vector = [], []
+    for sign, row, entry in zip(
+        vertex.signs, exact_rows(form.matrix[rows]), exact_vector(form.vector[rows]), strict=True
+    ):
+        matrix.append([sign * one for one in row])
+        vector.append(sign * entry)
+    return _SignedRows(
+        matrix=matrix,
+        vector=vector,
+        width=exact(float(ball.steps[0])),
+        radius=exact(ball.radius),
+    )
+
+
+def _make_system(
+    signed: _SignedRows, ball: L1Ball, vertex: Vertex, step: fmpq, level: int
+) -> System:
+    """Return ``C i + O j - c``: the residuals less the level of the vertex, ``r - s level``."""
+    steps = [signed.width] * ball.dimension
+    first_point = signed.width / 2 - signed.radius
+    constant = []
+    for row, entry in zip(signed.matrix, signed.vector, strict=True):
+        constant.append(entry + step * level - first_point * total(row))
+    return System(
+        gradient=in_lattice_steps(signed.matrix, vertex.columns, steps),
+        others=in_lattice_steps(signed.matrix, vertex.others, steps),
+        constant=fmpq_mat(len(constant), 1, constant),
         points=ball.cube.points_per_axis,
         step=step,
         norm="linf",
     )
-    found = invert(system)
-    if found is None:
+
+
+def _bound_distance(
+    signed: _SignedRows, ball: L1Ball, system: System, found: CertifiedMap, level: int
+) -> tuple[fmpq, int]:
+    """Return e and u bar: ``|r - s (level + u)| <= e``, ``|u| <= u bar`` where the ball is reached.
+
+    Theorem of docs/theory/vertex.md; norms are L-infinity.
+    """
+    radii = [signed.radius] * ball.dimension
+    linear = largest_norm(signed.matrix, radii, "linf", ball=True)
+    largest = linear + vector_norm(signed.vector, "linf")
+    half_steps = [HALF] * system.gradient.ncols()
+    rounding = reach(system.gradient.tolist(), half_steps, "linf")
+    fixed = found.residual + rounding + system.step / 2
+    most = largest + abs(system.step * level) + fixed + found.error / 2
+    farthest = int((most / (system.step - found.error)).ceil())
+    return fixed + found.error * (farthest + HALF), farthest
+
+
+def _round_weights(vertex: Vertex, dimension: int, highest: int) -> tuple[int, ...] | None:
+    """Return whole multipliers, or None where 64 bits leave no room for useful ones."""
+    # sums of weights times steps, over all coordinates, stay below 2^60
+    room = 60 - (4 * (dimension + 1) * highest).bit_length()
+    bits = min(_WEIGHT_BITS, room)
+    if bits < _LEAST_WEIGHT_BITS:
         return None
-    fitted, error, residual = found.map, found.error, found.residual
-    value_errors = reach(matrix, [exact(one) for one in ball.value_errors.tolist()], "linf")
-    largest = largest_norm(matrix, [radius] * ball.dimension, "linf", ball=True) + max(
-        abs(b) for b in vector
-    )
-    fixed = residual + reach(system.gradient.tolist(), [fmpq(1, 2)] * k, "linf") + step / 2
-    farthest = ((largest + abs(step * level) + fixed + error / 2) / (step - error)).ceil()
-    away = fixed + error * (farthest + fmpq(1, 2))
-    units = exact(target.eta) * UNITS_PER_NAT
-    slope = int((units * step).floor())
-    # so that sums of weights times steps, over all coordinates, stay in 64 bits
-    bits = min(
-        _WEIGHT_BITS, 60 - (4 * (ball.dimension + 1) * (abs(level) + int(farthest))).bit_length()
-    )
-    weights = [max(1, round(one * 2.0**bits)) for one in vertex.weights]
-    drift = [
-        sum((w * row[j] for w, row in zip(weights, matrix, strict=True)), fmpq(0))
-        for j in range(ball.dimension)
-    ]
+    weights = []
+    for one in vertex.weights:
+        weights.append(max(1, round(one * 2.0**bits)))
+    return tuple(weights)
+
+
+def _fit_half_space(
+    signed: _SignedRows,
+    vertex: Vertex,
+    step: fmpq,
+    level: int,
+    weights: tuple[int, ...],
+    away: fmpq,
+) -> _HalfSpace | None:
+    """Return a half-space that holds every (u, j) that reaches the ball.
+
+    None where a rise would be less than 1.
+    """
+    exact_weights = list(map(fmpq, weights))
+    drift = []
+    for column in zip(*signed.matrix, strict=True):
+        drift.append(dot(exact_weights, column))
     steepest = max(abs(drift[j]) for j in vertex.columns)
-    sides = [
-        (steps * (steepest - drift[j]) / step, steps * (steepest + drift[j]) / step)
-        for j in vertex.others
-    ]
-    rises = tuple((int(low.floor()), int(high.floor())) for low, high in sides)
-    least = (
-        -sum((w * b for w, b in zip(weights, vector, strict=True)), fmpq(0))
-        - steepest * radius
-        - sum(weights) * away
-    )
-    floor = int(
-        (least / step + sum((min(pair) / 2 for pair in sides), fmpq(0))).floor()
-    ) - level * sum(weights)
-    if (
-        slope < 1
-        or bits < _LEAST_WEIGHT_BITS
-        or min((min(pair) for pair in rises), default=1) < 1
-        or slope * (abs(level) + int(farthest)) > ENERGY_CAP
-    ):
-        return None
-    return FittedVertex(
-        map=fitted,
-        slope=slope,
-        # a unit for each step of u: the slope is rounded down, and u may be negative
-        offset=int(
-            (
-                units * (away + value_errors + exact(target.loss_error)) + abs(level) + farthest
-            ).ceil()
-        )
-        + ENERGY_ROUNDING,
-        level=level,
-        floor=floor,
-        weights=tuple(weights),
-        rises=rises,
-    )
+    whole, halves = sum(weights), fmpq(0)
+    rises = []
+    for j in vertex.others:
+        # what a lattice step away from zero adds to the weighted sum of u, on either side
+        below = signed.width * (steepest - drift[j]) / step
+        above = signed.width * (steepest + drift[j]) / step
+        rises.append((int(below.floor()), int(above.floor())))
+        halves += min(below, above) / 2  # the points next to zero are half a step away
+    for pair in rises:
+        if min(pair) < 1:
+            return None
+    least = -dot(exact_weights, signed.vector) - steepest * signed.radius - whole * away
+    floor = int((least / step + halves).floor()) - level * whole
+    return _HalfSpace(floor=floor, weights=weights, rises=tuple(rises))
