@@ -99,6 +99,7 @@ def fit_affine_map(
     pace = step - found.error
     units = exact(target.eta) * UNITS_PER_NAT
     slope = int((units * pace).floor())
+    # a larger u reaches no point of the domain
     farthest = int(((_bound_loss(part, target) + away) / pace).ceil())
     return FittedMap(
         map=found.map,
@@ -112,9 +113,6 @@ def _choose_part(form: AffineForm, box: Box, split: Split, *, ball: bool) -> _Pa
     """Return what the split chooses, in rationals."""
     rows = list(split.rows)
     matrix = exact_rows(form.matrix[rows])
-    half_widths = []
-    for width in exact_vector(box.widths):
-        half_widths.append(width / 2)
     return _Part(
         matrix=matrix,
         vector=exact_vector(form.vector[rows]),
@@ -123,7 +121,7 @@ def _choose_part(form: AffineForm, box: Box, split: Split, *, ball: bool) -> _Pa
         lower=exact_vector(box.lower),
         upper=exact_vector(box.upper),
         steps=exact_vector(box.steps),
-        half_widths=half_widths,
+        half_widths=[width / 2 for width in exact_vector(box.widths)],
         value_error=reach(matrix, exact_vector(box.value_errors), form.norm),
         ball=ball,
     )
@@ -132,9 +130,7 @@ def _choose_part(form: AffineForm, box: Box, split: Split, *, ball: bool) -> _Pa
 def _make_system(part: _Part, split: Split, step: fmpq, points: int) -> System:
     """Return ``C i + O j - c``: the part, pulled toward the middle z of the box."""
     gradient = in_lattice_steps(part.matrix, split.columns, part.steps)
-    first_point = []
-    for low, width in zip(part.lower, part.steps, strict=True):
-        first_point.append(low + width / 2)
+    first_point = [low + width / 2 for low, width in zip(part.lower, part.steps, strict=True)]
     constant = []
     for row, entry in zip(part.matrix, part.vector, strict=True):
         constant.append(entry - dot(row, first_point))
@@ -177,9 +173,7 @@ def _bound_pull(part: _Part, split: Split) -> fmpq:
 
 def _bound_loss(part: _Part, target: Target) -> fmpq:
     """Bound ``|A_S y - b_S|`` over the domain: by its corners, and by a bound that is declared."""
-    corner = []
-    for low, up in zip(part.lower, part.upper, strict=True):
-        corner.append(max(abs(low), abs(up)))
+    corner = [max(abs(low), abs(up)) for low, up in zip(part.lower, part.upper, strict=True)]
     linear = largest_norm(part.matrix, corner, part.norm, ball=part.ball)
     largest = linear + part.value_error + vector_norm(part.vector, part.norm)
     if target.problem.bound is None:
@@ -195,5 +189,6 @@ def _fit_tail(slope: int, farthest: int) -> Tail | None:
     """
     if slope * farthest <= ENERGY_CAP:
         return None
+    # half of the cap for the bend, half for the slope beyond it; any share is valid
     height = ENERGY_CAP // 2
     return Tail(height=height, slope=(ENERGY_CAP - height) // farthest)

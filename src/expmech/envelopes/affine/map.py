@@ -107,6 +107,7 @@ def invert(system: System) -> CertifiedMap | None:
         if guess is None:
             continue
         error, residual = certify_map(guess, system)
+        # T may be singular
         if error >= system.step:
             continue
         best = CertifiedMap(map=guess, error=error, residual=residual)
@@ -136,11 +137,10 @@ def _bound_residual(fitted: AffineMap, system: System) -> fmpq:
     at_middle = system.gradient * _middle(fitted) - system.constant
     if not fitted.coupling:
         return vector_norm(at_middle.entries(), system.norm)
+    # C K + O would be zero in real numbers; indices j are between 0 and N - 1
     left = system.gradient * make_dyadic(fitted.coupling, fitted.exponent) + system.others
     spread = spans(left.tolist(), [fmpq(system.points - 1)] * left.ncols())
-    sizes = []
-    for one, more in zip(at_middle.entries(), spread, strict=True):
-        sizes.append(abs(one) + more)
+    sizes = [abs(one) + more for one, more in zip(at_middle.entries(), spread, strict=True)]
     return vector_norm(sizes, system.norm)
 
 
@@ -158,6 +158,7 @@ def _choose_exponent(system: System) -> int:
 
     Enough that rounding them moves the residual by 2^-40 of a step.
     """
+    # C multiplies the errors of T and t, and N indices of each other coordinate those of K
     size = total(map(abs, system.gradient.entries())) / system.step
     couplings = system.others.ncols() * system.points
     digits = _SPARE_BITS + int(size.ceil()).bit_length() + couplings.bit_length()

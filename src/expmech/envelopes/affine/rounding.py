@@ -18,7 +18,7 @@ from expmech.envelopes.affine.map import AffineMap
 
 _DIGITS = 30  # revealed at a time: with |u| < 2^22 the sum u + xi is then a float64
 _SIGNIFICAND = 52
-_FAR = 2.0**61
+_FAR = 1 << 61  # beyond every lattice, and far from the end of 64 bits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,11 +48,11 @@ class RoundedImage:
         digits = coins.integers_below(1 << self.digits, steps.size).reshape(steps.shape)
         indices, sure = self._round(steps, digits, others)
         for row in np.flatnonzero(kept & ~sure):
-            cell = [
-                (u << self.digits) + digit
-                for u, digit in zip(steps[row].tolist(), digits[row].tolist(), strict=True)
-            ]
-            indices[row] = self._settle(cell, coins, () if others is None else others[row].tolist())
+            cell = self._extend(steps[row].tolist(), digits[row].tolist())
+            known: list[int] = []
+            if others is not None:
+                known = others[row].tolist()
+            indices[row] = self._settle(cell, coins, known)
         indices[~kept] = -1  # outside every lattice: a proposal like any other, and refused
         return indices
 
@@ -66,24 +66,32 @@ class RoundedImage:
         A row is certain if every coordinate is, or if one is surely outside. The margin:
         docs/theory/affine.md.
         """
-        near = steps + digits * 2.0**-self.digits
+        near = steps + digits * 2.0**-self.digits  # exact where size is small, as asked below
         size = np.abs(near).max(axis=1)
         real = near @ self._transform.T
         if others is not None:
             real += others @ self._coupling.T
         real += self._fraction
+        # the floor of t is added as an integer: in float64 it would cost digits of the rest
         floor = np.floor(real)
         real -= floor
-        margin = np.multiply.outer(
-            size * ((len(self.map.shift) + 8) * 2.0**-53) + 2.0**-self.digits, self._row_sums
-        )
-        margin += self._shift_margin
+        margin = self._margin(size)
         certain = ((real > margin) & (real < 1.0 - margin)).all(axis=1)
-        index = np.clip(floor, -_FAR, _FAR).astype(np.int64) + self._whole
+        index = np.clip(floor, float(-_FAR), float(_FAR)).astype(np.int64) + self._whole
         outside = (index < -1.0 - margin) | (index > self.points_per_axis + 1.0 + margin)
         certain |= outside.any(axis=1)
         certain &= size < 2.0 ** (_SIGNIFICAND - self.digits)
         return np.clip(index, -1, self.points_per_axis), certain
+
+    def _margin(self, size: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bound what float64 and the digits not yet revealed may do, given ``max_j |u_j + xi_j|``.
+
+        One line a row of u. Terms: docs/theory/affine.md, section 5, fast path.
+        """
+        arithmetic = size * ((len(self.map.shift) + 8) * 2.0**-53)
+        margin = np.multiply.outer(arithmetic + 2.0**-self.digits, self._row_sums)
+        margin += self._shift_margin
+        return np.asarray(margin)
 
     def _settle(self, cell: list[int], coins: Coins, others: Sequence[int] = ()) -> list[int]:
         """Round the point whose coordinates in the u-space start with the digits of ``cell``.
@@ -91,20 +99,41 @@ class RoundedImage:
         Revealing more as needed.
         """
         revealed = self.digits
+        shifts = self._shifts(others)
+        while True:
+            index = self._floors(shifts, cell, revealed)
+            if index is not None:
+                return index
+            more = coins.integers_below(1 << self.digits, len(cell)).tolist()
+            cell = self._extend(cell, more)
+            revealed += self.digits
+
+    def _extend(self, cell: list[int], digits: list[int]) -> list[int]:
+        """Return the coordinates of ``cell`` with more digits written after them."""
+        longer = []
+        for one, digit in zip(cell, digits, strict=True):
+            longer.append((one << self.digits) + digit)
+        return longer
+
+    def _shifts(self, others: Sequence[int]) -> list[int]:
+        """Return the integers behind ``t + K j``."""
         shifts = list(self.map.shift)
         for i, row in enumerate(self.map.coupling):
-            shifts[i] += sum(a * j for a, j in zip(row, others, strict=True))
-        while True:
-            index = [
-                self._floor(row, shift, cell, revealed)
-                for row, shift in zip(self.map.transform, shifts, strict=True)
-            ]
-            settled = [one for one in index if one is not None]
-            if len(settled) == len(index):
-                return [max(-1, min(self.points_per_axis, one)) for one in settled]
-            more = coins.integers_below(1 << self.digits, len(cell)).tolist()
-            cell = [(one << self.digits) + digit for one, digit in zip(cell, more, strict=True)]
-            revealed += self.digits
+            shifts[i] += _product(row, others)
+        return shifts
+
+    def _floors(self, shifts: list[int], cell: list[int], revealed: int) -> list[int] | None:
+        """Return the image of the whole open cell, clipped to just outside the lattice.
+
+        Or None if it has more than one.
+        """
+        index = []
+        for row, shift in zip(self.map.transform, shifts, strict=True):
+            floor = self._floor(row, shift, cell, revealed)
+            if floor is None:
+                return None
+            index.append(max(-1, min(self.points_per_axis, floor)))
+        return index
 
     def _floor(
         self, row: tuple[int, ...], shift: int, cell: list[int], revealed: int
@@ -113,23 +142,25 @@ class RoundedImage:
 
         Or None if it has more than one.
         """
-        corner = sum(a * w for a, w in zip(row, cell, strict=True)) + (shift << revealed)
-        low, high = corner + sum(a for a in row if a < 0), corner + sum(a for a in row if a > 0)
-        least, most = (
-            low >> (self.map.exponent + revealed),
-            -(-high >> (self.map.exponent + revealed)) - 1,
-        )
-        return least if least == most else None
+        low = high = _product(row, cell) + (shift << revealed)
+        for entry in row:
+            low += min(entry, 0)
+            high += max(entry, 0)
+        # the cell is open: the function takes neither end
+        binary_places = self.map.exponent + revealed
+        least = low >> binary_places
+        most = -(-high >> binary_places) - 1
+        if least != most:
+            return None
+        return least
 
     @cached_property
     def _transform(self) -> NDArray[np.float64]:
-        scale = 1 << self.map.exponent
-        return np.array([[entry / scale for entry in row] for row in self.map.transform])
+        return _divide(self.map.transform, 1 << self.map.exponent)
 
     @cached_property
     def _coupling(self) -> NDArray[np.float64]:
-        scale = 1 << self.map.exponent
-        return np.array([[entry / scale for entry in row] for row in self.map.coupling])
+        return _divide(self.map.coupling, 1 << self.map.exponent)
 
     @cached_property
     def _shift_margin(self) -> NDArray[np.float64]:
@@ -146,12 +177,33 @@ class RoundedImage:
 
     @cached_property
     def _whole(self) -> NDArray[np.int64]:
-        return np.array(
-            [max(-(1 << 61), min(1 << 61, one >> self.map.exponent)) for one in self.map.shift],
-            dtype=np.int64,
-        )
+        """The floors of t, cut to what 64 bits hold."""
+        floors = []
+        for one in self.map.shift:
+            floors.append(max(-_FAR, min(_FAR, one >> self.map.exponent)))
+        return np.array(floors, dtype=np.int64)
 
     @cached_property
     def _fraction(self) -> NDArray[np.float64]:
+        """What t is above its floors."""
         scale = 1 << self.map.exponent
-        return np.array([(one % scale) / scale for one in self.map.shift])
+        fractions = []
+        for one in self.map.shift:
+            fractions.append((one % scale) / scale)
+        return np.array(fractions)
+
+
+def _product(row: Sequence[int], column: Sequence[int]) -> int:
+    """Return the inner product, in integers of any length."""
+    product = 0
+    for a, b in zip(row, column, strict=True):
+        product += a * b
+    return product
+
+
+def _divide(rows: tuple[tuple[int, ...], ...], scale: int) -> NDArray[np.float64]:
+    """Return the quotients, each rounded once; integers too long for float64 have them too."""
+    quotients = []
+    for row in rows:
+        quotients.append([entry / scale for entry in row])
+    return np.array(quotients)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import flint
 import numpy as np
@@ -47,9 +48,8 @@ class BoundVertex(RoundedImage):
         """Draw u and the other coordinates, then the image of u."""
         steps, rest, kept = self.propose_steps(coins, size)
         indices = np.empty((size, len(self.columns) + len(self.others)), dtype=np.int64)
-        indices[:, self.columns] = self.draw_images(
-            steps, kept, coins, rest if self.others else None
-        )
+        known = rest if self.others else None
+        indices[:, self.columns] = self.draw_images(steps, kept, coins, known)
         indices[:, self.others] = rest
         return indices, self.slope * (self.level + steps.max(axis=1))
 
@@ -58,7 +58,8 @@ class BoundVertex(RoundedImage):
     ) -> tuple[NDArray[np.int64], Indices, NDArray[np.bool_]]:
         """Draw u, the indices of the other coordinates, and whether they are kept.
 
-        Then they have the law above, exactly.
+        Then they have the law above, exactly: the Lemma of docs/theory/vertex.md, whose H and t_0
+        are ``height`` and ``least``, X the slacks and Omega the total.
         """
         total = sum(self.weights)
         rest = np.empty((size, len(self.others)), dtype=np.int64)
@@ -66,28 +67,35 @@ class BoundVertex(RoundedImage):
         for q, pair in enumerate(self.rises):
             rest[:, q], rise = self._draw_other(coins, pair, size)
             height += rise
-        slacks = np.stack(
-            [coins.geometric(self._rate(weight), size) for weight in self.weights], axis=1
-        )
+        slacks = np.empty((size, len(self.weights)), dtype=np.int64)
+        # slacks of different rows are independent: the half-space is a sum
+        for i, weight in enumerate(self.weights):
+            slacks[:, i] = coins.geometric(self._rate(weight), size)
         height += slacks @ np.array(self.weights)
+        # t_0 is rounded up, and the coin takes back what that would cost too little
         least = -(-height // total)
         kept = coins.bernoulli_exp(least * total - height, rate=self._rate(1))
-        return (least + coins.geometric(self._rate(total), size))[:, None] - slacks, rest, kept
+        highest = least + coins.geometric(self._rate(total), size)
+        return highest[:, None] - slacks, rest, kept
 
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        ``exp(offset + log_mass) / Z_f`` proposals a draw. Z is that of the Lemma.
         """
-        mass = -float(
-            (self.level + Fraction(self.floor, sum(self.weights))) * self.slope / UNITS_PER_NAT
-        )
-        mass -= sum(math.log(-math.expm1(-float(self._rate(weight)))) for weight in self.weights)
-        mass += sum(
-            math.log(sum(-1.0 / math.expm1(-float(self._rate(rise))) for rise in pair))
-            for pair in self.rises
-        )
+        lowest = self.level + Fraction(self.floor, sum(self.weights))
+        mass = -float(lowest * self.slope / UNITS_PER_NAT)
+        mass -= sum(math.log(self._refusal(weight)) for weight in self.weights)
+        mass += sum(math.log(self._other_mass(pair)) for pair in self.rises)
         return mass + self.map.log_determinant()
+
+    def _other_mass(self, pair: tuple[int, int]) -> float:
+        """Return the mass of the steps of another coordinate, on both sides of zero."""
+        return sum(1.0 / self._refusal(rise) for rise in pair)
+
+    def _refusal(self, weight: int) -> float:
+        """Return ``1 - exp(-rate)``: the probability that a geometric variable of it is 0."""
+        return -math.expm1(-float(self._rate(weight)))
 
     def _rate(self, weight: int) -> Fraction:
         """Return the rate, in nats, at which a step of this weight costs energy."""
@@ -100,24 +108,28 @@ class BoundVertex(RoundedImage):
 
         Return it and that cost.
         """
+        # zero is between two lattice points: ball lattices have an even number an axis
         middle = self.points_per_axis // 2
         low, high = pair
+        enclosure = partial(self._enclose_above, pair)
+        above = coins.bernoulli(np.full(size, float(enclosure(0, 64))), enclosure)
+        distance = np.empty(size, dtype=np.int64)
+        for rise, rows in ((low, np.flatnonzero(~above)), (high, np.flatnonzero(above))):
+            drawn = coins.geometric(self._rate(rise), rows.size)
+            distance[rows] = np.minimum(drawn, middle)  # from there on it is outside
+        indices = np.where(above, middle + distance, middle - 1 - distance)
+        return indices, np.where(above, high, low) * distance
 
-        def enclose(row: int, precision: int) -> flint.arb:
-            with flint.ctx.workprec(precision + 64):
-                below, above = (
-                    -(-flint.arb(flint.fmpq(rate.numerator, rate.denominator))).expm1()
-                    for rate in map(self._rate, pair)
-                )
-                return below / (below + above)
+    def _enclose_above(self, pair: tuple[int, int], row: int, precision: int) -> flint.arb:
+        """Enclose the share of the mass above zero; any row.
 
-        above = coins.bernoulli(np.full(size, float(enclose(0, 64))), enclose)
-        distance, rise = np.empty(size, dtype=np.int64), np.where(above, high, low)
-        for one, rows in ((low, np.flatnonzero(~above)), (high, np.flatnonzero(above))):
-            distance[rows] = np.minimum(
-                coins.geometric(self._rate(one), rows.size), middle
-            )  # from there on it is outside
-        return np.where(above, middle + distance, middle - 1 - distance), rise * distance
+        The masses below and above are ``1 / (1 - exp(-rate))``.
+        """
+        low, high = map(self._rate, pair)
+        with flint.ctx.workprec(precision + 64):
+            below = -(-flint.arb(flint.fmpq(low.numerator, low.denominator))).expm1()
+            above = -(-flint.arb(flint.fmpq(high.numerator, high.denominator))).expm1()
+            return below / (below + above)
 
 
 def bind_vertex(
@@ -128,8 +140,11 @@ def bind_vertex(
     Or None where there is none to be certified.
     """
     vertex = find_vertex(form, ball)
-    fitted = None if vertex is None else fit_vertex(form, ball, target, slack, vertex)
-    if vertex is None or fitted is None or fitted.offset > ENERGY_CAP:
+    if vertex is None:
+        return None
+    fitted = fit_vertex(form, ball, target, slack, vertex)
+    # energies and offsets are added in 64 bits, each at most the cap
+    if fitted is None or fitted.offset > ENERGY_CAP:
         return None
     return BoundVertex(
         map=fitted.map,

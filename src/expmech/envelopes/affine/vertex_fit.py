@@ -85,6 +85,7 @@ def fit_vertex(
     """
     signed = _sign_rows(form, ball, vertex)
     step = grid_step(slack, len(vertex.rows), target.eta)
+    # u is counted from the vertex, so that it is small where the law is
     level = int((exact(vertex.level) / step).floor())
     system = _make_system(signed, ball, vertex, step, level)
     found = invert(system)
@@ -160,6 +161,7 @@ def _bound_distance(
     radii = [signed.radius] * ball.dimension
     linear = largest_norm(signed.matrix, radii, "linf", ball=True)
     largest = linear + vector_norm(signed.vector, "linf")
+    # what does not grow with u; (C T - s I) u does
     half_steps = [HALF] * system.gradient.ncols()
     rounding = reach(system.gradient.tolist(), half_steps, "linf")
     fixed = found.residual + rounding + system.step / 2
@@ -209,6 +211,7 @@ def _fit_half_space(
     for pair in rises:
         if min(pair) < 1:
             return None
+    # |y|_1 <= B: the coordinates solved for lower the weighted sum by nu' B at most
     least = -dot(exact_weights, signed.vector) - steepest * signed.radius - whole * away
     floor = int((least / step + halves).floor()) - level * whole
     return _HalfSpace(floor=floor, weights=weights, rises=tuple(rises))

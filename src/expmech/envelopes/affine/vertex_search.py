@@ -84,6 +84,7 @@ def _find_optimum(matrix: Floats, vector: Floats) -> _Optimum | None:
     """
     p = len(vector)
     try:
+        # a zero in the ball is the affine envelope's own case
         if np.abs(np.linalg.solve(matrix, vector)).sum() <= 1.0:
             return None
         solution, multipliers = _solve_program(matrix, vector)
@@ -155,6 +156,7 @@ def _minimise_last(sides: Floats, limits: Floats, start: Floats) -> tuple[Floats
         multipliers_move = center - multipliers - multipliers / slack * slack_move
         point = point + _step_length(slack, slack_move) * move
         multipliers = multipliers + _step_length(multipliers, multipliers_move) * multipliers_move
+        # from the point, not from the move: errors do not add up
         slack = np.maximum(limits - sides @ point, _CONVERGED**2)
     return point, multipliers
 
