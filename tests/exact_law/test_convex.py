@@ -35,8 +35,10 @@ from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
 from expmech.domains import Domain
 from expmech.envelopes.convex import envelope as convex
 from expmech.envelopes.convex.envelope import BoundConvex
-from expmech.envelopes.convex.fit import _margins, fit_convex, promise
+from expmech.envelopes.convex.fit import fit_convex
+from expmech.envelopes.convex.promise import promise
 from expmech.envelopes.convex.shells import Shells, fit_shells
+from expmech.envelopes.convex.whitening import margins
 from expmech.envelopes.uniform import BoundUniform
 from expmech.samplers.rejection import propose
 from expmech.target import Target
@@ -413,8 +415,8 @@ def test_energies_keep_the_promise_that_a_binding_ball_makes(tilted: bool) -> No
 
 
 def test_margins_lie_below_the_eigenvalues() -> None:
-    assert _margins(flint.fmpq_mat(2, 2, [3, 1, 1, 2])) == [2, 1]
-    assert min(_margins(flint.fmpq_mat(2, 2, [1, 2, 2, 1]))) < 0
+    assert margins(flint.fmpq_mat(2, 2, [3, 1, 1, 2])) == [2, 1]
+    assert min(margins(flint.fmpq_mat(2, 2, [1, 2, 2, 1]))) < 0
 
 
 @pytest.mark.parametrize("envelope", [em.Convex(), em.Tangent()], ids=["convex", "tangent"])

@@ -19,7 +19,8 @@ from expmech.coins.gaussian import draw_discrete_gaussian
 from expmech.domains import Box, Indices, L1Ball, L2Ball
 from expmech.envelopes.affine.rounding import RoundedImage
 from expmech.envelopes.base import BoundEnvelope
-from expmech.envelopes.convex.fit import Tilt, fit_convex, promise
+from expmech.envelopes.convex.fit import Tilt, fit_convex
+from expmech.envelopes.convex.promise import promise
 from expmech.envelopes.convex.shells import Shells
 from expmech.envelopes.uniform import BoundUniform
 from expmech.errors import UnsupportedError, validate_positive
