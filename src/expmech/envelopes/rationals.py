@@ -35,6 +35,7 @@ def exact_rows(matrix: NDArray[np.float64]) -> list[list[fmpq]]:
 
 def to_float(number: fmpq) -> float:
     """Return the float64 number nearest to a rational."""
+    # Fraction divides integers of any length with one rounding
     return float(Fraction(int(number.p), int(number.q)))
 
 
@@ -45,7 +46,7 @@ def total(entries: Iterable[fmpq]) -> fmpq:
 
 def dot(one: Vector, other: Vector) -> fmpq:
     """Return the inner product."""
-    product = fmpq(0)
+    product = fmpq(0)  # also where there are no entries
     for a, b in zip(one, other, strict=True):
         product += a * b
     return product
@@ -53,6 +54,7 @@ def dot(one: Vector, other: Vector) -> fmpq:
 
 def make_matrix(rows: Rows, columns: int) -> fmpq_mat:
     """Return the matrix with these rows, of which each may be empty."""
+    # from a flat list: rows without entries do not say how many columns there are
     entries: list[fmpq] = []
     for row in rows:
         entries.extend(row)

@@ -93,6 +93,7 @@ def fit_convex(bound: Promise, box: Box, slack: Fraction) -> FittedConvex | None
     """
     p = box.dimension
     lattice = _in_lattice_steps(bound, box)
+    # half a step of u in every coordinate costs about the slack
     frame = whiten(lattice.metric, lattice.push, exact(float(2 * slack / p)))
     if frame is None:
         return None
@@ -189,6 +190,7 @@ def _fit_climb(
     """
     p = len(miss)
     sizes = list(map(abs, lattice.push))
+    # T is made so that all but the first are next to zero, which is not assumed
     rates = (frame.dyadic.transpose() * fmpq_mat(p, 1, lattice.push)).entries()
     rate = rates[0]
     slip = vector_norm(rates, "l1") / 2 + abs(dot(lattice.push, miss))
@@ -204,6 +206,7 @@ def _fit_climb(
     slope = int((rate * UNITS_PER_NAT).floor())
     if slope < 1:
         return None
+    # larger ones reach no point of the domain
     steps = int(((farthest + slip) / rate).floor()) + behind + 2
     return _Climb(tilt=Tilt(slope=slope, last=steps), behind=behind, cost=slip + behind * rate)
 

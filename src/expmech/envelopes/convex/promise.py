@@ -81,6 +81,7 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
     else:
         push = _push_in_ball(gradient, center, domain, eta, tilted=tilted)
     lowest = exact(curvature.value) - exact(target.loss_error) + push.gained
+    # at an optimum on the sphere g = -mu a, so next to nothing is left
     rest = []
     for slope, at, used in zip(gradient, center, push.tilt, strict=True):
         rest.append(slope + push.pull * at - used / eta)
@@ -98,6 +99,7 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
 
 def ends(center: Vector, box: Box) -> list[tuple[fmpq, fmpq]]:
     """Return how far below and above the center the points of the box may lie along each axis."""
+    # a coordinate that the loss is given may be rounded to outside of the box
     lower, upper, errors = map(exact_vector, (box.lower, box.upper, box.value_errors))
     sides = []
     for low, up, error, at in zip(lower, upper, errors, center, strict=True):
@@ -120,6 +122,7 @@ def _push_in_ball(
     gradient: list[fmpq], center: list[fmpq], domain: L1Ball | L2Ball, eta: fmpq, *, tilted: bool
 ) -> _Push:
     """Turn the push against the sphere into curvature, or half of it, the other half the tilt."""
+    # about zero the sphere is equally far in all directions: there is nothing to push against
     if not any(center):
         return _Push(pull=fmpq(0), gained=fmpq(0), tilt=[fmpq(0)] * len(center), least=fmpq(0))
     inward, squared = dot(gradient, center), dot(center, center)
@@ -130,7 +133,7 @@ def _push_in_ball(
         pull = whole / 2
     # rounded coordinates may put a point beyond the ball
     reach = exact(domain.radius) + total(exact_vector(domain.value_errors))
-    beyond = squared - reach**2
+    beyond = squared - reach**2  # at most zero, and nearly zero at an optimum on the sphere
     return _Push(
         pull=pull,
         gained=pull / 2 * beyond,
@@ -159,6 +162,7 @@ def _reduce_skew(curvature: Curvature, hessian: list[list[fmpq]], pull: fmpq) ->
     The pull is at least a multiple of H, so lengths grow and the skew shrinks.
     """
     squared = exact(curvature.skew) ** 2
+    # mu I is at least mu / largest times H
     largest = _largest_row_sum(hessian)
     if largest == 0:
         return squared

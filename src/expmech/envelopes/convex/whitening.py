@@ -64,6 +64,7 @@ def whiten(metric: fmpq_mat, push: list[fmpq], step: fmpq) -> Whitening | None:
     dyadic = make_dyadic(transform, exponent)
     whitened = dyadic.transpose() * metric * dyadic
     spare = margins(whitened)
+    # along the first coordinate a tilt needs no curvature, but no loss of it either
     least = min(spare[tilted:], default=fmpq(1))
     if least <= 0 or min(spare) < 0:
         return None
