@@ -144,8 +144,10 @@ class RoundedImage:
         """
         low = high = _product(row, cell) + (shift << revealed)
         for entry in row:
-            low += min(entry, 0)
-            high += max(entry, 0)
+            if entry < 0:
+                low += entry
+            else:
+                high += entry
         # the cell is open: the function takes neither end
         binary_places = self.map.exponent + revealed
         least = low >> binary_places
