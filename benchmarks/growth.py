@@ -110,7 +110,8 @@ def costs(d: int, n: int, epsilon: float, *, tree: bool) -> dict[str, Cost]:
 
     uniform = uniform_proposals(d, n, epsilon)
     measured = uniform <= MOST
-    steps = em.Metropolis(pure=True).public_steps(mechanism.target(epsilon=epsilon))
+    target = mechanism.target(epsilon=epsilon)
+    steps = em.Metropolis(pure=True).terms(target).parameters["steps"]
     return {
         "uniform rejection": Cost(
             evaluations=proposals(em.Rejection(em.Uniform()), DRAWS // 4) if measured else uniform,

@@ -4,8 +4,9 @@ from typing import Any as _Any
 
 from expmech import losses, theory
 from expmech._version import __version__
-from expmech.domains import Box, Candidates, L1Ball, L2Ball, Simplex
-from expmech.envelopes import Affine, Convex, ProductLaplace, Tangent, Uniform
+from expmech.adjacency import Adjacency
+from expmech.domains import Box, Candidates, Domain, Grid, L1Ball, L2Ball, Region, Simplex
+from expmech.envelopes import Affine, Convex, Envelope, ProductLaplace, Tangent, Uniform
 from expmech.errors import (
     EnvelopeViolatedError,
     ExpmechError,
@@ -15,7 +16,7 @@ from expmech.errors import (
     UnsupportedError,
 )
 from expmech.ledger import Ledger
-from expmech.losses.base import AffineForm, Curvature, Growth
+from expmech.losses import AffineForm, Curvature, Facts, Growth
 from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import (
     BoxTree,
@@ -27,11 +28,14 @@ from expmech.samplers import (
     Plan,
     RandomAtomPerfect,
     Rejection,
+    Sampler,
     Separable,
     Tabulated,
+    Terms,
 )
 
 __all__ = [
+    "Adjacency",
     "Affine",
     "AffineForm",
     "Box",
@@ -42,10 +46,14 @@ __all__ = [
     "ConfAtomPerfect",
     "Convex",
     "Curvature",
+    "Domain",
     "Draws",
+    "Envelope",
     "EnvelopeViolatedError",
     "ExpmechError",
     "ExponentialMechanism",
+    "Facts",
+    "Grid",
     "Growth",
     "L1Ball",
     "L2Ball",
@@ -59,12 +67,15 @@ __all__ = [
     "Plan",
     "ProductLaplace",
     "RandomAtomPerfect",
+    "Region",
     "Rejection",
     "Release",
+    "Sampler",
     "Separable",
     "Simplex",
     "Tabulated",
     "Tangent",
+    "Terms",
     "Uniform",
     "UnsupportedError",
     "__version__",

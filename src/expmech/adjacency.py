@@ -34,4 +34,6 @@ class Adjacency(StrEnum):
 
 def validate_adjacency(value: object, *, owner: str, name: str = "adjacency") -> Adjacency:
     """Return the relation called ``value``; raise unless there is one of that name."""
-    return Adjacency(validate_choice(value, name=name, owner=owner, choices=list(Adjacency)))
+    return Adjacency(
+        validate_choice(value, name=name, owner=owner, choices=[str(one) for one in Adjacency])
+    )

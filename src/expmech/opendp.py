@@ -7,11 +7,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError, validate_choice
+from expmech.adjacency import validate_adjacency
+from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.release import ExponentialMechanism, NoisyMean, Release
 from expmech.samplers import Sampler
 from expmech.target import validate_epsilon
-from expmech.target.problem import ADJACENCIES
 
 Mechanism = ExponentialMechanism | NoisyMean
 _OWNER = "as_measurement"
@@ -52,7 +52,7 @@ def as_measurement(
                 f" {adjacency!r}."
             )
     elif callable(mechanism):
-        own = validate_choice(adjacency, name="adjacency", owner=_OWNER, choices=ADJACENCIES)
+        own = validate_adjacency(adjacency, owner=_OWNER)
     else:
         raise ParameterTypeError(
             f"`mechanism` of {_OWNER} must be a mechanism or a function that makes one; got"

@@ -149,7 +149,8 @@ def test_bad_samplers_are_refused(
 
 def test_an_unknown_sampler_name_is_answered_with_the_list_and_a_suggestion() -> None:
     with pytest.raises(
-        ParameterError, match=r"'auto', 'Rejection'.*got 'Rejektion'. Did you mean 'Rejection'\?"
+        ParameterError,
+        match=r"'auto', 'Tabulated', .*'Rejection'.*got 'Rejektion'. Did you mean 'Rejection'\?",
     ):
         mechanism().release(epsilon=1.0, sampler="Rejektion")
     with pytest.raises(ParameterTypeError, match="sampler object"):

@@ -29,7 +29,7 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.domains import Domain
 from expmech.envelopes.affine.envelope import BoundAffine
-from expmech.envelopes.affine.split import Split, restrict
+from expmech.envelopes.affine.split import Split
 from expmech.samplers.rejection import propose
 from expmech.target import Target
 
@@ -135,7 +135,7 @@ def test_every_projection_of_the_domain_is_in_the_restricted_domain(
     domain: Any, columns: tuple[int, ...]
 ) -> None:
     indices = domain.all_indices(1 << 12)
-    smaller = restrict(domain, columns)
+    smaller = domain.restrict(columns)
     projected = np.ascontiguousarray(indices[:, list(columns)])
     assert smaller.contains(projected).all()
     assert np.array_equal(smaller.points(projected), domain.points(indices)[:, list(columns)])

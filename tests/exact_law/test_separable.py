@@ -23,7 +23,7 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.samplers import run
 from expmech.samplers.box_tree import BoxTreeChain
-from expmech.samplers.separable_tree import BoundedTerm, SeparableTreeChain, term_energies
+from expmech.samplers.separable_tree import SeparableTreeChain, TermBound, term_energies
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 LEFTOVER = 1e-6
@@ -275,10 +275,11 @@ def test_own_bounds_stay_below_saturated_energies() -> None:
     assert energies.max() == (1 << 60) // 2
     for most, holds in ((None, True), (np.inf, False)):
         bounds = chain.chains[0].bounds
-        if most is not None:
+        own = mechanism.target(epsilon=4.0).problem.terms_lower_bound
+        if most is not None and own is not None:
             bounds = dataclasses.replace(
                 bounds,
-                own=BoundedTerm(mechanism.target(epsilon=4.0).problem.loss, 0, most).lower_bound,
+                own=TermBound(own, 0, most),
             )
         assert (bounds.over(indices[:, None], indices[:, None]) <= energies).all() == holds
 

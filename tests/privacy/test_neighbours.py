@@ -153,7 +153,7 @@ def printed_law(target: Target, k: float) -> Law:
     assert normaliser is not None
     weight = round((math.log(k / (1 - k)) + normaliser - target.domain.log_size) * 2**40)
     kernel = PrintedKernel(target, chain.kernel.envelope, chain.kernel.weight, weight)
-    return ChainLaw(ConfAtomChain(kernel, {}), lattice_point, leftover=1e-7).law
+    return ChainLaw(ConfAtomChain(kernel), lattice_point, leftover=1e-7).law
 
 
 def test_printed_kernel_is_rejected_by_the_same_checks() -> None:

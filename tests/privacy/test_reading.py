@@ -28,7 +28,7 @@ from expmech.data.text_fields import split_line
 from expmech.data.text_lines import LONGEST
 from expmech.data.text_table import TextLines
 from expmech.errors import ParameterError
-from expmech.statistics import histogram_of, moments_of
+from expmech.statistics.aggregates import histogram_of, moments_of
 from expmech.statistics.keys import canonical_key, tally_values
 from expmech.statistics.reading import BLANKS, fill_missing, read_column, read_numbers
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from expmech.cli.main import app
 from expmech.ledger import Ledger
-from expmech.statistics import Prepared
+from expmech.release import Prepared
 
 
 def run(*arguments: object) -> Result:

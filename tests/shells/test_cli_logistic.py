@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.statistics import logistic, logistic_of_rows
 from typer.testing import CliRunner, Result
 
 from expmech.cli.main import app
 from expmech.data import open_source, tally
 from expmech.data.aggregate import labelled_rows
-from expmech.data.statistics import logistic
 from expmech.ledger import Ledger
-from expmech.statistics import logistic as logistic_of_rows
 
 BOUNDS = [(20.0, 80.0), (0.0, 10.0)]
 

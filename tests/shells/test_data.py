@@ -18,16 +18,16 @@ import duckdb
 import numpy as np
 import pytest
 from support.engines import postgres_programs, postgres_server, spark_session
+from support.statistics import mean, quantile, ridge, select
 
 from expmech.data import DataError, Source, histogram, moments, open_source, tally
 from expmech.data.aggregate import fresh_names, row_count
-from expmech.data.statistics import mean, quantile, ridge, select
 from expmech.domains import Box
 from expmech.errors import ParameterError
 from expmech.release import ExponentialMechanism
 from expmech.release.noisy_mean import snap
-from expmech.statistics.regression import centred
-from expmech.statistics.summaries import rank_loss
+from expmech.statistics.quantile import rank_loss
+from expmech.statistics.ridge import centred
 
 # Warnings about what the engines' own Python code does: old pandas options, and sockets that Spark
 # leaves to the collector.

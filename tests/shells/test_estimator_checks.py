@@ -24,7 +24,7 @@ ESTIMATORS: list[Any] = [
     ),
     PrivateRidge(bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
     PrivateRidge(epsilon=0.1, bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
-    PrivateLogisticRegression(epsilon=0.1, bounds_X=(-10, 10), random_state=0),
+    PrivateLogisticRegression(epsilon=0.1, bounds_X=(-10, 10), classes="infer", random_state=0),
     PrivateSelector(bounds=(-10, 10), random_state=0),
 ]
 

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import expmech as em
+from expmech.adjacency import Adjacency
 from expmech.data import histogram, moments, open_source
 from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.estimators import (
@@ -33,9 +34,11 @@ from expmech.estimators import (
     PrivateSelector,
 )
 from expmech.ledger import LedgerError
+from expmech.release import Prepared
 from expmech.release.verification import verify_certificate
-from expmech.statistics import Prepared, histogram_of, moments_of, select
-from expmech.statistics.regression import ridge_penalty, ridge_radius
+from expmech.statistics import ArrayRows, LargestTotal
+from expmech.statistics.aggregates import histogram_of, moments_of
+from expmech.statistics.ridge import ridge_penalty, ridge_radius
 
 ROWS = 60
 SECRET = 3.14159012345
@@ -164,7 +167,7 @@ def test_a_fit_is_charged_before_it_draws(
     with pytest.raises(RuntimeError):
         PrivateMean(epsilon="0.5", bounds=BOUNDS, accountant=ledger).fit(X)
     assert ledger.left[0] == Fraction(3, 2)
-    assert ledger.history()[0].statement == "PrivateMean: mean"
+    assert ledger.history()[0].statement == "PrivateMean: mean of 0, 1"
 
 
 def test_every_estimator_charges_what_it_certifies(ledger: em.Ledger) -> None:
@@ -517,17 +520,22 @@ def test_totals_are_private_over_all_neighbours(
     epsilon = Fraction(3, 2)
     levels = (*bounds, sum(bounds) / 2)
     rows = list(itertools.product(levels, levels))
-    selector = PrivateSelector(bounds=bounds, adjacency=adjacency)
+    totals = LargestTotal(
+        columns=(0, 1), bounds=(bounds,) * 2, labels=(0, 1), adjacency=Adjacency(adjacency)
+    )
 
     def law(
         table: list[tuple[float, float]], shrink: int = 1
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        scores, sensitivity, _ = selector._totals(np.array(table).reshape(-1, 2))
-        ready = select(
-            scores, [0, 1], epsilon=epsilon, sensitivity=sensitivity / shrink, adjacency=adjacency
+        rows = ArrayRows(numbers=np.array(table, dtype=float).reshape(-1, 2))
+        scoring = totals.scoring(rows.find(totals.request(epsilon)))
+        mechanism = em.ExponentialMechanism(
+            loss=em.losses.Scores(scoring.scores),
+            domain=em.Candidates([0, 1]),
+            sensitivity=scoring.sensitivity / shrink,
+            adjacency=adjacency,
         )
-        assert isinstance(ready.mechanism, em.ExponentialMechanism)
-        return np.log(ready.mechanism.law(epsilon=epsilon)[1])
+        return np.log(mechanism.law(epsilon=epsilon)[1])
 
     def largest(shrink: int) -> float:
         if adjacency == "replace":

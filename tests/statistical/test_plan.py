@@ -17,7 +17,7 @@ from scipy import stats
 
 import expmech as em
 from expmech import losses
-from expmech.samplers.forecast import Forecast, evaluations_in_lots, most_in_lots, quantile_of_sum
+from expmech.cost import Forecast, evaluations_in_lots, most_in_lots, quantile_of_sum
 from expmech.samplers.separable import SeparableChain
 from expmech.samplers.separable_tree import TermTarget
 from expmech.target import Target

@@ -21,8 +21,7 @@ from expmech.bits import seeded_bits
 from expmech.coins import UNIT, Coins
 from expmech.coins.exact import Enclosure
 from expmech.samplers import Chain
-from expmech.samplers.rejection import RejectionState
-from expmech.samplers.tabulated import TableState
+from expmech.samplers.base import PointState
 
 T = TypeVar("T")
 _TAIL = 1e-12
@@ -146,7 +145,7 @@ _COUNTERS = {"proposals", "done"}  # they do not steer a chain with batch=1
 
 
 def _key(state: Any) -> tuple[Hashable, ...]:
-    if isinstance(state, (RejectionState, TableState)):
+    if isinstance(state, PointState):
         return ()  # a copy that has accepted nothing remembers nothing
     return tuple(
         tuple(getattr(state, field.name).ravel().tolist())

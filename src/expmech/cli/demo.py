@@ -6,12 +6,14 @@ import csv
 import tempfile
 from pathlib import Path
 
+from expmech.adjacency import Adjacency
 from expmech.bits import seeded_bits
 from expmech.cli.common import output, user_errors
-from expmech.cli.release import Request, release, show
+from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
+from expmech.cli.request import Request, answer
 from expmech.coins import Coins
-from expmech.data import statistics
 from expmech.ledger import Ledger
+from expmech.statistics import Mean, MostFrequent
 
 _ROWS = 1000
 
@@ -37,43 +39,16 @@ def demo() -> None:
         output.print(
             f"A made-up table of {_ROWS} rows, and a ledger with a total of epsilon = 1.\n"
         )
-        output.print(
-            "$ expmech release mean survey.csv --column age --bounds 0,100 --epsilon 0.5 ...",
-            markup=False,
+        mean = Mean(columns=("age",), bounds=((0.0, 100.0),), adjacency=Adjacency.REPLACE)
+        choices = ("yes", "no")
+        select = MostFrequent(
+            column="answer", candidates=choices, labels=choices, adjacency=Adjacency.REPLACE
         )
-        request = Request(
-            "mean of age", str(table), None, "0.5", None, "replace", ledger, None, None, None
-        )
-        show(
-            release(
-                request,
-                lambda rows, budget: statistics.mean(rows, ["age"], [(0.0, 100.0)], epsilon=budget),
-            ),
-            False,
-        )
-        output.print(
-            "\n$ expmech release select survey.csv --column answer --candidates yes,no --epsilon"
-            " 0.1 ...",
-            markup=False,
-        )
-        request = Request(
-            "most frequent answer",
-            str(table),
-            None,
-            "0.1",
-            None,
-            "replace",
-            ledger,
-            None,
-            None,
-            None,
-        )
-        show(
-            release(
-                request,
-                lambda rows, budget: statistics.select(
-                    rows, "answer", ["yes", "no"], epsilon=budget
-                ),
-            ),
-            False,
-        )
+        for epsilon, told, statistic in (
+            ("0.5", "mean survey.csv --column age --bounds 0,100", mean),
+            ("0.1", "select survey.csv --column answer --candidates yes,no", select),
+        ):
+            output.print(f"$ expmech release {told} --epsilon {epsilon} ...", markup=False)
+            budgeted, asked = Budgeted(epsilon=epsilon), ReleaseOptions(ledger=ledger)
+            answer(Request(budgeted, TableOptions(source=str(table)), asked), statistic)
+            output.print()

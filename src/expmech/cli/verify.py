@@ -13,7 +13,8 @@ from expmech.cli.common import FALSE, complaints, digest, output, user_errors
 from expmech.errors import ParameterError
 from expmech.ledger import Ledger
 from expmech.release import Certificate
-from expmech.release.verification import Check, verify_certificate
+from expmech.release.verification import verify_certificate, verify_value
+from expmech.samplers import Check
 
 
 def verify(
@@ -58,7 +59,7 @@ def verify(
 
 
 def _read(file: Path) -> tuple[Certificate, list[Check]]:
-    """Read a certificate, bare or inside the record of a release, whose digest is then checked."""
+    """Read a certificate, bare or in the record of a release: digest and value are then checked."""
     text = file.read_text(errors="replace")
     try:
         record: Any = json.loads(text)
@@ -66,13 +67,12 @@ def _read(file: Path) -> tuple[Certificate, list[Check]]:
         raise ParameterError(f"{file} must be a certificate in JSON; it is not.") from None
     if not isinstance(record, dict) or "certificate" not in record:
         return Certificate.from_json(text), []
-    holds = record.get("digest") == digest(record)
-    check = Check(
-        claim="digest",
-        holds=holds,
-        detail="of value, statement and certificate, as they were written",
-    )
-    return Certificate.from_json(json.dumps(record["certificate"])), [check]
+    detail = "of value, statement and certificate, as they were written"
+    written = Check(claim="digest", holds=record.get("digest") == digest(record), detail=detail)
+    certificate = Certificate.from_json(json.dumps(record["certificate"]))
+    value = record.get("value")
+    values = list(value.values()) if "groups" in record and isinstance(value, dict) else [value]
+    return certificate, [written, *(verify_value(certificate, one) for one in values)]
 
 
 def _charged(certificate: Certificate, ledger: Ledger) -> Check:

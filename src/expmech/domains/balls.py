@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.coins.gaussian import draw_discrete_gaussian
-from expmech.domains.base import Indices, draw_distinct_sorted, draw_laplace_move
+from expmech.domains.base import Grid, Indices, draw_distinct_sorted
 from expmech.domains.box import Box
 from expmech.errors import ParameterError, validate_integer, validate_scale
 
@@ -22,74 +23,36 @@ _CUBE_DIMENSION = 16  # up to here it serves a coarse lattice, on which the othe
 _COARSE_BITS = 18
 
 
-class _Ball:
+class Ball(Grid):
     """A ball of a norm about zero, on the lattice of the cube around it.
 
     A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius /
     2^bits``.
     """
 
+    norm: str
+    is_box = False
+
     def __init__(self, dimension: int, radius: float, bits: int) -> None:
         owner = type(self).__name__
-        self._dimension = validate_integer(
+        self.dimension = validate_integer(
             dimension, name="dimension", owner=owner, low=1, high=1 << 20
         )
         self.radius = float(validate_scale(radius, name="radius", owner=owner))
-        validate_integer(bits, name="bits", owner=owner, low=1, high=52)
-        self.cube = Box(
-            lower=[-self.radius] * self._dimension, upper=[self.radius] * self._dimension, bits=bits
-        )
-        self.bits = bits
+        self.bits = validate_integer(bits, name="bits", owner=owner, low=1, high=52)
+        side = [self.radius] * self.dimension
+        self.cube = Box(lower=[-one for one in side], upper=side, bits=bits)
+        self.lower, self.upper = self.cube.lower, self.cube.upper
+        self.value_errors = self.cube.value_errors
 
     @property
-    def dimension(self) -> int:
-        """Number of coordinates."""
-        return self._dimension
-
-    @property
-    def lower(self) -> NDArray[np.float64]:
-        """Lower corner of the cube around the ball."""
-        return self.cube.lower
-
-    @property
-    def upper(self) -> NDArray[np.float64]:
-        """Upper corner of the cube around the ball."""
-        return self.cube.upper
-
-    @property
-    def widths(self) -> NDArray[np.float64]:
-        """Widths of the cube around the ball."""
-        return self.cube.widths
-
-    @property
-    def steps(self) -> NDArray[np.float64]:
-        """Lattice step of each axis."""
-        return self.cube.steps
-
-    @property
-    def value_errors(self) -> NDArray[np.float64]:
-        """Bound on the rounding error of each coordinate of a point."""
-        return self.cube.value_errors
+    def box(self) -> Box:
+        """The cube around the ball."""
+        return self.cube
 
     def odd(self, indices: Indices) -> Indices:
         """Return the odd integer coordinates of the rows."""
         return 2 * indices + (1 - self.cube.points_per_axis)
-
-    def points(self, indices: Indices) -> NDArray[np.float64]:
-        """Return the coordinates of the points as float64 rows."""
-        return self.cube.points(indices)
-
-    def values(self, indices: Indices) -> NDArray[np.float64]:
-        """Return the coordinates of the points as float64 rows."""
-        return self.cube.points(indices)
-
-    def locate(self, point: NDArray[np.float64]) -> Indices:
-        """Return the integer vector nearest to ``point``."""
-        return self.cube.locate(point)
-
-    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Add a discrete Laplace step to each coordinate."""
-        return draw_laplace_move(coins, indices, rates)
 
     def contains(self, indices: Indices) -> NDArray[np.bool_]:
         """Tell which rows are in the ball."""
@@ -97,8 +60,9 @@ class _Ball:
         inside[inside] = self._within(self.odd(indices[inside]))
         return inside
 
+    @abstractmethod
     def _within(self, odd: Indices) -> NDArray[np.bool_]:
-        raise AssertionError("a ball says which odd integer vectors it holds")
+        """Tell which odd integer vectors the ball holds."""
 
     def is_listable(self, limit: int) -> bool:
         """Tell whether the cube has at most ``limit`` points."""
@@ -108,6 +72,15 @@ class _Ball:
         """Return every point, or None when the cube has more than ``limit``."""
         cube = self.cube.all_indices(limit)
         return None if cube is None else cube[self.contains(cube)]
+
+    def restrict(self, columns: tuple[int, ...]) -> Grid:
+        """Return the ball of this radius on so many coordinates."""
+        return type(self).rebuild(self.describe() | {"dimension": len(columns)})
+
+    def largest_square(self, norm: str) -> Fraction:
+        """Bound the square of the norm, "l1" or "l2", of a point: by the vector where it is."""
+        flatter = self.dimension if (self.norm, norm) == ("l2", "l1") else 1
+        return Fraction(self.radius) ** 2 * flatter
 
     def describe(self) -> dict[str, Any]:
         """Return the public description."""
@@ -119,7 +92,7 @@ class _Ball:
         }
 
 
-class L1Ball(_Ball):
+class L1Ball(Ball):
     """The lattice points with ``|y|_1 <= radius``.
 
     Parameters
@@ -136,6 +109,8 @@ class L1Ball(_Ball):
     >>> len(ball.all_indices(100))
     12
     """
+
+    norm = "l1"
 
     def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
         super().__init__(dimension, radius, bits)
@@ -174,7 +149,7 @@ class L1Ball(_Ball):
         )
 
 
-class L2Ball(_Ball):
+class L2Ball(Ball):
     """The lattice points with ``|y|_2 <= radius``.
 
     Parameters
@@ -191,6 +166,8 @@ class L2Ball(_Ball):
     draw), else from a discrete Gaussian law, of which about one in ``sqrt(pi d)`` is accepted.
     Proof: docs/theory/coins.md.
     """
+
+    norm = "l2"
 
     def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
         validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=1 << 10)

@@ -1,9 +1,12 @@
-"""What every domain offers, and the draw of sorted distinct integers that two of them share."""
+"""What a domain offers: any lattice, a region of points, a grid; and a draw two of them share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,55 +14,158 @@ from numpy.typing import NDArray
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 
+if TYPE_CHECKING:
+    from expmech.domains.box import Box
+
 Indices = NDArray[np.int64]
 """Lattice points as integers, one row a point."""
+
+Floats = NDArray[np.float64]
 
 _PROBES = 29
 
 
-class Domain(Protocol):
-    """A finite public lattice with counting measure."""
+class Domain(ABC):
+    """A finite public lattice with counting measure.
+
+    A domain of one's own is a subclass: what is abstract must be given, the rest may be. Samplers
+    use nothing but what stands here, in :class:`Region` and in :class:`Grid`.
+
+    Attributes
+    ----------
+    dimension : int
+        Number of coordinates of a lattice point.
+    """
+
+    dimension: int
 
     @property
-    def dimension(self) -> int:
-        """Number of coordinates of a lattice point."""
-
-    @property
+    @abstractmethod
     def log_size(self) -> float:
-        """An upper bound, exact up to rounding where the count is known.
+        """An upper bound, exact up to rounding where it is known, on the log of the size."""
 
-        On the log of the number of points.
-        """
-
+    @abstractmethod
     def contains(self, indices: Indices) -> NDArray[np.bool_]:
         """Tell by integer arithmetic which rows are points of the lattice."""
 
+    @abstractmethod
     def contains_points(self, points: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which points, as a loss is given them, lie in the region the lattice fills."""
 
+    @abstractmethod
     def points(self, indices: Indices) -> NDArray[Any]:
-        """Return what a loss is given.
+        """Return what a loss is given: C-contiguous float64 rows (candidates: their indices)."""
 
-        C-contiguous float64 rows (for candidates, the index array).
-        """
-
-    def values(self, indices: Indices) -> NDArray[Any]:
-        """Return what a user is given."""
-
+    @abstractmethod
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
         """Draw ``size`` independent uniform points, exactly."""
 
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return a public description for the certificate: ``kind``, the class's name, and more.
+
+        ``rebuild`` makes the domain again from it.
+        """
+
+    @classmethod
+    def rebuild(cls, description: Mapping[str, Any]) -> Self:
+        """Return the domain that :meth:`describe` described; raise where it is none."""
+        return cls(**{name: value for name, value in description.items() if name != "kind"})
+
+    def values(self, indices: Indices) -> NDArray[Any]:
+        """Return what a user is given."""
+        return self.points(indices)
+
     def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Propose one local move a row by a symmetric law; the result may lie outside."""
+        """Propose a move a row by a symmetric law, perhaps to the outside; here a uniform point."""
+        return self.draw_uniform(coins, len(indices))
 
     def is_listable(self, limit: int) -> bool:
         """Tell whether :meth:`all_indices` would list the lattice."""
+        return False
 
     def all_indices(self, limit: int) -> Indices | None:
         """Return every point of the lattice, or None when there may be more than ``limit``."""
+        return None
 
-    def describe(self) -> dict[str, Any]:
-        """Return a public description for the certificate."""
+
+class Region(Domain):
+    """A domain whose points are vectors of numbers.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (dimension,)
+        Every point lies between them.
+    value_errors : ndarray of shape (dimension,)
+        Bound on the rounding error of each coordinate of a point.
+    """
+
+    lower: Floats
+    upper: Floats
+    value_errors: Floats
+
+    @cached_property
+    def widths(self) -> Floats:
+        """How far the points reach along each axis."""
+        return self.upper - self.lower
+
+    def largest_square(self, norm: str) -> Fraction:
+        """Bound the square of the norm, "l1" or "l2", of a point: by the farthest corner."""
+        corner = [max(-Fraction(low), Fraction(up)) for low, up in zip(*self._ends, strict=True)]
+        if norm == "l1":
+            return sum(corner, Fraction(0)) ** 2
+        return sum((one**2 for one in corner), Fraction(0))
+
+    @property
+    def _ends(self) -> tuple[list[float], list[float]]:
+        return self.lower.tolist(), self.upper.tolist()
+
+
+class Grid(Region):
+    """A subset of a box's lattice, chosen by an integer test: the box itself, or a ball in a cube.
+
+    Attributes
+    ----------
+    bits : int
+        The box has ``2^bits`` points an axis.
+    is_box : bool
+        Whether every point of the box belongs to it, so that coordinates are free.
+    """
+
+    bits: int
+    is_box: bool = True
+
+    @property
+    @abstractmethod
+    def box(self) -> Box:
+        """The box whose lattice it is a subset of."""
+
+    @cached_property
+    def points_per_axis(self) -> int:
+        """Lattice points an axis of the box."""
+        return 1 << self.bits
+
+    @cached_property
+    def steps(self) -> Floats:
+        """Lattice step of each axis."""
+        return self.widths / self.points_per_axis
+
+    def points(self, indices: Indices) -> Floats:
+        """Return the coordinates of the points as float64 rows."""
+        return self.box.points(indices)
+
+    def locate(self, point: Floats) -> Indices:
+        """Return the integer vector nearest to ``point``, which may lie outside."""
+        return self.box.locate(point)
+
+    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
+        """Add an independent discrete Laplace step to each coordinate."""
+        steps = [coins.discrete_laplace(rate, len(indices)) for rate in rates]
+        return indices + np.stack(steps, axis=1)
+
+    @abstractmethod
+    def restrict(self, columns: tuple[int, ...]) -> Grid:
+        """Return the grid of this kind on some coordinates: every point has these in it."""
 
 
 def probe_indices(domain: Domain) -> Indices:
@@ -67,16 +173,10 @@ def probe_indices(domain: Domain) -> Indices:
     return domain.draw_uniform(Coins(seeded_bits(0)), _PROBES)
 
 
-def draw_laplace_move(coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-    """Add an independent discrete Laplace step of the given rate to each coordinate."""
-    steps = [coins.discrete_laplace(rate, len(indices)) for rate in rates]
-    return indices + np.stack(steps, axis=1)
-
-
 def draw_distinct_sorted(coins: Coins, n: int, k: int, size: int) -> Indices:
-    """Draw ``size`` uniform k-subsets of ``0 ..
+    """Draw ``size`` uniform k-subsets of ``0 .. n-1`` as sorted rows.
 
-    N-1`` as sorted rows, by taking the first k distinct of a uniform sequence.
+    By taking the first k distinct of a uniform sequence.
     """
     drawn = np.sort(coins.integers_below(n, size * k).reshape(size, k), axis=1)
     open_ = np.arange(size)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import Coins
-from expmech.domains.base import Indices, draw_laplace_move
+from expmech.domains.base import Grid, Indices
 from expmech.errors import ParameterError, validate_integer, validate_scale, validate_vector
 
 
-class Box:
+class Box(Grid):
     """The lattice ``y_j = lower_j + (i_j + 1/2) (upper_j - lower_j) / 2^bits``.
 
     ``0 <= i_j < 2^bits``.
@@ -45,9 +45,7 @@ class Box:
             )
         for width in (self.upper / 2.0 - self.lower / 2.0).tolist():
             validate_scale(2 * Fraction(width), name="upper - lower", owner="Box")
-        self.points_per_axis = 1 << self.bits
-        self.widths = self.upper - self.lower
-        self.steps = self.widths / self.points_per_axis
+        self.dimension = int(self.lower.size)
         largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
         # (i + 1/2) * step and the sum each round once, the width once: four half-ulps of the
         # largest number met.
@@ -61,9 +59,9 @@ class Box:
             )
 
     @property
-    def dimension(self) -> int:
-        """Number of axes."""
-        return int(self.lower.size)
+    def box(self) -> Box:
+        """Itself."""
+        return self
 
     @property
     def log_size(self) -> float:
@@ -88,10 +86,6 @@ class Box:
         coordinates += self.lower
         return coordinates
 
-    def values(self, indices: Indices) -> NDArray[np.float64]:
-        """Return the coordinates of the points as float64 rows."""
-        return self.points(indices)
-
     def locate(self, point: NDArray[np.float64]) -> Indices:
         """Return the integer vector nearest to ``point``, which may lie outside the box."""
         return np.floor((point - self.lower) / self.steps).astype(np.int64)
@@ -102,9 +96,10 @@ class Box:
             size, self.dimension
         )
 
-    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Add a discrete Laplace step to each coordinate."""
-        return draw_laplace_move(coins, indices, rates)
+    def restrict(self, columns: tuple[int, ...]) -> Box:
+        """Return the box of some coordinates."""
+        chosen = list(columns)
+        return Box(self.lower[chosen], self.upper[chosen], bits=self.bits)
 
     def is_listable(self, limit: int) -> bool:
         """Tell whether there are at most ``limit`` points."""

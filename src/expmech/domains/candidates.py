@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.domains.base import Indices
+from expmech.domains.base import Domain, Indices
 from expmech.errors import ParameterError, ParameterTypeError
 
 
-class Candidates:
+class Candidates(Domain):
     """A finite public list; the loss is given the array of candidate indices.
 
     Parameters
@@ -40,11 +39,12 @@ class Candidates:
                 "`labels` of Candidates must hold at least one candidate; got an empty list."
             )
         self.labels = np.fromiter(listed, dtype=object, count=len(listed))
+        self.dimension = 1  # the index
 
-    @property
-    def dimension(self) -> int:
-        """One coordinate: the index."""
-        return 1
+    @classmethod
+    def rebuild(cls, description: Mapping[str, Any]) -> Self:
+        """Return as many candidates as were described; their labels are not in a certificate."""
+        return cls(range(description["count"]))
 
     @property
     def log_size(self) -> float:
@@ -70,10 +70,6 @@ class Candidates:
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
         """Draw uniform candidates."""
         return coins.integers_below(len(self.labels), size)[:, None]
-
-    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Propose another candidate uniformly: a list has no neighbourhoods."""
-        return self.draw_uniform(coins, len(indices))
 
     def is_listable(self, limit: int) -> bool:
         """Tell whether there are at most ``limit`` candidates."""

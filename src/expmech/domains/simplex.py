@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.domains.base import Indices, draw_distinct_sorted
+from expmech.domains.base import Indices, Region, draw_distinct_sorted
 from expmech.errors import validate_integer
 
 _ENUMERABLE_DIMENSION = 8
 
 
-class Simplex:
+class Simplex(Region):
     """The lattice ``y = i / 2^bits`` with ``i_j >= 0`` and ``sum i_j = 2^bits``.
 
     Parameters
@@ -34,20 +34,14 @@ class Simplex:
     """
 
     def __init__(self, dimension: int, *, bits: int = 32) -> None:
-        self._dimension = validate_integer(
+        self.dimension = validate_integer(
             dimension, name="dimension", owner="Simplex", low=2, high=1 << 20
         )
         self.bits = validate_integer(bits, name="bits", owner="Simplex", low=1, high=52)
         self.total = 1 << self.bits
-        self.lower = np.zeros(self._dimension)
-        self.upper = np.ones(self._dimension)
-        self.widths = np.ones(self._dimension)
-        self.steps = np.full(self._dimension, 2.0**-self.bits)
-
-    @property
-    def dimension(self) -> int:
-        """Number of coordinates."""
-        return self._dimension
+        self.lower = np.zeros(self.dimension)
+        self.upper = np.ones(self.dimension)
+        self.value_errors = np.zeros(self.dimension)  # multiples of 2^-bits are exact
 
     @property
     def log_size(self) -> float:
@@ -67,9 +61,9 @@ class Simplex:
         """Return the points as float64 rows; the division is exact."""
         return indices / self.total
 
-    def values(self, indices: Indices) -> NDArray[np.float64]:
-        """Return the points as float64 rows."""
-        return self.points(indices)
+    def largest_square(self, norm: str) -> Fraction:
+        """Return 1: a vertex is the longest point in either norm."""
+        return Fraction(1)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
         """Draw uniform points by stars and bars."""

@@ -4,10 +4,12 @@ from expmech.envelopes.affine import Affine
 from expmech.envelopes.base import BoundEnvelope, Envelope, ReentryLaw
 from expmech.envelopes.convex import Convex
 from expmech.envelopes.laplace import ProductLaplace
+from expmech.envelopes.registry import ENVELOPES
 from expmech.envelopes.tangent import Tangent
 from expmech.envelopes.uniform import Uniform
 
 __all__ = [
+    "ENVELOPES",
     "Affine",
     "BoundEnvelope",
     "Convex",

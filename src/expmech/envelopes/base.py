@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Protocol
 
 import flint
 
 from expmech.coins import Coins
-from expmech.domains import Indices
+from expmech.cost import Forecast, forecast_proposals
+from expmech.domains import Grid, Indices
+from expmech.errors import UnsupportedError
 from expmech.target import Energies, Target
 
 
@@ -50,13 +54,41 @@ class ReentryLaw(BoundEnvelope, Protocol):
         """Return ``log Z_r``."""
 
 
-class Envelope(Protocol):
-    """A recipe for an envelope; ``name`` is what certificates call it."""
+class Envelope(ABC):
+    """A recipe for an envelope: it says everything about itself.
+
+    Attributes
+    ----------
+    name : str
+        What certificates and plans call it.
+    automatic : bool
+        Whether `auto` may take it.
+    """
 
     name: str
+    automatic: bool = False
 
+    @abstractmethod
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit the envelope to ``target``.
+        """Fit the envelope to ``target``; raise UnsupportedError, with the reason, where it fails.
 
-        Raise UnsupportedError, with the reason, where it cannot be.
+        Whether it applies is decided by :meth:`validate`; what is fitted may be confidential.
         """
+
+    def validate(self, target: Target) -> None:  # noqa: B027
+        """Raise UnsupportedError, on public grounds, where it does not apply; say why."""
+
+    def forecast(self, target: Target) -> Forecast:
+        """Return what a draw will cost, from public quantities; here only that it is unknown."""
+        self.validate(target)
+        return forecast_proposals(1.0, None, math.inf)
+
+
+def need_grid(target: Target, envelope: str) -> Grid:
+    """Return the grid that a target lives on; raise where an envelope has none to be drawn on."""
+    if isinstance(target.domain, Grid):
+        return target.domain
+    raise UnsupportedError(
+        f"{envelope} needs a Box, L1Ball or L2Ball; got {type(target.domain).__name__}. Use the"
+        " Uniform envelope."
+    )

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT
-from expmech.domains import Box, Indices, L1Ball, L2Ball
-from expmech.errors import LossError, UnsupportedError, validate_nonnegative
+from expmech.domains import Box, Grid, Indices
+from expmech.errors import LossError, UnsupportedError
 from expmech.rounding import float_up
 from expmech.target import ENERGY_ROUNDING, Energies, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -143,22 +143,13 @@ class CellBounds:
     def tangent_errors(
         self, far: NDArray[np.float64], gradient: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Bound, axis by axis.
-
-        How much lower than computed the plane through a point may lie ``far`` steps from it, in
-        units.
-        """
+        """Bound, axis by axis, how far too high a tangent may be ``far`` steps off, in units."""
         size = np.abs(gradient)
-        error = (
-            _GRADIENT_ERROR * size.max(axis=-1, keepdims=True)
-            if self.gradient_error is None
-            else self._gradient_units()
-        )
+        if self.gradient_error is None:
+            error = _GRADIENT_ERROR * size.max(axis=-1, keepdims=True)
+        else:
+            error = self.gradient_error * self.target.eta * UNITS_PER_NAT * self.box.steps
         return np.asarray(size * (self.fuzz + far * _INFLATE) + error * far)
-
-    def _gradient_units(self) -> NDArray[np.float64]:
-        assert self.gradient_error is not None
-        return self.gradient_error * self.target.eta * UNITS_PER_NAT * self.box.steps
 
 
 def certify(target: Target) -> CellBounds:
@@ -166,10 +157,10 @@ def certify(target: Target) -> CellBounds:
 
     Raise UnsupportedError where it cannot.
     """
-    domain, loss = target.domain, target.problem.loss
-    if not isinstance(domain, (Box, L1Ball, L2Ball)):
+    domain, problem = target.domain, target.problem
+    if not isinstance(domain, Grid):
         raise UnsupportedError(_OFF_DOMAIN.format(type(domain).__name__))
-    box = domain if isinstance(domain, Box) else domain.cube
+    box = domain.box
     if target.integer is not None:
         return CellBounds(
             target=target,
@@ -182,11 +173,9 @@ def certify(target: Target) -> CellBounds:
             gradient_error=None,
             own=None,
         )
-    gradient = getattr(loss, "gradient", None) if getattr(loss, "convex", False) else None
-    own, lipschitz = getattr(loss, "lower_bound", None), target.problem.lipschitz
-    if gradient is None and own is None and lipschitz is None:
+    lipschitz = problem.lipschitz
+    if problem.gradient is None and problem.lower_bound is None and lipschitz is None:
         raise UnsupportedError(_NO_BOUND)
-    declared = getattr(loss, "gradient_error", None)
     loss_error = float_up(Fraction(target.eta) * Fraction(target.loss_error) * UNITS_PER_NAT)
     return CellBounds(
         target=target,
@@ -195,11 +184,7 @@ def certify(target: Target) -> CellBounds:
         fuzz=2.0 * box.value_errors / box.steps,
         allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING,
         loss_error=loss_error,
-        gradient=gradient,
-        gradient_error=(
-            None
-            if declared is None
-            else float(validate_nonnegative(declared, name="gradient_error", owner="a loss"))
-        ),
-        own=own,
+        gradient=problem.gradient,
+        gradient_error=problem.gradient_error,
+        own=problem.lower_bound,
     )

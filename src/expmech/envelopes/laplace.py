@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices, L1Ball, L2Ball
+from expmech.cost import SPARE, Forecast, forecast_proposals, power
+from expmech.domains import Grid, Indices
+from expmech.envelopes.base import Envelope, need_grid
 from expmech.errors import ParameterError, UnsupportedError, validate_vector
+from expmech.losses.base import Growth
 from expmech.target import ENERGY_ROUNDING, Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
@@ -61,7 +64,7 @@ class BoundProductLaplace:
             return float(self.mass(128).log())
 
 
-class ProductLaplace:
+class ProductLaplace(Envelope):
     """Discrete Laplace proposals about the confidential answer.
 
     For a loss that declares its growth.
@@ -80,6 +83,7 @@ class ProductLaplace:
     """
 
     name = "product Laplace"
+    automatic = True
 
     def __init__(self, center: ArrayLike | None = None) -> None:
         self.center = (
@@ -88,63 +92,121 @@ class ProductLaplace:
             else validate_vector(center, name="center", owner="ProductLaplace", confidential=True)
         )
 
+    def validate(self, target: Target) -> None:
+        """Refuse a lattice that is no grid, and a loss without growth or with too little of it."""
+        _, growth = _need_growth(target)
+        if target.integer is None and min(_slopes(target, growth)) < 1:
+            raise UnsupportedError(
+                "ProductLaplace needs an energy slope of at least 2^-40 nats a lattice step; this"
+                " one is smaller. Use fewer bits, or the Uniform envelope."
+            )
+
     def bind(self, target: Target) -> BoundProductLaplace:
-        """Fit to ``target``; refuse without declared growth or on a lattice that is not a grid."""
-        growth, domain = target.problem.growth, target.domain
-        if not isinstance(domain, (Box, L1Ball, L2Ball)):
-            raise UnsupportedError(
-                f"ProductLaplace needs a Box, L1Ball or L2Ball; got {type(domain).__name__}. Use"
-                " the Uniform envelope."
-            )
-        if growth is None:
-            raise UnsupportedError(
-                "ProductLaplace needs a loss that declares its growth, L(y) >= sum_j rates_j |y_j -"
-                " center_j| - slack; this one does not. Declare `growth`, or use the Uniform"
-                " envelope."
-            )
+        """Fit to ``target``: slopes from the growth, and the offset they leave."""
+        domain, growth = _need_growth(target)
         if self.center is not None and self.center.size != domain.dimension:
             raise ParameterError(
                 f"`center` of ProductLaplace must have {domain.dimension} entries; got"
                 f" {self.center.size}."
             )
-        box = domain if isinstance(domain, Box) else domain.cube
+        self.validate(target)
         about = growth.center if self.center is None else self.center
-        center = np.clip(box.locate(about), 0, box.points_per_axis - 1)
+        center = np.clip(domain.locate(about), 0, domain.points_per_axis - 1)
         if target.integer is not None:
-            return _bind_integer(target, center if self.center is not None else None)
-        slopes, offset = (
-            [],
-            Fraction(target.eta)
-            * (Fraction(growth.slack) + Fraction(target.loss_error))
-            * UNITS_PER_NAT,
-        )
-        most = ENERGY_CAP // (
-            2 * box.points_per_axis * domain.dimension
-        )  # so R is at most 2^59, also where E saturates
-        for j in range(domain.dimension):
-            step = Fraction(box.upper[j] - box.lower[j]) / box.points_per_axis
-            rise = Fraction(target.eta) * Fraction(growth.rates[j]) * UNITS_PER_NAT
-            slope = min(most, math.floor(rise * step))
-            if slope < 1:
-                raise UnsupportedError(
-                    "ProductLaplace needs an energy slope of at least 2^-40 nats a lattice step;"
-                    " this one is smaller. Use fewer bits, or the Uniform envelope."
-                )
-            # Growth about a center outside the box is growth about the box's nearest point, plus
-            # what lies between them.
-            outside = Fraction(growth.center[j])
-            nearest = min(max(outside, Fraction(box.lower[j])), Fraction(box.upper[j]))
-            # Distance of the integer center from it, plus the rounding of a point's coordinate.
-            where = Fraction(box.lower[j]) + (int(center[j]) + Fraction(1, 2)) * step
-            slopes.append(slope)
-            offset += slope * (
-                abs(where - nearest) + 2 * Fraction(box.value_errors[j])
-            ) / step - rise * abs(nearest - outside)
+            return _bind_integer(target, None if self.center is None else center)
+        slopes = _slopes(target, growth)
+        offset = _offset(target, domain, growth, slopes, center)
         return BoundProductLaplace(
             center=center,
             slopes=np.array(slopes, dtype=np.int64),
             offset=max(-ENERGY_CAP // 2, min(ENERGY_CAP, math.ceil(offset) + ENERGY_ROUNDING)),
         )
+
+    def forecast(self, target: Target) -> Forecast:
+        """From one proposal to ``exp(m) Z_r / Z_f`` for the least Z_f, where that is public."""
+        self.validate(target)
+        worst = log_worst_laplace(target)
+        if worst is not None:
+            return forecast_proposals(1.0, power(worst) * SPARE, power(worst / 2))
+        masses = sum(map(log_laplace_mass, laplace_slopes(target)))
+        wasted = max(0.0, masses - target.domain.log_size)
+        typical = power(wasted + target.domain.dimension * math.log(2.0) / 2)
+        return forecast_proposals(1.0, None, typical)
+
+
+def _need_growth(target: Target) -> tuple[Grid, Growth]:
+    domain, growth = need_grid(target, "ProductLaplace"), target.problem.growth
+    if growth is None:
+        raise UnsupportedError(
+            "ProductLaplace needs a loss that declares its growth, L(y) >= sum_j rates_j |y_j -"
+            " center_j| - slack; this one does not. Declare `growth`, or use the Uniform envelope."
+        )
+    return domain, growth
+
+
+def _slopes(target: Target, growth: Growth) -> list[int]:
+    """Return whole units a lattice step that the growth certifies, a coordinate each."""
+    domain = need_grid(target, "ProductLaplace")
+    # R is at most 2^59, also where E saturates
+    most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
+    slopes = []
+    for rate, step in zip(growth.rates.tolist(), _exact_steps(domain), strict=True):
+        slopes.append(min(most, math.floor(_rise(target, rate) * step)))
+    return slopes
+
+
+def _rise(target: Target, rate: float) -> Fraction:
+    return Fraction(target.eta) * Fraction(rate) * UNITS_PER_NAT
+
+
+def _exact_steps(domain: Grid) -> list[Fraction]:
+    widths = (domain.upper - domain.lower).tolist()
+    return [Fraction(width) / domain.points_per_axis for width in widths]
+
+
+def _offset(
+    target: Target, domain: Grid, growth: Growth, slopes: list[int], center: NDArray[np.int64]
+) -> Fraction:
+    """Return ``m`` with ``R <= E + m``, rounding apart: docs/theory/rejection.md."""
+    slack = Fraction(growth.slack) + Fraction(target.loss_error)
+    offset = Fraction(target.eta) * slack * UNITS_PER_NAT
+    steps = _exact_steps(domain)
+    for j, slope in enumerate(slopes):
+        lower, upper = Fraction(domain.lower[j]), Fraction(domain.upper[j])
+        # growth about a center outside the box is growth about the box's nearest point, plus what
+        # lies between them
+        outside = Fraction(growth.center[j])
+        nearest = min(max(outside, lower), upper)
+        # distance of the integer center from it, plus the rounding of a point's coordinate
+        where = lower + (int(center[j]) + Fraction(1, 2)) * steps[j]
+        away = abs(where - nearest) + 2 * Fraction(domain.value_errors[j])
+        offset += slope * away / steps[j]
+        offset -= _rise(target, float(growth.rates[j])) * abs(nearest - outside)
+    return offset
+
+
+def log_worst_laplace(target: Target) -> float | None:
+    """Return the log of the most proposals that Laplace rejection can need, where it is public."""
+    ProductLaplace().validate(target)
+    growth, floor, slopes = target.problem.growth, target.log_floor(), laplace_slopes(target)
+    if growth is None or not growth.public_slack or floor is None or target.gap is None:
+        return None
+    least_energy = target.minimum_energy / UNITS_PER_NAT + target.gap
+    log_least = target.domain.log_size + floor - least_energy
+    offset = target.eta * growth.slack + sum(slopes) / 2  # the center is rounded to the lattice
+    return max(0.0, offset + sum(map(log_laplace_mass, slopes)) - log_least)
+
+
+def laplace_slopes(target: Target) -> list[float]:
+    """Return the nats a lattice step that the declared growth guarantees; its rates are public."""
+    domain, growth = _need_growth(target)
+    slopes: list[float] = (target.eta * growth.rates * domain.steps).tolist()
+    return slopes
+
+
+def log_laplace_mass(slope: float) -> float:
+    """Return the log of the sum of ``exp(-slope |x|)`` over the integers."""
+    return -math.log(math.tanh(slope / 2))
 
 
 def _bind_integer(target: Target, center: NDArray[np.int64] | None) -> BoundProductLaplace:
@@ -153,7 +215,8 @@ def _bind_integer(target: Target, center: NDArray[np.int64] | None) -> BoundProd
     With a = round(S/n) the offset is the public g n / 2.
     """
     form = target.integer
-    assert form is not None
+    if form is None:
+        raise UnsupportedError("ProductLaplace found no integer slopes here.")
     slopes = form.slopes * form.count
     if center is not None:
         offset = int((form.slopes * np.abs(form.count * center - form.sums)).sum())

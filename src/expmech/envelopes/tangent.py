@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices
-from expmech.envelopes.base import BoundEnvelope
+from expmech.domains import Indices
+from expmech.envelopes.base import BoundEnvelope, Envelope
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.uniform import Uniform
 from expmech.errors import UnsupportedError
@@ -66,7 +66,7 @@ class BoundTangent:
         return total
 
 
-class Tangent:
+class Tangent(Envelope):
     """Proposals by the tangent plane at one point, for a convex loss with a gradient on a box.
 
     Notes
@@ -104,20 +104,12 @@ class Tangent:
             return Uniform().bind(target)
         return BoundTangent(slopes=slopes, points_per_axis=points, offset=offset)
 
-    @staticmethod
-    def validate(target: Target) -> None:
-        """Raise, on public grounds, where the envelope does not apply."""
-        if not isinstance(target.domain, Box):
-            raise UnsupportedError(
-                f"Tangent needs a Box; got {type(target.domain).__name__}. Use the Uniform"
-                " envelope."
-            )
-        loss = target.problem.loss
-        if (
-            target.integer is not None
-            or not getattr(loss, "convex", False)
-            or not hasattr(loss, "gradient")
-        ):
+    def validate(self, target: Target) -> None:
+        """Refuse a domain that is no box, and a loss not known to be convex with a gradient."""
+        if target.box is None:
+            kind = type(target.domain).__name__
+            raise UnsupportedError(f"Tangent needs a Box; got {kind}. Use the Uniform envelope.")
+        if target.integer is not None or target.problem.gradient is None:
             raise UnsupportedError(
                 "Tangent needs a loss with `convex = True` and a `gradient(points)`; this one"
                 " declares none. Declare them, or use another envelope."

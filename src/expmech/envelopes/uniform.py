@@ -10,7 +10,17 @@ import flint
 import numpy as np
 
 from expmech.coins import Coins
-from expmech.domains import Box, Indices
+from expmech.cost import (
+    MOST_EVALUATIONS,
+    SPARE,
+    Forecast,
+    evaluations_in_lots,
+    forecast_proposals,
+    power,
+)
+from expmech.domains import Indices
+from expmech.envelopes.base import Envelope
+from expmech.errors import UnsupportedError
 from expmech.target import Energies, Target
 
 _NO_ENERGY = np.zeros(1, dtype=np.int64)  # broadcasts against any number of draws
@@ -34,17 +44,18 @@ class BoundUniform:
 
     def mass(self, precision: int) -> flint.arb:
         """Enclose the number of points of a box."""
-        domain = self.target.domain
-        assert isinstance(domain, Box)
+        box = self.target.box
+        if box is None:
+            raise UnsupportedError("The exact size of this domain is not known; use a Box.")
         with flint.ctx.workprec(precision):
-            return flint.arb(domain.points_per_axis) ** domain.dimension
+            return flint.arb(box.points_per_axis) ** box.dimension
 
     def log_mass(self) -> float:
         """Return the log of the number of points."""
         return self.target.domain.log_size
 
 
-class Uniform:
+class Uniform(Envelope):
     """Uniform proposals on the domain, under the declared minimum of the loss.
 
     Notes
@@ -54,10 +65,70 @@ class Uniform:
     """
 
     name = "uniform"
+    automatic = True
 
     def bind(self, target: Target) -> BoundUniform:
         """Fit to ``target``; always possible."""
         return BoundUniform(target=target, offset=-target.minimum_energy)
+
+    def forecast(self, target: Target) -> Forecast:
+        """From one proposal, where the loss is flat, to what p_0 allows."""
+        worst = log_worst_uniform(target)
+        if worst is None:
+            return forecast_proposals(1.0, None, math.inf)
+        likely = worst / 2
+        if target.slopes is not None:
+            # a loss that uses its slopes falls to both sides of its minimum: half as many
+            # proposals an axis as in a corner
+            likely = max(likely, worst - len(target.slopes) * math.log(2.0))
+        best = _log_best_uniform(target)
+        fewest = max(1.0, power(best) / SPARE)
+        return forecast_proposals(fewest, power(worst) * SPARE, power(max(best, likely)))
+
+
+def log_worst_uniform(target: Target) -> float | None:
+    """Return the log of the most proposals that uniform rejection can need on average.
+
+    Over every data set: acceptance is the mean of ``exp(-(E - a))``, a the certified minimum, which
+    is at least ``exp(-gap) p_0``, and at least the value at the largest energy.
+    """
+    floor, bound, gap = target.log_floor(), target.problem.bound, target.gap
+    most = []
+    if bound is not None:
+        most.append(target.eta * (bound - target.problem.minimum) + target.energy_error)
+    if floor is not None and (gap is not None or most):
+        most.append((most[0] if gap is None else gap) - floor)
+    return min(most, default=None)
+
+
+def _log_best_uniform(target: Target) -> float:
+    """Return the log of the fewest proposals that uniform rejection can need on average.
+
+    Growth with a public slack limits Z_f: ``Z_f <= exp(eta slack) prod_j sum_i exp(-s_j |i -
+    c_j|)``, and the sum over N points is largest about their middle.
+    """
+    growth, box = target.problem.growth, target.box
+    if growth is None or not growth.public_slack or box is None:
+        return 0.0
+    half = box.points_per_axis // 2 + 1
+    slopes = (target.eta * growth.rates * box.steps).tolist()
+    most = 0.0
+    for slope in slopes:
+        most += math.log(2.0 * math.expm1(-slope * half) / math.expm1(-slope))
+    return max(0.0, box.log_size - most - target.eta * growth.slack - target.energy_error)
+
+
+def forecast_fitted(target: Target, log_typical: float, loose: float = 1.0) -> Forecast:
+    """Return the forecast of an envelope that falls back to uniform proposals, ``loose`` times.
+
+    ``log_typical`` is a guess, in nats, of what fitting leaves; it is no ground for a refusal.
+    """
+    worst = log_worst_uniform(target)
+    guess = min(MOST_EVALUATIONS, evaluations_in_lots(1.5 * power(max(0.0, log_typical))))
+    limit = None if worst is None else loose * SPARE * power(worst)
+    fitted = forecast_proposals(1.0, limit, 1.0)
+    typical = min(guess, Uniform().forecast(target).typical)
+    return Forecast(expected=fitted.expected, nearly_all=fitted.nearly_all, typical=typical)
 
 
 def tightest_uniform(target: Target) -> BoundUniform:

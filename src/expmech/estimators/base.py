@@ -1,6 +1,7 @@
 """What the estimators share.
 
-Checks that quote no record, the sampler that the timing asks for, and charge before draw.
+Parameters are checked, the public half is settled and charged, and only then is a value of the data
+looked at. Nothing about a value can be refused: docs/theory/reading.md.
 """
 
 from __future__ import annotations
@@ -14,13 +15,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.errors import ParameterError, ParameterTypeError, validate_choice
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.release import Release
-from expmech.samplers import Sampler
-from expmech.samplers.plan import TIMINGS
-from expmech.statistics import Bounds, Prepared, validate_bounds
-from expmech.target.problem import ADJACENCIES
+from expmech.samplers import TIMINGS, Sampler
+from expmech.statistics import (
+    ArrayRows,
+    Bounds,
+    Statistic,
+    find_all,
+    public_count,
+    settle,
+    validate_bounds,
+)
+from expmech.statistics.base import check_missing
+from expmech.statistics.reading import read_numbers
 
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row
 # counts. Each is replaced by a fixed sentence, found by a word of the original.
@@ -73,27 +83,42 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     timing: str
     accountant: Any
     adjacency: str
+    missing: str
     random_state: int | None
 
     @property
     def _name(self) -> str:
         return type(self).__name__
 
+    @property
+    def _relation(self) -> Adjacency:
+        return validate_adjacency(self.adjacency, owner=self._name)
+
     def __sklearn_tags__(self) -> Any:
-        """Say that two fits differ unless a seed is given."""
+        """Say that missing values are allowed, and that two fits differ unless a seed is given."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
+        tags.input_tags.allow_nan = True
         return tags
 
     def _validate_parameters(self) -> Fraction:
-        """Check what every estimator takes.
-
-        Return epsilon as the rational its decimal text denotes.
-        """
+        """Check what every estimator takes; return epsilon as its decimal text denotes it."""
         validate_choice(self.timing, name="timing", owner=self._name, choices=TIMINGS)
-        validate_choice(self.adjacency, name="adjacency", owner=self._name, choices=ADJACENCIES)
+        check_missing(self.missing, self._relation, owner=self._name)
+        self._validate_seed()
+        by_path = isinstance(self.accountant, str) or hasattr(self.accountant, "__fspath__")
+        if self.accountant is not None and not isinstance(self.accountant, Ledger) and not by_path:
+            raise ParameterTypeError(
+                f"`accountant` of {self._name} must be a Ledger or the path of one; got"
+                f" {self.accountant!r}."
+            )
+        return self._amount(self.epsilon, "epsilon")
+
+    def _validate_seed(self) -> None:
         seed = self.random_state
-        if seed is not None and (
+        if seed is None:
+            return
+        if (
             isinstance(seed, (bool, np.bool_))
             or not isinstance(seed, (int, np.integer))
             or seed < 0
@@ -102,38 +127,54 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"`random_state` of {self._name} must be None, for a release, or a whole number"
                 f" that is at least 0, for a study; got {seed!r}."
             )
-        if seed is not None and self.accountant is not None:
+        if self.accountant is not None:
             raise ParameterError(
                 f"`accountant` of {self._name} must be None when `random_state` is given: what is"
-                " drawn from a seed is a study and never a release, so no budget is charged"
-                " for it."
+                " drawn from a seed is a study and never a release, so no budget is charged for it."
             )
-        if (
-            self.accountant is not None
-            and not isinstance(self.accountant, (Ledger, str))
-            and not hasattr(self.accountant, "__fspath__")
-        ):
-            raise ParameterTypeError(
-                f"`accountant` of {self._name} must be a Ledger or the path of one; got"
-                f" {self.accountant!r}."
-            )
-        return self._amount(self.epsilon, "epsilon")
 
     def _amount(self, value: Any, name: str) -> Fraction:
-        """Return the rational that the shortest decimal text of a number denotes.
+        """Return the rational that a number's shortest text denotes, NumPy's floats included."""
+        shown = str(value) if isinstance(value, np.floating) else value
+        return exact_amount(shown, name=name, owner=self._name)
 
-        NumPy's shorter floats included.
+    def _columns(self, X: Any) -> int:
+        """Return the number of columns of X, which is public, and remember their names.
+
+        No value is looked at.
         """
-        return exact_amount(
-            str(value) if isinstance(value, np.floating) else value, name=name, owner=self._name
-        )
+        shape = np.shape(X) if hasattr(X, "shape") else np.shape(X[:1])
+        if len(shape) != 2:
+            raise ParameterError(
+                f"X must be a 2D array, one row a record; got {len(shape)} dimensions. Reshape your"
+                " data, with array.reshape(-1, 1) for a single column."
+            )
+        if shape[1] == 0:
+            raise ParameterError(
+                "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+            )
+        if hasattr(X, "tocsr"):
+            raise ParameterTypeError("Sparse data was passed, but dense data is required.")
+        if np.iscomplexobj(X):
+            raise ParameterError("Complex data not supported.")
+        self._validate(X, skip_check_array=True)
+        return int(shape[1])
 
-    def _validate_training(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """Check the training data."""
-        # Under add-remove, refusing an empty table would betray that it is empty; a study has
-        # nothing to betray.
-        least = 0 if self.adjacency == "add-remove" and self.random_state is None else 1
-        return self._validate(X, y, ensure_min_samples=least, **options)
+    def _check_targets(self, X: Any, y: Any) -> None:
+        """Raise, before a value is looked at, unless there is one target a row."""
+        if y is None:
+            raise ParameterError(f"{self._name} requires y to be passed, but the target y is None.")
+        shape = np.shape(y)
+        if len(shape) == 2 and shape[1] == 1:
+            return
+        if len(shape) != 1:
+            raise ParameterError("y should be a 1d array of one target a row.")
+        if shape[0] != (X.shape[0] if hasattr(X, "shape") else len(X)):
+            raise ParameterError("X and y must have one entry a row each: inconsistent lengths.")
+
+    def _numbers(self, X: Any, columns: int) -> NDArray[np.float64]:
+        """Return the table as numbers; what is none is missing."""
+        return read_numbers(X, columns=columns)
 
     def _validate_new(self, X: Any) -> Any:
         """Check the rows of a prediction, of a fitted estimator."""
@@ -141,22 +182,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return self._validate(X, reset=False, dtype=np.float64)
 
     def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """Check data as scikit-learn does.
-
-        An error says what is wrong and never quotes the data.
-        """
+        """Check data as scikit-learn does; an error says what is wrong and quotes nothing."""
         try:
             return validate_data(self, X, y, **options)
         except Exception as error:
             text, kind = str(error), TypeError if isinstance(error, TypeError) else ValueError
-            if text.startswith(_ON_COLUMNS):
-                raise kind(text) from None
-            sentence = next((fixed for word, fixed in _SENTENCES if word in text), _OTHERWISE)
-            raise kind(sentence.format(name=self._name)) from None
+        # raised when the other one is gone, which may hold a row in its context
+        if text.startswith(_ON_COLUMNS):
+            raise kind(text)
+        sentence = next((fixed for word, fixed in _SENTENCES if word in text), _OTHERWISE)
+        raise kind(sentence.format(name=self._name))
 
     def _validate_column_bounds(
         self, bounds: Any, columns: int, *, name: str = "bounds"
-    ) -> list[Bounds]:
+    ) -> tuple[Bounds, ...]:
         """Return one pair a column, from one pair for all of them or one pair each."""
         rule = (
             f"`{name}` of {self._name} must be a pair (LOWER, UPPER), or one pair for each of the"
@@ -173,40 +212,48 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise ParameterTypeError(f"{rule}; got {bounds!r}.") from None
         if table.shape not in ((2,), (columns, 2)):
             raise ParameterError(f"{rule}; got {bounds!r}.")
-        return [
-            validate_bounds(pair, name=self._name, parameter=name)
-            for pair in np.broadcast_to(table, (columns, 2)).tolist()
-        ]
+        pairs = np.broadcast_to(table, (columns, 2)).tolist()
+        return tuple(validate_bounds(pair, name=self._name, parameter=name) for pair in pairs)
 
-    def _draw(self, prepared: Sequence[Prepared], statements: Sequence[str]) -> list[Release]:
-        """Choose samplers, certify, charge and draw, in this order.
+    def _draw(
+        self,
+        statistics: Sequence[Statistic],
+        rows: ArrayRows,
+        *,
+        epsilon: Fraction,
+    ) -> list[Release]:
+        """Settle, charge, read and draw, in this order; ``epsilon`` is that of each statistic.
 
         With a seed nothing is charged and nothing is a release.
         """
-        timed = [ready.timed(self.timing, owner=self._name) for ready in prepared]
+        count = public_count(rows, self._relation, least=1)
+        settled = [
+            settle(one, epsilon=epsilon, count=count, sampler=self.sampler, timing=self.timing)
+            for one in statistics
+        ]
         if self.random_state is not None:
-            return [ready.study((int(self.random_state), k)) for k, ready in enumerate(timed)]
+            found = find_all(settled, rows)
+            return [
+                one.study(answer, (int(self.random_state), k))
+                for k, (one, answer) in enumerate(zip(settled, found, strict=True))
+            ]
         if self.accountant is not None:
-            ledger = (
-                self.accountant if isinstance(self.accountant, Ledger) else Ledger(self.accountant)
-            )
-            certificates = [ready.certificate() for ready in timed]
-            ledger.charge_all(
-                [
-                    Entry(
-                        epsilon=ready.epsilon,
-                        delta=certificate.delta,
-                        statement=f"{self._name}: {statement}",
-                        certificate=certificate.to_json(),
-                    )
-                    for ready, certificate, statement in zip(
-                        timed, certificates, statements, strict=True
-                    )
-                ]
-            )
-        return [ready.release() for ready in timed]
+            given = self.accountant
+            ledger = given if isinstance(given, Ledger) else Ledger(given)
+            ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
+        found = find_all(settled, rows)
+        return [one.release(answer) for one, answer in zip(settled, found, strict=True)]
+
+    def _entry(self, epsilon: Fraction, certificate: Any) -> Entry:
+        return Entry(
+            epsilon=epsilon,
+            delta=certificate.delta,
+            statement=f"{self._name}: {certificate.statistic}",
+            certificate=certificate.to_json(),
+        )
 
 
 def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
     """Return the names of the columns, or their positions where they have none."""
-    return np.asarray(getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_)))
+    positions = np.arange(estimator.n_features_in_)
+    return np.asarray(getattr(estimator, "feature_names_in_", positions))

@@ -13,8 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from expmech.errors import ParameterError
 from expmech.estimators.base import PrivateEstimator
 from expmech.samplers import Sampler
-from expmech.statistics import logistic
-from expmech.statistics.regression import LOGISTIC_PENALTY
+from expmech.statistics import ArrayRows, Logistic
+from expmech.statistics.keys import canonical_key
+from expmech.statistics.logistic import LOGISTIC_PENALTY
+
+INFERRED = "the labels were taken from y, so that exactly these occur in it is treated as public"
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -30,8 +33,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a
         column; values outside are clipped.
     classes
-        The two labels, public, the positive one last. None takes the labels that occur in y: that
-        they occur is then treated as public.
+        The two labels, public, the positive one last; any other label counts as not positive.
+        "infer" takes the labels that occur in y: that they occur is then treated as public, which
+        the certificate lists as an assumption.
     penalty
         Ridge penalty on rows of norm one.
     radius
@@ -40,7 +44,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     data_norm
         Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened. None: half of
         what it can be, sqrt(p) / 2.
-    sampler, timing, accountant, adjacency, random_state
+    sampler, timing, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -67,7 +71,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         *,
         epsilon: Any = 1.0,
         bounds_X: Any = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Any] | str | None = None,
         penalty: float = LOGISTIC_PENALTY,
         radius: float | None = None,
         data_norm: float | None = None,
@@ -75,6 +79,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         timing: str = "unprotected",
         accountant: Any = None,
         adjacency: str = "replace",
+        missing: str = "middle",
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -87,55 +92,66 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.timing = timing
         self.accountant = accountant
         self.adjacency = adjacency
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Draw the coefficients of the classification of X into the classes y."""
         budget = self._validate_parameters()
-        table, target = self._validate_training(X, y, dtype=np.float64)
-        bounds = self._validate_column_bounds(self.bounds_X, table.shape[1], name="bounds_X")
-        labels = self._labels(target)
-        ready = logistic(
-            table,
-            np.asarray(target == labels[1]),
-            bounds,
-            epsilon=budget,
+        d = self._columns(X)
+        self._check_targets(X, y)
+        bounds = self._validate_column_bounds(self.bounds_X, d, name="bounds_X")
+        labels, notes = self._labels(y)
+        logistic = Logistic(
+            columns=tuple(range(d)),
+            bounds=bounds,
+            target="y",
+            positive=labels[1],
             penalty=self.penalty,
             radius=self.radius,
             data_norm=self.data_norm,
-            adjacency=self.adjacency,
-            sampler=self.sampler,
+            adjacency=self._relation,
+            missing=self.missing,
+            label_notes=notes,
         )
-        (release,) = self._draw([ready], ["logistic regression"])
+        rows = ArrayRows(numbers=self._numbers(X, d), target=np.ravel(y))
+        (release,) = self._draw([logistic], rows, epsilon=budget)
         self.classes_ = labels
         self.intercept_ = np.asarray(release.value[:1])
         self.coef_ = np.asarray(release.value[None, 1:])
         self.certificate_ = release.certificate
         return self
 
-    def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
-        """Return the two public labels; an error never says which labels the rows have."""
+    def _labels(self, y: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """Return the two labels, and what has to be assumed where they were found in y."""
+        if isinstance(self.classes, str) and self.classes == "infer":
+            return self._inferred(y), (INFERRED,)
         if self.classes is None:
-            check_classification_targets(target)
-            labels = np.unique(target)
-            if len(labels) > 2:
-                raise ValueError(
-                    "Only binary classification is supported. The type of the target is multiclass."
-                )
-            if len(labels) < 2:
-                raise ParameterError(
-                    f"`y` of {self._name} must hold two classes, or `classes` must name them; it"
-                    " holds one class."
-                )
-            return labels
+            raise ParameterError(
+                f"`classes` of {self._name} must be the two labels, which are public, the positive"
+                " one last; got None. classes='infer' takes those that occur in y, which is then"
+                " treated as public."
+            )
         labels = np.asarray(self.classes)
-        if labels.shape != (2,) or labels[0] == labels[1]:
+        if labels.shape != (2,) or canonical_key(labels[0]) == canonical_key(labels[1]):
             raise ParameterError(
                 f"`classes` of {self._name} must be two different labels; got {self.classes!r}."
             )
-        if not np.isin(target, labels).all():
+        return labels, ()
+
+    def _inferred(self, y: Any) -> NDArray[Any]:
+        """Return the labels that occur; an error never says which they are."""
+        target = np.ravel(np.asarray(y))
+        check_classification_targets(target)
+        labels = np.unique(target)
+        if len(labels) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass."
+            )
+        if len(labels) < 2:
             raise ParameterError(
-                f"`y` of {self._name} must hold no label but the two of `classes`."
+                f"`y` of {self._name} must hold two classes, or `classes` must name them; it holds"
+                " one class."
             )
         return labels
 

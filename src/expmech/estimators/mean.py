@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from expmech.estimators.base import PrivateEstimator
-from expmech.release.noisy_mean import affordable_bits
 from expmech.samplers import Sampler
-from expmech.statistics import mean, moments_of
+from expmech.statistics import ArrayRows, Mean
 
 
 class PrivateMean(PrivateEstimator):
@@ -33,6 +32,9 @@ class PrivateMean(PrivateEstimator):
     adjacency
         "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a
         noisy count).
+    missing
+        What a value that is no number counts as: "middle" or "lower" of its bounds; "drop" leaves
+        its row out (add-remove only); "error" refuses, which is then an assumption.
     random_state
         None for a release; a whole number makes the fit a study, which its certificate says.
 
@@ -58,6 +60,7 @@ class PrivateMean(PrivateEstimator):
         timing: str = "unprotected",
         accountant: Any = None,
         adjacency: str = "replace",
+        missing: str = "middle",
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -66,17 +69,22 @@ class PrivateMean(PrivateEstimator):
         self.timing = timing
         self.accountant = accountant
         self.adjacency = adjacency
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
         """Draw the means of the columns of X; y is ignored."""
         budget = self._validate_parameters()
-        table = self._validate_training(X, dtype=np.float64)
-        bounds = self._validate_column_bounds(self.bounds, table.shape[1])
-        found = moments_of(table, bounds, bits=affordable_bits(budget, len(bounds)))
-        sampler = None if isinstance(self.sampler, str) and self.sampler == "auto" else self.sampler
-        ready = mean(found, bounds, epsilon=budget, adjacency=self.adjacency, sampler=sampler)
-        (release,) = self._draw([ready], ["mean"])
+        d = self._columns(X)
+        mean = Mean(
+            columns=tuple(range(d)),
+            bounds=self._validate_column_bounds(self.bounds, d),
+            adjacency=self._relation,
+            missing=self.missing,
+            exponential=self.sampler != "auto",
+        )
+        rows = ArrayRows(numbers=self._numbers(X, d))
+        (release,) = self._draw([mean], rows, epsilon=budget)
         self.mean_ = np.asarray(release.value)
         self.certificate_ = release.certificate
         return self

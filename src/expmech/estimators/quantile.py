@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +12,7 @@ from expmech.errors import ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator, column_names
 from expmech.ledger import show_amount
 from expmech.samplers import Sampler
-from expmech.statistics import histogram_of, quantile
+from expmech.statistics import ArrayRows, QuantileOf
 
 
 class PrivateQuantile(PrivateEstimator):
@@ -32,7 +31,7 @@ class PrivateQuantile(PrivateEstimator):
         outside are clipped.
     bits
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
-    sampler, timing, accountant, adjacency, random_state
+    sampler, timing, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -64,6 +63,7 @@ class PrivateQuantile(PrivateEstimator):
         timing: str = "unprotected",
         accountant: Any = None,
         adjacency: str = "replace",
+        missing: str = "middle",
         random_state: int | None = None,
     ) -> None:
         self.q = q
@@ -74,38 +74,33 @@ class PrivateQuantile(PrivateEstimator):
         self.timing = timing
         self.accountant = accountant
         self.adjacency = adjacency
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> PrivateQuantile:
         """Draw the quantiles of the columns of X; y is ignored."""
         budget, levels = self._validate_parameters(), self._levels()
         bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
-        table = self._validate_training(X, dtype=np.float64)
-        bounds = self._validate_column_bounds(self.bounds, table.shape[1])
-        counts = [
-            histogram_of(column, pair, bits=bits)
-            for column, pair in zip(table.T, bounds, strict=True)
-        ]
-        share = budget / (len(levels) * len(bounds))
-        options: dict[str, Any] = {
-            "epsilon": share,
-            "adjacency": self.adjacency,
-            "sampler": self.sampler,
-        }
-        prepared = [
-            replace(
-                quantile(cells, pair, q, **options),
-                notes=_shared(len(levels) * len(bounds), budget),
+        d = self._columns(X)
+        bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
+        count = len(levels) * d
+        quantiles = [
+            QuantileOf(
+                column=j,
+                bounds=bounds[j],
+                q=level,
+                bits=bits,
+                adjacency=self._relation,
+                missing=self.missing,
+                label=str(names[j]),
+                shares=_shared(count, budget),
             )
-            for q in levels
-            for cells, pair in zip(counts, bounds, strict=True)
+            for level in levels
+            for j in range(d)
         ]
-        names = column_names(self)
-        releases = self._draw(
-            prepared,
-            [f"{show_amount(q)}-quantile of column {name}" for q in levels for name in names],
-        )
-        values = np.array([release.value for release in releases]).reshape(len(levels), len(bounds))
+        rows = ArrayRows(numbers=self._numbers(X, d))
+        releases = self._draw(quantiles, rows, epsilon=budget / count)
+        values = np.array([release.value for release in releases]).reshape(len(levels), d)
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else _in_order(levels, values)
         self.certificates_ = tuple(release.certificate for release in releases)
         self.certificate_ = self.certificates_[0]

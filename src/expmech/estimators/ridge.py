@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from expmech.errors import ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
 from expmech.samplers import Sampler
-from expmech.statistics import moments_of, ridge
-from expmech.statistics.aggregates import PRODUCT_BITS
+from expmech.statistics import ArrayRows, Ridge
+from expmech.statistics.reading import read_column
 
 
 class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -35,7 +34,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     radius
         Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of
         public quantities.
-    sampler, timing, accountant, adjacency, random_state
+    sampler, timing, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -67,6 +66,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         timing: str = "unprotected",
         accountant: Any = None,
         adjacency: str = "replace",
+        missing: str = "middle",
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -78,32 +78,26 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.timing = timing
         self.accountant = accountant
         self.adjacency = adjacency
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> PrivateRidge:
         """Draw the coefficients of the regression of y on X."""
         budget = self._validate_parameters()
-        table, target = self._validate_training(X, y, dtype=np.float64, y_numeric=True)
-        if target.dtype.kind not in "biuf":
-            raise ParameterTypeError(
-                f"`y` of {self._name} must hold numbers; it holds text or something else."
-            )
-        bounds = self._validate_column_bounds(self.bounds_X, table.shape[1], name="bounds_X")
-        bounds += self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")
-        found = moments_of(
-            np.column_stack([table, target]), bounds, bits=PRODUCT_BITS, products=True
-        )
-        ready = ridge(
-            found,
-            bounds,
-            epsilon=budget,
+        d = self._columns(X)
+        self._check_targets(X, y)
+        ridge = Ridge(
+            columns=tuple(range(d)),
+            bounds=self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),
+            target=d,
+            target_bounds=self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")[0],
             penalty=self.penalty,
             radius=self.radius,
-            adjacency=self.adjacency,
-            sampler=self.sampler,
-            box=self.timing == "constant",
+            adjacency=self._relation,
+            missing=self.missing,
         )
-        (release,) = self._draw([ready], ["ridge regression"])
+        numbers = np.column_stack([self._numbers(X, d), read_column(np.ravel(y))])
+        (release,) = self._draw([ridge], ArrayRows(numbers=numbers), epsilon=budget)
         self.intercept_ = float(release.value[0])
         self.coef_ = np.asarray(release.value[1:])
         self.certificate_ = release.certificate

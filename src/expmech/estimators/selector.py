@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_positive
 from expmech.estimators.base import PrivateEstimator, column_names
-from expmech.rounding import float_up
 from expmech.samplers import Sampler
-from expmech.statistics import moments_of, select
-from expmech.statistics.aggregates import PRODUCT_BITS
-
-Scoring = tuple[list[float], Fraction, Fraction | None]
-"""Scores up to a shift, their sensitivity, and a public bound on their differences."""
+from expmech.statistics import ArrayRows, BestScore, LargestTotal, MostFrequent, Statistic
 
 
 class PrivateSelector(PrivateEstimator):
@@ -42,7 +34,7 @@ class PrivateSelector(PrivateEstimator):
     bounds
         Public bounds of the columns, for their totals: a pair ``(lower, upper)``, or one pair a
         column.
-    sampler, timing, accountant, adjacency, random_state
+    sampler, timing, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -74,6 +66,7 @@ class PrivateSelector(PrivateEstimator):
         timing: str = "unprotected",
         accountant: Any = None,
         adjacency: str = "replace",
+        missing: str = "middle",
         random_state: int | None = None,
     ) -> None:
         self.candidates = candidates
@@ -85,6 +78,7 @@ class PrivateSelector(PrivateEstimator):
         self.timing = timing
         self.accountant = accountant
         self.adjacency = adjacency
+        self.missing = missing
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
@@ -95,102 +89,68 @@ class PrivateSelector(PrivateEstimator):
                 f"`sensitivity` of {self._name} must be None without `scoring`; got"
                 f" {self.sensitivity!r}."
             )
-        totals = self.candidates is None and self.scoring is None
-        table = self._validate_training(X, dtype=np.float64 if totals else None)
-        names = (
-            column_names(self).tolist()
-            if self.candidates is None
-            else self._different(self.candidates)
-        )
-        scores, sensitivity, bound = (
-            self._totals(table) if totals else self._scores(table, y, names)
-        )
-        ready = select(
-            scores,
-            range(len(names)),
-            epsilon=budget,
-            sensitivity=sensitivity,
-            adjacency=self.adjacency,
-            bound=None if bound is None else float_up(bound),
-            sampler=self.sampler,
-        )
-        (release,) = self._draw([ready], [f"best of {len(names)} candidates"])
+        d = self._columns(X)
+        names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
+        statistic, rows = self._statistic(X, y, d, names)
+        (release,) = self._draw([statistic], rows, epsilon=budget)
         self.best_index_ = int(release.value)
         self.best_ = names[self.best_index_]
         self.certificate_ = release.certificate
         return self
 
-    def _different(self, candidates: Sequence[Any]) -> list[Any]:
-        names = list(candidates)
-        keys = names if self.scoring is not None else [_key(name) for name in names]
-        if len(names) < 2 or _repeats(keys):
+    def _statistic(self, X: Any, y: Any, d: int, names: list[Any]) -> tuple[Statistic, ArrayRows]:
+        """Return the choice that the parameters ask for, and what it reads."""
+        positions, relation = tuple(range(len(names))), self._relation
+        if self.scoring is not None:
+            sensitivity = validate_positive(self.sensitivity, name="sensitivity", owner=self._name)
+            chosen = BestScore(
+                labels=positions,
+                candidates=tuple(self._different(names)),
+                function=self.scoring,
+                sensitivity=sensitivity,
+                adjacency=relation,
+                missing=self.missing,
+            )
+            return chosen, ArrayRows(raw=X, target=y)
+        if self.candidates is None:
+            bounds = self._validate_column_bounds(self.bounds, d)
+            total = LargestTotal(
+                columns=positions,
+                bounds=bounds,
+                labels=positions,
+                adjacency=relation,
+                missing=self.missing,
+            )
+            return total, ArrayRows(numbers=self._numbers(X, d))
+        if d != 1:
+            raise ParameterError(
+                f"`X` of {self._name} must have one column, whose values are counted; got {d}."
+            )
+        frequent = MostFrequent(
+            column=0,
+            candidates=tuple(names),
+            labels=positions,
+            adjacency=relation,
+            missing=self.missing,
+        )
+        return frequent, ArrayRows(raw=only_column(X))
+
+    def _different(self, names: list[Any]) -> list[Any]:
+        """Return the candidates; raise unless there are two, and they differ where that shows."""
+        try:
+            repeated = len(set(names)) < len(names)
+        except TypeError:  # a scoring may take candidates that cannot be compared by a hash
+            repeated = False
+        if len(names) < 2 or repeated:
             raise ParameterError(
                 f"`candidates` of {self._name} must be at least two different values; got"
-                f" {candidates!r}."
+                f" {self.candidates!r}."
             )
         return names
 
-    def _scores(self, table: NDArray[Any], y: Any, names: list[Any]) -> Scoring:
-        if self.scoring is not None:
-            sensitivity = validate_positive(self.sensitivity, name="sensitivity", owner=self._name)
-            try:
-                return [float(self.scoring(table, y, name)) for name in names], sensitivity, None
-            except Exception:
-                raise ParameterError(
-                    f"`scoring` of {self._name} failed on the data; nothing was charged or"
-                    " released."
-                ) from None
-        if table.shape[1] != 1:
-            raise ParameterError(
-                f"`X` of {self._name} must have one column, whose values are counted; got"
-                f" {table.shape[1]}."
-            )
-        found = Counter(map(_key, table[:, 0]))
-        counts = [float(found[_key(name)]) for name in names]
-        # Under add-remove all counts move the same way, which halves the sensitivity: see Scores.
-        return (
-            (counts, Fraction(1), Fraction(len(table)))
-            if self.adjacency == "replace"
-            else (counts, Fraction(1, 2), None)
-        )
 
-    def _totals(self, table: NDArray[np.float64]) -> Scoring:
-        """Return column totals of clipped and snapped values.
-
-        Computed exactly and shifted by the best before they are rounded.
-        """
-        bounds = self._validate_column_bounds(self.bounds, table.shape[1])
-        found = moments_of(table, bounds, bits=PRODUCT_BITS)
-        lower, upper = ([Fraction(pair[side]) for pair in bounds] for side in (0, 1))
-        totals = [
-            found.count * low + (high - low) * total / (1 << found.bits)
-            for low, high, total in zip(lower, upper, found.sums, strict=True)
-        ]
-        scores = [float(total - max(totals)) for total in totals]
-        if self.adjacency == "replace":
-            widest = max(high - low for low, high in zip(lower, upper, strict=True))
-            return scores, widest, found.count * (max(upper) - min(lower))
-        # A row adds points of [0, most - least] to each total, up to the same shift for all: as in
-        # Scores, half of that is D.
-        return scores, (max(upper) - min(lower)) / 2, None
-
-
-def _key(value: Any) -> float | str:
-    """Return what a value is compared by: the number it is or spells, else its text.
-
-    NumPy turns a whole column into text, or floats, for the sake of one row. Keys that do not
-    depend on the type of the column keep that row from moving the counts of the others.
-    """
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    try:
-        number = float({"True": "1", "False": "0"}.get(text, text))
-    except ValueError:
-        return text
-    return number if math.isfinite(number) else text
-
-
-def _repeats(keys: Sequence[Hashable]) -> bool:
-    try:
-        return len(set(keys)) < len(keys)
-    except TypeError:  # a scoring may take candidates that cannot be compared by a hash
-        return False
+def only_column(table: Any) -> Any:
+    """Return the column of a table of one, as it is: no value decides how another is read."""
+    if hasattr(table, "columns"):
+        return table[table.columns[0]]
+    return table[:, 0] if isinstance(table, np.ndarray) else [row[0] for row in table]

@@ -1,12 +1,22 @@
-"""Built-in losses.
+"""Losses: their contract, and the built-in ones, order-stable with proved errors."""
 
-Order-stable, with a proved error, sensitivity, growth and Lipschitz constants.
-"""
-
+from expmech.losses.base import AffineForm, Curvature, Facts, Growth, IntegerForm, Loss
 from expmech.losses.logistic import LogisticRisk
 from expmech.losses.mean import L1Mean
 from expmech.losses.quantile import Quantile
 from expmech.losses.ridge import RidgeGradient
 from expmech.losses.scores import Scores
 
-__all__ = ["L1Mean", "LogisticRisk", "Quantile", "RidgeGradient", "Scores"]
+__all__ = [
+    "AffineForm",
+    "Curvature",
+    "Facts",
+    "Growth",
+    "IntegerForm",
+    "L1Mean",
+    "LogisticRisk",
+    "Loss",
+    "Quantile",
+    "RidgeGradient",
+    "Scores",
+]

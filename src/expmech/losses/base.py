@@ -1,11 +1,23 @@
-"""What a loss may know about itself beyond its values."""
+"""The contract of a loss: a function of points, and one record of what it knows about itself."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any, Protocol, Self, TypedDict, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from expmech.domains import Domain, Region
+from expmech.errors import ParameterError, ParameterTypeError
+
+Floats = NDArray[np.float64]
+
+NO_NAN = "no row holds nan, which this loss refuses"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,3 +85,208 @@ class Curvature:
     hessian: NDArray[np.float64]
     skew: float
     gradient_error: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything a loss may know about itself on one domain; None where it does not know.
+
+    A loss of one's own returns this from its method ``facts(domain)``, or simply has attributes of
+    these names (numbers and records may also be methods of the domain). Names that are not in this
+    record are refused. What each fact means to a sampler: docs/adding_a_loss.md.
+
+    Attributes
+    ----------
+    sensitivity, adjacency
+        ``D``, and the neighbours it refers to.
+    minimum, bound
+        Public: ``minimum <= L <= bound`` for every data set. The minimum is 0 unless said.
+    gap
+        Public bound on how far the least loss lies above ``minimum``.
+    loss_error
+        Public bound on the difference between the computed and the true loss.
+    lipschitz
+        One constant a coordinate, true for every data set.
+    growth, integer_form, affine
+        See :class:`Growth`, :class:`IntegerForm`, :class:`AffineForm`.
+    convex, gradient, gradient_error
+        Whether the loss is convex; ``gradient(points)``, one row a point; how far its entries may
+        be from the true ones.
+    lower_bound, exact_lower_bound
+        ``lower_bound(lower, upper)`` bounds the loss from below over boxes of points; whether that
+        bound is attained.
+    terms, terms_lower_bound
+        ``terms(coordinates, values)``: the loss is the sum of these over the coordinates; and
+        ``terms_lower_bound(coordinates, lower, upper)`` bounds a term over intervals.
+    curvature
+        ``curvature()`` returns a :class:`Curvature`; it is asked for only where it is needed.
+    proved
+        The loss keeps its contract by a proof of the library's, so it is not probed.
+    assumptions
+        What the guarantee rests on besides, for the certificate.
+    """
+
+    sensitivity: Any = None
+    adjacency: Any = None
+    minimum: Any = None
+    bound: Any = None
+    gap: Any = None
+    loss_error: Any = None
+    lipschitz: Any = None
+    growth: Growth | None = None
+    integer_form: IntegerForm | None = None
+    affine: AffineForm | None = None
+    convex: bool = False
+    gradient: Callable[[Floats], Any] | None = None
+    gradient_error: Any = None
+    lower_bound: Callable[[Floats, Floats], Any] | None = None
+    exact_lower_bound: bool = False
+    terms: Callable[[NDArray[np.int64], Floats], Any] | None = None
+    terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None = None
+    curvature: Callable[[], Curvature] | None = None
+    proved: bool = False
+    assumptions: tuple[str, ...] = ()
+
+    def __new__(cls, **facts: Any) -> Self:
+        """Refuse names that are no facts, with the nearest that is one."""
+        for name in facts:
+            if name not in cls.__dataclass_fields__:
+                raise ParameterError(_no_such_fact(name, "Facts"))
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        for name, (kind, rule) in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise ParameterTypeError(
+                    f"`{name}` of a loss must be {rule}; got {type(value).__name__}."
+                )
+
+
+_FUNCTION = (Callable, "a function")
+_KINDS: dict[str, tuple[Any, str]] = {
+    "sensitivity": (Real, "a number"),
+    "minimum": (Real, "a number"),
+    "bound": (Real, "a number"),
+    "gap": (Real, "a number"),
+    "loss_error": (Real, "a number"),
+    "gradient_error": (Real, "a number"),
+    "growth": (Growth, "an expmech.Growth"),
+    "integer_form": (IntegerForm, "an expmech.losses.IntegerForm"),
+    "affine": (AffineForm, "an expmech.AffineForm"),
+    "convex": (bool, "True or False"),
+    "exact_lower_bound": (bool, "True or False"),
+    "gradient": _FUNCTION,
+    "lower_bound": _FUNCTION,
+    "terms": _FUNCTION,
+    "terms_lower_bound": _FUNCTION,
+    "curvature": _FUNCTION,
+}
+_FUNCTIONS = [name for name, kind in _KINDS.items() if kind is _FUNCTION]
+
+
+class Declared(TypedDict, total=False):
+    """Facts that a caller may declare for a loss; each is an assumption of the certificate."""
+
+    sensitivity: float | Fraction | None
+    minimum: float | None
+    bound: float | None
+    gap: float | None
+    loss_error: float | None
+    lipschitz: Any
+    growth: Growth | None
+    convex: bool
+    gradient: Callable[[Floats], Any] | None
+    gradient_error: float | None
+    lower_bound: Callable[[Floats, Floats], Any] | None
+    terms: Callable[[NDArray[np.int64], Floats], Any] | None
+    terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None
+
+
+def validate_declared(declared: Mapping[str, Any], *, owner: str) -> None:
+    """Raise unless every name is one of :class:`Declared`."""
+    for name in declared:
+        if name not in Declared.__annotations__:
+            raise ParameterError(_no_such_fact(name, owner, Declared.__annotations__))
+
+
+class Loss(Protocol):
+    """A function from points, one row each, to as many numbers."""
+
+    def __call__(self, points: NDArray[Any], /) -> Any:
+        """Return the loss of each row."""
+
+
+@runtime_checkable
+class KnowingLoss(Loss, Protocol):
+    """A loss that says what it knows."""
+
+    def facts(self, domain: Domain) -> Facts:
+        """Return what the loss knows about itself on ``domain``; raise where it does not fit."""
+
+
+def facts_of(loss: Loss, domain: Domain) -> Facts:
+    """Return what a loss knows: what its ``facts`` says, or what it has as attributes."""
+    if not isinstance(loss, KnowingLoss):
+        return _from_attributes(loss, domain)
+    facts = loss.facts(domain)
+    if not isinstance(facts, Facts):
+        raise ParameterTypeError(
+            f"`facts` of a loss must return an expmech.Facts; got {type(facts).__name__}."
+        )
+    return facts
+
+
+def _from_attributes(loss: Loss, domain: Domain) -> Facts:
+    """Read facts off an object: attributes, or methods of the domain; refuse a misspelt one."""
+    found: dict[str, Any] = {}
+    names = Facts.__dataclass_fields__.keys()
+    for name in (public for public in dir(loss) if not public.startswith("_")):
+        if name not in names:
+            if difflib.get_close_matches(name, names, n=1, cutoff=_NEAR):
+                remedy = " Rename it, or let a method `facts(domain)` say what the loss knows."
+                raise ParameterError(_no_such_fact(name, type(loss).__name__) + remedy)
+            continue
+        fact = getattr(loss, name)
+        if name == "curvature":
+            fact = _later(fact, domain)
+        elif callable(fact) and name not in _FUNCTIONS:
+            fact = fact(domain)
+        if fact is not None:
+            found[name] = fact
+    return Facts(**found)
+
+
+def _later(curvature: Any, domain: Domain) -> Callable[[], Any]:
+    """Return a function that finds the curvature when it is asked for: that takes evaluations."""
+    return lambda: curvature(domain) if callable(curvature) else curvature
+
+
+_NEAR = 0.8  # of difflib's similarity: two letters swapped in a word of six
+
+
+def _no_such_fact(name: str, owner: str, names: Iterable[str] | None = None) -> str:
+    known = list(Facts.__dataclass_fields__ if names is None else names)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"Did you mean `{close[0]}`?" if close else f"The facts are {', '.join(known)}."
+    return f"`{name}` of {owner} is no fact that a loss can declare. {hint}"
+
+
+_NORMS = {"l1": "L1", "l2": "Euclidean"}
+
+
+def validate_region(
+    domain: Domain, dimension: int, norm: str, radius: Fraction, *, owner: str
+) -> Region:
+    """Return the domain; raise unless it is a region on which the norm is at most ``radius``."""
+    if not isinstance(domain, Region) or domain.dimension != dimension:
+        raise ParameterError(
+            f"`domain` of {owner} must be a Box, L1Ball, L2Ball or Simplex of dimension"
+            f" {dimension}."
+        )
+    if domain.largest_square(norm) > radius**2:
+        raise ParameterError(
+            f"`radius` of {owner} must be at least the largest {_NORMS[norm]} norm on the domain;"
+            f" got {float(radius)!r}."
+        )
+    return domain

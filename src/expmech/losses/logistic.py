@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from expmech.adjacency import validate_adjacency
+from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
-    validate_choice,
     validate_nonnegative,
     validate_scale,
 )
-from expmech.losses.base import Curvature
+from expmech.losses.base import Curvature, Facts, validate_region
 from expmech.losses.logistic_curvature import certify_curvature
 from expmech.losses.ridge import MOST_ROWS
 from expmech.rounding import float_up
@@ -42,6 +42,8 @@ class LogisticRisk:
         Confidential data, shapes (n, p) and (n,). Rows longer than one in the Euclidean norm are
         scaled to one, and all are rounded toward zero to multiples of 2^-26. Labels are 0 and 1, or
         -1 and 1.
+    counts
+        How many equal rows each row stands for; one each by default.
     penalty
         The ridge penalty, at least 0.
     radius
@@ -68,13 +70,12 @@ class LogisticRisk:
     Fraction(2, 1)
     """
 
-    convex = True
-
     def __init__(
         self,
         features: ArrayLike,
         labels: ArrayLike,
         *,
+        counts: ArrayLike | None = None,
         penalty: float,
         radius: float,
         adjacency: str = "replace",
@@ -83,38 +84,37 @@ class LogisticRisk:
         if self.penalty:
             validate_scale(penalty, name="penalty", owner=_OWNER)
         self.radius = validate_scale(radius, name="radius", owner=_OWNER)
-        self.adjacency = validate_choice(
-            adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove")
-        )
+        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
         rows, signs = _validate_features(features), _validate_labels(labels)
         if len(rows) != len(signs):
             raise ParameterError(f"`labels` of {_OWNER} must have one entry a row of `features`.")
-        if len(rows) > MOST_ROWS or (len(rows) == 0 and adjacency == "replace"):
+        standing = _validate_counts(counts, len(rows))
+        self._count, self.dimension = int(standing.sum()), rows.shape[1]
+        if self._count > MOST_ROWS or (self._count == 0 and self.adjacency.count_is_public):
             raise ParameterError(
                 f"`features` of {_OWNER} must have at most 2^32 rows, and at least one under"
                 " 'replace'."
             )
-        self._count, self.dimension = rows.shape
-        distinct, counts = np.unique(_snap(rows) * signs[:, None], axis=0, return_counts=True)
+        signed = _snap(rows) * signs[:, None]
+        distinct, where = np.unique(signed, axis=0, return_inverse=True)
         self._columns = np.ascontiguousarray(distinct.T / _SNAP)
-        self._counts: Floats = counts.astype(np.float64)
-        replace = self.adjacency == "replace"
-        self.sensitivity = self.radius if replace else self.radius / 2
-        self._public_count = self._count if replace else MOST_ROWS
-        least = math.log1p(
-            math.exp(-float(self.radius))
-        )  # the smallest term of a row; the midpoint is B/2 above it
-        self._shift = 0.0 if replace else self._count * (float(self.radius) / 2.0 + least)
-        self._most = (
-            self.radius + Fraction(least) * (1 + Fraction(1, 1 << 40))
-            if replace
-            else self.radius / 2
-        )
-        self.minimum = (
-            self._count * least * (1.0 - 2.0**-40)
-            if replace
-            else -float_up(self._public_count * self.radius / 2)
-        )
+        weights = np.bincount(where.ravel(), weights=standing, minlength=len(distinct))
+        self._counts: Floats = weights.astype(np.float64)  # whole numbers up to 2^32: exact
+        self._set_public()
+
+    def _set_public(self) -> None:
+        """Set what follows from the radius and, where it is public, from the number of rows."""
+        # the smallest term of a row; the midpoint of its range is B/2 above it
+        least = math.log1p(math.exp(-float(self.radius)))
+        if self.adjacency.count_is_public:
+            self.sensitivity, self._public_count, self._shift = self.radius, self._count, 0.0
+            self._most = self.radius + Fraction(least) * (1 + Fraction(1, 1 << 40))
+            self.minimum = self._count * least * (1.0 - 2.0**-40)
+        else:
+            self.sensitivity, self._public_count = self.radius / 2, MOST_ROWS
+            self._shift = self._count * (float(self.radius) / 2.0 + least)
+            self._most = self.radius / 2
+            self.minimum = -float_up(self._public_count * self.radius / 2)
 
     def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row.
@@ -182,6 +182,24 @@ class LogisticRisk:
             weights[rows] *= decay / (decay + 1.0) ** 2
         return weights
 
+    def facts(self, domain: Domain) -> Facts:
+        """Return what is known on a region within the radius."""
+        self._validate_domain(domain)
+        return Facts(
+            sensitivity=self.sensitivity,
+            adjacency=self.adjacency,
+            minimum=self.minimum,
+            bound=self.bound(domain),
+            loss_error=self.loss_error(domain),
+            lipschitz=self.lipschitz(domain),
+            convex=True,
+            gradient=self.gradient,
+            gradient_error=self.gradient_error,
+            curvature=lambda: self.curvature(domain),
+            proved=True,
+            assumptions=("features are finite numbers and labels are two, which it refuses else",),
+        )
+
     def lipschitz(self, domain: Domain) -> Floats:
         """Bound each partial derivative, whatever the data.
 
@@ -200,12 +218,9 @@ class LogisticRisk:
 
     def loss_error(self, domain: Domain) -> Fraction:
         """Bound the rounding of margins, terms, sums and penalty, and of the coordinates."""
-        self._validate_domain(domain)
         terms = self._public_count * ((self.dimension + 70) * (self.radius + 1) + 32)
         rounding = 2 * _ULP * (terms + (self.dimension + 8) * self.penalty * self.radius**2)
-        errors = getattr(
-            domain, "value_errors", np.zeros(self.dimension)
-        )  # a simplex rounds quotients: inside the first term
+        errors = self._validate_domain(domain).value_errors
         away = Fraction(float(np.linalg.norm(errors)) * (1.0 + 2.0**-40))
         return Fraction(rounding + (self._public_count + self.penalty * self.radius) * away)
 
@@ -236,25 +251,9 @@ class LogisticRisk:
             margins += product
         return margins
 
-    def _validate_domain(self, domain: Domain) -> None:
-        """Raise unless ``|y|_2 <= radius`` on the domain."""
-        if domain.dimension != self.dimension or not isinstance(
-            domain, (Box, L1Ball, L2Ball, Simplex)
-        ):
-            raise ParameterError(
-                f"`domain` of {_OWNER} must be a Box, L1Ball, L2Ball or Simplex of dimension"
-                f" {self.dimension}."
-            )
-        if isinstance(domain, Box):
-            ends = zip(domain.lower.tolist(), domain.upper.tolist(), strict=True)
-            squared = sum((max(-Fraction(low), Fraction(up)) ** 2 for low, up in ends), Fraction(0))
-        else:
-            squared = Fraction(1) if isinstance(domain, Simplex) else Fraction(domain.radius) ** 2
-        if squared > self.radius**2:
-            raise ParameterError(
-                f"`radius` of {_OWNER} must be at least the largest Euclidean norm on the domain;"
-                f" got {float(self.radius)!r}."
-            )
+    def _validate_domain(self, domain: Domain) -> Region:
+        """Return the domain; raise unless ``|y|_2 <= radius`` on it."""
+        return validate_region(domain, self.dimension, "l2", self.radius, owner=_OWNER)
 
 
 def _validate_features(values: Any) -> Floats:
@@ -281,6 +280,13 @@ def _validate_labels(values: Any) -> NDArray[np.int64]:
     if not (positive | (labels == 0)).all() and not (positive | (labels == -1)).all():
         raise ParameterError(f"`labels` of {_OWNER} must be 0 and 1, or -1 and 1.")
     return np.where(positive, np.int64(1), np.int64(-1))
+
+
+def _validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+    whole = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts)
+    if whole.dtype.kind not in "iu" or whole.shape != (rows,) or (whole < 0).any():
+        raise ParameterError(f"`counts` of {_OWNER} must be whole numbers, one a row.")
+    return whole.astype(np.int64)
 
 
 def _snap(rows: Floats) -> NDArray[np.int64]:

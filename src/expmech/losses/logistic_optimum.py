@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import Box, Domain, L1Ball, L2Ball
+from expmech.domains import Ball, Domain, Grid
 
 Floats = NDArray[np.float64]
 # of a second derivative, a gradient and a center: the least point of the quadratic in the domain
@@ -69,10 +69,10 @@ def minimise(loss: SmoothLoss, domain: Domain) -> Floats:
 
 def _start(loss: SmoothLoss, domain: Domain) -> tuple[Solve, Floats]:
     """Return what solves the quadratic in the domain, and the domain's middle."""
-    if isinstance(domain, Box):
+    if isinstance(domain, Grid) and domain.is_box:
         return partial(_minimise_in_box, domain), (domain.lower + domain.upper) / 2.0
     radius = float(loss.radius)
-    if isinstance(domain, (L1Ball, L2Ball)):
+    if isinstance(domain, Ball):
         radius = min(radius, domain.radius)
     return partial(_minimise_in_ball, radius), np.zeros(domain.dimension)
 
@@ -118,7 +118,7 @@ def _minimise_in_ball(radius: float, hessian: Floats, gradient: Floats, center: 
     return np.asarray(vectors @ (target / (values + high)))
 
 
-def _minimise_in_box(box: Box, hessian: Floats, gradient: Floats, center: Floats) -> Floats:
+def _minimise_in_box(box: Grid, hessian: Floats, gradient: Floats, center: Floats) -> Floats:
     """Return nearly the point of the box where that quadratic is least.
 
     Coordinate by coordinate, then all free ones at once.

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.domains import Box, Domain
+from expmech.adjacency import Adjacency
+from expmech.domains import Domain, Grid, Region
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
-from expmech.losses.base import Growth, IntegerForm
+from expmech.losses.base import NO_NAN, Facts, Growth, IntegerForm
 
 _SNAP_BITS = 40  # rows are snapped to multiples of width / 2^40 before they are summed
 _MOST_ROWS = 1 << 20  # so that sums stay below 2^60; more rows use fewer snap bits
@@ -40,15 +41,12 @@ class L1Mean:
     array([0. , 0.5])
     """
 
-    minimum = 0.0
-
     def __init__(self, rows: ArrayLike, *, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> None:
         table = _validate_rows(rows)
         count, d = table.shape
         self._set_bounds(lower, upper, d)
-        self._shares: NDArray[np.float64] | None = np.clip(
-            (table - self.lower) / self._widths, 0.0, 1.0
-        )
+        clipped = np.minimum(np.maximum(table, self.lower), self.upper)  # first: no overflow
+        self._shares: NDArray[np.float64] | None = (clipped - self.lower) / self._widths
         scale = 1 << max(1, _SNAP_BITS - max(0, (count // _MOST_ROWS).bit_length()))
         sums = np.rint(self._shares * scale).astype(np.int64).sum(axis=0)
         self._set_mean(count, sums.tolist(), scale)
@@ -120,33 +118,55 @@ class L1Mean:
         """Return the loss of each coordinate named at the value given: the loss is their sum."""
         return np.asarray(np.abs(values - self._mean[coordinates]), dtype=np.float64)
 
-    def loss_error(self, domain: Domain) -> Fraction:
+    def facts(self, domain: Domain) -> Facts:
+        """Return what is known on a region of as many coordinates as there are columns."""
+        if not isinstance(domain, Region) or domain.dimension != len(self._mean):
+            raise ParameterError(
+                f"`domain` of L1Mean must be a region of {len(self._mean)} coordinates, such as a"
+                f" Box; got {type(domain).__name__} of {domain.dimension}."
+            )
+        return Facts(
+            sensitivity=self.sensitivity,
+            adjacency=Adjacency.REPLACE,
+            minimum=0.0,
+            bound=self.bound(domain),
+            gap=self.gap(domain),
+            loss_error=self.loss_error(domain),
+            lipschitz=self.lipschitz,
+            growth=self.growth,
+            integer_form=self.integer_form(domain),
+            terms=self.terms,
+            proved=True,
+            assumptions=(NO_NAN,),
+        )
+
+    def loss_error(self, domain: Region) -> Fraction:
         """Bound the rounding of the mean, of each difference and of the d - 1 additions.
 
         For points of ``domain``.
         """
-        box = _bounds_of(domain)
+        box = domain.lower, domain.upper
         reach = sum(
             Fraction(max(abs(a), abs(b), abs(lo), abs(up)))
             for a, b, lo, up in zip(*box, self.lower, self.upper, strict=True)
         )
         return 4 * (len(self._mean) + 2) * reach * Fraction(1, 1 << 53)
 
-    def bound(self, domain: Domain) -> float:
+    def bound(self, domain: Region) -> float:
         """Bound the loss on ``domain``."""
-        lower, upper = _bounds_of(domain)
+        lower, upper = domain.lower, domain.upper
         return float(np.maximum(upper - self.lower, self.upper - lower).sum()) * (1.0 + 2.0**-40)
 
-    def gap(self, domain: Domain) -> float | None:
+    def gap(self, domain: Region) -> float | None:
         """Bound how far above zero the least loss on the lattice can be, whatever the data."""
-        if not isinstance(domain, Box):
+        if not isinstance(domain, Grid) or not domain.is_box:
             return None
         outside = np.maximum(0.0, np.maximum(domain.lower - self.lower, self.upper - domain.upper))
         return float((outside + domain.steps).sum())
 
-    def integer_form(self, domain: Domain) -> IntegerForm | None:
+    def integer_form(self, domain: Region) -> IntegerForm | None:
         """Return the loss as integer distances where the box is exactly the clipping bounds."""
-        if self._shares is None or not isinstance(domain, Box):
+        if self._shares is None or not isinstance(domain, Grid) or not domain.is_box:
             return None
         if (domain.lower != self.lower).any() or (domain.upper != self.upper).any():
             return None
@@ -159,15 +179,6 @@ class L1Mean:
         return IntegerForm(
             count=self.count, sums=tuple(int(s) for s in sums), scales=tuple(scales.tolist())
         )
-
-
-def _bounds_of(domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
-    if lower is None or upper is None:
-        raise ParameterError(
-            "`domain` of L1Mean must be a Box, L1Ball, L2Ball or Simplex; got candidates."
-        )
-    return lower, upper
 
 
 def _validate_rows(rows: Any) -> NDArray[np.float64]:

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from expmech.adjacency import validate_adjacency
+from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
-    validate_choice,
     validate_fraction,
     validate_integer,
     validate_number,
     validate_vector,
 )
+from expmech.losses.base import NO_NAN, Facts
 
 _MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
 _OWNER = "Quantile"
@@ -54,9 +56,7 @@ class Quantile:
     array([2., 0., 1.])
     """
 
-    minimum = 0.0
     loss_error = Fraction(1, 1 << 20)
-    exact_lower_bound = True  # lower_bound is attained: what a plan goes by
 
     def __init__(
         self,
@@ -122,9 +122,7 @@ class Quantile:
             raise ParameterError(
                 f"`lower` of {_OWNER} must be below `upper`; got {lower!r} and {upper!r}."
             )
-        self.adjacency = validate_choice(
-            adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove")
-        )
+        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
         self.sensitivity = Fraction(1) if adjacency == "replace" else max(self.q, 1 - self.q)
 
     def _set_count(self, count: int) -> None:
@@ -135,12 +133,34 @@ class Quantile:
         # under add-remove the number of values is confidential, and so is how large a loss can be
         self.bound = float(max(self.q, 1 - self.q) * count) if self.adjacency == "replace" else None
 
+    def facts(self, domain: Domain) -> Facts:
+        """Return what is known on an interval within the bounds."""
+        if not isinstance(domain, Region) or domain.dimension != 1:
+            raise ParameterError(
+                f"`domain` of {_OWNER} must have one dimension; got {type(domain).__name__} of"
+                f" {domain.dimension}."
+            )
+        low, high = float(domain.lower[0]), float(domain.upper[0])
+        # the constant c is the least distance between the bounds: beyond them it may be less
+        if low < self.lower or high > self.upper:
+            raise ParameterError(
+                f"`domain` of {_OWNER} must lie within the bounds {self.lower:g} to"
+                f" {self.upper:g}; got {low:g} to {high:g}."
+            )
+        return Facts(
+            sensitivity=self.sensitivity,
+            adjacency=self.adjacency,
+            minimum=0.0,
+            bound=self.bound,
+            loss_error=self.loss_error,
+            lower_bound=self.lower_bound,
+            exact_lower_bound=True,
+            proved=True,
+            assumptions=(NO_NAN,),
+        )
+
     def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return ``#{x < y}`` for each row."""
-        if points.shape[1] != 1:
-            raise ParameterError(
-                f"`domain` of {_OWNER} must have one dimension; got {points.shape[1]}."
-            )
         position = np.searchsorted(self._edges, points[:, 0], side="left")
         return position if self._ranks is None else self._ranks[position]
 

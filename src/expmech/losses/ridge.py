@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from expmech.adjacency import validate_adjacency
+from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -17,7 +18,7 @@ from expmech.errors import (
     validate_integer,
     validate_scale,
 )
-from expmech.losses.base import AffineForm
+from expmech.losses.base import NO_NAN, AffineForm, Facts, validate_region
 from expmech.rounding import float_up
 
 _OWNER = "RidgeGradient"
@@ -62,8 +63,6 @@ class RidgeGradient:
     >>> loss.sensitivity
     Fraction(4, 1)
     """
-
-    minimum = 0.0
 
     def __init__(
         self,
@@ -144,9 +143,7 @@ class RidgeGradient:
         self.penalty = validate_scale(penalty, name="penalty", owner=_OWNER)
         self.radius = validate_scale(radius, name="radius", owner=_OWNER)
         self.norm = validate_choice(norm, name="norm", owner=_OWNER, choices=("l1", "linf"))
-        self.adjacency = validate_choice(
-            adjacency, name="adjacency", owner=_OWNER, choices=("replace", "add-remove")
-        )
+        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
         self.dimension = p = len(self._moment)
         if self._count > MOST_ROWS or (self._count == 0 and adjacency == "replace"):
             raise ParameterError(
@@ -181,15 +178,26 @@ class RidgeGradient:
             total += residual[:, j]
         return total
 
+    def facts(self, domain: Domain) -> Facts:
+        """Return what is known on a region within the radius."""
+        self._validate_domain(domain)
+        return Facts(
+            sensitivity=self.sensitivity,
+            adjacency=self.adjacency,
+            minimum=0.0,
+            bound=self.bound(domain),
+            loss_error=self.loss_error(domain),
+            lipschitz=self.lipschitz(domain),
+            affine=self.affine,
+            proved=True,
+            assumptions=(NO_NAN,),
+        )
+
     def lipschitz(self, domain: Domain) -> NDArray[np.float64]:
         """Bound the norm of a column of the matrix, whatever the data."""
         self._validate_domain(domain)
-        return np.full(
-            self.dimension,
-            float_up(
-                (self.dimension if self.norm == "l1" else 1) * self._public_count + self.penalty
-            ),
-        )
+        entries = self.dimension if self.norm == "l1" else 1
+        return np.full(self.dimension, float_up(entries * self._public_count + self.penalty))
 
     def bound(self, domain: Domain) -> float:
         """Bound the loss on ``domain``, whatever the data.
@@ -204,47 +212,18 @@ class RidgeGradient:
         And of the coordinates.
         """
         rounding = 4 * (self.dimension + 4) * self._largest(domain) * Fraction(1, 1 << 53)
-        errors = getattr(
-            domain, "value_errors", np.zeros(self.dimension)
-        )  # a simplex rounds quotients: inside the first term
-        return rounding + Fraction(self.lipschitz(domain)[0]) * sum(
-            map(Fraction, errors.tolist()), Fraction(0)
-        )
+        errors = self._validate_domain(domain).value_errors
+        away = sum(map(Fraction, errors.tolist()), Fraction(0))
+        return rounding + Fraction(self.lipschitz(domain)[0]) * away
 
     def _largest(self, domain: Domain) -> Fraction:
         self._validate_domain(domain)
         entries = self.dimension if self.norm == "l1" else 1
         return entries * self._public_count * (1 + self.radius) + self.penalty * self.radius
 
-    def _validate_domain(self, domain: Domain) -> None:
-        """Raise unless ``|y|_1 <= radius`` on the domain."""
-        if domain.dimension != self.dimension or not isinstance(
-            domain, (Box, L1Ball, L2Ball, Simplex)
-        ):
-            raise ParameterError(
-                f"`domain` of {_OWNER} must be a Box, L1Ball, L2Ball or Simplex of dimension"
-                f" {self.dimension}."
-            )
-        if isinstance(domain, Box):
-            largest = sum(
-                (
-                    max(-Fraction(low), Fraction(up))
-                    for low, up in zip(domain.lower, domain.upper, strict=True)
-                ),
-                Fraction(0),
-            )
-            squared = largest**2
-        elif isinstance(domain, Simplex):
-            squared = Fraction(1)
-        else:
-            squared = Fraction(domain.radius) ** 2 * (
-                self.dimension if isinstance(domain, L2Ball) else 1
-            )
-        if squared > self.radius**2:
-            raise ParameterError(
-                f"`radius` of {_OWNER} must be at least the largest L1 norm on the domain; got"
-                f" {float(self.radius)!r}."
-            )
+    def _validate_domain(self, domain: Domain) -> Region:
+        """Return the domain; raise unless ``|y|_1 <= radius`` on it."""
+        return validate_region(domain, self.dimension, "l1", self.radius, owner=_OWNER)
 
 
 def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import Candidates, Domain
+from expmech.domains import Domain, Region
 from expmech.errors import ParameterError, validate_vector
+from expmech.losses.base import Facts
 
 
 class Scores:
@@ -35,8 +36,6 @@ class Scores:
     array([2., 0., 1.])
     """
 
-    minimum = 0.0
-
     def __init__(self, scores: Sequence[float]) -> None:
         values = validate_vector(scores, name="scores", owner="Scores", confidential=True)
         self._losses = np.asarray(values.max() - values, dtype=np.float64)
@@ -45,10 +44,13 @@ class Scores:
         """Return the loss of each candidate."""
         return self._losses[indices]
 
-    def gap(self, domain: Domain) -> float:
-        """Return 0: the best candidate's loss is exactly the minimum, whatever the data."""
-        if not isinstance(domain, Candidates) or len(domain.labels) != self._losses.size:
-            raise ParameterError(
-                f"`domain` of Scores must be Candidates, one a score ({self._losses.size})."
-            )
-        return 0.0
+    def facts(self, domain: Domain) -> Facts:
+        """Return what is known on a list of as many candidates as there are scores.
+
+        The gap is 0: the best candidate's loss is exactly the minimum, whatever the data.
+        """
+        size = self._losses.size
+        as_many = domain.is_listable(size) and not domain.is_listable(size - 1)
+        if isinstance(domain, Region) or not as_many:
+            raise ParameterError(f"`domain` of Scores must be Candidates, one a score ({size}).")
+        return Facts(minimum=0.0, gap=0.0, proved=True)

@@ -125,7 +125,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     mechanism, loss, points = _problem(example, stream)
     sampler = _sampler(example, parameters["method"], mechanism, epsilon, points)
     try:
-        chain = sampler.prepare(mechanism.target(epsilon=epsilon))
+        target = mechanism.target(epsilon=epsilon)
+        told, chain = sampler.terms(target), sampler.prepare(target)
     except UnsupportedError as error:
         return {"reason": np.array(str(error).split(". ")[0])}
     log10_steps = _log10_steps(chain)
@@ -138,8 +139,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     )
     losses = loss(draws.values)
     return {
-        "delta": np.array(chain.delta),
-        "timing": np.array(chain.timing),
+        "delta": np.array(told.delta),
+        "timing": np.array(told.timing),
         "loss": np.array([losses.mean(), 1.96 * losses.std() / math.sqrt(len(losses))]),
         "proposals": np.quantile(draws.proposals, [0.05, 0.5, 0.95]),
         "mean_proposals": np.array(draws.proposals.mean()),

@@ -1,7 +1,16 @@
 """The user's end: mechanisms, releases and certificates."""
 
 from expmech.release.certificate import Certificate
-from expmech.release.exponential import ExponentialMechanism, Release
+from expmech.release.exponential import ExponentialMechanism
 from expmech.release.noisy_mean import NoisyMean
+from expmech.release.prepared import Mechanism, Prepared, Release, Told
 
-__all__ = ["Certificate", "ExponentialMechanism", "NoisyMean", "Release"]
+__all__ = [
+    "Certificate",
+    "ExponentialMechanism",
+    "Mechanism",
+    "NoisyMean",
+    "Prepared",
+    "Release",
+    "Told",
+]

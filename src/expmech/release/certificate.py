@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import textwrap
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from expmech.errors import ParameterError, ParameterTypeError
@@ -28,7 +30,8 @@ _TIMING = {
 class Certificate:
     """The guarantee of one release: what was promised, by which means, and under which assumptions.
 
-    Nothing in it is computed from confidential data.
+    Nothing in it is computed from confidential data. ``epsilon`` is read as its decimal text, which
+    is never below what was spent. ``finish`` is the public map that was applied to the draw.
 
     Examples
     --------
@@ -41,6 +44,8 @@ class Certificate:
     """
 
     kind: str
+    mechanism: str
+    statistic: str
     epsilon: float
     delta: float
     adjacency: str
@@ -49,6 +54,7 @@ class Certificate:
     eta: float
     domain: dict[str, Any]
     sampler: dict[str, Any]
+    finish: dict[str, Any]
     timing: str
     randomness: str
     assumptions: tuple[str, ...]
@@ -76,6 +82,8 @@ class Certificate:
             )
         kinds: dict[str, type | tuple[type, ...]] = {
             "kind": str,
+            "mechanism": str,
+            "statistic": str,
             "epsilon": (int, float),
             "delta": (int, float),
             "adjacency": str,
@@ -84,6 +92,7 @@ class Certificate:
             "eta": (int, float),
             "domain": dict,
             "sampler": dict,
+            "finish": dict,
             "timing": str,
             "randomness": str,
             "assumptions": list,
@@ -113,8 +122,12 @@ class Certificate:
         domain = ", ".join(
             f"{name} = {_show(value)}" for name, value in self.domain.items() if name != "kind"
         )
+        after = ", ".join(
+            f"{name} = {_show(value)}" for name, value in self.finish.items() if name != "map"
+        )
         rows = [
             ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
+            ("statistic", f"{self.statistic}, by {self.mechanism}"),
             (
                 "sensitivity",
                 (
@@ -124,6 +137,7 @@ class Certificate:
             ),
             ("domain", f"{self.domain['kind']}: {domain}"),
             ("sampler", f"{self.sampler['sampler']}" + (f": {sampler}" if sampler else "")),
+            ("then", f"{self.finish['map']}" + (f": {after}" if after else "")),
             ("timing", _TIMING.get(self.timing, self.timing)),
             ("randomness", self.randomness),
             *(("assumes" if first else "", text) for first, text in _mark_first(self.assumptions)),
@@ -135,6 +149,14 @@ class Certificate:
             lines.append(f"  {label:<12}{wrapped[0]}")
             lines.extend(f"  {'':<12}{more}" for more in wrapped[1:])
         return "\n".join(lines)
+
+
+def epsilon_up(epsilon: float | Fraction) -> float:
+    """Return a float whose decimal text is at least ``epsilon``; a float stands for itself."""
+    if isinstance(epsilon, float):
+        return epsilon
+    nearest = float(epsilon)
+    return nearest if Fraction(repr(nearest)) >= epsilon else math.nextafter(nearest, math.inf)
 
 
 def _mark_first(texts: tuple[str, ...]) -> list[tuple[bool, str]]:

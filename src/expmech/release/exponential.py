@@ -4,38 +4,60 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from expmech._version import __version__
-from expmech.bits import Bits, operating_system_bits, seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Domain
-from expmech.errors import UnsupportedError, validate_integer
-from expmech.losses.base import Growth
-from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.samplers import Chain, Draws, Plan, Sampler, choose_sampler, make_plan, run
-from expmech.samplers.registry import validate_sampler
-from expmech.target import SMALL_TABLE, Target, make_problem, make_target, validate_epsilon
-from expmech.target.problem import Loss
+from expmech.bits import OPERATING_SYSTEM
+from expmech.coins import UNITS_PER_NAT
+from expmech.cost import MOST_EVALUATIONS
+from expmech.domains import Domain, Region, rebuild_domain
+from expmech.errors import (
+    ExpmechError,
+    ParameterError,
+    UnsupportedError,
+    validate_choice,
+    validate_integer,
+)
+from expmech.losses.base import Declared, Loss
+from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.finish import within
+from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.rounding import float_up
+from expmech.samplers import (
+    SAMPLERS,
+    TIMINGS,
+    Check,
+    Claimed,
+    Draws,
+    Plan,
+    Sampler,
+    choose_sampler,
+    make_plan,
+    run,
+    validate_sampler,
+)
+from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
+from expmech.samplers.metropolis import MOST_STEPS
+from expmech.target import (
+    SMALL_TABLE,
+    Target,
+    calibrate,
+    make_problem,
+    make_target,
+    validate_epsilon,
+)
 
 _OWNER = "ExponentialMechanism"
 _PLATFORM = (
     "NumPy's exp and log are accurate to 16 units in the last place; the operating system's random"
     " key is secret"
 )
-
-
-@dataclass(frozen=True)
-class Release:
-    """A value that may leave, and its certificate."""
-
-    value: Any
-    certificate: Certificate
+_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
+_MOST_TERMS = 64  # separately rounded terms a loss may have
 
 
 class ExponentialMechanism:
@@ -81,29 +103,13 @@ class ExponentialMechanism:
         self,
         *,
         loss: Loss,
-        sensitivity: float | Fraction | None = None,
         domain: Domain,
         adjacency: str = "replace",
-        lipschitz: ArrayLike | None = None,
-        minimum: float | None = None,
-        bound: float | None = None,
-        gap: float | None = None,
-        loss_error: float | None = None,
-        growth: Growth | None = None,
+        **declared: Unpack[Declared],
     ) -> None:
-        self._problem = make_problem(
-            loss=loss,
-            sensitivity=sensitivity,
-            domain=domain,
-            adjacency=adjacency,
-            lipschitz=lipschitz,
-            minimum=minimum,
-            bound=bound,
-            gap=gap,
-            loss_error=loss_error,
-            growth=growth,
-        )
-        self._problem.check_loss()
+        self._problem = make_problem(loss=loss, domain=domain, adjacency=adjacency, **declared)
+        if not self._problem.proved:
+            self._problem.check_loss()
 
     @property
     def domain(self) -> Domain:
@@ -114,6 +120,70 @@ class ExponentialMechanism:
         """Return the calibrated energies at ``epsilon``; they are confidential."""
         return make_target(self._problem, validate_epsilon(epsilon, owner=_OWNER))
 
+    def prepare(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        told: Told | None = None,
+    ) -> Prepared:
+        """Settle everything but the draw; the loss is not looked at before the first draw."""
+        told = Told() if told is None else told
+        chosen, target = self._choose(epsilon, sampler, timing)
+        terms = chosen.terms(target)
+
+        def fit() -> Draw:
+            chain = chosen.prepare(target)
+            return lambda coins, size: run(chain, coins, size)
+
+        certificate = Certificate(
+            kind=RELEASE,
+            mechanism=_OWNER,
+            statistic=told.statistic,
+            epsilon=epsilon_up(epsilon),
+            delta=terms.delta,
+            adjacency=str(self._problem.adjacency),
+            sensitivity=float_up(self._problem.sensitivity),
+            loss_error=target.loss_error,
+            eta=target.eta,
+            domain=self.domain.describe(),
+            sampler=terms.parameters,
+            finish=told.finish.describe(),
+            timing=terms.timing,
+            randomness=OPERATING_SYSTEM,
+            assumptions=(
+                *self._problem.assumptions,
+                *terms.assumptions,
+                _PLATFORM,
+                *told.notes,
+            ),
+            version=__version__,
+        )
+        return Prepared(certificate=certificate, sampler=chosen, finish=told.finish, fit=fit)
+
+    def _choose(
+        self, epsilon: float | Fraction, sampler: Sampler | str, timing: str
+    ) -> tuple[Sampler, Target]:
+        """Return the sampler and the target it is calibrated to; a public choice."""
+        budget = validate_epsilon(epsilon, owner=_OWNER)
+        validate_choice(timing, name="timing", owner=_OWNER, choices=TIMINGS)
+        valid = validate_sampler(sampler)
+        if isinstance(valid, Sampler):
+            if timing == CONSTANT and valid.timing == DATA_DEPENDENT:
+                raise ParameterError(
+                    f"`sampler` of {_OWNER} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect"
+                    f" with timing='constant'; got {valid.label}, whose running time depends on the"
+                    " data."
+                )
+            return valid, make_target(self._problem, budget - valid.reserve)
+        try:
+            return choose_sampler(self._problem, budget, timing=timing)
+        except UnsupportedError:
+            if timing != CONSTANT:
+                raise
+        raise UnsupportedError(_NO_CONSTANT)
+
     def release(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Release:
         """Draw one value with randomness from the operating system; it may leave.
 
@@ -122,9 +192,7 @@ class ExponentialMechanism:
         Release
             ``value`` and ``certificate``. The number of proposals is not in it: it is confidential.
         """
-        bits = operating_system_bits()
-        draws, certificate = self._draw(epsilon, sampler, 1, bits, RELEASE)
-        return Release(value=draws.values[0], certificate=certificate)
+        return self.prepare(epsilon=epsilon, sampler=sampler).release()
 
     def study(
         self,
@@ -133,12 +201,8 @@ class ExponentialMechanism:
         sampler: Sampler | str = "auto",
         seed: int | Sequence[int],
     ) -> Release:
-        """Draw one value from a seeded stream, as :meth:`release` would.
-
-        Its certificate says that it is a study.
-        """
-        draws, certificate = self._draw(epsilon, sampler, 1, seeded_bits(seed), STUDY)
-        return Release(value=draws.values[0], certificate=certificate)
+        """Draw one value from a seeded stream, as :meth:`release` would; it is a study."""
+        return self.prepare(epsilon=epsilon, sampler=sampler).study(seed)
 
     def sample(
         self,
@@ -148,24 +212,21 @@ class ExponentialMechanism:
         sampler: Sampler | str = "auto",
         seed: int | Sequence[int],
     ) -> Draws:
-        """Draw ``size`` independent values from a seeded stream, with their proposal counts.
+        """Draw ``size`` independent values from a seeded stream: for studies, never a release.
 
-        For studies, never a release.
+        With their proposal counts.
         """
         size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
-        return self._draw(epsilon, sampler, size, seeded_bits(seed), STUDY)[0]
+        return self.prepare(epsilon=epsilon, sampler=sampler).sample(size, seed)
 
     def certificate(
         self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto"
     ) -> Certificate:
         """Return the certificate a release would carry, without drawing anything."""
-        _, chain, target = self._prepare(epsilon, sampler)
-        return self._certify(epsilon, chain, target, operating_system_bits(), RELEASE)
+        return self.prepare(epsilon=epsilon, sampler=sampler).certificate
 
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
-        """Return what every sampler would guarantee and cost at ``epsilon``.
-
-        From public quantities: it may be printed.
+        """Return what every sampler would guarantee and cost: public, so it may be printed.
 
         Parameters
         ----------
@@ -179,9 +240,9 @@ class ExponentialMechanism:
         return dataclasses.replace(plan, epsilon=float(epsilon))
 
     def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return every lattice point and its probability.
+        """Return every lattice point and its probability (confidential).
 
-        When the lattice has at most 2^16 points (confidential).
+        When the lattice has at most 2^16 points.
         """
         target = self.target(epsilon=epsilon)
         indices = self.domain.all_indices(SMALL_TABLE)
@@ -194,37 +255,57 @@ class ExponentialMechanism:
         weights = np.exp((energies - energies.min()) * (-1.0 / UNITS_PER_NAT))
         return self.domain.values(indices), weights / weights.sum()
 
-    def _prepare(
-        self, epsilon: float | Fraction, sampler: Sampler | str
-    ) -> tuple[Sampler, Chain[Any], Target]:
-        budget = validate_epsilon(epsilon, owner=_OWNER)
-        valid = validate_sampler(sampler)
-        chosen = choose_sampler(self._problem, budget) if isinstance(valid, str) else valid
-        target = make_target(self._problem, budget - chosen.reserve)
-        return chosen, chosen.prepare(target), target
-
-    def _draw(
-        self, epsilon: float | Fraction, sampler: Sampler | str, size: int, bits: Bits, kind: str
-    ) -> tuple[Draws, Certificate]:
-        _, chain, target = self._prepare(epsilon, sampler)
-        certificate = self._certify(epsilon, chain, target, bits, kind)
-        return run(chain, Coins(bits), size), certificate
-
-    def _certify(
-        self, epsilon: float | Fraction, chain: Chain[Any], target: Target, bits: Bits, kind: str
-    ) -> Certificate:
-        return Certificate(
-            kind=kind,
-            epsilon=float(epsilon),
-            delta=chain.delta,
-            adjacency=self._problem.adjacency,
-            sensitivity=float(self._problem.sensitivity),
-            loss_error=target.loss_error,
-            eta=target.eta,
-            domain=self.domain.describe(),
-            sampler=chain.parameters,
-            timing=chain.timing,
-            randomness=bits.source,
-            assumptions=(*self._problem.assumptions, *chain.assumptions, _PLATFORM),
-            version=__version__,
+    @staticmethod
+    def verify(certificate: Certificate) -> list[Check]:
+        """Recompute a certificate's domain, sampler and energy scale from its other fields."""
+        try:
+            domain = rebuild_domain(certificate.domain)
+        except (ExpmechError, TypeError, KeyError):
+            unknown = f"{certificate.domain.get('kind')!r} cannot be made from its description"
+            return [Check(claim="domain", holds=False, detail=unknown)]
+        name = str(certificate.sampler.get("sampler"))
+        checks = [Check(claim="domain", holds=True, detail=f"{certificate.domain['kind']}")]
+        kind = SAMPLERS.find(name)
+        if kind is None:
+            return [*checks, Check(claim="timing", holds=False, detail=f"unknown sampler {name!r}")]
+        sampler = kind.rebuild(certificate.sampler)
+        claimed = Claimed(
+            delta=certificate.delta,
+            sensitivity=certificate.sensitivity,
+            loss_error=certificate.loss_error,
+            eta=certificate.eta,
+            timing=certificate.timing,
+            parameters=certificate.sampler,
+            domain=domain,
         )
+        return [*checks, _verify_scale(certificate, sampler), *sampler.verify(claimed)]
+
+    @staticmethod
+    def admits(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+        """Tell whether a point can be a draw of the mechanism that the certificate describes."""
+        domain = rebuild_domain(certificate.domain)
+        if not isinstance(domain, Region):
+            return True
+        return within(point, domain.lower, domain.upper)
+
+
+_NO_CONSTANT = (
+    f"{_OWNER}(timing='constant') found no exact sampler that ends after a number of proposals"
+    f" fixed beforehand and affordable ({MOST_EVALUATIONS:.0e} together, or {MOST_STEPS:.0e} one by"
+    " one). A lower epsilon, fewer rows or columns, a coarser or smaller range of answers or"
+    " 'replace' adjacency may make it feasible; or use timing='unprotected' and let nobody see how"
+    " long it took."
+)
+
+
+def _verify_scale(certificate: Certificate, sampler: Sampler) -> Check:
+    """Check ``eta`` against epsilon, sensitivity, loss error and what the sampler reserves."""
+    budget = Fraction(repr(certificate.epsilon)) - sampler.reserve
+    sensitivity, error = Fraction(certificate.sensitivity), Fraction(certificate.loss_error)
+    if sensitivity <= 0:
+        return Check(claim="eta", holds=False, detail="the sensitivity is not positive")
+    high = calibrate(budget, sensitivity, error).eta
+    low = calibrate(budget, sensitivity, error, terms=_MOST_TERMS).eta
+    scale = certificate.eta
+    holds = 0.0 < low * (1.0 - _TOLERANCE) <= scale <= high * (1.0 + _TOLERANCE)
+    return Check(claim="eta", holds=holds, detail=f"{scale!r}, recomputed {high!r}")

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech._version import __version__
-from expmech.bits import Bits, operating_system_bits, seeded_bits
+from expmech.adjacency import Adjacency, validate_adjacency
+from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
+from expmech.cost import forecast_constant
+from expmech.domains import Box
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -19,14 +22,17 @@ from expmech.errors import (
     validate_integer,
     validate_vector,
 )
-from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.release.exponential import Release
+from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.finish import within
+from expmech.release.prepared import Draw, Prepared, Release, Told
 from expmech.rounding import float_down
-from expmech.samplers.base import DATA_INDEPENDENT
+from expmech.samplers import TIMINGS, Check, Draws, Option, Plan, Sampler
+from expmech.samplers.base import DATA_INDEPENDENT, check_equal
 from expmech.target import validate_epsilon
-from expmech.target.problem import ADJACENCIES
 
-_OWNER = "NoisyMean"
+_OWNER, _KIND = "NoisyMean", "Mean"
+_SUMS: dict[str, str] = {Adjacency.REPLACE: "one", Adjacency.ADD_REMOVE: "two"}
+_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 _LEAST_RATE = Fraction(1, 1 << 55)  # what Coins.discrete_laplace draws within int64
 MOST_BITS = 32
 _CLIPPED = (
@@ -96,9 +102,7 @@ class NoisyMean:
         upper: ArrayLike,
         adjacency: str = "replace",
     ) -> None:
-        self.adjacency = validate_choice(
-            adjacency, name="adjacency", owner=_OWNER, choices=ADJACENCIES
-        )
+        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
         self.bits = validate_integer(bits, name="bits", owner=_OWNER, low=1, high=MOST_BITS)
         self.lower = validate_vector(lower, name="lower", owner=_OWNER, length=len(sums))
         self.upper = validate_vector(upper, name="upper", owner=_OWNER, length=len(sums))
@@ -114,7 +118,7 @@ class NoisyMean:
                 f"`lower` and `upper` of {_OWNER} must differ by a number of usual size; got"
                 f" {lower!r}, {upper!r}."
             )
-        least = 1 if adjacency == "replace" else 0
+        least = 1 if self.adjacency.count_is_public else 0
         self._count = validate_integer(count, name="count", owner=_OWNER, low=least, high=1 << 62)
         self._sums = [int(total) for total in sums]
         if any(not 0 <= total <= self._count << self.bits for total in self._sums):
@@ -156,27 +160,67 @@ class NoisyMean:
             adjacency=adjacency,
         )
 
+    def prepare(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        told: Told | None = None,
+    ) -> Prepared:
+        """Settle everything but the noise, which is drawn without looking at the data."""
+        validate_choice(timing, name="timing", owner=_OWNER, choices=TIMINGS)
+        if sampler != "auto":
+            raise ParameterError(
+                f"`sampler` of {_OWNER} must be 'auto': noise on a sum needs none; got {sampler!r}."
+            )
+        told = Told() if told is None else told
+
+        def fit() -> Draw:
+            return lambda coins, size: self._draws(coins, epsilon, size)
+
+        return Prepared(
+            certificate=self._certify(epsilon, told), sampler=None, finish=told.finish, fit=fit
+        )
+
     def release(self, *, epsilon: float | Fraction) -> Release:
         """Draw one mean with randomness from the operating system; it may leave."""
-        return self._draw_one(epsilon, RELEASE, operating_system_bits())
+        return self.prepare(epsilon=epsilon).release()
 
     def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw one mean from a seeded stream, as :meth:`release` would.
-
-        Its certificate says that it is a study.
-        """
-        return self._draw_one(epsilon, STUDY, seeded_bits(seed))
+        """Draw one mean from a seeded stream, as :meth:`release` would; it is a study."""
+        return self.prepare(epsilon=epsilon).study(seed)
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> NDArray[np.float64]:
         """Draw ``size`` independent means from a seeded stream: for studies, never a release."""
         size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
-        return self.draw(Coins(seeded_bits(seed)), epsilon=epsilon, size=size)
+        return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
 
     def certificate(self, *, epsilon: float | Fraction) -> Certificate:
         """Return the certificate a release would carry, without drawing anything."""
-        return self._certify(epsilon, RELEASE, operating_system_bits())
+        return self.prepare(epsilon=epsilon).certificate
+
+    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+        """Return what a release does: noise on the sums, with no loss to be evaluated."""
+        self._rate(epsilon)
+        only = Option(
+            name=_OWNER,
+            sampler=None,
+            delta=0.0,
+            timing=DATA_INDEPENDENT,
+            forecast=forecast_constant(0.0),
+            reason=None,
+        )
+        return Plan(
+            epsilon=float(epsilon),
+            options=(only,),
+            chosen=_OWNER,
+            refusal=None,
+            excess_loss=None,
+            saturates_at=None,
+        )
 
     def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
         """Draw ``size`` means, one a row, from ``coins``."""
@@ -185,11 +229,9 @@ class NoisyMean:
         shares = np.stack(columns, axis=1)
         return np.clip(self.lower + (self.upper - self.lower) * shares, self.lower, self.upper)
 
-    def _draw_one(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Release:
-        certificate = self._certify(epsilon, kind, bits)
-        return Release(
-            value=self.draw(Coins(bits), epsilon=epsilon, size=1)[0], certificate=certificate
-        )
+    def _draws(self, coins: Coins, epsilon: float | Fraction, size: int) -> Draws:
+        values = self.draw(coins, epsilon=epsilon, size=size)
+        return Draws(values=values, proposals=np.zeros(size, dtype=np.int64))
 
     def _shares(self, coins: Coins, rate: Fraction, total: int, size: int) -> NDArray[np.float64]:
         """Return noisy means in units of the width, from Python integers.
@@ -223,32 +265,65 @@ class NoisyMean:
             )
         return rate
 
-    def _certify(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Certificate:
+    def _certify(self, epsilon: float | Fraction, told: Told) -> Certificate:
         rate = self._rate(epsilon)
         domain: dict[str, Any] = {
-            "kind": "Mean",
+            "kind": _KIND,
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "bits": self.bits,
         }
-        if self.adjacency == "replace":
+        if self.adjacency.count_is_public:
             domain["count"] = self._count
         return Certificate(
-            kind=kind,
-            epsilon=float(epsilon),
+            kind=RELEASE,
+            mechanism=_OWNER,
+            statistic=told.statistic,
+            epsilon=epsilon_up(epsilon),
             delta=0.0,
-            adjacency=self.adjacency,
+            adjacency=str(self.adjacency),
             sensitivity=float(self._sensitivity),
             loss_error=0.0,
             eta=float_down(rate),
             domain=domain,
             sampler={
-                "sampler": "NoisyMean",
+                "sampler": _OWNER,
                 "noise": "discrete Laplace",
-                "sums": "one" if self.adjacency == "replace" else "two",
+                "sums": _SUMS[self.adjacency],
             },
+            finish=told.finish.describe(),
             timing=DATA_INDEPENDENT,
-            randomness=bits.source,
-            assumptions=(_CLIPPED, _PLATFORM),
+            randomness=OPERATING_SYSTEM,
+            assumptions=(_CLIPPED, _PLATFORM, *told.notes),
             version=__version__,
         )
+
+    @staticmethod
+    def verify(certificate: Certificate) -> list[Check]:
+        """Recompute the rate of the noise and the sensitivity of the sums."""
+        domain, told = certificate.domain, certificate.sampler
+        if domain["kind"] != _KIND:
+            other = f"{domain['kind']!r} is not what noise on a sum is released in"
+            return [Check(claim="domain", holds=False, detail=other)]
+        Box(domain["lower"], domain["upper"], bits=1)  # raises unless the bounds are a box
+        named = told.get("sampler") == _OWNER and certificate.timing == DATA_INDEPENDENT
+        rate = float(Fraction(repr(certificate.epsilon)) / Fraction(certificate.sensitivity))
+        holds = rate * (1.0 - _TOLERANCE) <= certificate.eta <= rate * (1.0 + _TOLERANCE)
+        return [
+            Check(claim="domain", holds=True, detail=_KIND),
+            Check(claim="timing", holds=named, detail=f"{certificate.timing!r} of {_OWNER}"),
+            Check(claim="eta", holds=holds, detail=f"{certificate.eta!r}, recomputed {rate!r}"),
+            check_equal("delta", float(certificate.delta), 0.0),
+            check_equal(
+                "sensitivity",
+                certificate.sensitivity,
+                float(len(domain["lower"]) << domain["bits"]),
+            ),
+            check_equal("sums", told.get("sums"), _SUMS.get(certificate.adjacency)),
+            check_equal("public count", "count" in domain, certificate.adjacency == "replace"),
+        ]
+
+    @staticmethod
+    def admits(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+        """Tell whether a point can be a mean between the certificate's bounds."""
+        return within(point, certificate.domain["lower"], certificate.domain["upper"])

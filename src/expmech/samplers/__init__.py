@@ -3,13 +3,14 @@
 ``prepare(target)`` gives a chain, ``run`` drives it to its draws.
 """
 
-from expmech.samplers.base import Chain, Draws, Sampler, run
+from expmech.samplers.base import Chain, Check, Claimed, Draws, Sampler, Terms, run
 from expmech.samplers.box_tree import BoxTree
+from expmech.samplers.choose import TIMINGS, choose_sampler, make_plan
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.metropolis import Metropolis
-from expmech.samplers.plan import Option, Plan, choose_sampler, make_plan
+from expmech.samplers.plan import Option, Plan
 from expmech.samplers.random_atom import RandomAtomPerfect
-from expmech.samplers.registry import SAMPLERS
+from expmech.samplers.registry import SAMPLERS, names, register, validate_sampler
 from expmech.samplers.rejection import Rejection
 from expmech.samplers.runtime import ConfAtomAndRuntimePerfect
 from expmech.samplers.separable import Separable
@@ -17,8 +18,11 @@ from expmech.samplers.tabulated import Tabulated
 
 __all__ = [
     "SAMPLERS",
+    "TIMINGS",
     "BoxTree",
     "Chain",
+    "Check",
+    "Claimed",
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
     "Draws",
@@ -30,7 +34,11 @@ __all__ = [
     "Sampler",
     "Separable",
     "Tabulated",
+    "Terms",
     "choose_sampler",
     "make_plan",
+    "names",
+    "register",
     "run",
+    "validate_sampler",
 ]

@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.cost import SPARE, Forecast, power, quantile_of_sum
 from expmech.domains import Indices
-from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
+from expmech.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
+from expmech.envelopes.laplace import log_worst_laplace
+from expmech.envelopes.uniform import log_worst_uniform
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.samplers.metropolis import metropolis_move
 from expmech.target import Energies, Target
@@ -116,29 +119,67 @@ class AtomKernel:
         indices[rows], energies[rows], atom[rows] = proposed[moved], new[moved], False
 
 
+def reentry_law(proposal: str, center: NDArray[np.float64] | None = None) -> Envelope:
+    """Return the law by which the atom is left: uniform, or Laplace about the answer."""
+    return Uniform() if proposal == "uniform" else ProductLaplace(center)
+
+
 def bind_reentry(target: Target, proposal: str, center: NDArray[np.float64] | None) -> ReentryLaw:
     """Return the re-entry law: uniform, or Laplace about the confidential answer."""
-    return Uniform().bind(target) if proposal == "uniform" else ProductLaplace(center).bind(target)
+    if proposal == "uniform":
+        return Uniform().bind(target)
+    return ProductLaplace(center).bind(target)
+
+
+def need_weight(target: Target, sampler: str) -> None:
+    """Raise, on public grounds, where k cannot be turned into the atom's weight."""
+    if not target.knows_normaliser and target.log_floor() is None:
+        raise UnsupportedError(
+            f"{sampler} turns k into the atom's weight through the normaliser or a public bound on"
+            " it, and this problem has neither. Declare `lipschitz` or `bound`, or use Rejection."
+        )
 
 
 def weight_for(target: Target, envelope: ReentryLaw, k: Fraction, sampler: str) -> int:
     """Return W in units such that the atom's share of the mixture is k.
 
-    Through the normaliser where it is known.
-
-    Elsewhere the public floor p_0 stands in for the normaliser and k is nominal. The law of the
-    release is the same for every W.
+    Through the normaliser where it is known. Elsewhere the public floor p_0 stands in for it and k
+    is nominal. The law of the release is the same for every W.
     """
+    need_weight(target, sampler)
     log_normaliser = target.log_normaliser()
     if log_normaliser is None:
-        floor = target.log_floor()
-        if floor is None:
-            raise UnsupportedError(
-                f"{sampler} turns k into the atom's weight through the normaliser or a public bound"
-                " on it, and this problem has neither. Declare `lipschitz` or `bound`, or use"
-                " Rejection."
-            )
+        floor = target.log_floor() or 0.0
         log_normaliser = floor + target.domain.log_size - target.minimum_energy / UNITS_PER_NAT
     log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)
     weight = log_odds + log_normaliser - envelope.log_mass()
     return max(-ENERGY_CAP, min(ENERGY_CAP, round(weight * UNITS_PER_NAT)))
+
+
+def forecast_atom(target: Target, *, proposal: str, k: float) -> Forecast:
+    """Return the evaluations ``e^B (1 + w / Z_f)`` from the mean proposals M / Z_f of re-entry."""
+    if proposal == "uniform":
+        rejection = log_worst_uniform(target)
+    else:
+        rejection = log_worst_laplace(target)
+    floor, tabulated = target.log_floor(), 0.0
+    best, worst = 1.0, None
+    if rejection is not None:
+        # the weight is exact: w / Z_f = k / (1 - k), and e^B = (M / Z_f) (1 - k) / k
+        worst = max(1.0, power(rejection) * (1.0 - k) / k) / (1.0 - k)
+    if target.knows_normaliser:
+        tabulated = 0.0 if target.integer is not None else math.exp(target.domain.log_size)
+    elif proposal == "uniform" and floor is not None:
+        best = max(1.0, power(-floor) * (1.0 - k) / k)
+        if rejection is not None:
+            worst = best * (1.0 + k / (1.0 - k) * power(max(0.0, floor + rejection)))
+    if worst is None:
+        least = tabulated + best
+        return Forecast(expected=(least, None), nearly_all=(least, None), typical=math.inf)
+    # steps are geometric, and every second one evaluates the loss
+    steps = quantile_of_sum([2.0 * worst])
+    return Forecast(
+        expected=(tabulated + best, tabulated + SPARE * worst),
+        nearly_all=(tabulated + best, tabulated + steps / 2.0 + 2.0 * math.sqrt(steps)),
+        typical=tabulated + math.sqrt(best * worst),
+    )

@@ -1,29 +1,151 @@
-"""The one signature of every sampler.
-
-And the loop that drives many copies of a chain in lockstep.
-"""
+"""The one contract of every sampler, and the loop that drives copies of a chain in lockstep."""
 
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.domains import Indices
+from expmech.cost import BLOCK, MOST_EVALUATIONS, Forecast
+from expmech.domains import Domain, Indices
 from expmech.target import Target
 
 CONSTANT, DATA_INDEPENDENT, DATA_DEPENDENT = "constant", "data-independent", "data-dependent"
-"""Timing classes: the number of proposals is fixed; random with a public law.
+"""Timing classes: the number of proposals is fixed; random with a public law; or its law depends
+on the data."""
 
-Or its law depends on the data.
-"""
 
-BLOCK = 1 << 15  # copies driven together: their arrays stay in the processor's cache
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What may be said in public about a draw, before the data are looked at.
+
+    ``parameters`` go to the certificate; the one called ``sampler`` names the class.
+    """
+
+    timing: str
+    parameters: dict[str, Any]
+    delta: float = 0.0
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One claim of a certificate, whether it holds, and what was compared."""
+
+    claim: str
+    holds: bool
+    detail: str
+
+
+def check_equal(claim: str, written: Any, expected: Any) -> Check:
+    """Compare a number or text of a certificate with what it was recomputed to be."""
+    holds = type(written) is type(expected) and written == expected
+    return Check(claim=claim, holds=holds, detail=f"{written!r}, recomputed {expected!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed:
+    """What a certificate claims, as far as the sampler it names has to do with it."""
+
+    delta: float
+    sensitivity: float
+    loss_error: float
+    eta: float
+    timing: str
+    parameters: Mapping[str, Any]
+    domain: Domain
+
+
+class Sampler(ABC):
+    """A recipe for exact draws: it says everything about itself.
+
+    A sampler of one's own must give :meth:`prepare`; the rest has defaults that are true of a pure
+    sampler whose running time depends on the data.
+
+    Attributes
+    ----------
+    timing : str
+        Timing class of the number of proposals.
+    automatic : bool
+        Whether `auto` may take it: pure, and not only of interest to research.
+    most_affordable : float
+        Evaluations up to which `auto` regards it as affordable.
+    planned_delta : float
+        The delta a plan shows for it.
+    lists_first : bool
+        Whether it is always taken on a list of candidates that it can serve.
+    needs : str or None
+        Why a plan cannot make one by itself.
+    assumptions : tuple of str
+        What the guarantee, or the absence of errors, rests on beyond the problem's assumptions.
+    """
+
+    timing: str = DATA_DEPENDENT
+    automatic: bool = False
+    most_affordable: float = MOST_EVALUATIONS
+    planned_delta: float = 0.0
+    lists_first: bool = False
+    needs: str | None = None
+    assumptions: tuple[str, ...] = ()
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what certificates call it."""
+        return cls.__name__
+
+    @property
+    def label(self) -> str:
+        """What a plan calls it, options included."""
+        return self.name()
+
+    @property
+    def reserve(self) -> Fraction:
+        """Part of epsilon the sampler needs for itself, taken off before calibration."""
+        return Fraction(0)
+
+    def terms(self, target: Target) -> Terms:
+        """Return what is public about a draw; raise UnsupportedError, on public grounds."""
+        return Terms(timing=self.timing, parameters=self.describe(), assumptions=self.assumptions)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters that :meth:`rebuild` takes, and the class's name."""
+        return {"sampler": self.name()}
+
+    @classmethod
+    def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the sampler that wrote these parameters into a certificate."""
+        return cls()
+
+    @abstractmethod
+    def prepare(self, target: Target) -> Chain[Any]:
+        """Fit to ``target``: the confidential half, built once a release.
+
+        Raise UnsupportedError, with the reason and the alternative, where it cannot be.
+        """
+
+    def forecast(self, target: Target) -> Forecast:
+        """Return what a draw will cost, from public quantities; here only that it is unknown."""
+        self.terms(target)
+        return Forecast(expected=(1.0, None), nearly_all=(1.0, None), typical=float("inf"))
+
+    def verify(self, claimed: Claimed) -> list[Check]:
+        """Recompute the sampler's part of a certificate: here its timing class, and no delta."""
+        return [
+            self.verify_timing(claimed),
+            check_equal("delta", float(claimed.delta), 0.0),
+        ]
+
+    def verify_timing(self, claimed: Claimed) -> Check:
+        """Compare the timing class with the sampler's own."""
+        detail = f"{claimed.timing!r}, where {self.name()} has {self.timing!r}"
+        return Check(claim="timing", holds=claimed.timing == self.timing, detail=detail)
 
 
 class State(Protocol):
@@ -38,68 +160,61 @@ S = TypeVar("S", bound=Any)
 
 
 class Chain(Protocol[S]):
-    """A sampler fitted to one target: a pure step, and what may be said about it in public."""
-
-    @property
-    def timing(self) -> str:
-        """Timing class of the number of proposals."""
-
-    @property
-    def delta(self) -> float:
-        """Delta of the guarantee, rounded up; 0 for a pure one."""
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters for the certificate."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee, or the absence of errors.
-
-        Rests on beyond the problem's own assumptions.
-        """
+    """A sampler fitted to one target: a pure step."""
 
     def start(self, coins: Coins, size: int) -> S:
         """Return ``size`` independent copies in their initial state."""
 
     def step(self, state: S, coins: Coins) -> S:
-        """Advance every copy; copies that finish are marked done and hold the point to release."""
+        """Advance every copy; those that finish are marked done and hold the point to release."""
 
     def values(self, state: S) -> NDArray[Any]:
         """Return the values of finished copies."""
 
 
-@runtime_checkable
-class MemorylessChain(Protocol):
+@dataclass(frozen=True)
+class PointState:
+    """The accepted point of each copy, once it has one."""
+
+    indices: Indices
+    proposals: NDArray[np.int64]
+    done: NDArray[np.bool_]
+
+
+def unstarted(domain: Domain, size: int) -> PointState:
+    """Return copies that have proposed nothing."""
+    return PointState(
+        indices=np.zeros((size, domain.dimension), dtype=np.int64),
+        proposals=np.zeros(size, dtype=np.int64),
+        done=np.zeros(size, dtype=np.bool_),
+    )
+
+
+class MemorylessChain(ABC):
     """A chain whose copies remember nothing until they are done.
 
-    So that all can share one stream of proposals.
+    All can then share one stream of proposals, ``batch`` at a time (None leaves it to the loop).
     """
 
-    @property
-    def target(self) -> Target:
-        """The target."""
+    target: Target
+    batch: int | None
 
-    @property
-    def batch(self) -> int | None:
-        """Proposals made together; None leaves it to the loop."""
-
+    @abstractmethod
     def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
         """Make independent proposals; return the points and which are accepted."""
 
+    def start(self, coins: Coins, size: int) -> PointState:
+        """Return copies that have proposed nothing."""
+        return unstarted(self.target.domain, size)
 
-class Sampler(Protocol):
-    """A recipe for exact draws."""
+    def step(self, state: PointState, coins: Coins) -> PointState:
+        """Make one proposal a copy."""
+        proposed, accepted = self.propose(coins, len(state.proposals))
+        return PointState(proposed, state.proposals + 1, accepted)
 
-    @property
-    def reserve(self) -> Fraction:
-        """Part of epsilon the sampler needs for itself, taken off before calibration."""
-
-    def prepare(self, target: Target) -> Chain[Any]:
-        """Fit to ``target``.
-
-        Raise UnsupportedError, with the reason and the alternative, where it cannot be.
-        """
+    def values(self, state: PointState) -> NDArray[Any]:
+        """Return the accepted points."""
+        return self.target.domain.values(state.indices)
 
 
 @dataclass(frozen=True)

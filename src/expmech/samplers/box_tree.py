@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import flint
@@ -12,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.cost import Forecast
 from expmech.domains import Indices
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.cells import Cells, join, look, split, whole
 from expmech.errors import EnvelopeViolatedError, validate_integer
-from expmech.samplers.base import DATA_DEPENDENT, first_accepted
+from expmech.samplers.base import Sampler, Terms, first_accepted
+from expmech.samplers.tree_cost import LOT, forecast_own_bounds, forecast_tree
 from expmech.target import Target
 
 _LOG2_TOTAL = 61  # integer weights of a tree sum to less than 2^62
@@ -26,11 +27,6 @@ with flint.ctx.workprec(128):
     _LOG_TWO_REST = float(flint.arb.const_log2() * UNITS_PER_NAT - _LOG_TWO_WHOLE)  # ... a fraction
 # share of the difference between bound and nearby energy that an evaluation usually recovers
 _LOOK_GAIN = 0.25
-LOT = (
-    1 << 6
-    # cells refined, and points proposed, together: for fewer, calls cost more than wasted
-    # evaluations
-)
 _GROWTH = 4  # and at least a quarter of the cells, so that a large tree is built in few passes
 _HEAVY = 4.0  # a cell this much lighter than the heaviest is left alone when proposals have failed
 _WORKING_COPIES = 6  # of the cells while they are refined and weighed
@@ -120,14 +116,6 @@ class BoxTreeChain:
     root: Tree
     batch: int | None
     memory: int
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION,)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The sampler's name."""
-        return {"sampler": "BoxTree"}
 
     def start(self, coins: Coins, size: int) -> BoxTreeState:
         """Return copies that have proposed nothing and share a tree of one cell."""
@@ -236,7 +224,7 @@ def _largest(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     return positive[np.argpartition(scores[positive], len(positive) - count)[-count:]]
 
 
-class BoxTree:
+class BoxTree(Sampler):
     """Draw exactly from f(y) ~ exp(-E(y)) by rejection from boxes, refined where the mass is.
 
     Parameters
@@ -271,7 +259,8 @@ class BoxTree:
     True
     """
 
-    reserve = Fraction(0)
+    automatic = True
+    assumptions = (VIOLATION,)
 
     def __init__(self, *, batch: int | None = None, memory: int = 1 << 30) -> None:
         self.batch = (
@@ -285,3 +274,18 @@ class BoxTree:
         """Bound the loss over the whole box."""
         bounds = certify(target)
         return BoxTreeChain(target, bounds, weigh(whole(bounds)), self.batch, self.memory)
+
+    def terms(self, target: Target) -> Terms:
+        """Refuse, on public grounds, a loss that cannot be bounded over boxes."""
+        certify(target)
+        return super().terms(target)
+
+    def forecast(self, target: Target) -> Forecast:
+        """Count cells and proposals of a first draw; Lipschitz bounds are worst on a flat loss."""
+        box = certify(target).box
+        # the proposals of a lot that miss a ball are not evaluated
+        least = 1.0 if target.box is None else 1.0 + LOT
+        if target.slopes is not None:
+            return forecast_tree(target.slopes, box.bits, least=least)
+        exact = target.problem.exact_lower_bound
+        return forecast_own_bounds(box.bits, box.dimension, exact=exact, least=least)

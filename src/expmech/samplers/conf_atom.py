@@ -6,9 +6,10 @@ Perfect simulation at an artificial atom, the paper's algorithm on the corrected
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import flint
 import numpy as np
@@ -16,10 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins, FactoryState, LinearFactory
 from expmech.coins.factory import HEADS, RUNNING
+from expmech.cost import Forecast
 from expmech.domains import Indices
 from expmech.errors import ParameterTypeError, validate_choice, validate_fraction, validate_vector
-from expmech.samplers.atom import AtomKernel, Flags, bind_reentry, weight_for
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.atom import (
+    AtomKernel,
+    Flags,
+    bind_reentry,
+    forecast_atom,
+    need_weight,
+    reentry_law,
+    weight_for,
+)
+from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.rejection import VIOLATION
 from expmech.target import Energies, Target
 
@@ -57,10 +67,6 @@ class ConfAtomChain:
     """
 
     kernel: AtomKernel
-    parameters: dict[str, Any]
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION, REPEATABLE)
 
     def start(self, coins: Coins, size: int) -> AtomState:
         """Return copies at ATOM."""
@@ -108,10 +114,6 @@ class FactoryChain:
     kernel: AtomKernel
     beta: Fraction
     factory: LinearFactory
-    parameters: dict[str, Any]
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION, REPEATABLE)
 
     def start(self, coins: Coins, size: int) -> FactoryAtomState:
         """Return copies at ATOM in the outer loop."""
@@ -197,7 +199,7 @@ class FactoryChain:
         return self.kernel.target.domain.values(state.indices)
 
 
-class ConfAtomPerfect:
+class ConfAtomPerfect(Sampler):
     """Draw exactly from f(y) ~ exp(-E(y)) by perfect simulation at an artificial atom.
 
     The paper's Algorithm 2, corrected.
@@ -228,7 +230,7 @@ class ConfAtomPerfect:
     Seeman, Reimherr, Slavkovic (2021), Theorem 2; Lee, Doucet, Latuszynski (2014); Huber (2016).
     """
 
-    reserve = Fraction(0)
+    assumptions = (VIOLATION, REPEATABLE)
 
     def __init__(
         self,
@@ -253,23 +255,44 @@ class ConfAtomPerfect:
             )
         self.factory = factory
 
-    def prepare(self, target: Target) -> ConfAtomChain | FactoryChain:
-        """Bind the re-entry law and find the atom's weight."""
-        target.problem.check_repeatable()
-        envelope = bind_reentry(target, self.proposal, self.center)
-        kernel = AtomKernel(
-            target, envelope, weight_for(target, envelope, self.k, "ConfAtomPerfect")
-        )
-        parameters = {
-            "sampler": "ConfAtomPerfect",
+    @property
+    def label(self) -> str:
+        """The name and the re-entry law."""
+        return f"{self.name()}, {self.proposal}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters; where the atom lies is confidential."""
+        return super().describe() | {
             "k": float(self.k),
             "proposal": self.proposal,
             "factory": self.factory,
         }
+
+    @classmethod
+    def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the sampler with the k, proposal and form of a certificate."""
+        return cls(parameters["k"], proposal=parameters["proposal"], factory=parameters["factory"])
+
+    def terms(self, target: Target) -> Terms:
+        """Refuse, on public grounds, where the re-entry law or the atom's weight is unknown."""
+        reentry_law(self.proposal).validate(target)
+        need_weight(target, self.name())
+        return super().terms(target)
+
+    def prepare(self, target: Target) -> ConfAtomChain | FactoryChain:
+        """Bind the re-entry law and find the atom's weight."""
+        target.problem.check_repeatable()
+        envelope = bind_reentry(target, self.proposal, self.center)
+        kernel = AtomKernel(target, envelope, weight_for(target, envelope, self.k, self.name()))
         if not self.factory:
-            return ConfAtomChain(kernel, parameters)
+            return ConfAtomChain(kernel)
         beta, gap = factory_constants(kernel.tag_energy)
-        return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap), parameters)
+        return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
+
+    def forecast(self, target: Target) -> Forecast:
+        """Return ``e^B (1 + w / Z_f)`` evaluations, from the mean proposals of the re-entry law."""
+        self.terms(target)
+        return forecast_atom(target, proposal=self.proposal, k=float(self.k))
 
 
 def factory_constants(tag_energy: int) -> tuple[Fraction, Fraction]:
@@ -290,6 +313,4 @@ def factory_constants(tag_energy: int) -> tuple[Fraction, Fraction]:
 
 def _floor(number: flint.arb) -> int:
     """Return the floor of a lower bound on ``number``."""
-    floor = number.lower().floor().unique_fmpz()
-    assert floor is not None
-    return int(floor)
+    return int(number.lower().floor().fmpq())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices
+from expmech.cost import Forecast, forecast_constant
+from expmech.domains import Indices
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -20,12 +23,17 @@ from expmech.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.samplers.base import CONSTANT
+from expmech.samplers.base import CONSTANT, Check, Claimed, Sampler, Terms, check_equal
 from expmech.target import Energies, Target
 from expmech.theory import delta_from_steps, log_beta_laplace, pure_steps, steps_from_delta
 
 PROPOSALS = ("uniform", "laplace")
 _MOST_STEPS = 1 << 40
+_ROUNDING = 2.0**-29  # nats that rounding energies may add to epsilon
+
+MOST_STEPS = 5e5
+"""What `auto` regards as affordable for steps, which go one by one."""
+
 MOST_RUN = 1 << 30
 """Steps beyond which a chain is refused instead of being left to run for weeks."""
 
@@ -36,27 +44,30 @@ def metropolis_move(
     energies: Energies,
     coins: Coins,
     rates: tuple[Fraction, ...] | None,
+    *,
+    even: bool = False,
 ) -> tuple[Indices, Energies]:
-    """Advance each row by one Metropolis step with a symmetric proposal.
-
-    It leaves exp(-E) invariant.
+    """Advance each row by one Metropolis step with a symmetric proposal; it leaves exp(-E) as is.
 
     ``rates`` are those of the local move; None proposes uniformly on the domain. Moves out of the
-    domain are refused.
+    domain are refused; ``even`` evaluates the loss for them too, where the row stands, so that how
+    many there are does not show in the number of evaluations.
     """
     domain, size = target.domain, len(indices)
-    proposed = (
-        domain.draw_uniform(coins, size)
-        if rates is None
-        else domain.draw_move(coins, indices, rates)
-    )
-    rows = np.flatnonzero(target.domain.contains(proposed))
+    if rates is None:
+        proposed = domain.draw_uniform(coins, size)
+    else:
+        proposed = domain.draw_move(coins, indices, rates)
+    inside = domain.contains(proposed)
+    rows = np.flatnonzero(inside)
     moved, moved_energies = indices.copy(), energies.copy()
+    if even:
+        new = target.energy(np.where(inside[:, None], proposed, indices))[rows]
+    elif rows.size:
+        new = target.energy(proposed[rows])
     if rows.size:
-        proposed = proposed[rows]
-        new = target.energy(proposed)
         kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]))
-        moved[rows[kept]] = proposed[kept]
+        moved[rows[kept]] = proposed[rows[kept]]
         moved_energies[rows[kept]] = new[kept]
     return moved, moved_energies
 
@@ -79,9 +90,6 @@ class MetropolisChain:
     steps: int
     rates: tuple[Fraction, ...] | None
     delta: float
-    parameters: dict[str, Any]
-    assumptions: tuple[str, ...]
-    timing: str = CONSTANT
 
     def start(self, coins: Coins, size: int) -> MetropolisState:
         """Return copies at independent uniform points."""
@@ -96,7 +104,7 @@ class MetropolisChain:
     def step(self, state: MetropolisState, coins: Coins) -> MetropolisState:
         """Advance every copy by one Metropolis step."""
         indices, energies = metropolis_move(
-            self.target, state.indices, state.energies, coins, self.rates
+            self.target, state.indices, state.energies, coins, self.rates, even=True
         )
         proposals = state.proposals + 1
         return MetropolisState(indices, energies, proposals, proposals >= self.steps)
@@ -106,7 +114,7 @@ class MetropolisChain:
         return self.target.domain.values(state.indices)
 
 
-class Metropolis:
+class Metropolis(Sampler):
     """Run a Metropolis chain for a public number of steps.
 
     The price is delta, or more steps for a pure guarantee.
@@ -132,6 +140,12 @@ class Metropolis:
     Law: within total variation ``(1 - beta)^steps`` of f, for all data at once. The number of
     proposals is constant. Theory page: docs/theory/metropolis.md.
     """
+
+    timing = CONSTANT
+    most_affordable = MOST_STEPS
+    assumptions = (
+        "the Lipschitz constants or bound behind the minorisation hold for every data set",
+    )
 
     def __init__(
         self,
@@ -168,10 +182,28 @@ class Metropolis:
         """2^-38 for the factor 1 +- 2^-40 of the pure form."""
         return Fraction(1, 1 << 38) if self.pure else Fraction(0)
 
-    def prepare(self, target: Target) -> MetropolisChain:
-        """Find beta and the number of steps from public quantities."""
-        target.problem.check_repeatable()
-        rates, log_beta, energy_range = self._minorise(target)
+    @property
+    def automatic(self) -> bool:  # type: ignore[override]
+        """Whether `auto` may take it: the pure form."""
+        return self.pure
+
+    @property
+    def planned_delta(self) -> float:  # type: ignore[override]
+        """The delta asked for, 0 for a pure guarantee or a number of steps."""
+        return self.delta or 0.0
+
+    @property
+    def label(self) -> str:
+        """The name, and what it runs for."""
+        if self.pure:
+            return f"{self.name()}, pure"
+        return f"{self.name()}, " + (
+            f"{self.steps} steps" if self.delta is None else f"delta {self.delta:g}"
+        )
+
+    def terms(self, target: Target) -> Terms:
+        """Find beta, the number of steps and delta from public quantities."""
+        _, log_beta, energy_range = self._minorise(target)
         steps, delta = self._count(target, log_beta, energy_range)
         if steps > MOST_RUN:
             raise UnsupportedError(
@@ -179,31 +211,53 @@ class Metropolis:
                 " that are run. Lower epsilon, the number of rows or the dimension, choose a"
                 " smaller domain, or use a sampler that the plan recommends."
             )
-        return MetropolisChain(
-            target=target,
-            steps=steps,
-            rates=rates,
-            delta=delta,
-            parameters={
-                "sampler": "Metropolis",
-                "proposal": self.proposal,
-                "steps": steps,
-                "log_beta": log_beta,
-                "energy_range": energy_range,
-                "pure": self.pure,
-            },
-            assumptions=(
-                "the Lipschitz constants or bound behind the minorisation hold for every data set",
-            ),
+        parameters = self.describe() | {
+            "proposal": self.proposal,
+            "steps": steps,
+            "log_beta": log_beta,
+            "energy_range": energy_range,
+            "pure": self.pure,
+        }
+        return Terms(
+            timing=self.timing, parameters=parameters, delta=delta, assumptions=self.assumptions
         )
 
-    def public_steps(self, target: Target) -> int:
-        """Return how many steps it will take.
+    def prepare(self, target: Target) -> MetropolisChain:
+        """Check that the loss is a function of the point; the rest is public."""
+        told = self.terms(target)
+        target.problem.check_repeatable()
+        return MetropolisChain(
+            target=target,
+            steps=told.parameters["steps"],
+            rates=self._minorise(target)[0],
+            delta=told.delta,
+        )
 
-        A public number, found without looking at the loss.
-        """
+    def forecast(self, target: Target) -> Forecast:
+        """Count the start and the steps: public numbers, found without looking at the loss."""
         _, log_beta, energy_range = self._minorise(target)
-        return self._count(target, log_beta, energy_range)[0]
+        return forecast_constant(1.0 + self._count(target, log_beta, energy_range)[0])
+
+    @classmethod
+    def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the chain of a certificate, by its number of steps unless it is pure."""
+        if parameters["pure"] is True:
+            return cls(pure=True, proposal=parameters["proposal"])
+        return cls(steps=parameters["steps"], proposal=parameters["proposal"])
+
+    def verify(self, claimed: Claimed) -> list[Check]:
+        """Recompute delta from steps and beta, or the steps that a pure guarantee needs."""
+        parameters, checks = claimed.parameters, [self.verify_timing(claimed)]
+        log_beta, steps = parameters["log_beta"], parameters["steps"]
+        expected = 0.0
+        if self.pure:
+            needed = pure_steps(log_beta, parameters["energy_range"], claimed.domain.log_size)
+            checks.append(check_equal("steps", steps, needed))
+        else:
+            expected = delta_from_steps(_spent(claimed), log_beta, steps)
+        holds = math.isclose(claimed.delta, expected, rel_tol=1e-9, abs_tol=0.0)
+        detail = f"{claimed.delta!r}, recomputed {expected!r}"
+        return [*checks, Check(claim="delta", holds=holds, detail=detail)]
 
     def _minorise(self, target: Target) -> tuple[tuple[Fraction, ...] | None, float, float]:
         """Return the rates of the walk, log beta and the energy range."""
@@ -220,24 +274,25 @@ class Metropolis:
 
     def _count(self, target: Target, log_beta: float, energy_range: float) -> tuple[int, float]:
         """Return the number of steps and the delta that follows."""
-        epsilon = (
-            2.0 * target.eta * float(target.problem.sensitivity + 2 * Fraction(target.loss_error))
-            + 2.0**-29
-        )
         if self.pure:
             return pure_steps(log_beta, energy_range, target.domain.log_size), 0.0
+        used = target.problem.sensitivity + 2 * Fraction(target.loss_error)
+        epsilon = 2.0 * target.eta * float(used) + _ROUNDING
         steps = self.steps
-        if steps is None:
-            assert self.delta is not None
+        if self.delta is not None:
             steps = steps_from_delta(epsilon, log_beta, self.delta)
+        elif steps is None:
+            raise ParameterError(
+                "Metropolis takes exactly one of `delta`, `steps` and `pure=True`."
+            )
         return steps, delta_from_steps(epsilon, log_beta, steps)
 
     def _laplace(self, target: Target, floor: float) -> tuple[tuple[Fraction, ...], float]:
-        domain = target.domain
-        if not isinstance(domain, Box):
+        domain = target.box
+        if domain is None:
             raise UnsupportedError(
                 "Metropolis(proposal='laplace') has a proved minorisation on a Box only; got"
-                f" {type(domain).__name__}. Use proposal='uniform'."
+                f" {type(target.domain).__name__}. Use proposal='uniform'."
             )
         points = domain.points_per_axis
         slope = max(1, round(self.rate * UNITS_PER_NAT / points))
@@ -246,3 +301,9 @@ class Metropolis:
         return rates, log_beta_laplace(
             [realised] * domain.dimension, [float(points)] * domain.dimension, floor
         )
+
+
+def _spent(claimed: Claimed) -> float:
+    """Return the epsilon that a certificate's energy scale spends."""
+    used = claimed.sensitivity + 2.0 * claimed.loss_error
+    return 2.0 * claimed.eta * used + _ROUNDING

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable
-from expmech.domains import Candidates, Indices
+from expmech.domains import Indices, Region
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -19,8 +19,8 @@ from expmech.errors import (
     validate_choice,
     validate_fraction,
 )
-from expmech.samplers.atom import AtomKernel, Flags, bind_reentry
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.atom import AtomKernel, Flags, bind_reentry, reentry_law
+from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.conf_atom import REPEATABLE, start_at_atom
 from expmech.samplers.rejection import VIOLATION
 from expmech.target import Energies, Target
@@ -53,14 +53,6 @@ class RandomAtomChain:
     kernel: AtomKernel
     points: NDArray[np.float64]
     table: ExponentialTable
-    parameters: dict[str, Any]
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (
-        VIOLATION,
-        REPEATABLE,
-        "the points were chosen without looking at the data",
-    )
 
     def start(self, coins: Coins, size: int) -> RandomAtomState:
         """Return copies at ATOM."""
@@ -93,7 +85,7 @@ class RandomAtomChain:
         return values
 
 
-class RandomAtomPerfect:
+class RandomAtomPerfect(Sampler):
     """Draw exactly from the mechanism over ``counting measure + tau sum_l delta(y_l)``.
 
     ``y_l`` are public points.
@@ -118,7 +110,8 @@ class RandomAtomPerfect:
     Seeman, Reimherr, Slavkovic (2021), Corollary 1.
     """
 
-    reserve = Fraction(0)
+    needs = "RandomAtomPerfect needs public points; name it with them, RandomAtomPerfect(points)."
+    assumptions = (VIOLATION, REPEATABLE, "the points were chosen without looking at the data")
 
     def __init__(self, points: ArrayLike, k: float = 0.5, *, proposal: str = "uniform") -> None:
         table = np.array(points)
@@ -138,6 +131,26 @@ class RandomAtomPerfect:
             proposal, name="proposal", owner="RandomAtomPerfect", choices=PROPOSALS
         )
 
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters; of the points, how many there are."""
+        return super().describe() | {
+            "k": float(self.k),
+            "points": len(self.points),
+            "proposal": self.proposal,
+        }
+
+    @classmethod
+    def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return a sampler of as many points: a certificate does not hold them."""
+        points = np.zeros((parameters["points"], 1))
+        return cls(points, parameters["k"], proposal=parameters["proposal"])
+
+    def terms(self, target: Target) -> Terms:
+        """Refuse points outside the domain, and a re-entry law that does not apply."""
+        self._validate_points(target)
+        reentry_law(self.proposal).validate(target)
+        return super().terms(target)
+
     def prepare(self, target: Target) -> RandomAtomChain:
         """Evaluate the points; give the atom the weight of one exponential mechanism."""
         self._validate_points(target)
@@ -145,13 +158,7 @@ class RandomAtomPerfect:
         envelope = bind_reentry(target, self.proposal, None)
         table = ExponentialTable(target.energy_of_points(self.points))
         kernel = AtomKernel(target, envelope, self.weight(target, table, envelope.log_mass()))
-        parameters = {
-            "sampler": "RandomAtomPerfect",
-            "k": float(self.k),
-            "points": len(self.points),
-            "proposal": self.proposal,
-        }
-        return RandomAtomChain(kernel, self.points, table, parameters)
+        return RandomAtomChain(kernel, self.points, table)
 
     def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
         """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units.
@@ -173,7 +180,7 @@ class RandomAtomPerfect:
 
     def _validate_points(self, target: Target) -> None:
         domain = target.domain
-        if isinstance(domain, Candidates):
+        if not isinstance(domain, Region):
             raise UnsupportedError(
                 "RandomAtomPerfect needs a continuous domain; on a list of candidates use"
                 " Tabulated."

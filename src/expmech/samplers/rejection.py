@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.domains import Indices
-from expmech.envelopes import BoundEnvelope, Envelope, ProductLaplace, Uniform
+from expmech.cost import BLOCK, Forecast
+from expmech.domains import Grid, Indices
+from expmech.envelopes import ENVELOPES, BoundEnvelope, Envelope, ProductLaplace, Uniform
 from expmech.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
-from expmech.samplers.base import BLOCK, DATA_DEPENDENT
+from expmech.samplers.base import Check, Claimed, MemorylessChain, Sampler, Terms
 from expmech.target import Energies, Target
 
 VIOLATION = (
@@ -60,54 +59,19 @@ def _accept(
 
 
 @dataclass(frozen=True)
-class RejectionState:
-    """The accepted point of each copy, once it has one."""
-
-    indices: Indices
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class RejectionChain:
+class RejectionChain(MemorylessChain):
     """Propose until accepted."""
 
     target: Target
     envelope: BoundEnvelope
-    envelope_name: str
     batch: int | None
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION,)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The envelope's name."""
-        return {"sampler": "Rejection", "envelope": self.envelope_name}
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
         """Propose ``size`` points; each accepted one is a draw."""
         return propose(self.target, self.envelope, coins, size)
 
-    def start(self, coins: Coins, size: int) -> RejectionState:
-        """Return copies that have proposed nothing."""
-        return RejectionState(
-            indices=np.zeros((size, self.target.domain.dimension), dtype=np.int64),
-            proposals=np.zeros(size, dtype=np.int64),
-            done=np.zeros(size, dtype=np.bool_),
-        )
 
-    def step(self, state: RejectionState, coins: Coins) -> RejectionState:
-        """Make one proposal a copy."""
-        proposed, accepted = self.propose(coins, len(state.proposals))
-        return RejectionState(proposed, state.proposals + 1, accepted)
-
-    def values(self, state: RejectionState) -> NDArray[Any]:
-        """Return the accepted points."""
-        return self.target.domain.values(state.indices)
-
-
-class Rejection:
+class Rejection(Sampler):
     """Draw exactly from f(y) ~ exp(-E(y)) by rejection from an envelope.
 
     Parameters
@@ -127,25 +91,53 @@ class Rejection:
     / Z_f``. Theory page: docs/theory/rejection.md.
     """
 
-    reserve = Fraction(0)
+    assumptions = (VIOLATION,)
 
     def __init__(self, envelope: Envelope | None = None, *, batch: int | None = None) -> None:
-        if envelope is not None and not hasattr(envelope, "bind"):
+        if envelope is not None and not isinstance(envelope, Envelope):
             raise ParameterTypeError(
                 "`envelope` of Rejection must be an envelope such as Uniform() or"
                 f" ProductLaplace(); got {envelope!r}."
             )
         self.envelope = envelope
-        self.batch = (
-            None
-            if batch is None
-            else validate_integer(batch, name="batch", owner="Rejection", low=1, high=BLOCK)
-        )
+        self.batch = None
+        if batch is not None:
+            self.batch = validate_integer(batch, name="batch", owner="Rejection", low=1, high=BLOCK)
+
+    @property
+    def label(self) -> str:
+        """The name, and that of the envelope."""
+        return self.name() if self.envelope is None else f"{self.name()}, {self.envelope.name}"
+
+    @property
+    def automatic(self) -> bool:  # type: ignore[override]
+        """Whether `auto` may take it with this envelope."""
+        return self.envelope is not None and self.envelope.automatic
+
+    def terms(self, target: Target) -> Terms:
+        """Return what is public about a draw: the envelope's name."""
+        envelope = self._envelope(target)
+        envelope.validate(target)
+        parameters = self.describe() | {"envelope": envelope.name}
+        return Terms(timing=self.timing, parameters=parameters, assumptions=self.assumptions)
 
     def prepare(self, target: Target) -> RejectionChain:
         """Bind the envelope to the target."""
-        envelope = self.envelope if self.envelope is not None else default_envelope(target)
-        return RejectionChain(target, envelope.bind(target), envelope.name, self.batch)
+        return RejectionChain(target, self._envelope(target).bind(target), self.batch)
+
+    def forecast(self, target: Target) -> Forecast:
+        """Return the envelope's own forecast."""
+        return self._envelope(target).forecast(target)
+
+    def verify(self, claimed: Claimed) -> list[Check]:
+        """Recompute timing and delta, and look for the envelope."""
+        name = str(claimed.parameters["envelope"])
+        known = ENVELOPES.find(name) is not None
+        detail = f"{name!r}" if known else f"unknown envelope {name!r}"
+        return [*super().verify(claimed), Check(claim="envelope", holds=known, detail=detail)]
+
+    def _envelope(self, target: Target) -> Envelope:
+        return default_envelope(target) if self.envelope is None else self.envelope
 
 
 def default_envelope(target: Target) -> Envelope:
@@ -153,5 +145,5 @@ def default_envelope(target: Target) -> Envelope:
 
     Else the uniform one; a public choice.
     """
-    grid = hasattr(target.domain, "locate")
-    return ProductLaplace() if grid and target.problem.growth is not None else Uniform()
+    grows = isinstance(target.domain, Grid) and target.problem.growth is not None
+    return ProductLaplace() if grows else Uniform()

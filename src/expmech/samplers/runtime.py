@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices
+from expmech.cost import Forecast, forecast_constant, forecast_geometric, power
+from expmech.domains import Grid, Indices
 from expmech.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.uniform import tightest_uniform, uniform_gap
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.samplers.atom import Flags
-from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT, first_accepted
+from expmech.samplers.base import (
+    CONSTANT,
+    DATA_INDEPENDENT,
+    Check,
+    Claimed,
+    Sampler,
+    Terms,
+    check_equal,
+    first_accepted,
+)
 from expmech.samplers.rejection import VIOLATION, propose
 from expmech.target import LEAST_SLOPE, Target
+from expmech.target.target import IntegerSlopes
 from expmech.theory import constant_rounds
 
 MODES = ("pad", "constant")
@@ -50,10 +62,6 @@ class PadChain:
     target: Target
     envelope: ReentryLaw
     floor: Fraction
-    parameters: dict[str, Any]
-    timing: str = DATA_INDEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = ()
 
     def start(self, coins: Coins, size: int) -> PadState:
         """Return copies that are looking for a point."""
@@ -85,11 +93,9 @@ class PadChain:
 
     def share(self, precision: int) -> flint.arb:
         """Enclose ``p_0 / p_X = p_0 exp(m) Z_r / Z_f``."""
-        assert self.target.integer is not None and isinstance(self.target.domain, Box)
+        form, box = _need_integer(self.target)
         with flint.ctx.workprec(precision + 64):
-            normaliser = self.target.integer.normaliser(
-                self.target.domain.points_per_axis, precision + 64
-            )
+            normaliser = form.normaliser(box.points_per_axis, precision + 64)
             offset = flint.arb(flint.fmpq(self.envelope.offset, UNITS_PER_NAT)).exp()
             floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
             return floor * offset * self.envelope.mass(precision + 64) / normaliser
@@ -126,11 +132,7 @@ class ConstantChain:
     target: Target
     envelope: BoundEnvelope
     rounds: int
-    parameters: dict[str, Any]
-    assumptions: tuple[str, ...]
     lot: int = _LOT
-    timing: str = CONSTANT
-    delta: float = 0.0
 
     def start(self, coins: Coins, size: int) -> ConstantState:
         """Return copies that hold a public uniform draw."""
@@ -154,7 +156,7 @@ class ConstantChain:
         return self.target.domain.values(state.indices)
 
 
-class ConfAtomAndRuntimePerfect:
+class ConfAtomAndRuntimePerfect(Sampler):
     """Draw a value such that ``(value, number of proposals)`` together are epsilon-DP.
 
     Parameters
@@ -193,95 +195,134 @@ class ConfAtomAndRuntimePerfect:
         self.proposal = proposal
 
     @property
+    def timing(self) -> str:  # type: ignore[override]
+        """A number of rounds that is fixed, or random by a public law."""
+        return CONSTANT if self.mode == "constant" else DATA_INDEPENDENT
+
+    @property
+    def automatic(self) -> bool:  # type: ignore[override]
+        """Whether `auto` may take it, where a constant number of evaluations is asked for."""
+        return self.mode == "constant"
+
+    @property
+    def label(self) -> str:
+        """The name and the mode."""
+        return f"{self.name()}, {self.mode}"
+
+    @property
     def reserve(self) -> Fraction:
         """2^-30 for the uniform draw of `constant`."""
         return Fraction(1, 1 << 30) if self.mode == "constant" else Fraction(0)
 
-    def prepare(self, target: Target) -> PadChain | ConstantChain:
-        """Find the public floor p_0 and what follows from it."""
-        return self._pad(target) if self.mode == "pad" else self._constant(target)
-
-    def public_parameters(self, target: Target) -> dict[str, Any]:
-        """Return the parameters of the certificate, with ``log_floor`` and ``rounds``.
-
-        Without looking at the loss.
-        """
-        return self._settle(target)[1]
-
-    def _pad(self, target: Target) -> PadChain:
-        proposal, parameters = self._settle(target)
-        floor = Fraction(
-            math.floor(math.exp(parameters["log_floor"] + _FLOOR_BITS * math.log(2.0))),
-            1 << _FLOOR_BITS,
-        )
-        if floor == 0:
-            raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='pad') would need more than 2^53 proposals. Use"
-                " proposal='laplace' or a smaller problem."
-            )
-        return PadChain(target, _bind_integer(target, proposal), floor, parameters)
-
-    def _constant(self, target: Target) -> ConstantChain:
-        proposal, parameters = self._settle(target)
-        if parameters["rounds"] > _MOST_ROUNDS:
-            raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='constant') would take"
-                f" {float(parameters['rounds']):.2g} rounds here, more than the 2^40 that are run."
-                " Lower epsilon, the number of rows or the dimension, or choose a smaller domain."
-            )
-        return ConstantChain(
-            target=target,
-            envelope=(
-                tightest_uniform(target)
-                if target.integer is None
-                else _bind_integer(target, proposal)
-            ),
-            rounds=parameters["rounds"],
-            parameters=parameters,
+    def terms(self, target: Target) -> Terms:
+        """Find the public floor p_0 and what follows from it, without looking at the loss."""
+        self._validate(target)
+        proposal = self._proposal(target)
+        if target.integer is None:
+            log_floor = _uniform_floor(target)
+        else:
+            log_floor = _integer_floor(target, proposal)
+        told = {"mode": self.mode, "proposal": proposal, "log_floor": log_floor}
+        if self.mode == "pad":
+            return Terms(timing=self.timing, parameters=self.describe() | told)
+        told |= _rounds(log_floor, target)
+        return Terms(
+            timing=self.timing,
+            parameters=self.describe() | told,
             assumptions=(
                 VIOLATION,
                 "the Lipschitz constants, bound and gap behind p_0 hold for every data set",
             ),
         )
 
-    def _settle(self, target: Target) -> tuple[str, dict[str, Any]]:
-        """Return the kind of proposals and the public parameters.
+    def prepare(self, target: Target) -> PadChain | ConstantChain:
+        """Bind the envelope that the public terms speak of."""
+        told, proposal = self.terms(target).parameters, self._proposal(target)
+        if self.mode == "pad":
+            floor = _round_floor(told["log_floor"])
+            return PadChain(target, _bind_integer(target, proposal), floor)
+        if told["rounds"] > _MOST_ROUNDS:
+            raise UnsupportedError(
+                "ConfAtomAndRuntimePerfect(mode='constant') would take"
+                f" {float(told['rounds']):.2g} rounds here, more than the 2^40 that are run. Lower"
+                " epsilon, the number of rows or the dimension, or choose a smaller domain."
+            )
+        if target.integer is None:
+            return ConstantChain(target, tightest_uniform(target), told["rounds"])
+        return ConstantChain(target, _bind_integer(target, proposal), told["rounds"])
 
-        Raise where the mode does not apply.
-        """
+    def forecast(self, target: Target) -> Forecast:
+        """Count the rounds, and the table that the tightest offset needs; or pad's mean."""
+        told = self.terms(target).parameters
+        if self.mode == "pad":
+            return forecast_geometric(power(-told["log_floor"]))
+        table = 0
+        if target.integer is None and target.is_small:
+            table = round(math.exp(target.domain.log_size))
+        return forecast_constant(table + told["rounds"])
+
+    @classmethod
+    def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the sampler of the mode that a certificate names."""
+        return cls(mode=parameters["mode"], proposal=parameters["proposal"])
+
+    def verify(self, claimed: Claimed) -> list[Check]:
+        """Recompute timing and delta, and the rounds from p_0 and the range of energies."""
+        checks, told = super().verify(claimed), claimed.parameters
+        if self.mode == "constant":
+            needed = constant_rounds(told["log_floor"], told["energy_range"])
+            checks.append(check_equal("rounds", told["rounds"], needed))
+        return checks
+
+    def _proposal(self, target: Target) -> str:
+        return self.proposal or ("laplace" if target.integer is not None else "uniform")
+
+    def _validate(self, target: Target) -> None:
+        """Raise, on public grounds, where the mode or the kind of proposals does not apply."""
         if self.mode == "pad" and target.integer is None:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to"
-                " any precision: an L1Mean loss on a Box equal to its bounds, with energy slopes"
-                f" of at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use"
-                " mode='constant' or Metropolis(pure=True)."
+                " any precision: an L1Mean loss on a Box equal to its bounds, with energy slopes of"
+                f" at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use mode='constant'"
+                " or Metropolis(pure=True)."
             )
         if self.mode == "constant" and target.energy_range is None:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on the range of"
                 " the loss. Declare `lipschitz` or `bound`."
             )
-        proposal = self.proposal or ("laplace" if target.integer is not None else "uniform")
-        if target.integer is None and proposal == "laplace":
+        if target.integer is None and self.proposal == "laplace":
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(proposal='laplace') needs an L1Mean loss on a Box equal"
                 f" to its bounds, with energy slopes of at least {LEAST_SLOPE}"
                 f" units.{_fewer_bits(target)} Otherwise use proposal='uniform'."
             )
-        log_floor = (
-            _uniform_floor(target) if target.integer is None else _integer_floor(target, proposal)
+
+
+def _round_floor(log_floor: float) -> Fraction:
+    """Return p_0 as a short fraction, rounded down."""
+    scaled = math.floor(math.exp(log_floor + _FLOOR_BITS * math.log(2.0)))
+    if scaled == 0:
+        raise UnsupportedError(
+            "ConfAtomAndRuntimePerfect(mode='pad') would need more than 2^53 proposals. Use"
+            " proposal='laplace' or a smaller problem."
         )
-        parameters = {
-            "sampler": "ConfAtomAndRuntimePerfect",
-            "mode": self.mode,
-            "proposal": proposal,
-            "log_floor": log_floor,
-        }
-        if self.mode == "constant":
-            assert target.energy_range is not None
-            rounds = constant_rounds(log_floor, target.energy_range)
-            parameters |= {"rounds": rounds, "energy_range": target.energy_range}
-        return proposal, parameters
+    return Fraction(scaled, 1 << _FLOOR_BITS)
+
+
+def _rounds(log_floor: float, target: Target) -> dict[str, Any]:
+    """Return how many rounds `constant` makes, and the range of energies they follow from."""
+    spread = target.energy_range
+    if spread is None:
+        raise UnsupportedError("ConfAtomAndRuntimePerfect found no public range of energies.")
+    return {"rounds": constant_rounds(log_floor, spread), "energy_range": spread}
+
+
+def _need_integer(target: Target) -> tuple[IntegerSlopes, Grid]:
+    """Return the integer slopes and the box; raise where there are none."""
+    if target.integer is None or target.box is None:
+        raise UnsupportedError("ConfAtomAndRuntimePerfect needs integer slopes on a Box here.")
+    return target.integer, target.box
 
 
 def _uniform_floor(target: Target) -> float:
@@ -309,8 +350,7 @@ def _integer_floor(target: Target, proposal: str) -> float:
     ``Z_f >= prod_j exp(-g_j n / 2) (1 - q_j^N) / (1 - q_j)``, ``q_j = exp(-g_j n)``; p_0 is that
     times ``exp(-m) / Z_r``.
     """
-    form, domain = target.integer, target.domain
-    assert form is not None and isinstance(domain, Box)
+    form, domain = _need_integer(target)
     envelope = _bind_integer(target, proposal)
     with flint.ctx.workprec(128):
         log_floor = (
@@ -325,8 +365,8 @@ def _integer_floor(target: Target, proposal: str) -> float:
 
 def _fewer_bits(target: Target) -> str:
     """Suggest a lattice on which the slopes are large enough; bits, n and eta are public."""
-    form, domain = target.problem.integer_form, target.domain
-    if form is None or not isinstance(domain, Box):
+    form, domain = target.problem.integer_form, target.box
+    if form is None or domain is None:
         return ""
     slope = min(form.scales) * target.eta * UNITS_PER_NAT
     bits = domain.bits - max(1, math.ceil(math.log2(LEAST_SLOPE / slope)))

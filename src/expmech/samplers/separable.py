@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices
+from expmech.cost import SPARE, Forecast, power, quantile_of_sum
+from expmech.domains import Grid, Indices
+from expmech.envelopes.laplace import laplace_slopes, log_laplace_mass
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.losses.base import Growth
+from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.rejection import VIOLATION
 from expmech.samplers.separable_tree import SeparableTreeChain, make_tree_chain, term_energies
+from expmech.samplers.tree_cost import LOT, forecast_tree
 from expmech.target import ENERGY_ROUNDING, Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
@@ -23,6 +29,10 @@ FLAT = (
     2.0 * UNITS_PER_NAT
 )  # here the acceptance of uniform and of Laplace proposals is about equal, 0.43 at worst
 _SAFE = 2.0**-45  # covers the float64 rounding of a product of five factors, on the safe side
+SATURATION = (
+    "each term of the loss is bounded where its energy is not cut off, at 2^20 nats over the number"
+    " of coordinates; beyond, terms that cancel in the sum would no longer cancel in the law"
+)
 _UNSUPPORTED = (
     "Separable needs a Box of at most 2^14 coordinates and a loss that declares its"
     " `terms(coordinates, values)` and its `growth`, its `lipschitz` constants or its"
@@ -50,17 +60,10 @@ class SeparableChain:
     """
 
     target: Target
+    points_per_axis: int
     center: NDArray[np.int64]
     slopes: NDArray[np.int64]
     offsets: Energies
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION,)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The sampler's name."""
-        return {"sampler": "Separable"}
 
     def start(self, coins: Coins, size: int) -> SeparableState:
         """Return copies with every coordinate open."""
@@ -76,7 +79,7 @@ class SeparableChain:
         """Propose each open coordinate of each copy once."""
         copies, columns = np.nonzero(state.open)
         proposed = self._draw(coins, columns)
-        inside = np.flatnonzero((proposed >= 0) & (proposed < self._box.points_per_axis))
+        inside = np.flatnonzero((proposed >= 0) & (proposed < self.points_per_axis))
         columns, copies, proposed = columns[inside], copies[inside], proposed[inside]
         drawn_with = self.slopes[columns] * np.abs(proposed - self.center[columns])
         deficit = self.energy(columns, proposed) + self.offsets[columns] - drawn_with
@@ -93,11 +96,6 @@ class SeparableChain:
             done=np.asarray(~open_.any(axis=1)),
         )
 
-    @property
-    def _box(self) -> Box:
-        assert isinstance(self.target.domain, Box)
-        return self.target.domain
-
     def _draw(self, coins: Coins, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         slopes = self.slopes[columns]
         proposed = self.center[columns]
@@ -106,7 +104,7 @@ class SeparableChain:
             if slope:
                 proposed[same] += coins.discrete_laplace(Fraction(slope, UNITS_PER_NAT), len(same))
             else:
-                proposed[same] = coins.integers_below(self._box.points_per_axis, len(same))
+                proposed[same] = coins.integers_below(self.points_per_axis, len(same))
         return proposed
 
     def energy(self, columns: NDArray[np.int64], indices: NDArray[np.int64]) -> Energies:
@@ -118,7 +116,7 @@ class SeparableChain:
         return self.target.domain.values(state.indices)
 
 
-class Separable:
+class Separable(Sampler):
     """Draw exactly from f(y) ~ exp(-sum_j E_j(y_j)).
 
     A loss that is a sum over the coordinates of a box, coordinate by coordinate.
@@ -133,70 +131,129 @@ class Separable:
     one a coordinate, or two where the box binds. Theory page: docs/theory/separable.md.
     """
 
-    reserve = Fraction(
-        2 * MOST_COORDINATES, UNITS_PER_NAT
-    )  # one unit either way for each separately rounded term
+    automatic = True
+    assumptions = (VIOLATION,)
+
+    @property
+    def reserve(self) -> Fraction:
+        """One unit either way for each separately rounded term."""
+        return Fraction(2 * MOST_COORDINATES, UNITS_PER_NAT)
+
+    def terms(self, target: Target) -> Terms:
+        """Refuse, on public grounds, another domain or a loss that knows too little."""
+        validate_separable(target)
+        told = super().terms(target)
+        if not may_saturate(target):
+            return told
+        return dataclasses.replace(told, assumptions=(*told.assumptions, SATURATION))
 
     def prepare(self, target: Target) -> SeparableChain | SeparableTreeChain:
-        """Certify an offset for every coordinate.
-
-        Or bound every coordinate's term over its axis.
-        """
-        domain, growth = self.validate(target), target.problem.growth
+        """Certify an offset, or bounds over intervals, for every coordinate."""
+        domain, growth = validate_separable(target), target.problem.growth
         if growth is None:
             return make_tree_chain(target)
         form = target.integer
         if form is not None:
             center = (2 * form.sums + form.count) // (2 * form.count)
             offsets = form.slopes * np.abs(form.count * center - form.sums)
-            return SeparableChain(
-                target, center, _flat_to_zero(form.slopes * form.count, domain), offsets
-            )
-        scale = target.eta * UNITS_PER_NAT
-        rise = scale * growth.rates * (1.0 - _SAFE)
-        most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
-        slopes = np.minimum(np.floor(rise * domain.steps), most).astype(np.int64)
-        nearest = np.clip(growth.center, domain.lower, domain.upper)
-        center = np.clip(domain.locate(nearest), 0, domain.points_per_axis - 1)
-        away = np.abs(domain.points(center[None])[0] - nearest) + 4.0 * domain.value_errors
-        error = (
-            scale * (max(growth.slack, 0.0) + target.loss_error) * (1.0 + _SAFE) + ENERGY_ROUNDING
-        )
-        beyond = np.maximum(
-            rise * np.abs(nearest - growth.center)
-            - scale * 4.0 * domain.value_errors * growth.rates,
-            0.0,
-        )
-        offsets = np.ceil(
-            slopes / domain.steps * away * (1.0 + _SAFE) + error - beyond * (1.0 - _SAFE)
-        )
-        # where a term saturates, at 2^60 / d, half of that is left for its slope and half for a
-        # negative offset
-        certified = np.clip(offsets, -(ENERGY_CAP // (2 * domain.dimension)), ENERGY_CAP).astype(
-            np.int64
-        )
-        return SeparableChain(target, center, _flat_to_zero(slopes, domain), certified)
+            slopes = form.slopes * form.count
+        else:
+            center, slopes, offsets = _certify(target, domain, growth)
+        points = domain.points_per_axis
+        return SeparableChain(target, points, center, _flat_to_zero(slopes, points), offsets)
 
-    @staticmethod
-    def validate(target: Target) -> Box:
-        """Return the domain; raise, on public grounds, where the sampler does not apply."""
-        domain, growth, loss = target.domain, target.problem.growth, target.problem.loss
-        if not isinstance(domain, Box) or domain.dimension > MOST_COORDINATES:
-            raise UnsupportedError(_UNSUPPORTED.format("this domain is another"))
-        bounded = target.problem.lipschitz is not None or hasattr(loss, "terms_lower_bound")
-        if not hasattr(loss, "terms") or (growth is None and not bounded):
-            raise UnsupportedError(_UNSUPPORTED.format("this loss does not"))
-        if growth is not None and target.integer is None:
-            rise = target.eta * UNITS_PER_NAT * growth.rates * (1.0 - _SAFE)
-            if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT)).any():
-                raise UnsupportedError(
-                    _UNSUPPORTED.format(
-                        "this one's energy rises by less than 2^-40 nats a lattice step"
-                    )
-                )
-        return domain
+    def forecast(self, target: Target) -> Forecast:
+        """One to about 2.4 proposals a coordinate where growth is declared; else a tree each."""
+        domain, growth = validate_separable(target), target.problem.growth
+        return (
+            _forecast_trees(target, domain) if growth is None else _forecast_grown(target, domain)
+        )
 
 
-def _flat_to_zero(slopes: NDArray[np.int64], domain: Box) -> NDArray[np.int64]:
+def validate_separable(target: Target) -> Grid:
+    """Return the domain; raise, on public grounds, where the sampler does not apply."""
+    domain, problem = target.box, target.problem
+    if domain is None or domain.dimension > MOST_COORDINATES:
+        raise UnsupportedError(_UNSUPPORTED.format("this domain is another"))
+    growth = problem.growth
+    bounded = problem.lipschitz is not None or problem.terms_lower_bound is not None
+    if problem.terms is None or (growth is None and not bounded):
+        raise UnsupportedError(_UNSUPPORTED.format("this loss does not"))
+    if growth is not None and target.integer is None:
+        rise = target.eta * UNITS_PER_NAT * growth.rates * (1.0 - _SAFE)
+        if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT)).any():
+            flat = "this one's energy rises by less than 2^-40 nats a lattice step"
+            raise UnsupportedError(_UNSUPPORTED.format(flat))
+    return domain
+
+
+def may_saturate(target: Target) -> bool:
+    """Tell, from public bounds, whether a term's energy may reach where it is cut off.
+
+    Terms that lie between 0 and a bound of the whole loss stay below it.
+    """
+    bound, limit = target.problem.bound, ENERGY_CAP / (2 * target.domain.dimension)
+    proved = target.problem.proved and bound is not None
+    return not proved or bound is None or target.eta * bound * UNITS_PER_NAT > limit
+
+
+def _certify(target: Target, domain: Grid, growth: Growth) -> tuple[Indices, Indices, Energies]:
+    """Return center, slopes and offsets with ``E_j(i) + offset_j >= slope_j |i - center_j|``."""
+    scale = target.eta * UNITS_PER_NAT
+    rise = scale * growth.rates * (1.0 - _SAFE)
+    most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
+    slopes = np.minimum(np.floor(rise * domain.steps), most).astype(np.int64)
+    nearest = np.clip(growth.center, domain.lower, domain.upper)
+    center = np.clip(domain.locate(nearest), 0, domain.points_per_axis - 1)
+    away = np.abs(domain.points(center[None])[0] - nearest) + 4.0 * domain.value_errors
+    slack = max(growth.slack, 0.0) + target.loss_error
+    error = scale * slack * (1.0 + _SAFE) + ENERGY_ROUNDING
+    # a center outside the box: what lies between it and the box is gained
+    rounding = scale * 4.0 * domain.value_errors * growth.rates
+    beyond = np.maximum(rise * np.abs(nearest - growth.center) - rounding, 0.0)
+    lost = slopes / domain.steps * away * (1.0 + _SAFE)
+    offsets = np.ceil(lost + error - beyond * (1.0 - _SAFE))
+    # where a term saturates, at 2^60 / d, half of that is left for its slope and half for a
+    # negative offset
+    least = -(ENERGY_CAP // (2 * domain.dimension))
+    return center, slopes, np.clip(offsets, least, ENERGY_CAP).astype(np.int64)
+
+
+def _forecast_trees(target: Target, domain: Grid) -> Forecast:
+    d = domain.dimension
+    if target.slopes is None:  # the caller's own bounds: nothing public says how good they are
+        least = (1.0 + LOT) * d
+        return Forecast(expected=(least, None), nearly_all=(least, None), typical=2.0 * least)
+    trees = [forecast_tree([slope], domain.bits, least=1.0 + LOT) for slope in target.slopes]
+    most = sum(tree.expected[1] or math.inf for tree in trees)
+    return Forecast(
+        expected=(sum(tree.expected[0] for tree in trees), most),
+        nearly_all=(sum(tree.nearly_all[0] for tree in trees), 2.0 * most),
+        typical=sum(tree.typical for tree in trees),
+    )
+
+
+def _forecast_grown(target: Target, domain: Grid) -> Forecast:
+    d, points = domain.dimension, domain.points_per_axis
+    growth, gap = target.problem.growth, target.gap
+    if growth is None or not growth.public_slack or target.slopes is None or gap is None:
+        return Forecast(expected=(float(d), None), nearly_all=(float(d), None), typical=2.0 * d)
+    means = []
+    for slope, steepest in zip(laplace_slopes(target), target.slopes, strict=True):
+        least = float(points)
+        if steepest > 0:
+            least = -math.expm1(-steepest) / -math.expm1(-steepest / points)
+        flat = slope * points < FLAT / UNITS_PER_NAT
+        log_mass = math.log(points) if flat else log_laplace_mass(slope)
+        error = slope / 2 + gap / d + target.energy_error
+        means.append(max(1.0, SPARE * power(log_mass - math.log(least) + error)))
+    return Forecast(
+        expected=(float(d), sum(means)),
+        nearly_all=(float(d), quantile_of_sum(means)),
+        typical=(d + sum(means)) / 2,
+    )
+
+
+def _flat_to_zero(slopes: NDArray[np.int64], points_per_axis: int) -> NDArray[np.int64]:
     """Set to 0 the slopes so small that most Laplace proposals would miss the box; public."""
-    return np.where(slopes * float(domain.points_per_axis) < FLAT, 0, slopes)
+    return np.where(slopes * float(points_per_axis) < FLAT, 0, slopes)

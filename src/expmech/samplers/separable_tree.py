@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices
-from expmech.errors import LossError
-from expmech.samplers.base import DATA_DEPENDENT
-from expmech.samplers.box_tree import VIOLATION, BoxTree, BoxTreeChain, BoxTreeState
+from expmech.domains import Grid, Indices
+from expmech.errors import LossError, UnsupportedError
+from expmech.samplers.box_tree import BoxTree, BoxTreeChain, BoxTreeState
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
+Terms = Callable[[NDArray[np.int64], NDArray[np.float64]], Any]
+
 _BAD_TERMS = "`terms` of a loss must return one finite float64 number a value; it did not."
+
+
+def need_terms(target: Target) -> tuple[Grid, Terms]:
+    """Return the box and the terms of a separable loss; raise where there are none."""
+    if target.box is None or target.problem.terms is None:
+        raise UnsupportedError("Separable needs a Box and a loss that declares its `terms`.")
+    return target.box, target.problem.terms
 
 
 def term_energies(
@@ -28,14 +37,13 @@ def term_energies(
 
     For coordinates ``columns`` at ``indices``.
     """
-    form, box = target.integer, target.domain
-    assert isinstance(box, Box)
+    form = target.integer
     if form is not None:
-        return np.asarray(
-            form.slopes[columns] * np.abs(form.count * indices - form.sums[columns]), dtype=np.int64
-        )
+        distances = np.abs(form.count * indices - form.sums[columns])
+        return np.asarray(form.slopes[columns] * distances, dtype=np.int64)
+    box, terms = need_terms(target)
     values = (indices + 0.5) * box.steps[columns] + box.lower[columns]
-    losses = np.asarray(target.problem.loss.terms(columns, values))  # type: ignore[attr-defined]
+    losses = np.asarray(terms(columns, values))
     if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
         raise LossError(_BAD_TERMS)
     cap = ENERGY_CAP // box.dimension
@@ -44,34 +52,32 @@ def term_energies(
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One coordinate's share of a loss, with what bounds it over intervals.
+    """One coordinate's share of a loss."""
 
-    Below ``most``, where its energy saturates.
-    """
-
-    loss: Any
+    terms: Terms
     column: int
-    most: float
 
     def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the term at points of one coordinate."""
-        return np.asarray(self.loss.terms(np.full(len(points), self.column), points[:, 0]))
+        return np.asarray(self.terms(np.full(len(points), self.column), points[:, 0]))
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedTerm(Term):
-    """A term whose loss bounds it over intervals."""
+class TermBound:
+    """The loss's own bound on a term, at most ``most``, where the term's energy saturates.
 
-    def lower_bound(
+    So it bounds the saturated energy too.
+    """
+
+    bound: Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], Any]
+    column: int
+    most: float
+
+    def __call__(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the loss's own bound.
-
-        At most where the energy saturates, so that it bounds the saturated energy too.
-        """
-        bounds = self.loss.terms_lower_bound(
-            np.full(len(lower), self.column), lower[:, 0], upper[:, 0]
-        )
+        """Return bounds over intervals of one coordinate."""
+        bounds = self.bound(np.full(len(lower), self.column), lower[:, 0], upper[:, 0])
         return np.asarray(np.minimum(bounds, self.most))
 
 
@@ -115,14 +121,6 @@ class SeparableTreeChain:
 
     target: Target
     chains: tuple[BoxTreeChain, ...]
-    timing: str = DATA_DEPENDENT
-    delta: float = 0.0
-    assumptions: tuple[str, ...] = (VIOLATION,)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The sampler's name."""
-        return {"sampler": "Separable"}
 
     def start(self, coins: Coins, size: int) -> SeparableTreeState:
         """Return copies that have drawn nothing."""
@@ -171,18 +169,19 @@ class SeparableTreeChain:
 
 def make_tree_chain(target: Target) -> SeparableTreeChain:
     """Return a chain of d one-dimensional box trees: terms can be bounded over intervals."""
-    box, problem = target.domain, target.problem
-    assert isinstance(box, Box)
-    kind = BoundedTerm if hasattr(problem.loss, "terms_lower_bound") else Term
+    (box, terms), problem = need_terms(target), target.problem
     most = ENERGY_CAP // box.dimension / UNITS_PER_NAT / target.eta
+    own = problem.terms_lower_bound
     chains = []
     for j in range(box.dimension):
-        axis = Box(box.lower[j : j + 1], box.upper[j : j + 1], bits=box.bits)
-        slopes = None if problem.lipschitz is None else problem.lipschitz[j : j + 1]
         alone = dataclasses.replace(
-            problem, loss=kind(problem.loss, j, most), domain=axis, lipschitz=slopes
+            problem,
+            loss=Term(terms, j),
+            domain=box.restrict((j,)),
+            lipschitz=None if problem.lipschitz is None else problem.lipschitz[j : j + 1],
+            lower_bound=None if own is None else TermBound(own, j, most),
+            gradient=None,
         )
-        chains.append(
-            BoxTree().prepare(TermTarget(alone, target.eta, target.loss_error, None, target, j))
-        )
+        one = TermTarget(alone, target.eta, target.loss_error, None, target, j)
+        chains.append(BoxTree().prepare(one))
     return SeparableTreeChain(target, tuple(chains))

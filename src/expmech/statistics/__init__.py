@@ -1,24 +1,33 @@
-"""One function a statistic.
+"""Statistics of a table, one file each; and how they are settled, charged, read and drawn."""
 
-From exact aggregates, or rows, to a mechanism that is ready to be charged and drawn.
-"""
-
-from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of, validate_bounds
-from expmech.statistics.prepared import Prepared
-from expmech.statistics.regression import logistic, ridge
-from expmech.statistics.summaries import mean, quantile, rank_loss, select
+from expmech.statistics.aggregates import Bounds, Moments, validate_bounds
+from expmech.statistics.arrays import ArrayRows
+from expmech.statistics.base import Settled, Statistic, find_all, plan, public_count, settle
+from expmech.statistics.logistic import Logistic
+from expmech.statistics.mean import Mean
+from expmech.statistics.quantile import QuantileOf
+from expmech.statistics.requests import Request, Rows
+from expmech.statistics.ridge import Ridge
+from expmech.statistics.select import BestScore, LargestTotal, MostFrequent
 
 __all__ = [
+    "ArrayRows",
+    "BestScore",
     "Bounds",
+    "LargestTotal",
+    "Logistic",
+    "Mean",
     "Moments",
-    "Prepared",
-    "histogram_of",
-    "logistic",
-    "mean",
-    "moments_of",
-    "quantile",
-    "rank_loss",
-    "ridge",
-    "select",
+    "MostFrequent",
+    "QuantileOf",
+    "Request",
+    "Ridge",
+    "Rows",
+    "Settled",
+    "Statistic",
+    "find_all",
+    "plan",
+    "public_count",
+    "settle",
     "validate_bounds",
 ]

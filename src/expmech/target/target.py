@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, ExponentialTable
-from expmech.domains import Box, Domain, Indices
+from expmech.domains import Domain, Grid, Indices, Region
 from expmech.target.calibration import ENERGY_CAP, calibrate
 from expmech.target.problem import Problem
 from expmech.theory import log_acceptance_floor_box, log_acceptance_floor_finite
@@ -87,6 +87,12 @@ class Target:
         """The lattice."""
         return self.problem.domain
 
+    @cached_property
+    def box(self) -> Grid | None:
+        """The lattice where it is the whole of a box, so that its coordinates are free."""
+        domain = self.domain
+        return domain if isinstance(domain, Grid) and domain.is_box else None
+
     def energy(self, indices: Indices) -> Energies:
         """Return ``E(i) = round(eta L(y_i) 2^40)``, saturating at 2^60.
 
@@ -137,11 +143,10 @@ class Target:
     @cached_property
     def slopes(self) -> tuple[float, ...] | None:
         """``c_j = eta G_j b_j`` in nats, or None without Lipschitz constants."""
-        lipschitz = self.problem.lipschitz
-        widths = getattr(self.domain, "widths", None)
-        if lipschitz is None or widths is None:
+        lipschitz, domain = self.problem.lipschitz, self.domain
+        if lipschitz is None or not isinstance(domain, Region):
             return None
-        return tuple((self.eta * lipschitz * widths * (1.0 + 2.0**-50)).tolist())
+        return tuple((self.eta * lipschitz * domain.widths * (1.0 + 2.0**-50)).tolist())
 
     @cached_property
     def energy_range(self) -> float | None:
@@ -181,8 +186,8 @@ class Target:
         if self.energy_range is None:
             return None
         floor = log_acceptance_floor_finite(self.domain.log_size, self.energy_range, gap=gap)
-        if self.slopes is not None and isinstance(self.domain, Box):
-            points = [float(self.domain.points_per_axis)] * len(self.slopes)
+        if self.slopes is not None and self.box is not None:
+            points = [float(self.box.points_per_axis)] * len(self.slopes)
             return max(
                 floor,
                 log_acceptance_floor_box(
@@ -208,18 +213,13 @@ class Target:
 
         Integer slopes on a box, or a lattice small enough to add up; public.
         """
-        return (
-            self.integer is not None and isinstance(self.domain, Box)
-        ) or self.domain.is_listable(SMALL_TABLE)
+        return self.integer is not None or self.domain.is_listable(SMALL_TABLE)
 
     def log_normaliser(self) -> float | None:
-        """Return ``log Z_f`` where it is known (integer slopes.
-
-        Or a lattice small enough to add up), else None.
-        """
-        if self.integer is not None and isinstance(self.domain, Box):
+        """Return ``log Z_f`` where :attr:`knows_normaliser` says that it is known, else None."""
+        if self.integer is not None and self.box is not None:
             with flint.ctx.workprec(128):
-                return float(self.integer.normaliser(self.domain.points_per_axis, 128).log())
+                return float(self.integer.normaliser(self.box.points_per_axis, 128).log())
         if self.knows_normaliser and self.table is not None:
             table = self.table[1]
             return table.log_sum() - table.minimum / UNITS_PER_NAT
@@ -239,7 +239,7 @@ def make_target(problem: Problem, epsilon: Fraction) -> Target:
 
 def _integer_slopes(problem: Problem, eta: float) -> IntegerSlopes | None:
     form, domain = problem.integer_form, problem.domain
-    if form is None or not isinstance(domain, Box):
+    if form is None or not isinstance(domain, Grid) or not domain.is_box:
         return None
     slopes = [math.floor(Fraction(eta) * Fraction(scale) * UNITS_PER_NAT) for scale in form.scales]
     largest = sum(slopes) * form.count * domain.points_per_axis

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.coins.cube import propose_cube_laplace
-from expmech.domains import Box, Indices, L1Ball, L2Ball
+from expmech.cost import Forecast
+from expmech.domains import Ball, Grid, Indices
 from expmech.envelopes.affine.fit import Tail, fit_affine_map
 from expmech.envelopes.affine.rounding import RoundedImage
-from expmech.envelopes.affine.split import Grid, Split, choose_split, restrict
+from expmech.envelopes.affine.split import Split, choose_split
 from expmech.envelopes.affine.vertex import bind_vertex
-from expmech.envelopes.base import BoundEnvelope
-from expmech.envelopes.uniform import Uniform
+from expmech.envelopes.base import BoundEnvelope, Envelope, need_grid
+from expmech.envelopes.uniform import Uniform, forecast_fitted
 from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_positive
 from expmech.losses.base import AffineForm
 from expmech.target import Energies, Target
@@ -126,7 +127,7 @@ class BoundAffine(RoundedImage):
             return weight / (1 + weight)
 
 
-class Affine:
+class Affine(Envelope):
     """Proposals through the inverse map, for a loss ``|A y - b|`` in the L1 or the L-infinity norm.
 
     Parameters
@@ -149,6 +150,7 @@ class Affine:
     """
 
     name = "affine"
+    automatic = True
 
     def __init__(self, *, slack: float = 2.0**-10) -> None:
         self.slack = validate_positive(slack, name="slack", owner="Affine")
@@ -159,7 +161,7 @@ class Affine:
         Refuse a loss that is not known to be the norm of an affine function, or a lattice that is
         no grid.
         """
-        form, domain = self.validate(target)
+        form, domain = _need_form(target)
         p = domain.dimension
         validate_choice(form.norm, name="norm", owner="AffineForm", choices=("l1", "linf"))
         if form.matrix.shape != (p, p) or form.vector.shape != (p,):
@@ -170,33 +172,51 @@ class Affine:
         split = choose_split(form, domain, target)
         bound = None if split is None else bind_split(target, form, domain, self.slack, split)
         spread = bound or Uniform().bind(target)
-        vertex = (
-            bind_vertex(target, form, domain, self.slack)
-            if form.norm == "linf" and isinstance(domain, L1Ball)
-            else None
-        )
+        vertex = None
+        if form.norm == "linf" and isinstance(domain, Ball) and domain.norm == "l1":
+            vertex = bind_vertex(target, form, domain, self.slack)
         if vertex is None:
             return spread
         return min((spread, vertex), key=lambda one: one.offset / UNITS_PER_NAT + one.log_mass())
 
-    @staticmethod
-    def validate(target: Target) -> tuple[AffineForm, Grid]:
-        """Return the form and the domain.
+    def validate(self, target: Target) -> None:
+        """Refuse a lattice that is no grid, and a loss that declares no affine form."""
+        _need_form(target)
 
-        Raise, on public grounds, where the envelope does not apply.
-        """
-        form, domain = target.problem.affine, target.domain
-        if not isinstance(domain, (Box, L1Ball, L2Ball)):
-            raise UnsupportedError(
-                f"Affine needs a Box, L1Ball or L2Ball; got {type(domain).__name__}. Use the"
-                " Uniform envelope."
-            )
-        if form is None:
-            raise UnsupportedError(
-                "Affine needs a loss that declares its affine form, L(y) = |A y - b|; this one does"
-                " not. Use a loss such as RidgeGradient, or another envelope."
-            )
-        return form, domain
+    def forecast(self, target: Target) -> Forecast:
+        """Near one proposal where the domain does not bind; never more than uniform ones."""
+        self.validate(target)
+        return forecast_fitted(target, _log_typical(target))
+
+
+def _need_form(target: Target) -> tuple[AffineForm, Grid]:
+    domain, form = need_grid(target, "Affine"), target.problem.affine
+    if form is None:
+        raise UnsupportedError(
+            "Affine needs a loss that declares its affine form, L(y) = |A y - b|; this one does"
+            " not. Use a loss such as RidgeGradient, or another envelope."
+        )
+    return form, domain
+
+
+def _log_typical(target: Target) -> float:
+    """Guess, in nats, for features spread evenly over their bounds: a multiple of the identity.
+
+    With s nats from the middle to the edge, solving for all coordinates leaves the domain rarely
+    once s is above ``p^2 / 2`` (an L1 ball) or p; before that, uniform proposals and a law that
+    reaches beyond the domain are both tried.
+    """
+    if target.slopes is None:
+        return 0.0
+    p, rise = len(target.slopes), max(min(target.slopes) / 4.0, 1e-300)
+    domain = need_grid(target, "Affine")
+    if isinstance(domain, Ball) and domain.norm == "l1":
+        # a point of the ball has all but one coordinate near 0
+        uniform, corners, enough = rise * (math.log(p) + 0.6) / p, 2.0, p * p / 2
+    else:
+        uniform, corners, enough = rise, 1.0, float(p)
+    solved = uniform + corners * math.lgamma(p + 1.0) - p * math.log(rise)
+    return 0.0 if rise > enough else max(0.0, min(uniform, solved))
 
 
 def bind_split(
@@ -214,8 +234,8 @@ def bind_split(
         map=fitted.map,
         slope=fitted.slope,
         offset=fitted.offset,
-        points_per_axis=1 << domain.bits,
+        points_per_axis=domain.points_per_axis,
         tail=fitted.tail,
         split=split,
-        rest=restrict(domain, split.others) if split.others else None,
+        rest=domain.restrict(split.others) if split.others else None,
     )

@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import fmpq, fmpq_mat
 
 from expmech.coins import UNITS_PER_NAT
-from expmech.domains import Box, L1Ball
+from expmech.domains import Ball, Box, Grid
 from expmech.envelopes.affine.map import (
     AffineMap,
     CertifiedMap,
@@ -22,7 +22,7 @@ from expmech.envelopes.affine.map import (
     in_lattice_steps,
     invert,
 )
-from expmech.envelopes.affine.split import Grid, Split
+from expmech.envelopes.affine.split import Split
 from expmech.envelopes.rationals import (
     HALF,
     dot,
@@ -86,8 +86,8 @@ def fit_affine_map(
 
     None when no precision certifies one.
     """
-    box = domain if isinstance(domain, Box) else domain.cube
-    ball = isinstance(domain, L1Ball)
+    box = domain.box
+    ball = isinstance(domain, Ball) and domain.norm == "l1"
     part = _choose_part(form, box, split, ball=ball)
     step = grid_step(slack, len(split.columns), target.eta)
     system = _make_system(part, split, step, box.points_per_axis)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT
-from expmech.domains import Box, L1Ball, L2Ball
+from expmech.domains import Ball, Grid
 from expmech.losses.base import AffineForm
 from expmech.target import Target
 
@@ -23,7 +23,6 @@ from expmech.target import Target
 _PULLS = np.geomspace(2.0**-6, 2.0**4, 41)
 
 Floats = NDArray[np.float64]
-Grid = Box | L1Ball | L2Ball
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +63,6 @@ class _Pivots:
             columns=self.columns[:k],
             sizes=self.sizes[:k],
         )
-
-
-def restrict(domain: Grid, columns: tuple[int, ...]) -> Grid:
-    """Return the lattice of the same kind on some coordinates.
-
-    Every point of ``domain`` has its coordinates in it.
-    """
-    if isinstance(domain, Box):
-        return Box(domain.lower[list(columns)], domain.upper[list(columns)], bits=domain.bits)
-    return type(domain)(len(columns), domain.radius, bits=domain.bits)
 
 
 def choose_split(form: AffineForm, domain: Grid, target: Target) -> Split | None:
@@ -122,7 +111,7 @@ def _cost(norm: str, domain: Grid, eta: float, pivots: _Pivots) -> float:
     others = _others(pivots.columns, domain.dimension)
     if not others:
         return mass + offset
-    return mass + offset + restrict(domain, others).log_size
+    return mass + offset + domain.restrict(others).log_size
 
 
 def _others(columns: list[int], dimension: int) -> tuple[int, ...]:
@@ -166,7 +155,8 @@ def _best_pull(form: AffineForm, domain: Grid, eta: float, pivots: _Pivots) -> t
     except np.linalg.LinAlgError:
         return 0.0, np.zeros(k)
     # only in L1, and off the L1 ball, do the coordinates add up
-    reach = k if form.norm == "l1" and not isinstance(domain, L1Ball) else 1
+    in_l1_ball = isinstance(domain, Ball) and domain.norm == "l1"
+    reach = k if form.norm == "l1" and not in_l1_ball else 1
     pulls = _PULLS * (k / (eta * reach))
     # a warning would depend on the data; what is not finite is not chosen
     with np.errstate(all="ignore"):

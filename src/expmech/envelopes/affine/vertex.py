@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Indices, L1Ball
+from expmech.domains import Ball, Indices
 from expmech.envelopes.affine.rounding import RoundedImage
 from expmech.envelopes.affine.vertex_fit import fit_vertex
 from expmech.envelopes.affine.vertex_search import find_vertex
@@ -133,7 +133,7 @@ class BoundVertex(RoundedImage):
 
 
 def bind_vertex(
-    target: Target, form: AffineForm, ball: L1Ball, slack: Fraction
+    target: Target, form: AffineForm, ball: Ball, slack: Fraction
 ) -> BoundVertex | None:
     """Return the envelope at the vertex where the loss is least.
 
@@ -148,7 +148,7 @@ def bind_vertex(
         return None
     return BoundVertex(
         map=fitted.map,
-        points_per_axis=ball.cube.points_per_axis,
+        points_per_axis=ball.points_per_axis,
         slope=fitted.slope,
         offset=fitted.offset,
         level=fitted.level,

@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import fmpq, fmpq_mat
 
 from expmech.coins import UNITS_PER_NAT
-from expmech.domains import L1Ball
+from expmech.domains import Ball
 from expmech.envelopes.affine.map import (
     AffineMap,
     CertifiedMap,
@@ -77,7 +77,7 @@ class _HalfSpace:
 
 
 def fit_vertex(
-    form: AffineForm, ball: L1Ball, target: Target, slack: Fraction, vertex: Vertex
+    form: AffineForm, ball: Ball, target: Target, slack: Fraction, vertex: Vertex
 ) -> FittedVertex | None:
     """Return the certified integers of the envelope at ``vertex``.
 
@@ -115,7 +115,7 @@ def fit_vertex(
     )
 
 
-def _sign_rows(form: AffineForm, ball: L1Ball, vertex: Vertex) -> _SignedRows:
+def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
     """Return the rows whose residuals are largest at the vertex, turned positive there."""
     rows = list(vertex.rows)
     matrix, vector = [], []
@@ -132,9 +132,7 @@ def _sign_rows(form: AffineForm, ball: L1Ball, vertex: Vertex) -> _SignedRows:
     )
 
 
-def _make_system(
-    signed: _SignedRows, ball: L1Ball, vertex: Vertex, step: fmpq, level: int
-) -> System:
+def _make_system(signed: _SignedRows, ball: Ball, vertex: Vertex, step: fmpq, level: int) -> System:
     """Return ``C i + O j - c``: the residuals less the level of the vertex, ``r - s level``."""
     steps = [signed.width] * ball.dimension
     first_point = signed.width / 2 - signed.radius
@@ -145,14 +143,14 @@ def _make_system(
         gradient=in_lattice_steps(signed.matrix, vertex.columns, steps),
         others=in_lattice_steps(signed.matrix, vertex.others, steps),
         constant=fmpq_mat(len(constant), 1, constant),
-        points=ball.cube.points_per_axis,
+        points=ball.points_per_axis,
         step=step,
         norm="linf",
     )
 
 
 def _bound_distance(
-    signed: _SignedRows, ball: L1Ball, system: System, found: CertifiedMap, level: int
+    signed: _SignedRows, ball: Ball, system: System, found: CertifiedMap, level: int
 ) -> tuple[fmpq, int]:
     """Return e and u bar: ``|r - s (level + u)| <= e``, ``|u| <= u bar`` where the ball is reached.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import L1Ball
+from expmech.domains import Ball
 from expmech.losses.base import AffineForm
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class _Optimum:
     steepness: float
 
 
-def find_vertex(form: AffineForm, ball: L1Ball) -> Vertex | None:
+def find_vertex(form: AffineForm, ball: Ball) -> Vertex | None:
     """Return the vertex, or None where the ball holds the zero, where there is none.
 
     Or where it is degenerate.

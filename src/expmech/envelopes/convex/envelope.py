@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.coins.gaussian import draw_discrete_gaussian
-from expmech.domains import Box, Indices, L1Ball, L2Ball
+from expmech.cost import Forecast
+from expmech.domains import Indices
 from expmech.envelopes.affine.rounding import RoundedImage
-from expmech.envelopes.base import BoundEnvelope
+from expmech.envelopes.base import BoundEnvelope, Envelope, need_grid
 from expmech.envelopes.convex.fit import Tilt, fit_convex
 from expmech.envelopes.convex.promise import promise
 from expmech.envelopes.convex.shells import Shells
-from expmech.envelopes.uniform import BoundUniform
+from expmech.envelopes.uniform import BoundUniform, forecast_fitted
 from expmech.errors import UnsupportedError, validate_positive
 from expmech.target import ENERGY_ROUNDING, Energies, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -131,7 +132,7 @@ class BoundConvex(RoundedImage):
             return masses[0] / sum(masses, flint.arb(0))
 
 
-class Convex:
+class Convex(Envelope):
     """Proposals by the curvature at the optimum.
 
     For a smooth convex loss that knows it (:class:`~expmech.Curvature`).
@@ -152,6 +153,7 @@ class Convex:
     """
 
     name = "convex"
+    automatic = True
 
     def __init__(self, *, slack: float = 2.0**-8) -> None:
         self.slack = validate_positive(slack, name="slack", owner="Convex")
@@ -161,8 +163,9 @@ class Convex:
 
         Refuse a loss that does not know its curvature, or a lattice that is no grid.
         """
-        domain = self.validate(target)
-        box = domain if isinstance(domain, Box) else domain.cube
+        self.validate(target)
+        domain = need_grid(target, "Convex")
+        box = domain.box
         curvature = target.problem.curvature
         if curvature is None:
             return BoundUniform(target=target, offset=-target.minimum_energy)
@@ -190,19 +193,26 @@ class Convex:
                 best, fewest = bound, proposals
         return best
 
-    @staticmethod
-    def validate(target: Target) -> Box | L1Ball | L2Ball:
-        """Return the domain; raise, on public grounds, where the envelope does not apply."""
-        domain = target.domain
-        if not isinstance(domain, (Box, L1Ball, L2Ball)):
-            raise UnsupportedError(
-                f"Convex needs a Box, L1Ball or L2Ball; got {type(domain).__name__}. Use the"
-                " Uniform envelope."
-            )
-        if not hasattr(target.problem.loss, "curvature"):
+    def validate(self, target: Target) -> None:
+        """Refuse a lattice that is no grid, and a loss that does not know its curvature."""
+        need_grid(target, "Convex")
+        if target.problem.find_curvature is None:
             raise UnsupportedError(
                 "Convex needs a loss that knows its curvature; this one declares no `curvature`."
                 " Use a loss such as LogisticRisk, declare an expmech.Curvature, or use another"
                 " envelope."
             )
-        return domain
+
+    def forecast(self, target: Target) -> Forecast:
+        """About what the third derivative costs; never much more than uniform proposals."""
+        self.validate(target)
+        return forecast_fitted(target, _log_typical(target), IDLE)
+
+
+def _log_typical(target: Target) -> float:
+    """Guess, in nats, for features in all directions alike: ``0.6 p^1.5 / sqrt(slope)``."""
+    if target.slopes is None:
+        return 0.0
+    widths = need_grid(target, "Convex").widths.tolist()
+    steepness = min(slope / width for slope, width in zip(target.slopes, widths, strict=True))
+    return float(0.6 * len(widths) ** 1.5 / math.sqrt(max(steepness, 1e-300)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flint import fmpq, fmpq_mat
 
-from expmech.domains import Box, L1Ball, L2Ball
+from expmech.domains import Ball, Box, Grid
 from expmech.envelopes.rationals import (
     Vector,
     dot,
@@ -26,8 +26,6 @@ from expmech.envelopes.rationals import (
 )
 from expmech.losses.base import Curvature
 from expmech.target import Target
-
-Grid = Box | L1Ball | L2Ball
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,12 +72,11 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
     """
     eta = exact(target.eta)
     center, gradient = exact_vector(curvature.center), exact_vector(curvature.gradient)
-    box = domain if isinstance(domain, Box) else domain.cube
-    sides = ends(center, box)
-    if isinstance(domain, Box):
-        push = _push_in_box(gradient, sides, eta, tilted=tilted)
-    else:
+    sides = ends(center, domain.box)
+    if isinstance(domain, Ball):
         push = _push_in_ball(gradient, center, domain, eta, tilted=tilted)
+    else:
+        push = _push_in_box(gradient, sides, eta, tilted=tilted)
     lowest = exact(curvature.value) - exact(target.loss_error) + push.gained
     # at an optimum on the sphere g = -mu a, so next to nothing is left
     rest = []
@@ -119,7 +116,7 @@ def _push_in_box(
 
 
 def _push_in_ball(
-    gradient: list[fmpq], center: list[fmpq], domain: L1Ball | L2Ball, eta: fmpq, *, tilted: bool
+    gradient: list[fmpq], center: list[fmpq], domain: Ball, eta: fmpq, *, tilted: bool
 ) -> _Push:
     """Turn the push against the sphere into curvature, or half of it, the other half the tilt."""
     # about zero the sphere is equally far in all directions: there is nothing to push against

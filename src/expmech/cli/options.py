@@ -1,0 +1,170 @@
+"""Options of the command line, each written once.
+
+A command takes records: dataclasses whose fields are options. :func:`command` spreads them out for
+typer and hands the records back whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+Epsilon = Annotated[str, typer.Option("--epsilon", help="Budget, as a decimal.")]
+Adjacency = Annotated[
+    str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")
+]
+Timing = Annotated[
+    str,
+    typer.Option(
+        "--timing", help="unprotected, or constant: a number of evaluations fixed beforehand."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Bounds = Annotated[str, typer.Option("--bounds", help="Public bounds LOWER,UPPER.")]
+ColumnBounds = Annotated[
+    list[str],
+    typer.Option("--bounds", help="Public bounds LOWER,UPPER of each column, in the same order."),
+]
+Column = Annotated[str, typer.Option("--column", help="Column name.")]
+Columns = Annotated[list[str], typer.Option("--column", help="Column name; repeat for several.")]
+Level = Annotated[str, typer.Option("--q", help="Which quantile, as a decimal between 0 and 1.")]
+Bits = Annotated[int, typer.Option("--bits", help="The answer is one of 2^bits points, 1 to 22.")]
+Penalty = Annotated[float | None, typer.Option("--penalty", help="Ridge penalty, on scaled rows.")]
+Radius = Annotated[
+    float | None,
+    typer.Option("--radius", help="Public bound on the norm of the scaled coefficients."),
+]
+Features = Annotated[int, typer.Option("--features", help="Number of feature columns.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgeted:
+    """What a release and a plan both ask for."""
+
+    epsilon: Epsilon
+    adjacency: Adjacency = "replace"
+    timing: Timing = "unprotected"
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Where a table is and how its text is read; all public, nothing is guessed from records."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="CSV or Parquet file, postgresql:// address, or 'spark'."
+        ),
+    ]
+    table: Annotated[
+        str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option("--delimiter", help="What separates fields; a comma, in .tsv files a tab."),
+    ] = None
+    quote: Annotated[
+        str, typer.Option("--quote", help="What may enclose a field; '' for nothing.")
+    ] = '"'
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="Of text files; rows that do not decode are missing.")
+    ] = "utf-8"
+    decimal: Annotated[str, typer.Option("--decimal", help="Decimal mark of text files.")] = "."
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--names", help="For a file without header: its column names, or how many there are."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """What every release asks for besides the table and the budget."""
+
+    missing: Annotated[
+        str,
+        typer.Option(
+            "--missing",
+            help="What is missing counts as the middle of the bounds, or the lower bound; or drop"
+            " (add-remove only), or error: refuse, by what the data are.",
+        ),
+    ] = "middle"
+    sampler: Annotated[
+        str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")
+    ] = None
+    delta: Annotated[
+        str | None, typer.Option("--delta", help="Draw by a Metropolis chain at this delta.")
+    ] = None
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Budget ledger to charge before the draw.")
+    ] = None
+    by: Annotated[
+        str | None, typer.Option("--by", help="Column of disjoint groups (add-remove only).")
+    ] = None
+    groups: Annotated[
+        str | None, typer.Option("--groups", help="Public list of groups, separated by commas.")
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Also write value and certificate to this new JSON file."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What a plan asks for in the place of a table."""
+
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", help="Number of rows; needed under replace, where it is public."),
+    ] = None
+
+
+def command(
+    app: typer.Typer,
+    name: str,
+    records: dict[str, type],
+    maker: Callable[..., Any],
+    work: Callable[..., None],
+) -> None:
+    """Add a command whose options are the fields of ``records`` and what ``maker`` takes.
+
+    ``maker`` takes ``shared`` first, which is no option; its docstring is the command's help.
+    ``work`` is called with the records under their names and ``own``, the options of the maker.
+    """
+    parameters = []
+    for record in records.values():
+        hints = get_type_hints(record, include_extras=True)
+        for field in dataclasses.fields(record):
+            parameters.append(_parameter(field.name, hints[field.name], field.default))
+    hints = get_type_hints(maker, include_extras=True)
+    for one in inspect.signature(maker).parameters.values():
+        if one.name != "shared":
+            parameters.append(_parameter(one.name, hints[one.name], one.default))
+    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+
+    def run(**given: Any) -> None:
+        made = {}
+        for key, record in records.items():
+            fields = [field.name for field in dataclasses.fields(record)]
+            made[key] = record(**{field: given.pop(field) for field in fields})
+        work(**made, own=given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = maker.__doc__
+    app.command(name)(run)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    given = inspect.Parameter.empty if default is dataclasses.MISSING else default
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, annotation=annotation, default=given)

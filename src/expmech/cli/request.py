@@ -1,0 +1,214 @@
+"""One release from the command line: settle what is public, charge, then read and draw."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Any
+
+from expmech.adjacency import Adjacency, validate_adjacency
+from expmech.cli.common import new_file, output, parse_epsilon, plain, sealed, warn
+from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
+from expmech.cli.parsing import split
+from expmech.cli.statistics import Shared
+from expmech.data.rows import TableRows
+from expmech.data.source import Source, open_source
+from expmech.data.text_format import TextFormat, text_ending
+from expmech.errors import ParameterError, validate_choice
+from expmech.ledger import Ledger, exact_amount, show_amount
+from expmech.release import Certificate
+from expmech.samplers import Metropolis, Sampler, names, validate_sampler
+from expmech.samplers.base import DATA_DEPENDENT
+from expmech.statistics import Settled, Statistic, public_count, settle
+from expmech.statistics.base import check_missing
+
+_OWNER = "release"
+
+
+class Request:
+    """What a release asks for, checked before the table is touched."""
+
+    def __init__(self, budgeted: Budgeted, place: TableOptions, asked: ReleaseOptions) -> None:
+        self.epsilon = parse_epsilon(budgeted.epsilon, owner=_OWNER)
+        self.delta = exact_amount(asked.delta or "0", name="--delta", owner=_OWNER, zero=True)
+        self.adjacency = validate_adjacency(budgeted.adjacency, name="--adjacency", owner=_OWNER)
+        self.sampler = choose(asked.sampler, asked.delta)
+        self.missing = check_missing(asked.missing, self.adjacency, owner=_OWNER)
+        self.by, self.groups = _groups(asked, self.adjacency)
+        self.timing, self.as_json, self.file = budgeted.timing, budgeted.as_json, asked.output
+        self._place, self._ledger_file = place, asked.ledger
+
+    @property
+    def shared(self) -> Shared:
+        """What the statistic is told."""
+        named = self.sampler != "auto"
+        return Shared(self.adjacency, missing=self.missing, sampler_named=named)
+
+    def open(self) -> Source:
+        """Open the table; its schema is public."""
+        return open_table(self._place)
+
+    def ledger(self, identity: str) -> Ledger | None:
+        """Return the ledger; raise where it is another's or has too little left."""
+        if self._ledger_file is None:
+            return None
+        ledger = Ledger(self._ledger_file, data_set=identity)
+        ledger.require(epsilon=self.epsilon, delta=self.delta)
+        return ledger
+
+    def charge(self, ledger: Ledger, statement: str, certificate: Certificate) -> None:
+        """Charge the ledger durably, once for all groups: they are disjoint."""
+        told: dict[str, Any] = {"statement": statement, "certificate": certificate.to_json()}
+        if self.by is None:
+            ledger.charge(epsilon=self.epsilon, delta=self.delta, **told)
+            return
+        ledger.charge_parallel(
+            epsilons=dict.fromkeys(self.groups, self.epsilon),
+            deltas=dict.fromkeys(self.groups, self.delta),
+            adjacency=self.adjacency,
+            **told,
+        )
+
+
+def open_table(place: TableOptions) -> Source:
+    """Open a table; text is read as the public options say."""
+    if place.table is not None or not text_ending(place.source):
+        return open_source(place.source, table=place.table)
+    listed: list[str] | int | None = None
+    if place.names is not None:
+        listed = int(place.names) if place.names.isdecimal() else split(place.names)
+    written = TextFormat(
+        delimiter=place.delimiter,
+        quote=place.quote or None,
+        header=listed is None,
+        names=listed,
+        encoding=place.encoding,
+        decimal=place.decimal,
+    )
+    return open_source(place.source, text_format=written)
+
+
+def _groups(asked: ReleaseOptions, adjacency: Adjacency) -> tuple[str | None, list[str]]:
+    if (asked.by is None) != (asked.groups is None):
+        raise ParameterError(
+            "`--by` and `--groups` belong together: a column, and the public list of its groups."
+        )
+    if asked.by is None or asked.groups is None:
+        return None, []
+    if adjacency != Adjacency.ADD_REMOVE:
+        raise ParameterError(
+            "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which"
+            " costs twice and moves the group sizes."
+        )
+    groups = split(asked.groups)
+    if not groups:
+        raise ParameterError(f"`--groups` must name at least one group; got {asked.groups!r}.")
+    if len(set(groups)) != len(groups):
+        raise ParameterError(f"`--groups` must differ from each other; got {asked.groups}.")
+    return asked.by, groups
+
+
+def choose(sampler: str | None, delta: str | None) -> Sampler | str:
+    """Return the sampler asked for by name, or the Metropolis chain of a delta."""
+    if sampler is not None:
+        validate_choice(
+            sampler, name="--sampler", owner=_OWNER, choices=[*names(), Metropolis.name()]
+        )
+    if delta is None:
+        if sampler == Metropolis.name():
+            return Metropolis(pure=True)
+        return validate_sampler(sampler or "auto")
+    if sampler not in (None, Metropolis.name()):
+        raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
+    return Metropolis(delta=float(exact_amount(delta, name="--delta", owner=_OWNER)))
+
+
+def answer(request: Request, statistic: Statistic) -> None:
+    """Release, write and print; what was charged for is printed even where writing fails."""
+    with closing(request.open()) as source, new_file(request.file) as file:
+        record = release(request, statistic, source)
+        try:
+            if file is not None:
+                file.write(json.dumps(record, indent=2, sort_keys=True) + "\n")
+                file.flush()
+        finally:
+            show(record, request.as_json)
+
+
+def release(request: Request, statistic: Statistic, source: Source) -> dict[str, Any]:
+    """Settle, charge, read, draw, in this order; return the sealed record of the release."""
+    parts = {
+        name: TableRows(source=source, by=request.by, group=name) for name in request.groups or [""]
+    }
+    for rows in parts.values():
+        rows.check(statistic.request(request.epsilon))
+    ledger = request.ledger(source.identity)
+    settled = _settle(request, statistic, next(iter(parts.values())))
+    statement = statistic.name if request.by is None else f"{statistic.name} by {request.by}"
+    _warn(settled.certificate)
+    if ledger is not None:
+        request.charge(ledger, statement, settled.certificate)
+    values = {
+        name: plain(settled.release(rows.find(settled.request)).value)
+        for name, rows in parts.items()
+    }
+    record: dict[str, Any] = {
+        "statement": statement,
+        "value": values[""] if request.by is None else values,
+        "certificate": json.loads(settled.certificate.to_json()),
+    }
+    if request.by is not None:
+        record["groups"] = request.groups
+    if ledger is not None:
+        epsilon, delta = ledger.left
+        record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
+    return sealed(record)
+
+
+def _settle(request: Request, statistic: Statistic, rows: TableRows) -> Settled:
+    """Settle once: under add-remove, where there are groups, nothing public tells them apart."""
+    return settle(
+        statistic,
+        epsilon=request.epsilon,
+        count=public_count(rows, request.adjacency),
+        sampler=request.sampler,
+        timing=request.timing,
+    )
+
+
+def show(record: dict[str, Any], as_json: bool) -> None:
+    """Print a release."""
+    if as_json:
+        output.print_json(json.dumps(record))
+        return
+    values = record["value"] if "groups" in record else {record["statement"]: record["value"]}
+    for name, value in values.items():
+        output.print(f"{name}: {_text(value)}", style="bold", markup=False)
+    certificate = Certificate.from_json(json.dumps(record["certificate"]))
+    output.print(str(certificate), markup=False)
+    if "left" in record:
+        left = record["left"]
+        text = f"  {'left':<12}epsilon = {left['epsilon']}, delta = {left['delta']}"
+        output.print(text, markup=False)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _warn(certificate: Certificate) -> None:
+    if certificate.epsilon > 10.0:
+        warn(
+            f"epsilon = {certificate.epsilon:g} is above 10: what an observer can learn about one"
+            f" row is bounded only by a factor of e^{certificate.epsilon:g}, which is hardly a"
+            " protection."
+        )
+    if certificate.timing == DATA_DEPENDENT:
+        warn(
+            "the running time depends on the data: do not let anyone outside measure how long this"
+            " took."
+        )

@@ -1,0 +1,237 @@
+"""The statistics of the command line: one registration each, for `release` and for `plan`.
+
+A release makes a statistic of named columns; a plan makes one of public numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from expmech.adjacency import Adjacency
+from expmech.cli import options
+from expmech.cli.parsing import parse_bounds, split
+from expmech.errors import ParameterError, validate_integer
+from expmech.ledger import exact_amount
+from expmech.statistics import (
+    Logistic,
+    Mean,
+    MostFrequent,
+    QuantileOf,
+    Ridge,
+    Statistic,
+    validate_bounds,
+)
+from expmech.statistics.aggregates import Bounds
+from expmech.statistics.logistic import LOGISTIC_PENALTY
+
+_UNIT: Bounds = (-1.0, 1.0)
+Candidates = Annotated[
+    str, typer.Option("--candidates", help="Public list of values, separated by commas.")
+]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What every statistic is told: the neighbours, what is missing, whether a law was named."""
+
+    adjacency: Adjacency
+    missing: str = "middle"
+    sampler_named: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """A statistic of the command line: how a release and how a plan make it."""
+
+    name: str
+    of_table: Callable[..., Statistic]
+    of_numbers: Callable[..., Statistic]
+
+
+def _limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
+    if len(bounds) != len(columns):
+        raise ParameterError(
+            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
+            " columns."
+        )
+    if len({name.lower() for name in columns}) != len(columns):
+        raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
+    pairs = zip(columns, bounds, strict=True)
+    return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
+
+
+def _numbered(features: int) -> tuple[str, ...]:
+    count = validate_integer(features, name="--features", owner="plan", low=1, high=1000)
+    return tuple(f"column {j + 1}" for j in range(count))
+
+
+def _mean(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
+    """Release the mean of one or several columns."""
+    return Mean(
+        columns=tuple(column),
+        bounds=_limits(column, bounds),
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+        exponential=shared.sampler_named,
+    )
+
+
+def _plan_mean(shared: Shared, bounds: options.ColumnBounds) -> Mean:
+    """Plan the mean of one or several columns."""
+    return _mean(shared, [f"column {j + 1}" for j in range(len(bounds))], bounds)
+
+
+def _quantile(
+    shared: Shared,
+    column: options.Column,
+    bounds: options.Bounds,
+    q: options.Level = "0.5",
+    bits: options.Bits = 16,
+) -> QuantileOf:
+    """Release a quantile of a column; the median by default."""
+    return QuantileOf(
+        column=column,
+        bounds=validate_bounds(parse_bounds(bounds), name=column),
+        q=exact_amount(q, name="--q", owner="a quantile"),
+        bits=bits,
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+    )
+
+
+def _plan_quantile(
+    shared: Shared,
+    bounds: options.Bounds,
+    q: options.Level = "0.5",
+    bits: options.Bits = 16,
+) -> QuantileOf:
+    """Plan a quantile of a column."""
+    return _quantile(shared, "the column", bounds, q, bits)
+
+
+def _ridge(
+    shared: Shared,
+    column: options.Columns,
+    bounds: options.ColumnBounds,
+    target: Annotated[str, typer.Option("--target", help="Column to predict.")],
+    target_bounds: Annotated[
+        str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")
+    ],
+    penalty: options.Penalty = None,
+    radius: options.Radius = None,
+) -> Ridge:
+    """Release a ridge regression with intercept, in the units of the table."""
+    *limits, last = _limits([*column, target], [*bounds, target_bounds])
+    return Ridge(
+        columns=tuple(column),
+        bounds=tuple(limits),
+        target=target,
+        target_bounds=last,
+        penalty=penalty,
+        radius=radius,
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+        named=True,
+    )
+
+
+def _plan_ridge(
+    shared: Shared,
+    features: options.Features,
+    penalty: options.Penalty = None,
+    radius: options.Radius = None,
+) -> Ridge:
+    """Plan a ridge regression with intercept."""
+    columns = _numbered(features)
+    return Ridge(
+        columns=columns,
+        bounds=(_UNIT,) * len(columns),
+        target="the target",
+        target_bounds=_UNIT,
+        penalty=penalty,
+        radius=radius,
+        adjacency=shared.adjacency,
+    )
+
+
+def _logistic(
+    shared: Shared,
+    column: options.Columns,
+    bounds: options.ColumnBounds,
+    target: Annotated[str, typer.Option("--target", help="Column of classes.")],
+    positive: Annotated[
+        str, typer.Option("--positive", help="The value whose odds are modelled, against others.")
+    ],
+    penalty: options.Penalty = None,
+    radius: options.Radius = None,
+) -> Logistic:
+    """Release a logistic regression with intercept; its rows must fit in memory."""
+    if target.lower() in {name.lower() for name in column}:
+        raise ParameterError(f"`target` must not be one of the features; got {target}.")
+    return Logistic(
+        columns=tuple(column),
+        bounds=_limits(column, bounds),
+        target=target,
+        positive=positive,
+        penalty=LOGISTIC_PENALTY if penalty is None else penalty,
+        radius=radius,
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+        named=True,
+    )
+
+
+def _plan_logistic(
+    shared: Shared,
+    features: options.Features,
+    penalty: options.Penalty = None,
+    radius: options.Radius = None,
+) -> Logistic:
+    """Plan a logistic regression with intercept."""
+    columns = _numbered(features)
+    return Logistic(
+        columns=columns,
+        bounds=(_UNIT,) * len(columns),
+        target="the target",
+        positive="positive",
+        penalty=LOGISTIC_PENALTY if penalty is None else penalty,
+        radius=radius,
+        adjacency=shared.adjacency,
+    )
+
+
+def _select(shared: Shared, column: options.Column, candidates: Candidates) -> MostFrequent:
+    """Release the most frequent of a public list of values."""
+    names = tuple(split(candidates))
+    return MostFrequent(
+        column=column,
+        candidates=names,
+        labels=names,
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+    )
+
+
+def _plan_select(
+    shared: Shared,
+    candidates: Annotated[int, typer.Option("--candidates", help="Length of the public list.")],
+) -> MostFrequent:
+    """Plan the choice of the most frequent of a public list."""
+    length = validate_integer(candidates, name="--candidates", owner="plan", low=2, high=1 << 22)
+    names: tuple[Any, ...] = tuple(range(length))
+    return MostFrequent(
+        column="the column", candidates=names, labels=names, adjacency=shared.adjacency
+    )
+
+
+STATISTICS: tuple[Registered, ...] = (
+    Registered(name="mean", of_table=_mean, of_numbers=_plan_mean),
+    Registered(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
+    Registered(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
+    Registered(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
+    Registered(name="select", of_table=_select, of_numbers=_plan_select),
+)

@@ -1,0 +1,115 @@
+"""What a draw costs in loss evaluations, and the arithmetic of proposals made in lots.
+
+Derivations, and which bounds are proved and which are measured: docs/theory/plan.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NEARLY_ALL = 0.99
+MOST_EVALUATIONS = 1e8
+"""What `auto` regards as affordable, minutes at most, for evaluations in large lots."""
+
+BLOCK = 1 << 15
+"""Copies driven, or proposals made, together at most: their arrays stay in the cache."""
+
+SPARE = 1.01
+"""For rounding the center to the lattice and for loss errors."""
+
+_LARGEST = 700.0  # nats: numbers beyond exp(700) are not told apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """Loss evaluations of one draw, everything included.
+
+    On the best and on the worst data set that public quantities allow.
+
+    ``expected`` are means, ``nearly_all`` numbers that 99% of draws stay below; None where nothing
+    public bounds them. ``typical`` is what options are ranked by.
+    """
+
+    expected: tuple[float, float | None]
+    nearly_all: tuple[float, float | None]
+    typical: float
+
+
+def forecast_constant(evaluations: float) -> Forecast:
+    """Return the forecast of a number of evaluations that is fixed beforehand."""
+    return Forecast(expected=(evaluations,) * 2, nearly_all=(evaluations,) * 2, typical=evaluations)
+
+
+def forecast_geometric(mean: float) -> Forecast:
+    """Return the forecast of a geometric number of evaluations whose law is public."""
+    most = quantile_of_sum([mean])
+    return Forecast(expected=(mean,) * 2, nearly_all=(most,) * 2, typical=mean)
+
+
+def forecast_proposals(best: float, worst: float | None, typical: float) -> Forecast:
+    """Return the forecast of rejection whose mean number of proposals lies between the two.
+
+    In lots that double.
+    """
+    return Forecast(
+        expected=(evaluations_in_lots(best), None if worst is None else evaluations_in_lots(worst)),
+        nearly_all=(most_in_lots(best), None if worst is None else most_in_lots(worst)),
+        typical=evaluations_in_lots(typical),
+    )
+
+
+def evaluations_in_lots(proposals: float) -> float:
+    """Return the mean evaluations of lots of 1, 2, 4, ... until one in ``proposals`` is kept."""
+    if proposals >= math.exp(_LARGEST):
+        return math.inf
+    refused = math.log1p(-1.0 / proposals) if proposals > 1.0 else -math.inf
+    total, made, lot = 0.0, 0, 1
+    while True:
+        reached = 1.0 if made == 0 else math.exp(refused * made)
+        if lot == BLOCK:  # from here on lots are equal
+            return total + reached * (lot / -math.expm1(refused * lot))
+        if reached < 1e-12:
+            return total
+        total += lot * reached
+        made += lot
+        lot = min(2 * lot, BLOCK)
+
+
+def most_in_lots(proposals: float) -> float:
+    """Return a number of evaluations that 99% of such draws stay below."""
+    most = quantile_of_sum([proposals])
+    if most >= BLOCK:
+        return most + BLOCK
+    return float((1 << max(1, math.ceil(math.log2(most + 1)))) - 1)
+
+
+def quantile_of_sum(means: Sequence[float]) -> float:
+    """Return what a sum of geometric variables with these means stays below in 99% of cases.
+
+    One variable: exact. Several: Chernoff's bound with the largest mean, ``P(sum > x) <= exp(-x
+    KL(d/x, p))``.
+    """
+    largest, count = max(means), len(means)
+    if largest <= 1.0:
+        return float(count)
+    if largest >= math.exp(_LARGEST):
+        return math.inf
+    success, missed = 1.0 / largest, math.log(1.0 - NEARLY_ALL)
+    if count == 1:
+        return float(math.ceil(missed / math.log1p(-success)))
+    low, high = count * largest, 64.0 * count * largest
+    while high - low > 0.5 + 1e-9 * high:
+        middle = (low + high) / 2
+        share = count / middle
+        divergence = share * math.log(share / success) + (1.0 - share) * (
+            math.log1p(-share) - math.log1p(-success)
+        )
+        low, high = (low, middle) if -middle * divergence <= missed else (middle, high)
+    return float(math.ceil(high))
+
+
+def power(log_number: float) -> float:
+    """Return ``exp(log_number)``, infinite where that is beyond floats."""
+    return math.exp(log_number) if log_number < _LARGEST else math.inf

@@ -1,0 +1,91 @@
+"""A table in an engine as the rows of a statistic: requests are answered where the data live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expmech.data.aggregate import histogram, labelled_rows, moments, row_count, tally
+from expmech.data.source import Source
+from expmech.errors import ParameterError
+from expmech.statistics.requests import (
+    Column,
+    HistogramOf,
+    LabelledRows,
+    LabelledRowsOf,
+    MomentsOf,
+    Request,
+    Tally,
+    TallyOf,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRows:
+    """The rows of a table, or of the part of it whose column ``by`` holds ``group``."""
+
+    source: Source
+    by: str | None = None
+    group: Any = None
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return row_count(self._part)
+
+    def check(self, request: Request) -> None:
+        """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
+        source = self._part
+        if isinstance(request, (MomentsOf, LabelledRowsOf)):
+            for name in _names(request.columns):
+                source.number(name)
+        if isinstance(request, HistogramOf):
+            source.number(str(request.column))
+        if isinstance(request, TallyOf):
+            source.key(str(request.column))
+        if isinstance(request, LabelledRowsOf):
+            source.key(str(request.target))
+
+    def find(self, request: Request) -> Any:
+        """Return what was asked for, computed in the engine."""
+        source = self._part
+        if isinstance(request, MomentsOf):
+            return moments(
+                source,
+                _names(request.columns),
+                request.bounds,
+                bits=request.bits,
+                missing=request.missing,
+                products=request.products,
+            )
+        if isinstance(request, HistogramOf):
+            column, bits = str(request.column), request.bits
+            return histogram(source, column, request.bounds, bits=bits, missing=request.missing)
+        if isinstance(request, TallyOf):
+            counts = tally(source, str(request.column), request.candidates)
+            return Tally(counts=counts, rows=row_count(source))
+        if isinstance(request, LabelledRowsOf):
+            return _labelled(source, request)
+        raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
+
+    @property
+    def _part(self) -> Source:
+        return self.source if self.by is None else self.source.where(self.by, self.group)
+
+
+def _labelled(source: Source, request: LabelledRowsOf) -> LabelledRows:
+    rows, positive = labelled_rows(
+        source,
+        _names(request.columns),
+        request.bounds,
+        target=str(request.target),
+        positive=request.positive,
+        missing=request.missing,
+    )
+    ones = np.ones(len(rows), dtype=np.int64)
+    return LabelledRows(features=rows, positive=positive, counts=ones)
+
+
+def _names(columns: tuple[Column, ...]) -> list[str]:
+    return [str(column) for column in columns]

@@ -1,0 +1,29 @@
+"""Domains by the name in a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from expmech.domains.balls import L1Ball, L2Ball
+from expmech.domains.base import Domain
+from expmech.domains.box import Box
+from expmech.domains.candidates import Candidates
+from expmech.domains.simplex import Simplex
+from expmech.errors import ParameterError
+from expmech.extensions import Registry
+
+DOMAINS: Registry[type[Domain]] = Registry(
+    "expmech.domains",
+    [(kind.__name__, kind) for kind in (Box, L1Ball, L2Ball, Simplex, Candidates)],
+)
+
+
+def rebuild_domain(description: Mapping[str, Any]) -> Domain:
+    """Return the domain that a certificate describes; raise where there is none of that kind."""
+    kind = DOMAINS.find(str(description["kind"]))
+    if kind is None:
+        raise ParameterError(
+            f"`kind` of a domain must be a known one; got {description['kind']!r}."
+        )
+    return kind.rebuild(description)

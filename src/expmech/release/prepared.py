@@ -1,0 +1,93 @@
+"""A release that is settled but for the draw: a public half, charged first, and the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, seeded_bits
+from expmech.coins import Coins
+from expmech.release.certificate import RELEASE, STUDY, Certificate
+from expmech.release.finish import Finish, Unchanged
+from expmech.samplers import Draws, Plan, Sampler
+
+Draw = Callable[[Coins, int], Draws]
+"""So many independent draws from coins."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A value that may leave, and its certificate."""
+
+    value: Any
+    certificate: Certificate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a statistic adds to a mechanism's certificate, all of it public.
+
+    Its name, what is done to the draw, and what the guarantee rests on besides.
+    """
+
+    statistic: str = "a draw"
+    finish: Finish = field(default_factory=Unchanged)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """One release: everything is settled but the draw.
+
+    ``certificate`` is the public half: it was made without looking at a loss value or a row, and is
+    what a ledger is charged with. ``fit`` makes the confidential half (an envelope, a chain, a
+    table); it is called once, when the first value is drawn.
+    """
+
+    certificate: Certificate
+    sampler: Sampler | None
+    finish: Finish
+    fit: Callable[[], Draw]
+
+    @cached_property
+    def _draw(self) -> Draw:
+        return self.fit()
+
+    def release(self) -> Release:
+        """Draw the value with randomness from the operating system; it may leave."""
+        return self._one(operating_system_bits(), RELEASE)
+
+    def study(self, seed: int | Sequence[int]) -> Release:
+        """Draw the value from a seeded stream; its certificate says that it is never a release."""
+        return self._one(seeded_bits(seed), STUDY)
+
+    def sample(self, size: int, seed: int | Sequence[int]) -> Draws:
+        """Draw many values, unfinished and with their counts, from a seeded stream."""
+        return self._draw(Coins(seeded_bits(seed)), size)
+
+    def _one(self, bits: Bits, kind: str) -> Release:
+        value = self._draw(Coins(bits), 1).values[0]
+        source = OPERATING_SYSTEM if kind == RELEASE else SEEDED
+        certificate = dataclasses.replace(self.certificate, kind=kind, randomness=source)
+        return Release(value=self.finish.apply(value), certificate=certificate)
+
+
+class Mechanism(Protocol):
+    """What every mechanism offers: a plan, and a release that is prepared once."""
+
+    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+        """Return what a release would guarantee and cost, from public quantities."""
+
+    def prepare(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        told: Told | None = None,
+    ) -> Prepared:
+        """Settle everything but the draw; raise, on public grounds, where it cannot be."""

@@ -1,0 +1,156 @@
+"""What `auto` takes: the sampler with the least typical cost, by public quantities.
+
+Theory page: docs/theory/plan.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from expmech.coins import UNITS_PER_NAT
+from expmech.cost import MOST_EVALUATIONS
+from expmech.domains import Region
+from expmech.errors import UnsupportedError, validate_choice
+from expmech.samplers.base import CONSTANT, Sampler
+from expmech.samplers.plan import Option, Plan, show_number
+from expmech.samplers.registry import PLANNED, UNPLANNED
+from expmech.target import ENERGY_CAP, Problem, Target, make_target
+
+TIMINGS = ("unprotected", "constant")
+"""What may be asked of the running time: nothing, or a number of loss evaluations that is fixed
+beforehand."""
+
+
+class _Targets:
+    """The targets of one problem, calibrated once for each reserve."""
+
+    def __init__(self, problem: Problem, epsilon: Fraction) -> None:
+        self._problem, self._epsilon = problem, epsilon
+        self._made: dict[Fraction, Target] = {}
+
+    def for_(self, reserve: Fraction) -> Target:
+        """Return the target that is left when ``reserve`` is taken off epsilon."""
+        if reserve not in self._made:
+            self._made[reserve] = make_target(self._problem, self._epsilon - reserve)
+        return self._made[reserve]
+
+
+def make_plan(problem: Problem, epsilon: Fraction, *, timing: str = "unprotected") -> Plan:
+    """Return the plan of ``problem`` at ``epsilon``; ``timing`` is what `auto` has to heed."""
+    targets = _Targets(problem, epsilon)
+    options = tuple(_make_option(sampler, targets) for sampler in PLANNED)
+    chosen, refusal = _choose(problem, options, timing)
+    target = targets.for_(Fraction(0))
+    return Plan(
+        epsilon=float(epsilon),
+        options=(*options, *map(_unplanned, UNPLANNED)),
+        chosen=None if chosen is None else chosen.name,
+        refusal=refusal,
+        excess_loss=_excess_loss(target),
+        saturates_at=_saturation(target),
+    )
+
+
+def _unplanned(kind: type[Sampler]) -> Option:
+    return Option(
+        name=kind.name(),
+        sampler=None,
+        delta=0.0,
+        timing=str(kind.timing),
+        forecast=None,
+        reason=kind.needs,
+    )
+
+
+def _excess_loss(target: Target) -> tuple[float, float] | None:
+    """Bound by how much the loss of a draw exceeds the least one: its mean, and 95% of draws."""
+    floor, spread = target.log_floor(), target.energy_range
+    if floor is None or spread is None:
+        return None
+    mean, most = (min(nats - floor, spread) / target.eta for nats in (1.0, math.log(20.0)))
+    return mean, most
+
+
+def _saturation(target: Target) -> float | None:
+    """Return the loss whose energy is the cap, where the public bound on the loss is above it."""
+    limit, bound = ENERGY_CAP / UNITS_PER_NAT / target.eta, target.problem.bound
+    return limit if bound is not None and bound > limit else None
+
+
+def choose_sampler(
+    problem: Problem, epsilon: Fraction, *, timing: str = "unprotected"
+) -> tuple[Sampler, Target]:
+    """Return the sampler a plan recommends, and the target it is calibrated to.
+
+    Raise UnsupportedError, with what would help, where a plan recommends none.
+    """
+    targets = _Targets(problem, epsilon)
+    automatic = [sampler for sampler in PLANNED if sampler.automatic]
+    if timing == "constant":
+        automatic = [sampler for sampler in automatic if sampler.timing == CONSTANT]
+    options = tuple(_make_option(sampler, targets) for sampler in automatic)
+    chosen, refusal = _choose(problem, options, timing)
+    if chosen is None or chosen.sampler is None:
+        raise UnsupportedError(f"sampler='auto' {refusal}")
+    return chosen.sampler, targets.for_(chosen.sampler.reserve)
+
+
+def _make_option(sampler: Sampler, targets: _Targets) -> Option:
+    forecast, reason, delta = None, None, 0.0
+    target = targets.for_(sampler.reserve)
+    try:
+        forecast = sampler.forecast(target)
+    except UnsupportedError as error:
+        reason = str(error)
+    else:
+        delta = sampler.planned_delta
+    return Option(
+        name=sampler.label,
+        sampler=sampler,
+        delta=delta,
+        timing=sampler.timing,
+        forecast=forecast,
+        reason=reason,
+    )
+
+
+def _choose(
+    problem: Problem, options: tuple[Option, ...], timing: str
+) -> tuple[Option | None, str | None]:
+    """Return the option with the least typical cost, or why there is none.
+
+    A list of candidates is tabulated where it can be. Where only the number of evaluations of
+    uniform proposals has no public bound, they are the last resort; where they have one that is out
+    of reach, the answer is a refusal.
+    """
+    validate_choice(timing, name="timing", owner="plan", choices=TIMINGS)
+    fit = [(one, one.sampler) for one in options if one.sampler is not None and one.applies]
+    fit = [(option, sampler) for option, sampler in fit if sampler.automatic]
+    if timing == "constant":
+        fit = [(option, sampler) for option, sampler in fit if sampler.timing == CONSTANT]
+    elif not isinstance(problem.domain, Region):
+        fit = [(option, sampler) for option, sampler in fit if sampler.lists_first] or fit
+    if not fit:
+        return None, _refusal(None, timing)
+    affordable = [one for one, sampler in fit if one.typical <= sampler.most_affordable]
+    unknown = [one for one, _ in fit if one.forecast and one.forecast.expected[1] is None]
+    if affordable or unknown:
+        return min(affordable or unknown, key=lambda option: option.typical), None
+    return None, _refusal(min(option.typical for option, _ in fit), timing)
+
+
+def _refusal(cheapest: float | None, timing: str) -> str:
+    wanted = "exact sampler"
+    if timing == "constant":
+        wanted = "exact sampler with a constant number of evaluations"
+    if cheapest is None:
+        return (
+            f"found no {wanted} that applies. Declare `lipschitz` or `bound` and, for a constant"
+            " number of evaluations, `gap`."
+        )
+    return (
+        f"found no affordable {wanted}: the cheapest would need about {show_number(cheapest)} loss"
+        f" evaluations, more than {MOST_EVALUATIONS:g}. Declare the loss's `growth`, lower epsilon"
+        " or the dimension, choose a smaller domain, or name a sampler to run it regardless."
+    )

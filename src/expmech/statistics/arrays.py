@@ -1,0 +1,98 @@
+"""Rows in memory: numbers, labels and keys, each value read alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.errors import DataError, ParameterError, shielded
+from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
+from expmech.statistics.keys import canonical_key, tally_values
+from expmech.statistics.reading import fill_missing
+from expmech.statistics.requests import (
+    Column,
+    HistogramOf,
+    LabelledRows,
+    LabelledRowsOf,
+    MomentsOf,
+    Request,
+    ScoresOf,
+    Tally,
+    TallyOf,
+)
+
+_SCORING_FAILED = "`scoring` failed on the data, or gave a score that is no finite number."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrayRows:
+    """A table of numbers (NaN is missing), the values a tally counts, and targets by class.
+
+    ``raw`` and ``target`` are what the caller gave: lists, arrays or columns of a frame.
+    """
+
+    numbers: NDArray[np.float64] | None = None
+    raw: Any = None
+    target: Any = None
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        for rows in (self.numbers, self.raw):
+            if rows is not None:
+                return len(rows)
+        raise ParameterError("There are no rows to be counted.")
+
+    def find(self, request: Request) -> Any:
+        """Return what was asked for."""
+        if isinstance(request, MomentsOf):
+            return self._moments(request)
+        if isinstance(request, HistogramOf):
+            values = self._filled((request.column,), (request.bounds,), request.missing)
+            return histogram_of(values[:, 0], request.bounds, bits=request.bits)
+        if isinstance(request, TallyOf):
+            counts = tally_values(self.raw, request.candidates)
+            return Tally(counts=counts, rows=self.count())
+        if isinstance(request, LabelledRowsOf):
+            return self._labelled(request)
+        return self._scores(request)
+
+    def _moments(self, request: MomentsOf) -> Moments:
+        values = self._filled(request.columns, request.bounds, request.missing)
+        bits, products = request.bits, request.products
+        return moments_of(values, request.bounds, bits=bits, products=products)
+
+    def _filled(
+        self, columns: tuple[Column, ...], bounds: tuple[Bounds, ...], missing: str
+    ) -> NDArray[np.float64]:
+        if self.numbers is None:
+            raise ParameterError("This statistic needs a table of numbers.")
+        return fill_missing(self.numbers[:, _positions(columns)], bounds, missing)
+
+    def _labelled(self, request: LabelledRowsOf) -> LabelledRows:
+        positive = canonical_key(request.positive)
+        labels = np.array([canonical_key(value) == positive for value in self.target], dtype=bool)
+        numbers = self._filled(request.columns, request.bounds, "middle")
+        if request.missing != "middle" and self.numbers is not None:
+            kept = np.column_stack([self.numbers[:, _positions(request.columns)], labels])
+            kept = fill_missing(kept, (*request.bounds, (0.0, 1.0)), request.missing)
+            numbers, labels = kept[:, :-1], kept[:, -1] > 0.0
+        ones = np.ones(len(numbers), dtype=np.int64)
+        return LabelledRows(features=numbers, positive=labels, counts=ones)
+
+    def _scores(self, request: ScoresOf) -> tuple[float, ...]:
+        def work() -> tuple[float, ...]:
+            pairs = (request.scoring(self.raw, self.target, one) for one in request.candidates)
+            return tuple(map(float, pairs))
+
+        scores = shielded(work, DataError(_SCORING_FAILED))
+        if not np.isfinite(scores).all():
+            raise DataError(_SCORING_FAILED)
+        return scores
+
+
+def _positions(columns: tuple[Column, ...]) -> list[int]:
+    """Return columns of an array, which are told apart by their position."""
+    return [int(column) for column in columns]

@@ -1,0 +1,182 @@
+"""A statistic says everything about itself; a settled one is charged, then read and drawn.
+
+The order is that of the guarantee: what is public is settled first, the budget is charged, and only
+then are the rows looked at.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from expmech.adjacency import Adjacency
+from expmech.errors import DataError, ParameterError
+from expmech.release import Certificate, Mechanism, Prepared, Release, Told
+from expmech.release.finish import Finish, Unchanged
+from expmech.samplers import Plan, Sampler
+from expmech.statistics.reading import NOTHING_MISSING, validate_missing
+from expmech.statistics.requests import Request, Rows
+
+LEAST_ROWS = 2
+_CHANGED = (
+    "The rows do not fit the certificate that was charged: their number changed after it was"
+    " counted. Nothing was released."
+)
+
+
+class Statistic(ABC):
+    """What is released about a table: its request, its mechanism and its units, in one file.
+
+    Attributes
+    ----------
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    missing : str
+        What a missing value counts as: one of :data:`~expmech.statistics.reading.MISSING_RULES`.
+    """
+
+    adjacency: Adjacency
+    missing: str = "middle"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What certificates and ledgers call it."""
+
+    @abstractmethod
+    def request(self, epsilon: Fraction) -> Request:
+        """Return what it asks of the rows, from public quantities."""
+
+    @abstractmethod
+    def stand_in(self, count: int, epsilon: Fraction) -> Any:
+        """Return an answer to the request that some table of ``count`` rows would give.
+
+        Certificate and plan are made from it: they do not depend on which table it is.
+        """
+
+    @abstractmethod
+    def mechanism(self, found: Any, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the mechanism for an answer to the request."""
+
+    @property
+    def finish(self) -> Finish:
+        """The public map from a draw to the units of the data."""
+        return Unchanged()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the guarantee rests on besides."""
+        return (NOTHING_MISSING,) if self.missing == "error" else ()
+
+    @property
+    def told(self) -> Told:
+        """What stands in the certificate about the statistic."""
+        return Told(statistic=self.name, finish=self.finish, notes=self.notes)
+
+
+def check_missing(missing: str, adjacency: Adjacency, *, owner: str) -> str:
+    """Return the rule for missing values; raise where it would move a public number of rows."""
+    rule = validate_missing(missing, owner=owner)
+    if rule == "drop" and adjacency.count_is_public:
+        raise ParameterError(
+            "`missing` must not be 'drop' under 'replace' adjacency: whether a row is dropped would"
+            " change the number of rows, which 'replace' treats as public. Use 'middle' or 'lower',"
+            " or 'add-remove' adjacency."
+        )
+    return rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """A statistic with its budget: the public half. Charge it before :meth:`release`."""
+
+    statistic: Statistic
+    epsilon: Fraction
+    timing: str
+    public: Prepared
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate the release will carry; made without looking at a row."""
+        return self.public.certificate
+
+    @property
+    def request(self) -> Request:
+        """What will be asked of the rows."""
+        return self.statistic.request(self.epsilon)
+
+    def release(self, found: Any) -> Release:
+        """Draw the value from what the rows answered; it may leave."""
+        return self._prepare(found).release()
+
+    def study(self, found: Any, seed: int | Sequence[int]) -> Release:
+        """Draw the value from a seeded stream: never a release."""
+        return self._prepare(found).study(seed)
+
+    def _prepare(self, found: Any) -> Prepared:
+        mechanism = self.statistic.mechanism(found, self.epsilon, self.timing)
+        ready = mechanism.prepare(
+            epsilon=self.epsilon,
+            sampler=self.public.sampler or "auto",
+            timing=self.timing,
+            told=self.statistic.told,
+        )
+        if ready.certificate != self.certificate:
+            raise DataError(_CHANGED)
+        return ready
+
+
+def settle(
+    statistic: Statistic,
+    *,
+    epsilon: Fraction,
+    count: int | None,
+    sampler: Sampler | str = "auto",
+    timing: str = "unprotected",
+) -> Settled:
+    """Return the public half of a release; raise, on public grounds, where there is none.
+
+    ``count`` is the number of rows where it is public, else None.
+    """
+    mechanism = _stand_in(statistic, epsilon, count, timing)
+    public = mechanism.prepare(epsilon=epsilon, sampler=sampler, timing=timing, told=statistic.told)
+    return Settled(statistic=statistic, epsilon=epsilon, timing=timing, public=public)
+
+
+def plan(
+    statistic: Statistic, *, epsilon: Fraction, count: int | None, timing: str = "unprotected"
+) -> Plan:
+    """Return what a release of the statistic would guarantee and cost; no row is needed."""
+    return _stand_in(statistic, epsilon, count, timing).plan(epsilon, timing=timing)
+
+
+def _stand_in(statistic: Statistic, epsilon: Fraction, count: int | None, timing: str) -> Mechanism:
+    if not statistic.adjacency.count_is_public:
+        count = 1  # nothing public may depend on it, and any number will do
+    elif count is None:
+        raise ParameterError("The number of rows must be given under replace, where it is public.")
+    return statistic.mechanism(statistic.stand_in(count, epsilon), epsilon, timing)
+
+
+def public_count(rows: Rows, adjacency: Adjacency, *, least: int = LEAST_ROWS) -> int | None:
+    """Return the number of rows where it is public; refuse a table too small for a statistic."""
+    if not adjacency.count_is_public:
+        return None
+    count = rows.count()
+    if count == 0:
+        raise DataError("The table has no rows.")
+    if count < least:
+        raise DataError("The table has one row: at least two are needed for a statistic of many.")
+    return count
+
+
+def find_all(settled: Sequence[Settled], rows: Rows) -> list[Any]:
+    """Return what the rows answer to each request; equal requests are asked once."""
+    answers: dict[Request, Any] = {}
+    for one in settled:
+        if one.request not in answers:
+            answers[one.request] = rows.find(one.request)
+    return [answers[one.request] for one in settled]

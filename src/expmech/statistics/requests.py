@@ -1,0 +1,102 @@
+"""What a statistic asks of rows: exact aggregates, from arrays or computed where the data live.
+
+A request is public. What comes back is confidential; it is a sum over rows of something that
+depends on one row alone and on the request: docs/theory/reading.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.statistics.aggregates import Bounds, Moments
+
+Column = str | int
+"""The name of a column, or its position in an array."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsOf:
+    """Count, integer sums and, if asked, integer cross products of clipped, snapped columns."""
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    bits: int
+    missing: str
+    products: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramOf:
+    """How many clipped values of a column fall in each of ``2^bits`` cells of its bounds."""
+
+    column: Column
+    bounds: Bounds
+    bits: int
+    missing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TallyOf:
+    """How many values of a column equal each of a public list, by their canonical keys."""
+
+    column: Column
+    candidates: tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledRowsOf:
+    """Clipped columns, and which rows hold the ``positive`` value in the column ``target``."""
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    target: Column
+    positive: Any
+    missing: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledRows:
+    """Rows with a label, each standing for ``counts`` equal ones. Confidential."""
+
+    features: NDArray[np.float64]
+    positive: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Counts of public candidates, and of all rows. Confidential (replace: but for the latter)."""
+
+    counts: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoresOf:
+    """The score of each candidate by a function of the caller's, of whole tables."""
+
+    scoring: Any
+    candidates: tuple[Any, ...]
+
+
+Request = MomentsOf | HistogramOf | TallyOf | LabelledRowsOf | ScoresOf
+Found = Moments | NDArray[np.int64] | Tally | LabelledRows | tuple[float, ...]
+
+
+class Rows(Protocol):
+    """Confidential rows that answer requests."""
+
+    def count(self) -> int:
+        """Return how many rows there are; public under "replace", and asked for only then."""
+
+    def find(self, request: Request) -> Any:
+        """Return what was asked for; confidential."""

@@ -1,0 +1,93 @@
+"""The picture of the house: imports point left, and nothing else knows a thing by its name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import expmech as em
+
+ROOT = Path(em.__file__).parent
+LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency"]
+CORE = ["bits", "coins", "theory", "domains", "losses", "target", "cost", "envelopes", "samplers"]
+ORDER = [*LEAVES, *CORE, "release", "ledger", "statistics", "data"]
+SHELLS = ["estimators", "cli", "paper", "opendp", "dp_accounting"]
+TOP = {"cli": ["estimators", "paper"]}
+CONCRETE = re.compile(r"isinstance\([^)]*\b(Box|L1Ball|L2Ball|Simplex|Candidates)\b")
+GUESSED = re.compile(r"(get|has)attr\((self\.)?(loss|domain|problem\.loss|target\.domain)\b")
+
+
+def sources() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def stage_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Return the stages a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "expmech":
+                names = [f"expmech.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "expmech" and len(parts) > 1:
+                yield parts[1]
+
+
+def test_every_file_has_a_place_in_the_picture() -> None:
+    known = {*ORDER, *SHELLS, "__init__"}
+    assert {stage_of(path) for path in sources()} <= known
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_left(path: Path) -> None:
+    stage = stage_of(path)
+    if stage == "__init__":
+        return
+    for imported in imports_of(path):
+        if imported == "__version__":
+            continue
+        if stage in SHELLS:
+            allowed = [*ORDER, stage, *TOP.get(stage, [])]
+        else:
+            allowed = ORDER[: ORDER.index(stage) + 1]
+        assert imported in allowed, (path, imported)
+
+
+def test_no_concrete_domain_is_asked_for_outside_the_domains() -> None:
+    for path in sources():
+        if stage_of(path) != "domains":
+            assert not CONCRETE.search(path.read_text()), path
+
+
+def test_no_attribute_of_a_loss_or_a_domain_is_guessed() -> None:
+    for path in sources():
+        if stage_of(path) not in ("domains", "losses"):
+            assert not GUESSED.search(path.read_text()), path
+
+
+def test_no_assert_guards_a_guarantee() -> None:
+    for path in sources():
+        tree = ast.parse(path.read_text())
+        assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree)), path
+
+
+def test_files_and_functions_fit_a_screen() -> None:
+    for path in sources():
+        text = path.read_text()
+        assert text.count("\n") <= 300, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno:
+                lines = node.end_lineno - node.lineno + 1
+                assert lines <= 50, (path, node.name, lines)
