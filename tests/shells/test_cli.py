@@ -209,8 +209,6 @@ def test_nothing_confidential_is_printed(survey: Path, ledger: Path) -> None:
 MISTAKES: list[tuple[str, dict[str, object], str]] = [
     ("missing file", {"source": "surwey.csv"}, "There is no file"),
     ("missing column", {"column": "agee"}, "There is no column 'agee'"),
-    ("text", {"column": "remark"}, "A column has missing values"),
-    ("missing value", {"source": "gaps.csv"}, "missing values"),
     ("drop", {"source": "gaps.csv", "missing": "drop"}, "must not be 'drop'"),
     ("empty", {"source": "empty.csv"}, "The table has no rows."),
     ("one row", {"source": "one.csv"}, "The table has one row"),

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from expmech.cli import release
+from expmech.cli import request
 from expmech.cli.main import app
 from expmech.ledger import Ledger
 
@@ -108,7 +108,7 @@ def test_a_value_that_was_charged_is_shown_even_if_it_cannot_be_written(
     def full(path: Path | None) -> Iterator[FullDisk]:
         yield FullDisk()
 
-    monkeypatch.setattr(release, "new_file", full)
+    monkeypatch.setattr(request, "new_file", full)
     result = run(survey, MEAN, "--json")
     assert result.exit_code == 1
     assert "No space left" in result.stderr
@@ -124,7 +124,7 @@ def test_a_model_of_odds_needs_to_be_told_of_what(survey: Path) -> None:
 
 @pytest.mark.parametrize(
     "statistic",
-    [MEAN, (*MEAN, "--sampler", "auto"), QUANTILE, SELECT, (*LOGISTIC, "--positive", "a")],
+    [MEAN, (*MEAN, "--sampler", "Metropolis"), QUANTILE, SELECT, (*LOGISTIC, "--positive", "a")],
 )
 def test_constant_time_is_kept(statistic: tuple[str, ...], survey: Path) -> None:
     result = run(survey, statistic, "--timing", "constant", "--json", epsilon="0.1")

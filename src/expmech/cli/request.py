@@ -181,7 +181,8 @@ def show(record: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(json.dumps(record))
         return
-    values = record["value"] if "groups" in record else {record["statement"]: record["value"]}
+    value = record["value"]
+    values = value if isinstance(value, dict) else {record["statement"]: value}
     for name, value in values.items():
         output.print(f"{name}: {_text(value)}", style="bold", markup=False)
     certificate = Certificate.from_json(json.dumps(record["certificate"]))

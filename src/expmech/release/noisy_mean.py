@@ -32,6 +32,15 @@ from expmech.target import validate_epsilon
 
 _OWNER, _KIND = "NoisyMean", "Mean"
 _SUMS: dict[str, str] = {Adjacency.REPLACE: "one", Adjacency.ADD_REMOVE: "two"}
+_NOTES: dict[str, str] = {
+    Adjacency.REPLACE: (
+        "discrete Laplace noise on the integer sum: no loss is evaluated, and the error is half"
+        " that of the exponential mechanism"
+    ),
+    Adjacency.ADD_REMOVE: (
+        "a noisy sum over a noisy count: no loss is evaluated, and the number of rows is not needed"
+    ),
+}
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 _LEAST_RATE = Fraction(1, 1 << 55)  # what Coins.discrete_laplace draws within int64
 MOST_BITS = 32
@@ -220,6 +229,7 @@ class NoisyMean:
             refusal=None,
             excess_loss=None,
             saturates_at=None,
+            note=_NOTES[self.adjacency],
         )
 
     def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:

@@ -74,6 +74,7 @@ class Plan:
     refusal: str | None
     excess_loss: tuple[float, float] | None
     saturates_at: float | None
+    note: str | None = None
 
     @property
     def recommended(self) -> Option | None:
@@ -92,6 +93,7 @@ class Plan:
                 else {"mean": self.excess_loss[0], "nearly_all": self.excess_loss[1]}
             ),
             "saturates_at": self.saturates_at,
+            "note": self.note,
             "options": [option.describe() for option in self.options],
         }
 
@@ -127,6 +129,8 @@ class Plan:
                 " Where the least loss may be above that, choose a wider domain or a smaller"
                 " epsilon"
             )
+        if self.note is not None:
+            lines += textwrap.wrap(self.note, width=110)
         unfit = [option for option in self.options if option.forecast is None]
         if unfit:
             lines += ["", "Does not apply:"]
