@@ -161,6 +161,26 @@ def test_aggregates_of_parquet_add_up_what_its_rows_are_alone(tmp_path: Path) ->
         assert aggregates(path, None) == expected.tolist()
 
 
+@pytest.mark.parametrize("rule", ["middle", "drop"])
+def test_a_row_of_parquet_adds_its_own_contribution_whatever_the_statistics_of_the_file(
+    rule: str, tmp_path: Path
+) -> None:
+    """A file's least and greatest values leave NaN out, and engines decide comparisons by them."""
+    path = tmp_path / "rows.parquet"
+
+    def of(numbers: list[float | None]) -> np.ndarray[Any, Any]:
+        write_table(pyarrow.table({"x": pyarrow.array(numbers, pyarrow.float64())}), path)
+        with closing(open_source(str(path))) as source:
+            found = moments(source, ["x"], [BOUNDS], bits=20, missing=rule)
+            cells = histogram(source, "x", BOUNDS, bits=3, missing=rule)
+            return np.array([found.count, *found.sums, *tally(source, "x", [3, "inf"]), *cells])
+
+    for base in ([1.0, float("nan"), 3.0], [100.0, float("nan"), 200.0]):
+        alone = of(base)
+        for odd in (None, float("nan"), -float("inf"), 3.0):
+            assert (of([*base, odd]) - alone == of([odd])).all(), (base, odd)
+
+
 ORDINARY: list[list[Any]] = [
     [1.5, 2, None, 7, float("inf")],
     ["north", "7", " 7.0", "", "2020-01-01", "0.1"],

@@ -81,8 +81,7 @@ def _text(paths: Sequence[str], text_format: TextFormat) -> Any:
     names = headers[paths[0]]
     if any(other != names for other in headers.values()):
         raise DataError("The files must have the same names of columns, in the same order.")
-    connection = _ibis().duckdb.connect(memory_limit=_MEMORY)
-    return register_text(connection, TextLines(paths, text_format, len(names)), names)
+    return register_text(_duckdb(), TextLines(paths, text_format, len(names)), names)
 
 
 def _parquet(source: str, paths: Sequence[str]) -> Any:
@@ -90,7 +89,18 @@ def _parquet(source: str, paths: Sequence[str]) -> Any:
 
     for path in paths:
         _refuse_twins(read_schema(path).names, path)
-    return _ibis().duckdb.connect(memory_limit=_MEMORY).read_parquet(source)
+    return _duckdb().read_parquet(source)
+
+
+def _duckdb() -> Any:
+    """Return a connection that computes every value, and decides none by statistics.
+
+    By the least and greatest value of a Parquet file, which leave NaN out, DuckDB would decide that
+    nothing is NaN: whether a row's NaN is seen would depend on the other rows.
+    """
+    connection = _ibis().duckdb.connect(memory_limit=_MEMORY)
+    connection.raw_sql("SET disabled_optimizers = 'statistics_propagation'")
+    return connection
 
 
 def _refuse_twins(names: Sequence[str], path: str) -> None:
