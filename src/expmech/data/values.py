@@ -17,9 +17,10 @@ from expmech.statistics.reading import BLANKS, MOST_DIGITS, NUMBER_PATTERN, WORD
 _OVERFLOWS = str((1 << 1024) - (1 << 970))  # from here on, nearest float64 is infinite
 _UNDERFLOWS = f"{5**1075}e-1075"  # 2^-1075: up to here, it is zero
 _MANTISSA = NUMBER_PATTERN.rpartition("(")[0]
-_TOO_LARGE = f"^{_MANTISSA}[eE][+]?0*[1-9][0-9]{{4,}}$"
-_TOO_SMALL = f"^{_MANTISSA}[eE]-0*[1-9][0-9]{{4,}}$"
+_TOO_LARGE = f"{_MANTISSA}[eE][+]?0*[1-9][0-9]{{4,}}"
+_TOO_SMALL = f"{_MANTISSA}[eE]-0*[1-9][0-9]{{4,}}"
 _ZERO = "^[+-]?[0.]+[eE]"
+_INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 
 
 def constant(number: float) -> Any:
@@ -68,6 +69,7 @@ class EngineKey:
     Expressions are None where the type of the column has no such values.
     """
 
+    engine: str
     number: Any = None
     text: Any = None
     time: Any = None
@@ -98,7 +100,7 @@ class EngineKey:
     def missing(self) -> Any:
         """Return whether a value is missing."""
         if self.text is not None:
-            return self.text.isnull() | self.text.re_search("^([+-]?[nN][aA][nN])?$")
+            return self.text.isnull() | _spells(self.text, "([+-]?[nN][aA][nN])?", self.engine)
         if self.number is not None:
             return self.number.isnull() | self.number.isnan()
         return self.time.isnull()
@@ -122,9 +124,10 @@ def engine_key(column: Any, *, engine: str, decimal: str = ".") -> EngineKey:
     """Return the canonical key of a column's values."""
     kind = column.type()
     if kind.is_date() or kind.is_timestamp():
-        return EngineKey(time=column)
+        return EngineKey(engine=engine, time=column)
     value = number(column, engine=engine, decimal=decimal) + constant(0.0)  # -0 is 0
-    return EngineKey(number=value, text=text(column, engine=engine) if kind.is_string() else None)
+    held = text(column, engine=engine) if kind.is_string() else None
+    return EngineKey(engine=engine, number=value, text=held)
 
 
 def _time_literal(column: Any, key: Key) -> Any:
@@ -163,11 +166,11 @@ def _number_of_text(column: Any, engine: str, decimal: str) -> Any:
     if engine == "duckdb":
         return _number_in_duckdb(column)
     trimmed = column.strip()
-    spelt = trimmed.re_search(f"^{NUMBER_PATTERN}$")
+    spelt = _spells(trimmed, NUMBER_PATTERN, engine)
     words = [
-        (trimmed.re_search("^[+]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"), constant(float("inf"))),
-        (trimmed.re_search("^-[iI][nN][fF]([iI][nN][iI][tT][yY])?$"), constant(float("-inf"))),
-        *_truth(trimmed),
+        (_spells(trimmed, f"[+]?{_INFINITE}", engine), constant(float("inf"))),
+        (_spells(trimmed, f"-{_INFINITE}", engine), constant(float("-inf"))),
+        *_truth(trimmed, engine),
     ]
     long = (trimmed.length() > MOST_DIGITS, _null())
     if engine != "postgres":
@@ -179,11 +182,16 @@ def _number_of_text(column: Any, engine: str, decimal: str) -> Any:
     )
     return _cases(
         long,
-        (trimmed.re_search(_TOO_LARGE), huge),
-        (trimmed.re_search(_TOO_SMALL), constant(0.0)),
+        (_spells(trimmed, _TOO_LARGE, engine), huge),
+        (_spells(trimmed, _TOO_SMALL, engine), constant(0.0)),
         (spelt, _number_of_decimal(trimmed.cast("decimal"))),
         *words,
     )
+
+
+def _spells(text: Any, pattern: str, engine: str) -> Any:
+    """Return whether a pattern fits the whole text. Spark's ``$`` fits before a last U+2028 too."""
+    return text.re_search(f"^({pattern})" + ("\\z" if engine == "pyspark" else "$"))
 
 
 def _number_in_duckdb(column: Any) -> Any:
@@ -193,14 +201,14 @@ def _number_in_duckdb(column: Any) -> Any:
     return _cases(
         (column.contains("_"), _null()),
         (column.length() > MOST_DIGITS, _cases((short, trimmed.try_cast("float64")))),
-        otherwise=column.try_cast("float64").fill_null(_cases(*_truth(trimmed))),
+        otherwise=column.try_cast("float64").fill_null(_cases(*_truth(trimmed, "duckdb"))),
     )
 
 
-def _truth(trimmed: Any) -> list[tuple[Any, Any]]:
+def _truth(trimmed: Any, engine: str) -> list[tuple[Any, Any]]:
     return [
-        (trimmed.re_search("^[tT][rR][uU][eE]$"), constant(WORDS["true"])),
-        (trimmed.re_search("^[fF][aA][lL][sS][eE]$"), constant(WORDS["false"])),
+        (_spells(trimmed, "[tT][rR][uU][eE]", engine), constant(WORDS["true"])),
+        (_spells(trimmed, "[fF][aA][lL][sS][eE]", engine), constant(WORDS["false"])),
     ]
 
 
