@@ -44,30 +44,10 @@ def as_measurement(
     import opendp.prelude as dp
 
     budget = float(validate_epsilon(epsilon, owner=_OWNER))
-    if isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
-        own = _certified_adjacency(mechanism, epsilon, sampler)
-        if adjacency not in (None, own):
-            raise ParameterError(
-                f"`adjacency` of {_OWNER} must be that of the mechanism, {own!r}; got"
-                f" {adjacency!r}."
-            )
-    elif callable(mechanism):
-        own = validate_adjacency(adjacency, owner=_OWNER)
-    else:
-        raise ParameterTypeError(
-            f"`mechanism` of {_OWNER} must be a mechanism or a function that makes one; got"
-            f" {mechanism!r}."
-        )
+    own = _adjacency(mechanism, adjacency, epsilon, sampler)
 
     def invoke(data: Any) -> Any:
-        if isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
-            if data is not mechanism:
-                raise ParameterError(
-                    "This measurement was made from a mechanism and must be invoked on that"
-                    " mechanism."
-                )
-            return _release(mechanism, epsilon, sampler).value
-        made = mechanism(data)
+        made = _made(mechanism, data)
         if _certified_adjacency(made, epsilon, sampler) != own:
             raise ParameterError(
                 f"`mechanism` of {_OWNER} must make mechanisms of {own!r} adjacency; it did not."
@@ -83,6 +63,38 @@ def as_measurement(
         lambda rows: _up(budget, epsilon) * rows,
         TO="ExtrinsicObject",
     )
+
+
+def _adjacency(
+    mechanism: Any, adjacency: str | None, epsilon: float | Fraction, sampler: Sampler | str
+) -> str:
+    """Return the neighbours of the measurement: a mechanism's own, or those asked for."""
+    if isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
+        own = _certified_adjacency(mechanism, epsilon, sampler)
+        if adjacency not in (None, own):
+            raise ParameterError(
+                f"`adjacency` of {_OWNER} must be that of the mechanism, {own!r}; got"
+                f" {adjacency!r}."
+            )
+        return own
+    if not callable(mechanism):
+        raise ParameterTypeError(
+            f"`mechanism` of {_OWNER} must be a mechanism or a function that makes one; got"
+            f" {mechanism!r}."
+        )
+    return str(validate_adjacency(adjacency, owner=_OWNER))
+
+
+def _made(mechanism: Mechanism | Callable[[Any], Mechanism], data: Any) -> Mechanism:
+    """Return the mechanism of a data set: a mechanism holds its own."""
+    if not isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
+        made: Mechanism = mechanism(data)
+        return made
+    if data is not mechanism:
+        raise ParameterError(
+            "This measurement was made from a mechanism and must be invoked on that mechanism."
+        )
+    return mechanism
 
 
 def data_domain() -> Any:

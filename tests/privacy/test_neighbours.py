@@ -27,7 +27,7 @@ import expmech as em
 from expmech.domains import Indices
 from expmech.samplers import Sampler
 from expmech.samplers.atom import AtomKernel
-from expmech.samplers.conf_atom import ConfAtomChain
+from expmech.samplers.atom_chains import ConfAtomChain
 from expmech.samplers.random_atom import RandomAtomPerfect
 from expmech.target import Energies, Target
 

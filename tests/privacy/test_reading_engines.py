@@ -25,7 +25,7 @@ from support.reading import ODD_TEXTS
 
 from expmech.data import DataError, Source, histogram, moments, open_source, tally
 from expmech.data.aggregate import labelled_rows, row_count
-from expmech.statistics import histogram_of, moments_of
+from expmech.statistics.aggregates import histogram_of, moments_of
 from expmech.statistics.keys import canonical_key, tally_values
 from expmech.statistics.reading import fill_missing, missing_rows, read_column
 

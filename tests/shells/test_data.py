@@ -25,7 +25,7 @@ from expmech.data.aggregate import fresh_names, row_count
 from expmech.domains import Box
 from expmech.errors import ParameterError
 from expmech.release import ExponentialMechanism
-from expmech.release.noisy_mean import snap
+from expmech.release.snapping import snap
 from expmech.statistics.quantile import rank_loss
 from expmech.statistics.ridge import centred
 

@@ -21,7 +21,7 @@ from expmech.bits import seeded_bits
 from expmech.coins import UNIT, Coins
 from expmech.coins.exact import Enclosure
 from expmech.samplers import Chain
-from expmech.samplers.base import PointState
+from expmech.samplers.chain import PointState
 
 T = TypeVar("T")
 _TAIL = 1e-12

@@ -110,7 +110,7 @@ class Splitter:
         solid = np.flatnonzero(~self._is_blank(buffer))
         place = np.searchsorted(solid, found) + side
         beside = np.where(place >= 0, buffer[solid[place]], _LF)
-        return found[(beside != self.delimiter) & (beside != _LF)]
+        return np.asarray(found[(beside != self.delimiter) & (beside != _LF)])
 
     def _is_blank(self, values: Bytes) -> NDArray[np.bool_]:
         blank = values == _SPACE

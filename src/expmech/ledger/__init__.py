@@ -1,6 +1,7 @@
 """The privacy budget of one data set, in a file that cannot be overspent."""
 
 from expmech.ledger.amounts import exact_amount, show_amount
-from expmech.ledger.ledger import Charge, Entry, Ledger, LedgerError
+from expmech.ledger.ledger import Ledger
+from expmech.ledger.records import Charge, Entry, LedgerError
 
 __all__ = ["Charge", "Entry", "Ledger", "LedgerError", "exact_amount", "show_amount"]

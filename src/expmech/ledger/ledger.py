@@ -8,78 +8,24 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
-from expmech.errors import ExpmechError, ParameterError
+from expmech.errors import ParameterError
 from expmech.ledger.amounts import exact_amount, show_amount
+from expmech.ledger.file import (
+    SCHEMA,
+    connect,
+    now,
+    read_budget,
+    read_charge,
+    read_spent,
+    sync_folder,
+)
+from expmech.ledger.records import Charge, Entry, LedgerError
 
-_APPLICATION = 0x65786D31  # "exm1", SQLite's application_id: tells a ledger from any other database
-_PATIENCE = 30.0  # seconds to wait for another process that is charging
 _OWNER = "Ledger"
-
-_SCHEMA = f"""
-CREATE TABLE budget (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    data_set TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, created TEXT NOT NULL
-);
-CREATE TABLE charges (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    time TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL,
-    statement TEXT NOT NULL, parallel TEXT NOT NULL, certificate TEXT NOT NULL,
-    CHECK (epsilon GLOB '[0-9]*' AND delta GLOB '[0-9]*')  -- never negative
-);
-CREATE TRIGGER budget_once BEFORE INSERT ON budget WHEN EXISTS (SELECT 1 FROM budget)
-    BEGIN SELECT RAISE(ABORT, 'a budget is never replaced'); END;
-CREATE TRIGGER budget_remains BEFORE DELETE ON budget
-    BEGIN SELECT RAISE(ABORT, 'a budget is never deleted'); END;
-CREATE TRIGGER charges_once BEFORE INSERT ON charges
-    WHEN EXISTS (SELECT 1 FROM charges WHERE number = NEW.number)
-    BEGIN SELECT RAISE(ABORT, 'a charge is never replaced'); END;
-CREATE TRIGGER budget_stays BEFORE UPDATE ON budget
-    BEGIN SELECT RAISE(ABORT, 'a budget is never changed'); END;
-CREATE TRIGGER charges_stay BEFORE UPDATE ON charges
-    BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
-CREATE TRIGGER charges_remain BEFORE DELETE ON charges
-    BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
-PRAGMA application_id = {_APPLICATION};
-"""
-
-
-class LedgerError(ExpmechError, ValueError):
-    """The ledger refused: exhausted, of another data set, or not a ledger."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """What one release of several charges."""
-
-    epsilon: object
-    delta: object = 0
-    statement: str = ""
-    certificate: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charge:
-    """One entry of a ledger.
-
-    ``parallel`` lists the disjoint groups a parallel charge covers (empty for an ordinary one);
-    ``certificate`` is JSON text.
-    """
-
-    number: int
-    time: str
-    epsilon: Fraction
-    delta: Fraction
-    statement: str
-    parallel: tuple[str, ...]
-    certificate: str
 
 
 class Ledger:
@@ -120,8 +66,8 @@ class Ledger:
                 f"There is no ledger at {self.path}. Make one with Ledger.create or `expmech budget"
                 " init`."
             )
-        with self._connect() as connection:
-            row = _budget(connection, self.path)
+        with connect(self.path) as connection:
+            row = read_budget(connection, self.path)
         self.data_set = str(row[0])
         self.total = (Fraction(row[1]), Fraction(row[2]))
         self.created = str(row[3])
@@ -160,8 +106,8 @@ class Ledger:
         draft = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             connection = sqlite3.connect(draft, isolation_level=None)
-            connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + _SCHEMA)
-            row = (data_set, str(total), str(failure), _now())
+            connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + SCHEMA)
+            row = (data_set, str(total), str(failure), now())
             connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?)", row)
             connection.execute("COMMIT")
             connection.close()
@@ -174,7 +120,7 @@ class Ledger:
             raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
         finally:
             draft.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         return cls(target)
 
     def charge(
@@ -241,8 +187,8 @@ class Ledger:
     @property
     def spent(self) -> tuple[Fraction, Fraction]:
         """Epsilon and delta charged so far."""
-        with self._connect() as connection:
-            return _spent(connection)
+        with connect(self.path) as connection:
+            return read_spent(connection)
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
@@ -261,17 +207,17 @@ class Ledger:
 
     def history(self) -> list[Charge]:
         """Return every charge, oldest first."""
-        with self._connect() as connection:
+        with connect(self.path) as connection:
             rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
-        return [_charge(row) for row in rows]
+        return [read_charge(row) for row in rows]
 
     def _enter(
         self, rows: Sequence[tuple[Fraction, Fraction, str, tuple[str, ...], str]]
     ) -> list[Charge]:
         charged = []
-        with self._connect() as connection:
+        with connect(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            spent = _spent(connection)
+            spent = read_spent(connection)
             epsilons, deltas = (
                 sum((row[0] for row in rows), Fraction(0)),
                 sum((row[1] for row in rows), Fraction(0)),
@@ -280,13 +226,13 @@ class Ledger:
                 epsilons, deltas, (self.total[0] - spent[0], self.total[1] - spent[1])
             )
             for epsilon, delta, statement, groups, certificate in rows:
-                row = (_now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
+                row = (now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
                 cursor = connection.execute(
                     "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     row,
                 )
-                charged.append(_charge((cursor.lastrowid, *row)))
+                charged.append(read_charge((cursor.lastrowid, *row)))
             connection.execute("COMMIT")
         return charged
 
@@ -301,76 +247,3 @@ class Ledger:
                     f" {show_amount(self.total[0] if name == 'epsilon' else self.total[1])} in"
                     f" {self.path}. Nothing was charged."
                 )
-
-    @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for one piece of work; an error on the way rolls back and closes."""
-        connection: sqlite3.Connection | None = None
-        try:
-            connection = sqlite3.connect(
-                f"{self.path.resolve().as_uri()}?mode=rw",
-                uri=True,
-                timeout=_PATIENCE,
-                isolation_level=None,
-            )
-            # EXTRA also syncs the folder once the journal is gone: a power cut cannot bring back
-            # the state before a charge.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            yield connection
-        except sqlite3.OperationalError as error:
-            raise LedgerError(
-                f"The ledger {self.path} cannot be used: {error}. Nothing was charged."
-            ) from None
-        except sqlite3.DatabaseError:
-            raise LedgerError(
-                f"{self.path} is not a ledger of expmech. Nothing was charged."
-            ) from None
-        finally:
-            if connection is not None:
-                connection.close()
-
-
-def _budget(connection: sqlite3.Connection, path: Path) -> tuple[str, str, str, str]:
-    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise LedgerError(f"{path} is not a ledger of expmech. Nothing was charged.")
-    row: tuple[str, str, str, str] | None = connection.execute(
-        "SELECT data_set, epsilon, delta, created FROM budget"
-    ).fetchone()
-    if row is None:
-        raise LedgerError(
-            f"The ledger {path} has lost its budget: it was changed by other means than this"
-            " program."
-        )
-    return row
-
-
-def _spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
-    rows = connection.execute("SELECT epsilon, delta FROM charges").fetchall()
-    return sum((Fraction(row[0]) for row in rows), Fraction(0)), sum(
-        (Fraction(row[1]) for row in rows), Fraction(0)
-    )
-
-
-def _charge(row: tuple[Any, ...]) -> Charge:
-    number, time, epsilon, delta, statement, groups, certificate = row
-    return Charge(
-        number=int(number),
-        time=time,
-        epsilon=Fraction(epsilon),
-        delta=Fraction(delta),
-        statement=statement,
-        parallel=tuple(json.loads(groups)),
-        certificate=certificate,
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

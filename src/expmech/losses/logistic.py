@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +14,22 @@ from expmech.adjacency import validate_adjacency
 from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
-    ParameterTypeError,
     validate_nonnegative,
     validate_scale,
 )
 from expmech.losses.base import Curvature, Facts, validate_region
 from expmech.losses.logistic_curvature import certify_curvature
+from expmech.losses.logistic_rows import (
+    OWNER,
+    SNAP,
+    snap_rows,
+    validate_counts,
+    validate_features,
+    validate_labels,
+)
 from expmech.losses.ridge import MOST_ROWS
 from expmech.rounding import float_up
 
-_OWNER = "LogisticRisk"
-_SNAP = 1 << 26  # features become multiples of 2^-26: squares and their sums are exact integers
 _BLOCK = 1 << 13  # rows evaluated together: a block of every column stays in the cache
 _TILE = 1 << 15  # margins in memory at a time
 _ULP = Fraction(1, 1 << 53)
@@ -55,11 +59,11 @@ class LogisticRisk:
 
     Notes
     -----
-    Equal rows are merged and the rest kept in sorted order, so the loss does not depend on the
-    order of the rows; it is evaluated column by column in blocks whose sums do not depend on the
-    batch. Energies saturate at 2^20 nats, which flattens the law: under "replace" beyond some 10^7
-    rows, under "add-remove", where they are near ``-eta n B / 2``, beyond some 10^6 (at epsilon =
-    1). Proofs of the sensitivity, of the error and of the curvature: docs/theory/convex.md.
+    Equal rows are merged and kept in sorted order, so the order of the rows does not matter; sums
+    are added up column by column in blocks, so the batch does not matter. Energies saturate at 2^20
+    nats, which flattens the law: at epsilon = 1 under "replace" beyond some 10^7 rows, under
+    "add-remove", where they are near ``-eta n B / 2``, beyond some 10^6. Proofs of the sensitivity,
+    of the error and of the curvature: docs/theory/convex.md.
 
     Examples
     --------
@@ -80,24 +84,24 @@ class LogisticRisk:
         radius: float,
         adjacency: str = "replace",
     ) -> None:
-        self.penalty = validate_nonnegative(penalty, name="penalty", owner=_OWNER)
+        self.penalty = validate_nonnegative(penalty, name="penalty", owner=OWNER)
         if self.penalty:
-            validate_scale(penalty, name="penalty", owner=_OWNER)
-        self.radius = validate_scale(radius, name="radius", owner=_OWNER)
-        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
-        rows, signs = _validate_features(features), _validate_labels(labels)
+            validate_scale(penalty, name="penalty", owner=OWNER)
+        self.radius = validate_scale(radius, name="radius", owner=OWNER)
+        self.adjacency = validate_adjacency(adjacency, owner=OWNER)
+        rows, signs = validate_features(features), validate_labels(labels)
         if len(rows) != len(signs):
-            raise ParameterError(f"`labels` of {_OWNER} must have one entry a row of `features`.")
-        standing = _validate_counts(counts, len(rows))
+            raise ParameterError(f"`labels` of {OWNER} must have one entry a row of `features`.")
+        standing = validate_counts(counts, len(rows))
         self._count, self.dimension = int(standing.sum()), rows.shape[1]
         if self._count > MOST_ROWS or (self._count == 0 and self.adjacency.count_is_public):
             raise ParameterError(
-                f"`features` of {_OWNER} must have at most 2^32 rows, and at least one under"
+                f"`features` of {OWNER} must have at most 2^32 rows, and at least one under"
                 " 'replace'."
             )
-        signed = _snap(rows) * signs[:, None]
+        signed = snap_rows(rows) * signs[:, None]
         distinct, where = np.unique(signed, axis=0, return_inverse=True)
-        self._columns = np.ascontiguousarray(distinct.T / _SNAP)
+        self._columns = np.ascontiguousarray(distinct.T / SNAP)
         weights = np.bincount(where.ravel(), weights=standing, minlength=len(distinct))
         self._counts: Floats = weights.astype(np.float64)  # whole numbers up to 2^32: exact
         self._set_public()
@@ -253,52 +257,4 @@ class LogisticRisk:
 
     def _validate_domain(self, domain: Domain) -> Region:
         """Return the domain; raise unless ``|y|_2 <= radius`` on it."""
-        return validate_region(domain, self.dimension, "l2", self.radius, owner=_OWNER)
-
-
-def _validate_features(values: Any) -> Floats:
-    table = np.asarray(values)
-    if table.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`features` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
-        )
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise ParameterError(
-            f"`features` of {_OWNER} must have 2 dimensions and at least one column."
-        )
-    rows = np.asarray(table, dtype=np.float64)
-    if not np.isfinite(rows).all():
-        raise ParameterError(f"`features` of {_OWNER} must hold finite numbers only.")
-    return rows
-
-
-def _validate_labels(values: Any) -> NDArray[np.int64]:
-    labels = np.asarray(values)
-    if labels.dtype.kind not in "fiub" or labels.ndim != 1:
-        raise ParameterTypeError(f"`labels` of {_OWNER} must be a list of numbers, one a row.")
-    positive = labels == 1
-    if not (positive | (labels == 0)).all() and not (positive | (labels == -1)).all():
-        raise ParameterError(f"`labels` of {_OWNER} must be 0 and 1, or -1 and 1.")
-    return np.where(positive, np.int64(1), np.int64(-1))
-
-
-def _validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
-    whole = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts)
-    if whole.dtype.kind not in "iu" or whole.shape != (rows,) or (whole < 0).any():
-        raise ParameterError(f"`counts` of {_OWNER} must be whole numbers, one a row.")
-    return whole.astype(np.int64)
-
-
-def _snap(rows: Floats) -> NDArray[np.int64]:
-    """Scale rows to norm at most one, exactly.
-
-    And round their entries toward zero to multiples of 2^-26.
-    """
-    largest = np.abs(rows).max(axis=1, initial=1.0)[
-        :, None
-    ]  # at least one: no overflow, and short rows stay as they are
-    norm = largest * np.sqrt(((rows / largest) ** 2).sum(axis=1, keepdims=True))
-    whole = (rows / np.maximum(norm, 1.0) * _SNAP).astype(np.int64)
-    long = (whole**2).sum(axis=1) > _SNAP**2  # by rounding alone, so by less than 2^-40
-    whole[long] = (whole[long] * (1.0 - 2.0**-25)).astype(np.int64)
-    return np.asarray(whole, dtype=np.int64)
+        return validate_region(domain, self.dimension, "l2", self.radius, owner=OWNER)

@@ -14,9 +14,8 @@ from expmech._version import __version__
 from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import UNITS_PER_NAT
 from expmech.cost import MOST_EVALUATIONS
-from expmech.domains import Domain, Region, rebuild_domain
+from expmech.domains import Domain
 from expmech.errors import (
-    ExpmechError,
     ParameterError,
     UnsupportedError,
     validate_choice,
@@ -24,14 +23,10 @@ from expmech.errors import (
 )
 from expmech.losses.base import Declared, Loss
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
-from expmech.release.finish import within
 from expmech.release.prepared import Draw, Prepared, Release, Told
 from expmech.rounding import float_up
 from expmech.samplers import (
-    SAMPLERS,
     TIMINGS,
-    Check,
-    Claimed,
     Draws,
     Plan,
     Sampler,
@@ -45,7 +40,6 @@ from expmech.samplers.metropolis import MOST_STEPS
 from expmech.target import (
     SMALL_TABLE,
     Target,
-    calibrate,
     make_problem,
     make_target,
     validate_epsilon,
@@ -56,8 +50,6 @@ _PLATFORM = (
     "NumPy's exp and log are accurate to 16 units in the last place; the operating system's random"
     " key is secret"
 )
-_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
-_MOST_TERMS = 64  # separately rounded terms a loss may have
 
 
 class ExponentialMechanism:
@@ -255,39 +247,6 @@ class ExponentialMechanism:
         weights = np.exp((energies - energies.min()) * (-1.0 / UNITS_PER_NAT))
         return self.domain.values(indices), weights / weights.sum()
 
-    @staticmethod
-    def verify(certificate: Certificate) -> list[Check]:
-        """Recompute a certificate's domain, sampler and energy scale from its other fields."""
-        try:
-            domain = rebuild_domain(certificate.domain)
-        except (ExpmechError, TypeError, KeyError):
-            unknown = f"{certificate.domain.get('kind')!r} cannot be made from its description"
-            return [Check(claim="domain", holds=False, detail=unknown)]
-        name = str(certificate.sampler.get("sampler"))
-        checks = [Check(claim="domain", holds=True, detail=f"{certificate.domain['kind']}")]
-        kind = SAMPLERS.find(name)
-        if kind is None:
-            return [*checks, Check(claim="timing", holds=False, detail=f"unknown sampler {name!r}")]
-        sampler = kind.rebuild(certificate.sampler)
-        claimed = Claimed(
-            delta=certificate.delta,
-            sensitivity=certificate.sensitivity,
-            loss_error=certificate.loss_error,
-            eta=certificate.eta,
-            timing=certificate.timing,
-            parameters=certificate.sampler,
-            domain=domain,
-        )
-        return [*checks, _verify_scale(certificate, sampler), *sampler.verify(claimed)]
-
-    @staticmethod
-    def admits(certificate: Certificate, point: NDArray[np.float64]) -> bool:
-        """Tell whether a point can be a draw of the mechanism that the certificate describes."""
-        domain = rebuild_domain(certificate.domain)
-        if not isinstance(domain, Region):
-            return True
-        return within(point, domain.lower, domain.upper)
-
 
 _NO_CONSTANT = (
     f"{_OWNER}(timing='constant') found no exact sampler that ends after a number of proposals"
@@ -296,16 +255,3 @@ _NO_CONSTANT = (
     " 'replace' adjacency may make it feasible; or use timing='unprotected' and let nobody see how"
     " long it took."
 )
-
-
-def _verify_scale(certificate: Certificate, sampler: Sampler) -> Check:
-    """Check ``eta`` against epsilon, sensitivity, loss error and what the sampler reserves."""
-    budget = Fraction(repr(certificate.epsilon)) - sampler.reserve
-    sensitivity, error = Fraction(certificate.sensitivity), Fraction(certificate.loss_error)
-    if sensitivity <= 0:
-        return Check(claim="eta", holds=False, detail="the sensitivity is not positive")
-    high = calibrate(budget, sensitivity, error).eta
-    low = calibrate(budget, sensitivity, error, terms=_MOST_TERMS).eta
-    scale = certificate.eta
-    holds = 0.0 < low * (1.0 - _TOLERANCE) <= scale <= high * (1.0 + _TOLERANCE)
-    return Check(claim="eta", holds=holds, detail=f"{scale!r}, recomputed {high!r}")

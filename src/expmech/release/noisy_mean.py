@@ -14,7 +14,6 @@ from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
 from expmech.cost import forecast_constant
-from expmech.domains import Box
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -23,15 +22,18 @@ from expmech.errors import (
     validate_vector,
 )
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
-from expmech.release.finish import within
+from expmech.release.noisy_mean_checks import (
+    KIND,
+    OWNER,
+    SUMS,
+)
 from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.snapping import LEAST_RATE, MOST_BITS, affordable_bits, snap
 from expmech.rounding import float_down
-from expmech.samplers import TIMINGS, Check, Draws, Option, Plan, Sampler
-from expmech.samplers.base import DATA_INDEPENDENT, check_equal
+from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
+from expmech.samplers.base import DATA_INDEPENDENT
 from expmech.target import validate_epsilon
 
-_OWNER, _KIND = "NoisyMean", "Mean"
-_SUMS: dict[str, str] = {Adjacency.REPLACE: "one", Adjacency.ADD_REMOVE: "two"}
 _NOTES: dict[str, str] = {
     Adjacency.REPLACE: (
         "discrete Laplace noise on the integer sum: no loss is evaluated, and the error is half"
@@ -41,35 +43,11 @@ _NOTES: dict[str, str] = {
         "a noisy sum over a noisy count: no loss is evaluated, and the number of rows is not needed"
     ),
 }
-_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
-_LEAST_RATE = Fraction(1, 1 << 55)  # what Coins.discrete_laplace draws within int64
-MOST_BITS = 32
 _CLIPPED = (
     "rows were clipped to the public bounds and snapped to 2^bits steps one by one before they were"
     " summed"
 )
 _PLATFORM = "the operating system's random key is secret"
-
-
-def snap(
-    rows: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], bits: int
-) -> NDArray[np.int64]:
-    """Return ``floor((clip(x) - lower) 2^bits / (upper - lower) + 1/2)``, a whole number in ``0 ..
-
-    2^bits``, for every entry.
-    """
-    shares = (np.minimum(np.maximum(rows, lower), upper) - lower) * (2.0**bits / (upper - lower))
-    return np.floor(shares + 0.5).astype(np.int64)
-
-
-def affordable_bits(epsilon: Fraction, dimension: int) -> int:
-    """Return the most bits, up to 32, whose noise fits in int64.
-
-    ``epsilon / (d 2^bits) >= 2^-55``. A public choice.
-    """
-    return max(
-        1, min(MOST_BITS, (epsilon / (dimension * _LEAST_RATE)).__floor__().bit_length() - 1)
-    )
 
 
 class NoisyMean:
@@ -111,29 +89,28 @@ class NoisyMean:
         upper: ArrayLike,
         adjacency: str = "replace",
     ) -> None:
-        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
-        self.bits = validate_integer(bits, name="bits", owner=_OWNER, low=1, high=MOST_BITS)
-        self.lower = validate_vector(lower, name="lower", owner=_OWNER, length=len(sums))
-        self.upper = validate_vector(upper, name="upper", owner=_OWNER, length=len(sums))
+        self.adjacency = validate_adjacency(adjacency, owner=OWNER)
+        self.bits = validate_integer(bits, name="bits", owner=OWNER, low=1, high=MOST_BITS)
+        self.lower = validate_vector(lower, name="lower", owner=OWNER, length=len(sums))
+        self.upper = validate_vector(upper, name="upper", owner=OWNER, length=len(sums))
         if not (self.lower < self.upper).all():
             raise ParameterError(
-                f"`lower` of {_OWNER} must be below `upper`; got {lower!r} and {upper!r}."
+                f"`lower` of {OWNER} must be below `upper`; got {lower!r} and {upper!r}."
             )
         if any(
             not 1e-290 <= float(up) - float(lo) < float("inf")
             for lo, up in zip(self.lower, self.upper, strict=True)
         ):
             raise ParameterError(
-                f"`lower` and `upper` of {_OWNER} must differ by a number of usual size; got"
+                f"`lower` and `upper` of {OWNER} must differ by a number of usual size; got"
                 f" {lower!r}, {upper!r}."
             )
         least = 1 if self.adjacency.count_is_public else 0
-        self._count = validate_integer(count, name="count", owner=_OWNER, low=least, high=1 << 62)
+        self._count = validate_integer(count, name="count", owner=OWNER, low=least, high=1 << 62)
         self._sums = [int(total) for total in sums]
         if any(not 0 <= total <= self._count << self.bits for total in self._sums):
             raise ParameterError(
-                f"`sums` of {_OWNER} must lie in 0 .. count * 2^bits, which sums of snapped"
-                " rows do."
+                f"`sums` of {OWNER} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
             )
 
     @classmethod
@@ -150,10 +127,10 @@ class NoisyMean:
         table = np.asarray(rows, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] == 0 or np.isnan(table).any():
             raise ParameterTypeError(
-                f"`rows` of {_OWNER} must be numbers of shape (n, d) without nan."
+                f"`rows` of {OWNER} must be numbers of shape (n, d) without nan."
             )
-        low = validate_vector(lower, name="lower", owner=_OWNER, length=table.shape[1])
-        high = validate_vector(upper, name="upper", owner=_OWNER, length=table.shape[1])
+        low = validate_vector(lower, name="lower", owner=OWNER, length=table.shape[1])
+        high = validate_vector(upper, name="upper", owner=OWNER, length=table.shape[1])
         empty = cls(
             count=1, sums=[0] * low.size, bits=bits, lower=low, upper=high, adjacency=adjacency
         )  # checks before use
@@ -178,10 +155,10 @@ class NoisyMean:
         told: Told | None = None,
     ) -> Prepared:
         """Settle everything but the noise, which is drawn without looking at the data."""
-        validate_choice(timing, name="timing", owner=_OWNER, choices=TIMINGS)
+        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
         if sampler != "auto":
             raise ParameterError(
-                f"`sampler` of {_OWNER} must be 'auto': noise on a sum needs none; got {sampler!r}."
+                f"`sampler` of {OWNER} must be 'auto': noise on a sum needs none; got {sampler!r}."
             )
         told = Told() if told is None else told
 
@@ -204,7 +181,7 @@ class NoisyMean:
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> NDArray[np.float64]:
         """Draw ``size`` independent means from a seeded stream: for studies, never a release."""
-        size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
+        size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
         return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
 
     def certificate(self, *, epsilon: float | Fraction) -> Certificate:
@@ -215,7 +192,7 @@ class NoisyMean:
         """Return what a release does: noise on the sums, with no loss to be evaluated."""
         self._rate(epsilon)
         only = Option(
-            name=_OWNER,
+            name=OWNER,
             sampler=None,
             delta=0.0,
             timing=DATA_INDEPENDENT,
@@ -225,7 +202,7 @@ class NoisyMean:
         return Plan(
             epsilon=float(epsilon),
             options=(only,),
-            chosen=_OWNER,
+            chosen=OWNER,
             refusal=None,
             excess_loss=None,
             saturates_at=None,
@@ -265,12 +242,12 @@ class NoisyMean:
         return len(self._sums) << self.bits
 
     def _rate(self, epsilon: float | Fraction) -> Fraction:
-        budget = validate_epsilon(epsilon, owner=_OWNER)
+        budget = validate_epsilon(epsilon, owner=OWNER)
         rate = budget / self._sensitivity
-        if rate < _LEAST_RATE:
+        if rate < LEAST_RATE:
             fewer = affordable_bits(budget, len(self._sums))
             raise ParameterError(
-                f"`bits` of {_OWNER} must be at most {fewer} at this epsilon and dimension; got"
+                f"`bits` of {OWNER} must be at most {fewer} at this epsilon and dimension; got"
                 f" {self.bits}."
             )
         return rate
@@ -278,7 +255,7 @@ class NoisyMean:
     def _certify(self, epsilon: float | Fraction, told: Told) -> Certificate:
         rate = self._rate(epsilon)
         domain: dict[str, Any] = {
-            "kind": _KIND,
+            "kind": KIND,
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "bits": self.bits,
@@ -287,7 +264,7 @@ class NoisyMean:
             domain["count"] = self._count
         return Certificate(
             kind=RELEASE,
-            mechanism=_OWNER,
+            mechanism=OWNER,
             statistic=told.statistic,
             epsilon=epsilon_up(epsilon),
             delta=0.0,
@@ -297,9 +274,9 @@ class NoisyMean:
             eta=float_down(rate),
             domain=domain,
             sampler={
-                "sampler": _OWNER,
+                "sampler": OWNER,
                 "noise": "discrete Laplace",
-                "sums": _SUMS[self.adjacency],
+                "sums": SUMS[self.adjacency],
             },
             finish=told.finish.describe(),
             timing=DATA_INDEPENDENT,
@@ -307,33 +284,3 @@ class NoisyMean:
             assumptions=(_CLIPPED, _PLATFORM, *told.notes),
             version=__version__,
         )
-
-    @staticmethod
-    def verify(certificate: Certificate) -> list[Check]:
-        """Recompute the rate of the noise and the sensitivity of the sums."""
-        domain, told = certificate.domain, certificate.sampler
-        if domain["kind"] != _KIND:
-            other = f"{domain['kind']!r} is not what noise on a sum is released in"
-            return [Check(claim="domain", holds=False, detail=other)]
-        Box(domain["lower"], domain["upper"], bits=1)  # raises unless the bounds are a box
-        named = told.get("sampler") == _OWNER and certificate.timing == DATA_INDEPENDENT
-        rate = float(Fraction(repr(certificate.epsilon)) / Fraction(certificate.sensitivity))
-        holds = rate * (1.0 - _TOLERANCE) <= certificate.eta <= rate * (1.0 + _TOLERANCE)
-        return [
-            Check(claim="domain", holds=True, detail=_KIND),
-            Check(claim="timing", holds=named, detail=f"{certificate.timing!r} of {_OWNER}"),
-            Check(claim="eta", holds=holds, detail=f"{certificate.eta!r}, recomputed {rate!r}"),
-            check_equal("delta", float(certificate.delta), 0.0),
-            check_equal(
-                "sensitivity",
-                certificate.sensitivity,
-                float(len(domain["lower"]) << domain["bits"]),
-            ),
-            check_equal("sums", told.get("sums"), _SUMS.get(certificate.adjacency)),
-            check_equal("public count", "count" in domain, certificate.adjacency == "replace"),
-        ]
-
-    @staticmethod
-    def admits(certificate: Certificate, point: NDArray[np.float64]) -> bool:
-        """Tell whether a point can be a mean between the certificate's bounds."""
-        return within(point, certificate.domain["lower"], certificate.domain["upper"])

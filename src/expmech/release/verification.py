@@ -5,7 +5,9 @@ What a mechanism, a sampler, an envelope and a domain claim, each recomputes its
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,28 +18,31 @@ from expmech.bits import OPERATING_SYSTEM, SEEDED
 from expmech.errors import ExpmechError
 from expmech.extensions import Registry
 from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.release.exponential import ExponentialMechanism
+from expmech.release.exponential_checks import admits_point, verify_exponential
 from expmech.release.finish import rebuild_finish
-from expmech.release.noisy_mean import NoisyMean
+from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
 
-class VerifiedMechanism(Protocol):
-    """What a mechanism says about certificates of its own."""
+@dataclass(frozen=True, kw_only=True)
+class Verifier:
+    """What a mechanism says about certificates of its own.
 
-    @staticmethod
-    def verify(certificate: Certificate) -> list[Check]:
-        """Recompute what follows from other fields; a missing field may raise."""
+    ``verify`` recomputes what follows from other fields (a missing field may raise); ``admits``
+    tells whether a point can be a draw of the mechanism described.
+    """
 
-    @staticmethod
-    def admits(certificate: Certificate, point: NDArray[np.float64]) -> bool:
-        """Tell whether a point can be a draw of the mechanism described."""
+    verify: Callable[[Certificate], list[Check]]
+    admits: Callable[[Certificate, NDArray[np.float64]], bool]
 
 
-MECHANISMS: Registry[VerifiedMechanism] = Registry(
+MECHANISMS: Registry[Verifier] = Registry(
     "expmech.mechanisms",
-    [("ExponentialMechanism", ExponentialMechanism), ("NoisyMean", NoisyMean)],
+    [
+        ("ExponentialMechanism", Verifier(verify=verify_exponential, admits=admits_point)),
+        ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_mean)),
+    ],
 )
 _DAMAGED = (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
 

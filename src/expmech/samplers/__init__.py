@@ -3,8 +3,9 @@
 ``prepare(target)`` gives a chain, ``run`` drives it to its draws.
 """
 
-from expmech.samplers.base import Chain, Check, Claimed, Draws, Sampler, Terms, run
+from expmech.samplers.base import Check, Claimed, Sampler, Terms
 from expmech.samplers.box_tree import BoxTree
+from expmech.samplers.chain import Chain, Draws, run
 from expmech.samplers.choose import TIMINGS, choose_sampler, make_plan
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.metropolis import Metropolis

@@ -19,7 +19,7 @@ from expmech.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.laplace import log_worst_laplace
 from expmech.envelopes.uniform import log_worst_uniform
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
-from expmech.samplers.metropolis import metropolis_move
+from expmech.samplers.moves import metropolis_move
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 

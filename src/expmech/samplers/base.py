@@ -1,20 +1,16 @@
-"""The one contract of every sampler, and the loop that drives copies of a chain in lockstep."""
+"""The one contract of every sampler: it says everything about itself."""
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from expmech.coins import Coins
-from expmech.cost import BLOCK, MOST_EVALUATIONS, Forecast
-from expmech.domains import Domain, Indices
+from expmech.cost import MOST_EVALUATIONS, Forecast
+from expmech.domains import Domain
+from expmech.samplers.chain import Chain
 from expmech.target import Target
 
 CONSTANT, DATA_INDEPENDENT, DATA_DEPENDENT = "constant", "data-independent", "data-dependent"
@@ -146,164 +142,3 @@ class Sampler(ABC):
         """Compare the timing class with the sampler's own."""
         detail = f"{claimed.timing!r}, where {self.name()} has {self.timing!r}"
         return Check(claim="timing", holds=claimed.timing == self.timing, detail=detail)
-
-
-class State(Protocol):
-    """Arrays with one entry a copy; frozen dataclasses implement it."""
-
-    indices: Indices
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
-
-
-S = TypeVar("S", bound=Any)
-
-
-class Chain(Protocol[S]):
-    """A sampler fitted to one target: a pure step."""
-
-    def start(self, coins: Coins, size: int) -> S:
-        """Return ``size`` independent copies in their initial state."""
-
-    def step(self, state: S, coins: Coins) -> S:
-        """Advance every copy; those that finish are marked done and hold the point to release."""
-
-    def values(self, state: S) -> NDArray[Any]:
-        """Return the values of finished copies."""
-
-
-@dataclass(frozen=True)
-class PointState:
-    """The accepted point of each copy, once it has one."""
-
-    indices: Indices
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
-
-
-def unstarted(domain: Domain, size: int) -> PointState:
-    """Return copies that have proposed nothing."""
-    return PointState(
-        indices=np.zeros((size, domain.dimension), dtype=np.int64),
-        proposals=np.zeros(size, dtype=np.int64),
-        done=np.zeros(size, dtype=np.bool_),
-    )
-
-
-class MemorylessChain(ABC):
-    """A chain whose copies remember nothing until they are done.
-
-    All can then share one stream of proposals, ``batch`` at a time (None leaves it to the loop).
-    """
-
-    target: Target
-    batch: int | None
-
-    @abstractmethod
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
-        """Make independent proposals; return the points and which are accepted."""
-
-    def start(self, coins: Coins, size: int) -> PointState:
-        """Return copies that have proposed nothing."""
-        return unstarted(self.target.domain, size)
-
-    def step(self, state: PointState, coins: Coins) -> PointState:
-        """Make one proposal a copy."""
-        proposed, accepted = self.propose(coins, len(state.proposals))
-        return PointState(proposed, state.proposals + 1, accepted)
-
-    def values(self, state: PointState) -> NDArray[Any]:
-        """Return the accepted points."""
-        return self.target.domain.values(state.indices)
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Values of a study and the number of proposals each took.
-
-    Counts are confidential and never part of a release.
-    """
-
-    values: NDArray[Any]
-    proposals: NDArray[np.int64]
-
-
-def select(state: S, rows: NDArray[Any]) -> S:
-    """Return the copies of ``state`` named by a mask or an index array."""
-    fields = dataclasses.fields(state)
-    return dataclasses.replace(
-        state, **{field.name: getattr(state, field.name)[rows] for field in fields}
-    )
-
-
-def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
-    """Drive ``size`` independent copies of ``chain`` to their end."""
-    if isinstance(chain, MemorylessChain):
-        return _run_memoryless(chain, coins, size)
-    values, proposals = [], []
-    for first in range(0, size, BLOCK):
-        block = _run_block(chain, coins, min(BLOCK, size - first))
-        values.append(chain.values(block))
-        proposals.append(block.proposals)
-    return Draws(values=np.concatenate(values), proposals=np.concatenate(proposals))
-
-
-def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
-    """Read draws off one stream of independent proposals.
-
-    The j-th accepted is the j-th draw, the gaps are the counts.
-    """
-    found, counts = [], []
-    missing, since, lot = size, 0, chain.batch or min(size, BLOCK)
-    while missing > 0:
-        indices, accepted = chain.propose(coins, lot)
-        hits = np.flatnonzero(accepted)[:missing]
-        if hits.size:
-            found.append(indices[hits])
-            counts.append(np.diff(hits, prepend=-1 - since))
-            since = lot - 1 - int(hits[-1])
-        else:
-            since += lot
-        missing -= hits.size
-        lot = chain.batch or min(2 * lot, BLOCK)
-    return Draws(
-        values=chain.target.domain.values(np.concatenate(found)), proposals=np.concatenate(counts)
-    )
-
-
-def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
-    state = chain.start(coins, size)
-    ended: list[S] = []
-    copies, order = np.arange(size), []
-    while copies.size:
-        state = chain.step(state, coins)
-        done = state.done
-        if done.any():
-            ended.append(select(state, done))
-            order.append(copies[done])
-            state, copies = select(state, ~done), copies[~done]
-    back = np.argsort(np.concatenate(order))
-    first = ended[0]
-    joined = {
-        field.name: np.concatenate([getattr(part, field.name) for part in ended])[back]
-        for field in dataclasses.fields(first)
-    }
-    return dataclasses.replace(first, **joined)
-
-
-def first_accepted(
-    accepted: NDArray[np.bool_], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """Find the first accepted of each copy's proposals, which lie side by side.
-
-    Returns
-    -------
-    tuple
-        The row of the proposal each copy looked at last, whether it was accepted, and how many the
-        copy looked at.
-    """
-    grid = accepted.reshape(size, -1)
-    batch = grid.shape[1]
-    done = np.asarray(grid.any(axis=1))
-    first = np.where(done, grid.argmax(axis=1), batch - 1)
-    return np.arange(size) * batch + first, done, first + 1

@@ -16,7 +16,8 @@ from expmech.domains import Indices
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.cells import Cells, join, look, split, whole
 from expmech.errors import EnvelopeViolatedError, validate_integer
-from expmech.samplers.base import Sampler, Terms, first_accepted
+from expmech.samplers.base import Sampler, Terms
+from expmech.samplers.chain import first_accepted
 from expmech.samplers.tree_cost import LOT, forecast_own_bounds, forecast_tree
 from expmech.target import Target
 

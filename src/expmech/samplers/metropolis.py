@@ -24,6 +24,7 @@ from expmech.errors import (
     validate_positive,
 )
 from expmech.samplers.base import CONSTANT, Check, Claimed, Sampler, Terms, check_equal
+from expmech.samplers.moves import metropolis_move
 from expmech.target import Energies, Target
 from expmech.theory import delta_from_steps, log_beta_laplace, pure_steps, steps_from_delta
 
@@ -36,40 +37,6 @@ MOST_STEPS = 5e5
 
 MOST_RUN = 1 << 30
 """Steps beyond which a chain is refused instead of being left to run for weeks."""
-
-
-def metropolis_move(
-    target: Target,
-    indices: Indices,
-    energies: Energies,
-    coins: Coins,
-    rates: tuple[Fraction, ...] | None,
-    *,
-    even: bool = False,
-) -> tuple[Indices, Energies]:
-    """Advance each row by one Metropolis step with a symmetric proposal; it leaves exp(-E) as is.
-
-    ``rates`` are those of the local move; None proposes uniformly on the domain. Moves out of the
-    domain are refused; ``even`` evaluates the loss for them too, where the row stands, so that how
-    many there are does not show in the number of evaluations.
-    """
-    domain, size = target.domain, len(indices)
-    if rates is None:
-        proposed = domain.draw_uniform(coins, size)
-    else:
-        proposed = domain.draw_move(coins, indices, rates)
-    inside = domain.contains(proposed)
-    rows = np.flatnonzero(inside)
-    moved, moved_energies = indices.copy(), energies.copy()
-    if even:
-        new = target.energy(np.where(inside[:, None], proposed, indices))[rows]
-    elif rows.size:
-        new = target.energy(proposed[rows])
-    if rows.size:
-        kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]))
-        moved[rows[kept]] = proposed[rows[kept]]
-        moved_energies[rows[kept]] = new[kept]
-    return moved, moved_energies
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from expmech.errors import (
     validate_fraction,
 )
 from expmech.samplers.atom import AtomKernel, Flags, bind_reentry, reentry_law
+from expmech.samplers.atom_chains import start_at_atom
 from expmech.samplers.base import Sampler, Terms
-from expmech.samplers.conf_atom import REPEATABLE, start_at_atom
+from expmech.samplers.conf_atom import REPEATABLE
 from expmech.samplers.rejection import VIOLATION
 from expmech.target import Energies, Target
 

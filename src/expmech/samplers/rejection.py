@@ -12,7 +12,8 @@ from expmech.cost import BLOCK, Forecast
 from expmech.domains import Grid, Indices
 from expmech.envelopes import ENVELOPES, BoundEnvelope, Envelope, ProductLaplace, Uniform
 from expmech.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
-from expmech.samplers.base import Check, Claimed, MemorylessChain, Sampler, Terms
+from expmech.samplers.base import Check, Claimed, Sampler, Terms
+from expmech.samplers.chain import MemorylessChain
 from expmech.target import Energies, Target
 
 VIOLATION = (

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 import flint
-import numpy as np
-from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import UNITS_PER_NAT
 from expmech.cost import Forecast, forecast_constant, forecast_geometric, power
-from expmech.domains import Grid, Indices
-from expmech.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
+from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.uniform import tightest_uniform, uniform_gap
 from expmech.errors import UnsupportedError, validate_choice
-from expmech.samplers.atom import Flags
 from expmech.samplers.base import (
     CONSTANT,
     DATA_INDEPENDENT,
@@ -27,133 +22,16 @@ from expmech.samplers.base import (
     Sampler,
     Terms,
     check_equal,
-    first_accepted,
 )
-from expmech.samplers.rejection import VIOLATION, propose
+from expmech.samplers.rejection import VIOLATION
+from expmech.samplers.runtime_chains import ConstantChain, PadChain, need_integer
 from expmech.target import LEAST_SLOPE, Target
-from expmech.target.target import IntegerSlopes
 from expmech.theory import constant_rounds
 
 MODES = ("pad", "constant")
 PROPOSALS = ("laplace", "uniform")
-_LOT = 1 << 14  # proposals of `constant` evaluated together
 _FLOOR_BITS = 53
 _MOST_ROUNDS = 1 << 40
-
-
-@dataclass(frozen=True)
-class PadState:
-    """The accepted point of a copy, and whether it still waits out its padding."""
-
-    indices: Indices
-    waiting: Flags
-    proposals: NDArray[np.int64]
-    done: Flags
-
-
-@dataclass(frozen=True)
-class PadChain:
-    """Rejection.
-
-    Then with probability ``1 - p_0/p_X`` a Geometric(p_0) wait of dummy proposals that cost the
-    same.
-    """
-
-    target: Target
-    envelope: ReentryLaw
-    floor: Fraction
-
-    def start(self, coins: Coins, size: int) -> PadState:
-        """Return copies that are looking for a point."""
-        no = np.zeros(size, dtype=np.bool_)
-        indices = np.zeros((size, self.target.domain.dimension), dtype=np.int64)
-        return PadState(indices, no, np.zeros(size, dtype=np.int64), no)
-
-    def step(self, state: PadState, coins: Coins) -> PadState:
-        """Make one proposal a copy, real or dummy; both evaluate the energy of a fresh point."""
-        size = len(state.proposals)
-        proposed, accepted = propose(self.target, self.envelope, coins, size, even=True)
-        indices, waiting = state.indices.copy(), state.waiting.copy()
-        done = np.zeros(size, dtype=np.bool_)
-        waited = np.flatnonzero(state.waiting)
-        if waited.size:
-            done[waited] = coins.bernoulli_exp(
-                np.zeros(waited.size, dtype=np.int64),
-                numerator=self.floor.numerator,
-                denominator=self.floor.denominator,
-            )
-        found = np.flatnonzero(~state.waiting & accepted)
-        if found.size:
-            indices[found] = proposed[found]
-            done[found] = coins.bernoulli(
-                np.full(found.size, self._share), lambda _, precision: self.share(precision)
-            )
-            waiting[found] = ~done[found]
-        return PadState(indices, waiting, state.proposals + 1, done)
-
-    def share(self, precision: int) -> flint.arb:
-        """Enclose ``p_0 / p_X = p_0 exp(m) Z_r / Z_f``."""
-        form, box = _need_integer(self.target)
-        with flint.ctx.workprec(precision + 64):
-            normaliser = form.normaliser(box.points_per_axis, precision + 64)
-            offset = flint.arb(flint.fmpq(self.envelope.offset, UNITS_PER_NAT)).exp()
-            floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
-            return floor * offset * self.envelope.mass(precision + 64) / normaliser
-
-    @property
-    def _share(self) -> float:
-        return float(self.share(64))
-
-    def values(self, state: PadState) -> NDArray[Any]:
-        """Return the accepted points."""
-        return self.target.domain.values(state.indices)
-
-
-@dataclass(frozen=True)
-class ConstantState:
-    """The point a copy will release.
-
-    Its first acceptance, or the public uniform draw it started with.
-    """
-
-    indices: Indices
-    found: Flags
-    proposals: NDArray[np.int64]
-    done: Flags
-
-
-@dataclass(frozen=True)
-class ConstantChain:
-    """Always the same number of rounds.
-
-    Release the first acceptance, else a public uniform draw.
-    """
-
-    target: Target
-    envelope: BoundEnvelope
-    rounds: int
-    lot: int = _LOT
-
-    def start(self, coins: Coins, size: int) -> ConstantState:
-        """Return copies that hold a public uniform draw."""
-        no = np.zeros(size, dtype=np.bool_)
-        indices = self.target.domain.draw_uniform(coins, size)
-        return ConstantState(indices, no, np.zeros(size, dtype=np.int64), no)
-
-    def step(self, state: ConstantState, coins: Coins) -> ConstantState:
-        """Make the next lot of rounds; its size is public."""
-        size = len(state.proposals)
-        rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
-        proposed, accepted = propose(self.target, self.envelope, coins, size * rounds, even=True)
-        rows, accepted_any, _ = first_accepted(accepted, size)
-        take = ~state.found & accepted_any
-        indices = np.where(take[:, None], proposed[rows], state.indices)
-        proposals = state.proposals + rounds
-        return ConstantState(indices, state.found | take, proposals, proposals >= self.rounds)
-
-    def values(self, state: ConstantState) -> NDArray[Any]:
-        """Return the points held at the end."""
-        return self.target.domain.values(state.indices)
 
 
 class ConfAtomAndRuntimePerfect(Sampler):
@@ -318,13 +196,6 @@ def _rounds(log_floor: float, target: Target) -> dict[str, Any]:
     return {"rounds": constant_rounds(log_floor, spread), "energy_range": spread}
 
 
-def _need_integer(target: Target) -> tuple[IntegerSlopes, Grid]:
-    """Return the integer slopes and the box; raise where there are none."""
-    if target.integer is None or target.box is None:
-        raise UnsupportedError("ConfAtomAndRuntimePerfect needs integer slopes on a Box here.")
-    return target.integer, target.box
-
-
 def _uniform_floor(target: Target) -> float:
     """Return ``log p_0`` of the tightest uniform envelope publicly near the minimum."""
     gap = uniform_gap(target)
@@ -350,7 +221,7 @@ def _integer_floor(target: Target, proposal: str) -> float:
     ``Z_f >= prod_j exp(-g_j n / 2) (1 - q_j^N) / (1 - q_j)``, ``q_j = exp(-g_j n)``; p_0 is that
     times ``exp(-m) / Z_r``.
     """
-    form, domain = _need_integer(target)
+    form, domain = need_integer(target)
     envelope = _bind_integer(target, proposal)
     with flint.ctx.workprec(128):
         log_floor = (

@@ -12,7 +12,8 @@ from expmech.coins import Coins, ExponentialTable
 from expmech.cost import Forecast, forecast_constant
 from expmech.domains import Indices
 from expmech.errors import UnsupportedError
-from expmech.samplers.base import MemorylessChain, Sampler, Terms
+from expmech.samplers.base import Sampler, Terms
+from expmech.samplers.chain import MemorylessChain
 from expmech.target import TABLE_LIMIT, Target
 
 TOO_LARGE = (

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_number
 from expmech.losses.ridge import cross_products
-from expmech.release.noisy_mean import snap
+from expmech.release.snapping import snap
 
 Bounds = tuple[float, float]
 

@@ -9,7 +9,7 @@ from expmech.adjacency import Adjacency
 from expmech.domains import Box
 from expmech.losses import L1Mean
 from expmech.release import ExponentialMechanism, Mechanism, NoisyMean
-from expmech.release.noisy_mean import affordable_bits
+from expmech.release.snapping import affordable_bits
 from expmech.statistics.aggregates import Bounds, Moments
 from expmech.statistics.base import Statistic
 from expmech.statistics.requests import Column, MomentsOf

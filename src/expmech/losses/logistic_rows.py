@@ -1,0 +1,66 @@
+"""Rows and labels of a logistic loss: checked, shortened to norm one, exact multiples of 2^-26."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.errors import ParameterError, ParameterTypeError
+
+Floats = NDArray[np.float64]
+OWNER = "LogisticRisk"
+SNAP = 1 << 26
+"""Features become multiples of 2^-26: squares and their sums are exact integers."""
+
+
+def validate_features(values: Any) -> Floats:
+    """Return finite rows of numbers."""
+    table = np.asarray(values)
+    if table.dtype.kind not in "fiu":
+        raise ParameterTypeError(
+            f"`features` of {OWNER} must be an array of numbers; got dtype {table.dtype}."
+        )
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ParameterError(
+            f"`features` of {OWNER} must have 2 dimensions and at least one column."
+        )
+    rows = np.asarray(table, dtype=np.float64)
+    if not np.isfinite(rows).all():
+        raise ParameterError(f"`features` of {OWNER} must hold finite numbers only.")
+    return rows
+
+
+def validate_labels(values: Any) -> NDArray[np.int64]:
+    """Return signs, from 0 and 1 or -1 and 1."""
+    labels = np.asarray(values)
+    if labels.dtype.kind not in "fiub" or labels.ndim != 1:
+        raise ParameterTypeError(f"`labels` of {OWNER} must be a list of numbers, one a row.")
+    positive = labels == 1
+    if not (positive | (labels == 0)).all() and not (positive | (labels == -1)).all():
+        raise ParameterError(f"`labels` of {OWNER} must be 0 and 1, or -1 and 1.")
+    return np.where(positive, np.int64(1), np.int64(-1))
+
+
+def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+    """Return how many equal rows each row stands for."""
+    whole = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts)
+    if whole.dtype.kind not in "iu" or whole.shape != (rows,) or (whole < 0).any():
+        raise ParameterError(f"`counts` of {OWNER} must be whole numbers, one a row.")
+    return whole.astype(np.int64)
+
+
+def snap_rows(rows: Floats) -> NDArray[np.int64]:
+    """Scale rows to norm at most one, exactly.
+
+    And round their entries toward zero to multiples of 2^-26.
+    """
+    largest = np.abs(rows).max(axis=1, initial=1.0)[
+        :, None
+    ]  # at least one: no overflow, and short rows stay as they are
+    norm = largest * np.sqrt(((rows / largest) ** 2).sum(axis=1, keepdims=True))
+    whole = (rows / np.maximum(norm, 1.0) * SNAP).astype(np.int64)
+    long = (whole**2).sum(axis=1) > SNAP**2  # by rounding alone, so by less than 2^-40
+    whole[long] = (whole[long] * (1.0 - 2.0**-25)).astype(np.int64)
+    return np.asarray(whole, dtype=np.int64)

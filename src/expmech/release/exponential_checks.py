@@ -1,0 +1,64 @@
+"""What an exponential mechanism recomputes of its own certificates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.domains import Region, rebuild_domain
+from expmech.errors import ExpmechError
+from expmech.release.certificate import Certificate
+from expmech.release.finish import within
+from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
+from expmech.target import calibrate
+
+_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
+_MOST_TERMS = 64  # separately rounded terms a loss may have
+
+
+def verify_exponential(certificate: Certificate) -> list[Check]:
+    """Recompute a certificate's domain, sampler and energy scale from its other fields."""
+    try:
+        domain = rebuild_domain(certificate.domain)
+    except (ExpmechError, TypeError, KeyError):
+        unknown = f"{certificate.domain.get('kind')!r} cannot be made from its description"
+        return [Check(claim="domain", holds=False, detail=unknown)]
+    name = str(certificate.sampler.get("sampler"))
+    checks = [Check(claim="domain", holds=True, detail=f"{certificate.domain['kind']}")]
+    kind = SAMPLERS.find(name)
+    if kind is None:
+        return [*checks, Check(claim="timing", holds=False, detail=f"unknown sampler {name!r}")]
+    sampler = kind.rebuild(certificate.sampler)
+    claimed = Claimed(
+        delta=certificate.delta,
+        sensitivity=certificate.sensitivity,
+        loss_error=certificate.loss_error,
+        eta=certificate.eta,
+        timing=certificate.timing,
+        parameters=certificate.sampler,
+        domain=domain,
+    )
+    return [*checks, _verify_scale(certificate, sampler), *sampler.verify(claimed)]
+
+
+def admits_point(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+    """Tell whether a point can be a draw of the mechanism that the certificate describes."""
+    domain = rebuild_domain(certificate.domain)
+    if not isinstance(domain, Region):
+        return True
+    return within(point, domain.lower, domain.upper)
+
+
+def _verify_scale(certificate: Certificate, sampler: Sampler) -> Check:
+    """Check ``eta`` against epsilon, sensitivity, loss error and what the sampler reserves."""
+    budget = Fraction(repr(certificate.epsilon)) - sampler.reserve
+    sensitivity, error = Fraction(certificate.sensitivity), Fraction(certificate.loss_error)
+    if sensitivity <= 0:
+        return Check(claim="eta", holds=False, detail="the sensitivity is not positive")
+    high = calibrate(budget, sensitivity, error).eta
+    low = calibrate(budget, sensitivity, error, terms=_MOST_TERMS).eta
+    scale = certificate.eta
+    holds = 0.0 < low * (1.0 - _TOLERANCE) <= scale <= high * (1.0 + _TOLERANCE)
+    return Check(claim="eta", holds=holds, detail=f"{scale!r}, recomputed {high!r}")

@@ -1,0 +1,178 @@
+"""The chains of the atom: the direct form, and the paper's Algorithm 1 with its factory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import Coins, FactoryState, LinearFactory
+from expmech.coins.factory import HEADS, RUNNING
+from expmech.domains import Indices
+from expmech.samplers.atom import AtomKernel, Flags
+from expmech.target import Energies
+
+
+@dataclass(frozen=True)
+class AtomState:
+    """Where each copy is: a lattice point, or ATOM."""
+
+    indices: Indices
+    energies: Energies
+    at_atom: Flags
+    proposals: NDArray[np.int64]
+    done: Flags
+
+
+def start_at_atom(kernel: AtomKernel, size: int) -> AtomState:
+    """Return ``size`` copies at ATOM."""
+    return AtomState(
+        indices=np.zeros((size, kernel.target.domain.dimension), dtype=np.int64),
+        energies=np.zeros(size, dtype=np.int64),
+        at_atom=np.ones(size, dtype=np.bool_),
+        proposals=np.zeros(size, dtype=np.int64),
+        done=np.zeros(size, dtype=np.bool_),
+    )
+
+
+@dataclass(frozen=True)
+class ConfAtomChain:
+    """Run until a tag falls at a lattice point.
+
+    A tag at ATOM is a restart, which is where the chain already is.
+    """
+
+    kernel: AtomKernel
+
+    def start(self, coins: Coins, size: int) -> AtomState:
+        """Return copies at ATOM."""
+        return start_at_atom(self.kernel, size)
+
+    def step(self, state: AtomState, coins: Coins) -> AtomState:
+        """Make one step of the kernel."""
+        indices, energies, at_atom, tagged = self.kernel.advance(
+            state.indices, state.energies, state.at_atom, coins, tag=True
+        )
+        return AtomState(indices, energies, at_atom, state.proposals + 1, tagged & ~at_atom)
+
+    def values(self, state: AtomState) -> NDArray[Any]:
+        """Return the points at which the tags fell."""
+        return self.kernel.target.domain.values(state.indices)
+
+
+OUTER, FLIPPING, INNER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class FactoryAtomState:
+    """Where each copy is, and in which loop of Algorithm 1."""
+
+    indices: Indices
+    energies: Energies
+    at_atom: Flags
+    phase: NDArray[np.int64]
+    height: NDArray[np.int64]
+    level: NDArray[np.int64]
+    proposals: NDArray[np.int64]
+    done: Flags
+
+
+@dataclass(frozen=True)
+class FactoryChain:
+    """Algorithm 1 as printed.
+
+    A geometric number of outer steps, a Bernoulli factory, an inner rejection loop.
+
+    ``beta`` is a rational below half the infimum of the atom probability, so that the factory has a
+    gap.
+    """
+
+    kernel: AtomKernel
+    beta: Fraction
+    factory: LinearFactory
+
+    def start(self, coins: Coins, size: int) -> FactoryAtomState:
+        """Return copies at ATOM in the outer loop."""
+        at = start_at_atom(self.kernel, size)
+        zeros = np.zeros(size, dtype=np.int64)
+        return FactoryAtomState(
+            at.indices, at.energies, at.at_atom, zeros, zeros, zeros, zeros, at.done
+        )
+
+    def step(self, state: FactoryAtomState, coins: Coins) -> FactoryAtomState:
+        """Advance each copy by one decision of the loop it is in.
+
+        A proposal is one simulated transition.
+        """
+        indices, energies, at_atom = (
+            state.indices.copy(),
+            state.energies.copy(),
+            state.at_atom.copy(),
+        )
+        phase, height, level = state.phase.copy(), state.height.copy(), state.level.copy()
+        done = np.zeros(len(phase), dtype=np.bool_)
+
+        outer = np.flatnonzero(state.phase == OUTER)
+        if (
+            outer.size
+        ):  # with probability beta this is step M: release a lattice point, restart at ATOM
+            last = coins.bernoulli_exp(
+                np.zeros(outer.size, dtype=np.int64),
+                numerator=self.beta.numerator,
+                denominator=self.beta.denominator,
+            )
+            done[outer[last]] = ~at_atom[outer[last]]
+            begun = outer[~last]
+            phase[begun], height[begun], level[begun] = FLIPPING, 1, 0
+
+        moving = np.flatnonzero(state.phase != OUTER)
+        if moving.size:
+            new_indices, new_energies, landed, _ = self.kernel.advance(
+                indices[moving], energies[moving], at_atom[moving], coins, tag=False
+            )
+            flipping = state.phase[moving] == FLIPPING
+            rows = moving[flipping]
+            if rows.size:
+                self._flip(rows, ~landed[flipping], at_atom, phase, height, level, coins)
+            escaped = ~flipping & ~landed
+            rows = moving[escaped]
+            indices[rows], energies[rows], at_atom[rows] = (
+                new_indices[escaped],
+                new_energies[escaped],
+                False,
+            )
+            phase[rows] = OUTER
+
+        proposals = state.proposals + (state.phase != OUTER)
+        return FactoryAtomState(indices, energies, at_atom, phase, height, level, proposals, done)
+
+    def _flip(
+        self,
+        rows: Indices,
+        flips: Flags,
+        at_atom: Flags,
+        phase: NDArray[np.int64],
+        height: NDArray[np.int64],
+        level: NDArray[np.int64],
+        coins: Coins,
+    ) -> None:
+        """Feed one flip of the (1 - p)-coin to each factory.
+
+        Heads leads to the inner loop, tails to ATOM.
+        """
+        before = FactoryState(
+            height[rows], level[rows], np.full(rows.size, RUNNING, dtype=np.int64)
+        )
+        after = self.factory.step(before, flips, coins)
+        ended, heads = after.result != RUNNING, after.result == HEADS
+        height[rows] = np.where(ended, 0, after.height)
+        level[rows] = np.where(ended, 0, after.level)
+        phase[rows] = np.where(ended, np.where(heads, INNER, OUTER), FLIPPING)
+        at_atom[rows[ended & ~heads]] = True
+
+    def values(self, state: FactoryAtomState) -> NDArray[Any]:
+        """Return the released points."""
+        return self.kernel.target.domain.values(state.indices)
