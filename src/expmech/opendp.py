@@ -85,16 +85,16 @@ def _adjacency(
     return str(validate_adjacency(adjacency, owner=_OWNER))
 
 
-def _made(mechanism: Mechanism | Callable[[Any], Mechanism], data: Any) -> Mechanism:
+def _made(mechanism: Any, data: Any) -> Mechanism:
     """Return the mechanism of a data set: a mechanism holds its own."""
+    made: Mechanism = mechanism
     if not isinstance(mechanism, (ExponentialMechanism, NoisyMean)):
-        made: Mechanism = mechanism(data)
-        return made
-    if data is not mechanism:
+        made = mechanism(data)
+    elif data is not mechanism:
         raise ParameterError(
             "This measurement was made from a mechanism and must be invoked on that mechanism."
         )
-    return mechanism
+    return made
 
 
 def data_domain() -> Any:
