@@ -102,6 +102,7 @@ class ExponentialMechanism:
         self._problem = make_problem(loss=loss, domain=domain, adjacency=adjacency, **declared)
         if not self._problem.proved:
             self._problem.check_loss()
+        self._chosen: dict[tuple[Fraction, str], tuple[Sampler, Target]] = {}
 
     @property
     def domain(self) -> Domain:
@@ -169,6 +170,11 @@ class ExponentialMechanism:
                     " data."
                 )
             return valid, make_target(self._problem, budget - valid.reserve)
+        if (budget, timing) not in self._chosen:  # a public choice, made once
+            self._chosen[budget, timing] = self._choose_automatically(budget, timing)
+        return self._chosen[budget, timing]
+
+    def _choose_automatically(self, budget: Fraction, timing: str) -> tuple[Sampler, Target]:
         try:
             return choose_sampler(self._problem, budget, timing=timing)
         except UnsupportedError:

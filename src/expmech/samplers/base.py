@@ -73,6 +73,8 @@ class Sampler(ABC):
         Whether `auto` may take it: pure, and not only of interest to research.
     most_affordable : float
         Evaluations up to which `auto` regards it as affordable.
+    least_typical : float
+        No forecast of it is below this, so none is made where another sampler is cheaper.
     planned_delta : float
         The delta a plan shows for it.
     lists_first : bool
@@ -86,6 +88,7 @@ class Sampler(ABC):
     timing: str = DATA_DEPENDENT
     automatic: bool = False
     most_affordable: float = MOST_EVALUATIONS
+    least_typical: float = 1.0
     planned_delta: float = 0.0
     lists_first: bool = False
     needs: str | None = None

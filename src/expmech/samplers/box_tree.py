@@ -261,6 +261,7 @@ class BoxTree(Sampler):
     """
 
     automatic = True
+    least_typical = float(LOT)
     assumptions = (VIOLATION,)
 
     def __init__(self, *, batch: int | None = None, memory: int = 1 << 30) -> None:

@@ -89,11 +89,24 @@ def choose_sampler(
     automatic = [sampler for sampler in PLANNED if sampler.automatic]
     if timing == "constant":
         automatic = [sampler for sampler in automatic if sampler.timing == CONSTANT]
-    options = tuple(_make_option(sampler, targets) for sampler in automatic)
-    chosen, refusal = _choose(problem, options, timing)
+    chosen, refusal = _choose(problem, _worth_a_forecast(automatic, targets), timing)
     if chosen is None or chosen.sampler is None:
         raise UnsupportedError(f"sampler='auto' {refusal}")
     return chosen.sampler, targets.for_(chosen.sampler.reserve)
+
+
+def _worth_a_forecast(samplers: list[Sampler], targets: _Targets) -> tuple[Option, ...]:
+    """Return the options, without those that cannot be cheaper than one that is affordable."""
+    options: list[Option] = []
+    cheapest = math.inf
+    for sampler in samplers:
+        if sampler.least_typical >= cheapest:
+            continue
+        options.append(_make_option(sampler, targets))
+        typical = options[-1].typical
+        if typical <= sampler.most_affordable:
+            cheapest = min(cheapest, typical)
+    return tuple(options)
 
 
 def _make_option(sampler: Sampler, targets: _Targets) -> Option:

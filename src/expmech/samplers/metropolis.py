@@ -110,6 +110,7 @@ class Metropolis(Sampler):
 
     timing = CONSTANT
     most_affordable = MOST_STEPS
+    least_typical = 2.0
     assumptions = (
         "the Lipschitz constants or bound behind the minorisation hold for every data set",
     )

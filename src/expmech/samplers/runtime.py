@@ -62,6 +62,8 @@ class ConfAtomAndRuntimePerfect(Sampler):
     built on rejection instead.
     """
 
+    least_typical = 20.0  # rounds of `constant`, where every proposal is accepted
+
     def __init__(self, mode: str = "pad", *, proposal: str | None = None) -> None:
         self.mode = validate_choice(
             mode, name="mode", owner="ConfAtomAndRuntimePerfect", choices=MODES
