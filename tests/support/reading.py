@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import pandas
 
+CANDIDATES: list[Any] = ["north", "7", "2020-01-01", "don't know", "n/a", True, None]
+"""Public values that are counted."""
+
 ODD_TEXTS = [
     *("", " ", "\t", "n/a", " n/a", "NULL", "None", "nan", "-NaN", "inf", "-Infinity", "1e400"),
     *("-1e400", "1e-400", "5e-324", "2e-324", "1.7e308", "1.8e308", "1e99999", "-1e99999"),
