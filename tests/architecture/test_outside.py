@@ -1,0 +1,112 @@
+"""The worked examples of CONTRIBUTING are a package of their own, and everything serves them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+USE = """
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import expmech as em
+from expmech.release.verification import verify_certificate
+from expmech.statistics import ArrayRows, find_all, plan, settle
+from toys import Anywhere, EvenNumbers, Patient, Total, TotalOf
+
+values = np.random.default_rng(0).uniform(size=40)
+box = em.Box([0.0], [40.0], bits=12)
+mechanisms = {
+    "loss": (em.ExponentialMechanism(loss=Total(values), domain=box), "auto"),
+    "domain": (em.ExponentialMechanism(loss=Total(values), domain=EvenNumbers(20)), "auto"),
+    "envelope": (em.ExponentialMechanism(loss=Total(values), domain=box),
+                 em.Rejection(Anywhere())),
+    "sampler": (em.ExponentialMechanism(loss=Total(values), domain=box), Patient()),
+}
+folder = Path(sys.argv[1])
+for name, (mechanism, sampler) in mechanisms.items():
+    assert mechanism.plan(1.0).options
+    release = mechanism.release(epsilon=1.0, sampler=sampler)
+    assert all(check.holds for check in verify_certificate(release.certificate)), name
+    altered = em.Certificate.from_json(release.certificate.to_json().replace(
+        '"timing": "', '"timing": "not '))
+    assert not all(check.holds for check in verify_certificate(altered)), name
+    (folder / f"{name}.json").write_text(release.certificate.to_json())
+statistic = TotalOf(0)
+assert plan(statistic, epsilon=Fraction(1), count=40).recommended is not None
+settled = settle(statistic, epsilon=Fraction(100), count=40)
+(found,) = find_all([settled], ArrayRows(numbers=values[:, None]))
+drawn = settled.release(found)
+assert abs(drawn.value[0] - values.sum()) < 2.0
+assert drawn.certificate == settled.certificate
+(folder / "statistic.json").write_text(drawn.certificate.to_json())
+"""
+ENTRY_POINTS = """[expmech.domains]
+EvenNumbers = toys:EvenNumbers
+
+[expmech.envelopes]
+anywhere = toys:Anywhere
+
+[expmech.samplers]
+Patient = toys:Patient
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the snippets as a module, announced as an installed package would be."""
+    folder = tmp_path_factory.mktemp("outside")
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(snippets) == 5
+    (folder / "toys.py").write_text("\n\n".join(snippets))
+    announced = folder / "toys-0.1.dist-info"
+    announced.mkdir()
+    (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 0.1\n")
+    (announced / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+def python(folder: Path, *arguments: str, found: bool = True) -> subprocess.CompletedProcess[str]:
+    path = [str(ROOT / "src"), *([str(folder)] if found else [])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder.parent,  # not the folder itself, which `python -c` would look into
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_toys_from_outside_are_planned_released_certified_and_verified(package: Path) -> None:
+    done = python(package, "-W", "error", "-c", USE, str(package))
+    assert done.returncode == 0, done.stderr
+    main = "from expmech.cli.main import main; main()"
+    for name in ("loss", "domain", "envelope", "sampler", "statistic"):
+        verified = python(package, "-c", main, "verify", str(package / f"{name}.json"))
+        assert verified.returncode == 0, (name, verified.stdout, verified.stderr)
+    for name in ("domain", "envelope", "sampler"):  # of which nobody knows without the package
+        alone = python(
+            package, "-c", main, "verify", str(package / f"{name}.json"), "--json", found=False
+        )
+        assert alone.returncode == 4, (name, alone.stdout)
+        assert not json.loads(alone.stdout)["stands"]
+
+
+def test_the_entry_points_of_the_page_are_those_of_the_test() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for name in ("EvenNumbers", "anywhere", "Patient"):
+        assert re.search(rf'^{name} = "toys:\w+"$', text, flags=re.MULTILINE), name
