@@ -17,6 +17,7 @@ from benchmarks.support import RESULTS
 
 MODULES = {
     "core": "core",
+    "prepared": "prepared",
     "separable": "separable_benchmark",
     "box_tree": "box_tree_benchmark",
     "affine": "affine_benchmark",
@@ -27,7 +28,7 @@ MODULES = {
     "utility": "utility_benchmark",
     "data": "data_benchmark",
 }
-WRITE_THEMSELVES = ("core", "comparison", "growth")
+WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth")
 LONG = ("data",)
 
 
