@@ -3,9 +3,10 @@
 from expmech.release.certificate import Certificate
 from expmech.release.exponential import ExponentialMechanism
 from expmech.release.noisy_mean import NoisyMean
-from expmech.release.prepared import Mechanism, Prepared, Release, Told
+from expmech.release.prepared import Asked, Mechanism, Prepared, Release, Told
 
 __all__ = [
+    "Asked",
     "Certificate",
     "ExponentialMechanism",
     "Mechanism",

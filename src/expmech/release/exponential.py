@@ -23,7 +23,7 @@ from expmech.errors import (
 )
 from expmech.losses.base import Declared, Loss
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
-from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.rounding import float_up
 from expmech.samplers import (
     TIMINGS,
@@ -52,7 +52,7 @@ _PLATFORM = (
 )
 
 
-class ExponentialMechanism:
+class ExponentialMechanism(Mechanism):
     """Draw exactly from the exponential mechanism f(y) ~ exp(-epsilon L(y) / 2D) on a lattice.
 
     Parameters
@@ -113,17 +113,10 @@ class ExponentialMechanism:
         """Return the calibrated energies at ``epsilon``; they are confidential."""
         return make_target(self._problem, validate_epsilon(epsilon, owner=_OWNER))
 
-    def prepare(
-        self,
-        *,
-        epsilon: float | Fraction,
-        sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
-        told: Told | None = None,
-    ) -> Prepared:
-        """Settle everything but the draw; the loss is not looked at before the first draw."""
-        told = Told() if told is None else told
-        chosen, target = self._choose(epsilon, sampler, timing)
+    def settle(self, asked: Asked) -> Prepared:
+        """Choose, calibrate and certify; the loss is not looked at before the first draw."""
+        told = asked.told
+        chosen, target = self._choose(asked.epsilon, asked.sampler, asked.timing)
         terms = chosen.terms(target)
 
         def fit() -> Draw:
@@ -134,7 +127,7 @@ class ExponentialMechanism:
             kind=RELEASE,
             mechanism=_OWNER,
             statistic=told.statistic,
-            epsilon=epsilon_up(epsilon),
+            epsilon=epsilon_up(asked.epsilon),
             delta=terms.delta,
             adjacency=str(self._problem.adjacency),
             sensitivity=float_up(self._problem.sensitivity),
@@ -182,26 +175,6 @@ class ExponentialMechanism:
                 raise
         raise UnsupportedError(_NO_CONSTANT)
 
-    def release(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Release:
-        """Draw one value with randomness from the operating system; it may leave.
-
-        Returns
-        -------
-        Release
-            ``value`` and ``certificate``. The number of proposals is not in it: it is confidential.
-        """
-        return self.prepare(epsilon=epsilon, sampler=sampler).release()
-
-    def study(
-        self,
-        *,
-        epsilon: float | Fraction,
-        sampler: Sampler | str = "auto",
-        seed: int | Sequence[int],
-    ) -> Release:
-        """Draw one value from a seeded stream, as :meth:`release` would; it is a study."""
-        return self.prepare(epsilon=epsilon, sampler=sampler).study(seed)
-
     def sample(
         self,
         *,
@@ -216,12 +189,6 @@ class ExponentialMechanism:
         """
         size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon, sampler=sampler).sample(size, seed)
-
-    def certificate(
-        self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto"
-    ) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self.prepare(epsilon=epsilon, sampler=sampler).certificate
 
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
         """Return what every sampler would guarantee and cost: public, so it may be printed.

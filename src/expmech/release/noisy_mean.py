@@ -27,10 +27,10 @@ from expmech.release.noisy_mean_checks import (
     OWNER,
     SUMS,
 )
-from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.release.snapping import LEAST_RATE, MOST_BITS, affordable_bits, snap
 from expmech.rounding import float_down
-from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
+from expmech.samplers import TIMINGS, Draws, Option, Plan
 from expmech.samplers.base import DATA_INDEPENDENT
 from expmech.target import validate_epsilon
 
@@ -50,7 +50,7 @@ _CLIPPED = (
 _PLATFORM = "the operating system's random key is secret"
 
 
-class NoisyMean:
+class NoisyMean(Mechanism):
     """Release ``lower + width clamp((S + noise) / (n 2^bits))``.
 
     S the integer sum of snapped rows, noise discrete Laplace.
@@ -146,21 +146,15 @@ class NoisyMean:
             adjacency=adjacency,
         )
 
-    def prepare(
-        self,
-        *,
-        epsilon: float | Fraction,
-        sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
-        told: Told | None = None,
-    ) -> Prepared:
+    def settle(self, asked: Asked) -> Prepared:
         """Settle everything but the noise, which is drawn without looking at the data."""
-        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
-        if sampler != "auto":
+        validate_choice(asked.timing, name="timing", owner=OWNER, choices=TIMINGS)
+        if asked.sampler != "auto":
             raise ParameterError(
-                f"`sampler` of {OWNER} must be 'auto': noise on a sum needs none; got {sampler!r}."
+                f"`sampler` of {OWNER} must be 'auto': noise on a sum needs none; got"
+                f" {asked.sampler!r}."
             )
-        told = Told() if told is None else told
+        epsilon, told = asked.epsilon, asked.told
 
         def fit() -> Draw:
             return lambda coins, size: self._draws(coins, epsilon, size)
@@ -169,24 +163,12 @@ class NoisyMean:
             certificate=self._certify(epsilon, told), sampler=None, finish=told.finish, fit=fit
         )
 
-    def release(self, *, epsilon: float | Fraction) -> Release:
-        """Draw one mean with randomness from the operating system; it may leave."""
-        return self.prepare(epsilon=epsilon).release()
-
-    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw one mean from a seeded stream, as :meth:`release` would; it is a study."""
-        return self.prepare(epsilon=epsilon).study(seed)
-
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> NDArray[np.float64]:
         """Draw ``size`` independent means from a seeded stream: for studies, never a release."""
         size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
         return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
-
-    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self.prepare(epsilon=epsilon).certificate
 
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
         """Return what a release does: noise on the sums, with no loss to be evaluated."""

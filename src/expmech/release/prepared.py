@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, seeded_bits
 from expmech.coins import Coins
@@ -76,11 +77,26 @@ class Prepared:
         return Release(value=self.finish.apply(value), certificate=certificate)
 
 
-class Mechanism(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a caller asks of one release."""
+
+    epsilon: float | Fraction
+    sampler: Sampler | str = "auto"
+    timing: str = "unprotected"
+    told: Told = field(default_factory=Told)
+
+
+class Mechanism(ABC):
     """What every mechanism offers: a plan, and a release that is prepared once."""
 
+    @abstractmethod
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
-        """Return what a release would guarantee and cost, from public quantities."""
+        """Return what a release would guarantee and cost: public, so it may be printed."""
+
+    @abstractmethod
+    def settle(self, asked: Asked) -> Prepared:
+        """Settle everything but the draw; raise, on public grounds, where it cannot be."""
 
     def prepare(
         self,
@@ -90,4 +106,36 @@ class Mechanism(Protocol):
         timing: str = "unprotected",
         told: Told | None = None,
     ) -> Prepared:
-        """Settle everything but the draw; raise, on public grounds, where it cannot be."""
+        """Settle everything but the draw, from public quantities; the data are not looked at.
+
+        ``timing="constant"`` asks for a number of evaluations that is fixed beforehand, and
+        ``told`` is what a statistic adds to the certificate.
+        """
+        asked = Asked(epsilon=epsilon, sampler=sampler, timing=timing, told=told or Told())
+        return self.settle(asked)
+
+    def release(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Release:
+        """Draw one value with randomness from the operating system; it may leave.
+
+        Returns
+        -------
+        Release
+            ``value`` and ``certificate``. The number of proposals is not in it: it is confidential.
+        """
+        return self.prepare(epsilon=epsilon, sampler=sampler).release()
+
+    def study(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        seed: int | Sequence[int],
+    ) -> Release:
+        """Draw one value from a seeded stream, as :meth:`release` would; it is a study."""
+        return self.prepare(epsilon=epsilon, sampler=sampler).study(seed)
+
+    def certificate(
+        self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto"
+    ) -> Certificate:
+        """Return the certificate a release would carry, without drawing anything."""
+        return self.prepare(epsilon=epsilon, sampler=sampler).certificate
