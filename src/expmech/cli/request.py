@@ -21,6 +21,7 @@ from expmech.samplers import Metropolis, Sampler, names, validate_sampler
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.statistics import Settled, Statistic, public_count, settle
 from expmech.statistics.base import check_missing
+from expmech.statistics.keys import canonical_key
 
 _OWNER = "release"
 
@@ -103,7 +104,7 @@ def _groups(asked: ReleaseOptions, adjacency: Adjacency) -> tuple[str | None, li
     groups = split(asked.groups)
     if not groups:
         raise ParameterError(f"`--groups` must name at least one group; got {asked.groups!r}.")
-    if len(set(groups)) != len(groups):
+    if len({canonical_key(group) for group in groups}) != len(groups):
         raise ParameterError(f"`--groups` must differ from each other; got {asked.groups}.")
     return asked.by, groups
 

@@ -1,0 +1,125 @@
+"""Every release, option of missing values, groups and adjacency, on every engine."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow.parquet import write_table
+from support.engines import postgres_programs, postgres_server, spark_session
+from typer.testing import CliRunner
+
+from expmech.cli.main import app
+from expmech.ledger import Ledger
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ENGINES = ("csv", "parquet", "postgres", "spark")
+STATISTICS = {
+    "mean": "mean --column age --bounds 0,100",
+    "quantile": "quantile --column age --bounds 0,100 --bits 6",
+    "ridge": "ridge --column age --bounds 0,100 --target dose --target-bounds 0,10 --radius 1",
+    "logistic": "logistic --column age --bounds 0,100 --target ill --positive yes --radius 2",
+    "select": "select --column ill --candidates yes,no",
+}
+RULES = {
+    "replace": ("middle", "lower", "error"),
+    "add-remove": ("middle", "lower", "drop", "error"),
+}
+CASES = [
+    (name, adjacency, rule, grouped)
+    for name, (adjacency, rules) in itertools.product(STATISTICS, RULES.items())
+    for rule in rules
+    for grouped in ((False, True) if adjacency == "add-remove" else (False,))
+]
+
+
+def table() -> dict[str, list[Any]]:
+    """Return rows in which a number, a text and a flag are missing here and there."""
+    rows = 48
+    return {
+        "age": [None if k % 11 == 3 else float(20 + k) for k in range(rows)],
+        "dose": [k / 5.0 for k in range(rows)],
+        "ill": [None if k % 13 == 5 else ("yes" if k % 3 else "no") for k in range(rows)],
+        "flag": [k % 2 == 0 for k in range(rows)],
+    }
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
+    """Return how each engine's table is named on the command line."""
+    folder = tmp_path_factory.mktemp("engines")
+    columns = table()
+    parquet, text = folder / "trial.parquet", folder / "trial.csv"
+    write_table(pyarrow.table(columns), parquet)
+    lines = [",".join("" if one is None else str(one) for one in row) for row in _rows(columns)]
+    text.write_text("\n".join([",".join(columns), *lines]) + "\n")
+    named = {"csv": [str(text)], "parquet": [str(parquet)]}
+    programs = postgres_programs()
+    if programs is None or shutil.which("java") is None:
+        yield named
+        return
+    with postgres_server(programs) as address, spark_session(folder) as session:
+        _fill_postgres(address, columns)
+        session.read.parquet(str(parquet)).createOrReplaceTempView("trial")
+        named["postgres"] = [address, "--table", "trial"]
+        named["spark"] = ["spark", "--table", "trial"]
+        yield named
+    gc.collect()
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
+    return list(zip(*columns.values(), strict=True))
+
+
+def _fill_postgres(address: str, columns: dict[str, list[Any]]) -> None:
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE TABLE trial (age float8, dose float8, ill text, flag boolean)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO trial VALUES (%s, %s, %s, %s)", _rows(columns))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_release_is_served_charged_and_verified(
+    engine: str, sources: dict[str, list[str]], tmp_path: Path
+) -> None:
+    if engine not in sources:
+        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
+    place = sources[engine]
+    opened = CliRunner().invoke(
+        app, ["budget", "init", str(tmp_path / "ledger"), *place, "--epsilon", "1000"]
+    )
+    assert opened.exit_code == 0, opened.stderr
+    for number, (name, adjacency, rule, grouped) in enumerate(CASES):
+        command, *own = STATISTICS[name].split()
+        options = ["--adjacency", adjacency, "--missing", rule, "--epsilon", "2", "--json"]
+        if grouped:
+            options += ["--by", "flag", "--groups", "true,false"]
+        file = tmp_path / f"{number}.json"
+        asked = ["release", command, *place, *own, *options, "--output", str(file)]
+        done = CliRunner().invoke(app, [*asked, "--ledger", str(tmp_path / "ledger")])
+        spent = Ledger(tmp_path / "ledger").spent[0]
+        assert spent == 2 * (number + 1), (name, adjacency, rule, done.stderr)  # charged first
+        if rule == "error" and name != "select":
+            assert done.exit_code == 1, (name, adjacency, rule)
+            assert "A column has missing values" in done.stderr
+            continue
+        assert done.exit_code == 0, (name, adjacency, rule, grouped, done.stderr)
+        record = json.loads(done.stdout)
+        assert record["certificate"]["adjacency"] == adjacency
+        if grouped:
+            assert sorted(record["value"]) == ["false", "true"]
+        verified = CliRunner().invoke(app, ["verify", str(file)])
+        assert verified.exit_code == 0, (name, adjacency, rule, verified.stdout)
