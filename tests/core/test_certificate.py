@@ -120,6 +120,7 @@ def test_law_lists_a_small_lattice_and_refuses_a_large_one() -> None:
         loss=lambda i: np.array([0.0, 1.0, 2.0])[i],
         sensitivity=1.0,
         domain=em.Candidates(["a", "b", "c"]),
+        bound=2.0,
     )
     points, probabilities = mech.law(epsilon=2.0)
     assert points.tolist() == ["a", "b", "c"]

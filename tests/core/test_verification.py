@@ -35,7 +35,7 @@ SAMPLERS: list[Sampler] = [
 def certificates() -> list[em.Certificate]:
     mechanism = em.ExponentialMechanism(loss=em.losses.L1Mean(ROWS), domain=BOX)
     custom = em.ExponentialMechanism(
-        loss=lambda y: np.abs(y[:, 0] - 0.3), sensitivity=0.1, domain=BOX
+        loss=lambda y: np.abs(y[:, 0] - 0.3), sensitivity=0.1, domain=BOX, bound=1.0
     )
     scores = em.ExponentialMechanism(
         loss=em.losses.Scores([1, 5, 2]), sensitivity=1, domain=em.Candidates(["a", "b", "c"])

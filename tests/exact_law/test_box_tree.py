@@ -23,7 +23,8 @@ from expmech.domains import Domain
 from expmech.envelopes.cell_bounds import certify
 from expmech.envelopes.cells import Cells, look, split, whole
 from expmech.samplers import run
-from expmech.samplers.box_tree import BoxTreeChain, weigh
+from expmech.samplers.box_tree import BoxTreeChain
+from expmech.samplers.tree import weigh
 from expmech.target import Target
 
 ROWS = [0.1, 0.3, 0.35, 0.9]

@@ -68,10 +68,10 @@ def _gaussians_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     Fewer paths.
     """
 
-    def draw(coins: Coins, slope: int, size: int) -> NDArray[np.int64]:
+    def draw(coins: Coins, slope: int, size: int, units: int = NAT) -> NDArray[np.int64]:
         if not isinstance(coins, EnumeratingCoins) or size == 0:
-            return draw_discrete_gaussian(coins, slope, size)
-        law = gaussian_law(slope)
+            return draw_discrete_gaussian(coins, slope, size, units)
+        law = gaussian_law(slope * (NAT // units))
         probabilities = [mass for mass in law.values() if mass > 1e-10]
         values = [u for u, mass in law.items() if mass > 1e-10]
         return np.array([values[coins._branch(probabilities)] for _ in range(size)], dtype=np.int64)

@@ -112,12 +112,12 @@ def random_atom_law(target: Any, points: Any, k: float) -> dict[Hashable, float]
     indices = target.domain.all_indices(1 << 12)
     tau = k / (1 - k) * len(indices) / len(points)
     weights: dict[Hashable, float] = {
-        tuple(index): math.exp(-energy / 2.0**40)
+        tuple(index): math.exp(-energy / target.units_per_nat)
         for index, energy in zip(indices.tolist(), target.energy(indices).tolist(), strict=True)
     }
     energies = target.energy_of_points(np.asarray(points).reshape(-1, target.domain.dimension))
     weights |= {
-        ("point", j): tau * math.exp(-energy / 2.0**40)
+        ("point", j): tau * math.exp(-energy / target.units_per_nat)
         for j, energy in enumerate(energies.tolist())
     }
     total = sum(weights.values())

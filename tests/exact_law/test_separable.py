@@ -126,7 +126,7 @@ def law_by_terms(chain: Any) -> dict[Hashable, float]:
         ],
         axis=0,
     )
-    weights = np.exp(-(energies - energies.min()) / 2.0**40)
+    weights = np.exp(-(energies - energies.min()) / chain.target.units_per_nat)
     return dict(zip(map(tuple, indices.tolist()), (weights / weights.sum()).tolist(), strict=True))
 
 

@@ -15,7 +15,7 @@ import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.samplers import run
-from expmech.samplers.box_tree import Tree
+from expmech.samplers.tree import Tree
 
 ALPHA = 1e-6 / 16  # fifteen p-values in this file, family-wise 1e-6
 SIZE = 60_000

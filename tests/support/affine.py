@@ -153,7 +153,7 @@ def stated_law(envelope: Any, target: Target) -> dict[Hashable, float]:
     """
     normaliser = target.log_normaliser()
     assert normaliser is not None
-    share = math.exp(normaliser - envelope.offset / 2.0**40 - envelope.log_mass())
+    share = math.exp(normaliser - envelope.offset / target.units_per_nat - envelope.log_mass())
     assert share > 0.01
     return {point: share * probability for point, probability in exact_law(target).items()}
 

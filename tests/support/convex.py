@@ -85,7 +85,7 @@ def stated_law(envelope: Any, target: Target) -> dict[Hashable, float]:
     """
     normaliser = target.log_normaliser()
     assert normaliser is not None
-    share = math.exp(normaliser - envelope.offset / NAT - envelope.log_mass())
+    share = math.exp(normaliser - envelope.offset / target.units_per_nat - envelope.log_mass())
     assert share > 1e-4
     return {point: share * probability for point, probability in exact_law(target).items()}
 

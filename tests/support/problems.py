@@ -14,26 +14,31 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.domains import Domain
 from expmech.samplers import Sampler
-from expmech.target import Target, make_target
+from expmech.target import Target
 
 EPSILON = 1.0
 
 
 def mean_mechanism(
-    rows: list[float] | NDArray[np.float64], *, bits: int = 3, d: int = 1
+    rows: list[float] | NDArray[np.float64],
+    *,
+    bits: int = 3,
+    d: int = 1,
+    bound: float | None = None,
 ) -> em.ExponentialMechanism:
     """Example 1 on a small lattice.
 
-    At these sizes its energies are integer slopes times integer distances.
+    At these sizes its energies are integer slopes times integer distances. A large ``bound`` makes
+    their unit coarser.
     """
     table = np.asarray(rows, dtype=np.float64).reshape(-1, d)
     return em.ExponentialMechanism(
-        loss=em.losses.L1Mean(table), domain=em.Box([0.0] * d, [1.0] * d, bits=bits)
+        loss=em.losses.L1Mean(table), domain=em.Box([0.0] * d, [1.0] * d, bits=bits), bound=bound
     )
 
 
 def float_mechanism(
-    rows: list[float], *, bits: int = 3, steep: float = 1.0
+    rows: list[float], *, bits: int = 3, steep: float = 1.0, bound: float | None = None
 ) -> em.ExponentialMechanism:
     """The same loss as a plain callable: float energies, declared growth."""
     mean = float(np.mean(rows))
@@ -42,6 +47,7 @@ def float_mechanism(
         sensitivity=steep / len(rows),
         domain=em.Box([0.0], [1.0], bits=bits),
         lipschitz=[steep],
+        bound=bound,
         gap=steep / (1 << bits),
         growth=em.Growth(center=np.array([mean]), rates=np.array([steep])),
     )
@@ -52,7 +58,7 @@ def exact_law(target: Target) -> dict[Hashable, float]:
     indices = target.domain.all_indices(1 << 12)
     assert indices is not None
     energies = target.energy(indices)
-    weights = np.exp(-(energies - energies.min()) / 2.0**40)
+    weights = np.exp(-(energies - energies.min()) / target.units_per_nat)
     return dict(zip(map(tuple, indices.tolist()), (weights / weights.sum()).tolist(), strict=True))
 
 
@@ -83,5 +89,5 @@ def prepared(
     mechanism: em.ExponentialMechanism, sampler: Sampler, *, epsilon: float = EPSILON
 ) -> tuple[Any, Target]:
     """Return the chain a mechanism would run, and its target."""
-    target = make_target(mechanism._problem, Fraction(epsilon) - sampler.reserve)
+    target = sampler.calibrate(mechanism._problem, Fraction(epsilon))
     return sampler.prepare(target), target

@@ -20,7 +20,7 @@ from expmech.bits import Bits
 from expmech.errors import ParameterError
 
 UNITS_PER_NAT = 1 << 40
-"""Energies are integers in units of 2^-40 nats."""
+"""Energies are integers in units of 2^-40 nats, or of a larger power of two: their target says."""
 
 UNIT = Fraction(1, UNITS_PER_NAT)
 
@@ -127,8 +127,8 @@ class Coins:
         """Flip coins with probability ``numerator/denominator * exp(-rate * counts)``, exactly.
 
         ``counts`` are non-negative integers (energies, with the default rate of 2^-40) and every
-        probability must be at most one. With a numerator above the denominator keep the default
-        rate: the error analysis needs it.
+        probability must be at most one. With a numerator above the denominator the rate must be a
+        power of two and at least 2^-40: the error analysis needs it.
         """
         probability = np.asarray(counts * -float(rate), dtype=np.float64)
         np.exp(probability, out=probability)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins.exact import UNIT, UNITS_PER_NAT, Coins
+from expmech.coins.exact import UNITS_PER_NAT, Coins
 
 
-def draw_discrete_gaussian(coins: Coins, slope: int, size: int) -> NDArray[np.int64]:
-    """Draw integers with ``P(u) ~ exp(-slope u^2 / 2^40)``, exactly.
+def draw_discrete_gaussian(
+    coins: Coins, slope: int, size: int, units_per_nat: int = UNITS_PER_NAT
+) -> NDArray[np.int64]:
+    """Draw integers with ``P(u) ~ exp(-slope u^2 / units_per_nat)``, exactly.
 
     For a whole slope of 1 or more.
 
@@ -21,18 +24,18 @@ def draw_discrete_gaussian(coins: Coins, slope: int, size: int) -> NDArray[np.in
     4)`` for whole numbers r and u. With r near two standard deviations three draws in four are
     accepted. Theory page: docs/theory/convex.md.
     """
-    ratio = max(1, math.isqrt(2 * UNITS_PER_NAT // slope))
+    ratio = max(1, math.isqrt(2 * units_per_nat // slope))
     drawn = np.empty(size, dtype=np.int64)
     open_ = np.arange(size)
     while open_.size:
-        proposed = coins.discrete_laplace(slope * ratio * UNIT, open_.size)
+        proposed = coins.discrete_laplace(Fraction(slope * ratio, units_per_nat), open_.size)
         distance = np.abs(proposed)
         excess = distance * (distance - float(ratio)) + float(
             ratio**2 // 4
         )  # float64 errs by 2^-52 of a nat at most
         accepted = coins.bernoulli(
-            np.exp(excess * (-slope / UNITS_PER_NAT)),
-            partial(_enclose_acceptance, distance, slope, ratio),
+            np.exp(excess * (-slope / units_per_nat)),
+            partial(_enclose_acceptance, distance, Fraction(slope, units_per_nat), ratio),
         )
         drawn[open_] = proposed
         open_ = open_[~accepted]
@@ -40,23 +43,22 @@ def draw_discrete_gaussian(coins: Coins, slope: int, size: int) -> NDArray[np.in
 
 
 def _enclose_acceptance(
-    distance: NDArray[np.int64], slope: int, ratio: int, row: int, precision: int
+    distance: NDArray[np.int64], rate: Fraction, ratio: int, row: int, precision: int
 ) -> flint.arb:
     far = int(distance[row])
     with flint.ctx.workprec(precision):
-        return flint.arb(
-            flint.fmpq(-slope * (far * (far - ratio) + ratio**2 // 4), UNITS_PER_NAT)
-        ).exp()
+        excess = far * (far - ratio) + ratio**2 // 4
+        return flint.arb(flint.fmpq(-rate.numerator * excess, rate.denominator)).exp()
 
 
-def gaussian_mass(slope: int, precision: int) -> flint.arb:
-    """Enclose ``sum_u exp(-slope u^2 / 2^40)`` over the integers.
+def gaussian_mass(slope: int, precision: int, units_per_nat: int = UNITS_PER_NAT) -> flint.arb:
+    """Enclose ``sum_u exp(-slope u^2 / units_per_nat)`` over the integers.
 
     By Poisson's formula where that converges faster.
     """
     with flint.ctx.workprec(precision + 64):
-        rate = flint.arb(flint.fmpq(slope, UNITS_PER_NAT))
-        dual = slope <= 3 * UNITS_PER_NAT
+        rate = flint.arb(flint.fmpq(slope, units_per_nat))
+        dual = slope <= 3 * units_per_nat
         decay = flint.arb.pi() ** 2 / rate if dual else rate  # at least 3
         terms = math.isqrt(precision) + 8  # 3 terms^2 is above the precision times log 2, and more
         total = 1 + 2 * sum(((-decay * m**2).exp() for m in range(1, terms)), flint.arb(0))

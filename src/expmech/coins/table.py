@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ _LOG2_TOTAL = 61  # integer weights of a table sum to less than 2^62
 
 
 class ExponentialTable:
-    """Draw exactly from ``P(j) ~ exp(-energies[j] / 2^40)`` on a finite list.
+    """Draw exactly from ``P(j) ~ exp(-energies[j] / units_per_nat)`` on a finite list.
 
     Each index carries the integer weight ``w_j >= scale * exp(-(E_j - E_min))``, at most two above
     it. An index drawn by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``,
@@ -19,13 +21,17 @@ class ExponentialTable:
     Theory page: docs/theory/rejection.md.
     """
 
-    def __init__(self, energies: NDArray[np.int64]) -> None:
+    def __init__(self, energies: NDArray[np.int64], units_per_nat: int = UNITS_PER_NAT) -> None:
+        self.unit = Fraction(1, units_per_nat)
         self.minimum = int(energies.min())
         self.shifted = energies - self.minimum
         self.scale = 1 << min(40, _LOG2_TOTAL - int(energies.size).bit_length())
-        weight = np.exp(self.shifted * (-1.0 / UNITS_PER_NAT)) * (self.scale * (1.0 + 2.0**-45))
+        weight = self._shares() * (self.scale * (1.0 + 2.0**-45))
         self.weights = weight.astype(np.int64) + 1
         self.cumulative = np.cumsum(self.weights)
+
+    def _shares(self) -> NDArray[np.float64]:
+        return np.asarray(np.exp(self.shifted * -float(self.unit)))
 
     def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
         """Return ``size`` independent indices."""
@@ -40,7 +46,10 @@ class ExponentialTable:
         """Return indices drawn by weight and whether each is accepted."""
         index = coins.categorical(self.cumulative, size)
         return index, coins.bernoulli_exp(
-            self.shifted[index], numerator=self.scale, denominator=self.weights[index]
+            self.shifted[index],
+            rate=self.unit,
+            numerator=self.scale,
+            denominator=self.weights[index],
         )
 
     def log_sum(self) -> float:
@@ -48,4 +57,4 @@ class ExponentialTable:
 
         Its error is below 2^-45 times the list's logarithm.
         """
-        return float(np.log(np.exp(self.shifted * (-1.0 / UNITS_PER_NAT)).sum()))
+        return float(np.log(self._shares().sum()))

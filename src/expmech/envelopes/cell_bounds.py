@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Box, Grid, Indices
 from expmech.errors import LossError, UnsupportedError
 from expmech.rounding import float_up
@@ -84,7 +83,7 @@ class CellBounds:
             or not np.isfinite(gradients).all()
         ):
             raise LossError(_BAD_GRADIENT)
-        return energies, gradients * (self.target.eta * UNITS_PER_NAT) * self.box.steps
+        return energies, gradients * (self.target.eta * self.target.units_per_nat) * self.box.steps
 
     def over(self, low: Indices, last: Indices) -> Energies:
         """Bound E over the boxes ``low ..
@@ -103,7 +102,7 @@ class CellBounds:
             or not np.isfinite(losses).all()
         ):
             raise LossError(_BAD_BOUND)
-        scaled = losses * (self.target.eta * UNITS_PER_NAT)
+        scaled = losses * (self.target.eta * self.target.units_per_nat)
         scaled -= 2.0 * self.loss_error + 2 * ENERGY_ROUNDING + np.abs(scaled) * _INFLATE
         return np.maximum(
             least, np.floor(np.clip(scaled, -ENERGY_CAP, ENERGY_CAP)).astype(np.int64)
@@ -148,7 +147,9 @@ class CellBounds:
         if self.gradient_error is None:
             error = _GRADIENT_ERROR * size.max(axis=-1, keepdims=True)
         else:
-            error = self.gradient_error * self.target.eta * UNITS_PER_NAT * self.box.steps
+            error = (
+                self.gradient_error * self.target.eta * self.target.units_per_nat * self.box.steps
+            )
         return np.asarray(size * (self.fuzz + far * _INFLATE) + error * far)
 
 
@@ -176,11 +177,13 @@ def certify(target: Target) -> CellBounds:
     lipschitz = problem.lipschitz
     if problem.gradient is None and problem.lower_bound is None and lipschitz is None:
         raise UnsupportedError(_NO_BOUND)
-    loss_error = float_up(Fraction(target.eta) * Fraction(target.loss_error) * UNITS_PER_NAT)
+    loss_error = float_up(Fraction(target.eta) * Fraction(target.loss_error) * target.units_per_nat)
     return CellBounds(
         target=target,
         box=box,
-        slopes=None if lipschitz is None else lipschitz * (target.eta * UNITS_PER_NAT) * box.steps,
+        slopes=None
+        if lipschitz is None
+        else lipschitz * (target.eta * target.units_per_nat) * box.steps,
         fuzz=2.0 * box.value_errors / box.steps,
         allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING,
         loss_error=loss_error,

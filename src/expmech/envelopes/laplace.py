@@ -27,11 +27,12 @@ class BoundProductLaplace:
     center: NDArray[np.int64]
     slopes: NDArray[np.int64]
     offset: int
+    units_per_nat: int = UNITS_PER_NAT
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
         """Slopes in nats per lattice step."""
-        return tuple(Fraction(slope, UNITS_PER_NAT) for slope in self.slopes.tolist())
+        return tuple(Fraction(slope, self.units_per_nat) for slope in self.slopes.tolist())
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw the center plus independent discrete Laplace steps."""
@@ -97,8 +98,8 @@ class ProductLaplace(Envelope):
         _, growth = _need_growth(target)
         if target.integer is None and min(_slopes(target, growth)) < 1:
             raise UnsupportedError(
-                "ProductLaplace needs an energy slope of at least 2^-40 nats a lattice step; this"
-                " one is smaller. Use fewer bits, or the Uniform envelope."
+                "ProductLaplace needs an energy slope of at least one unit a lattice step; this one"
+                " is smaller. Use fewer bits, or the Uniform envelope."
             )
 
     def bind(self, target: Target) -> BoundProductLaplace:
@@ -120,6 +121,7 @@ class ProductLaplace(Envelope):
             center=center,
             slopes=np.array(slopes, dtype=np.int64),
             offset=max(-ENERGY_CAP // 2, min(ENERGY_CAP, math.ceil(offset) + ENERGY_ROUNDING)),
+            units_per_nat=target.units_per_nat,
         )
 
     def forecast(self, target: Target) -> Forecast:
@@ -156,7 +158,7 @@ def _slopes(target: Target, growth: Growth) -> list[int]:
 
 
 def _rise(target: Target, rate: float) -> Fraction:
-    return Fraction(target.eta) * Fraction(rate) * UNITS_PER_NAT
+    return Fraction(target.eta) * Fraction(rate) * target.units_per_nat
 
 
 def _exact_steps(domain: Grid) -> list[Fraction]:
@@ -169,7 +171,7 @@ def _offset(
 ) -> Fraction:
     """Return ``m`` with ``R <= E + m``, rounding apart: docs/theory/rejection.md."""
     slack = Fraction(growth.slack) + Fraction(target.loss_error)
-    offset = Fraction(target.eta) * slack * UNITS_PER_NAT
+    offset = Fraction(target.eta) * slack * target.units_per_nat
     steps = _exact_steps(domain)
     for j, slope in enumerate(slopes):
         lower, upper = Fraction(domain.lower[j]), Fraction(domain.upper[j])
@@ -191,7 +193,7 @@ def log_worst_laplace(target: Target) -> float | None:
     growth, floor, slopes = target.problem.growth, target.log_floor(), laplace_slopes(target)
     if growth is None or not growth.public_slack or floor is None or target.gap is None:
         return None
-    least_energy = target.minimum_energy / UNITS_PER_NAT + target.gap
+    least_energy = target.minimum_energy / target.units_per_nat + target.gap
     log_least = target.domain.log_size + floor - least_energy
     offset = target.eta * growth.slack + sum(slopes) / 2  # the center is rounded to the lattice
     return max(0.0, offset + sum(map(log_laplace_mass, slopes)) - log_least)
@@ -220,6 +222,10 @@ def _bind_integer(target: Target, center: NDArray[np.int64] | None) -> BoundProd
     slopes = form.slopes * form.count
     if center is not None:
         offset = int((form.slopes * np.abs(form.count * center - form.sums)).sum())
-        return BoundProductLaplace(center=center, slopes=slopes, offset=min(ENERGY_CAP, offset))
-    nearest = (2 * form.sums + form.count) // (2 * form.count)
-    return BoundProductLaplace(center=nearest, slopes=slopes, offset=int((slopes // 2 + 1).sum()))
+        offset = min(ENERGY_CAP, offset)
+    else:
+        center = (2 * form.sums + form.count) // (2 * form.count)
+        offset = int((slopes // 2 + 1).sum())
+    return BoundProductLaplace(
+        center=center, slopes=slopes, offset=offset, units_per_nat=form.units_per_nat
+    )

@@ -33,6 +33,7 @@ class BoundTangent:
     slopes: NDArray[np.int64]
     points_per_axis: int
     offset: int
+    units_per_nat: int = UNITS_PER_NAT
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw every coordinate from its truncated geometric law.
@@ -45,9 +46,8 @@ class BoundTangent:
             if slope == 0:
                 indices[:, j] = coins.integers_below(self.points_per_axis, size)
                 continue
-            steps = (
-                coins.geometric(Fraction(abs(slope), UNITS_PER_NAT), size) % self.points_per_axis
-            )
+            rate = Fraction(abs(slope), self.units_per_nat)
+            steps = coins.geometric(rate, size) % self.points_per_axis
             indices[:, j] = steps if slope > 0 else self.points_per_axis - 1 - steps
             energies += abs(slope) * steps
         return indices, energies
@@ -56,7 +56,7 @@ class BoundTangent:
         """Return the log of the sum of exp(-R) over the box."""
         total = 0.0
         for slope in np.abs(self.slopes).tolist():
-            rate = slope / UNITS_PER_NAT
+            rate = slope / self.units_per_nat
             points = float(self.points_per_axis)
             total += (
                 math.log(math.expm1(-rate * points) / math.expm1(-rate))
@@ -102,7 +102,12 @@ class Tangent(Envelope):
         offset = height - energy + math.ceil((float(slack.sum()) + bounds.allowance) * _ABOVE)
         if not -ENERGY_CAP // 2 <= offset <= ENERGY_CAP:  # energies may saturate below the plane
             return Uniform().bind(target)
-        return BoundTangent(slopes=slopes, points_per_axis=points, offset=offset)
+        return BoundTangent(
+            slopes=slopes,
+            points_per_axis=points,
+            offset=offset,
+            units_per_nat=target.units_per_nat,
+        )
 
     def validate(self, target: Target) -> None:
         """Refuse a domain that is no box, and a loss not known to be convex with a gradient."""

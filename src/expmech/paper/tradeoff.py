@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.errors import UnsupportedError
 from expmech.paper import example1, example2
 from expmech.paper.cells import Parameters, Result
@@ -95,7 +94,7 @@ def _sampler(
     if method.startswith("ConfAtomPerfect") and example == "Example 2":
         factory = method.endswith("printed")
         chain = ConfAtomPerfect(0.5, proposal="uniform").prepare(mechanism.target(epsilon=epsilon))
-        odds = 1 << round(chain.kernel.tag_energy / UNITS_PER_NAT / math.log(2.0))
+        odds = 1 << round(chain.kernel.tag_nats / math.log(2.0))
         return ConfAtomPerfect(Fraction(odds, odds + 1), proposal="uniform", factory=factory)  # type: ignore[arg-type]
     return METHODS[method]()
 
@@ -109,11 +108,7 @@ def _log10_steps(chain: Any) -> float:
     if fixed is not None:
         return math.log10(fixed)
     kernel = getattr(chain, "kernel", None)
-    return (
-        0.0
-        if kernel is None
-        else (math.log(2.0) + kernel.tag_energy / UNITS_PER_NAT) / math.log(10.0)
-    )
+    return 0.0 if kernel is None else (math.log(2.0) + kernel.tag_nats) / math.log(10.0)
 
 
 def compute(parameters: Parameters, stream: list[int]) -> Result:

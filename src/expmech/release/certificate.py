@@ -31,7 +31,8 @@ class Certificate:
     """The guarantee of one release: what was promised, by which means, and under which assumptions.
 
     Nothing in it is computed from confidential data. ``epsilon`` is read as its decimal text, which
-    is never below what was spent. ``finish`` is the public map that was applied to the draw.
+    is never below what was spent. Energies are whole multiples of ``2^unit`` nats; None where
+    there are no energies. ``finish`` is the public map that was applied to the draw.
 
     Examples
     --------
@@ -52,6 +53,7 @@ class Certificate:
     sensitivity: float
     loss_error: float
     eta: float
+    unit: int | None
     domain: dict[str, Any]
     sampler: dict[str, Any]
     finish: dict[str, Any]
@@ -90,6 +92,7 @@ class Certificate:
             "sensitivity": (int, float),
             "loss_error": (int, float),
             "eta": (int, float),
+            "unit": (int, type(None)),
             "domain": dict,
             "sampler": dict,
             "finish": dict,
@@ -125,6 +128,7 @@ class Certificate:
         after = ", ".join(
             f"{name} = {_show(value)}" for name, value in self.finish.items() if name != "map"
         )
+        unit = "" if self.unit is None else f", in units of 2^{self.unit}"
         rows = [
             ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
             ("statistic", f"{self.statistic}, by {self.mechanism}"),
@@ -132,7 +136,7 @@ class Certificate:
                 "sensitivity",
                 (
                     f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, energy scale"
-                    f" {self.eta:.6g}"
+                    f" {self.eta:.6g}{unit}"
                 ),
             ),
             ("domain", f"{self.domain['kind']}: {domain}"),

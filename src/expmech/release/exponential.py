@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from expmech._version import __version__
 from expmech.bits import OPERATING_SYSTEM
-from expmech.coins import UNITS_PER_NAT
 from expmech.cost import MOST_EVALUATIONS
 from expmech.domains import Domain
 from expmech.errors import (
@@ -133,6 +132,7 @@ class ExponentialMechanism(Mechanism):
             sensitivity=float_up(self._problem.sensitivity),
             loss_error=target.loss_error,
             eta=target.eta,
+            unit=1 - target.units_per_nat.bit_length(),
             domain=self.domain.describe(),
             sampler=terms.parameters,
             finish=told.finish.describe(),
@@ -140,6 +140,7 @@ class ExponentialMechanism(Mechanism):
             randomness=OPERATING_SYSTEM,
             assumptions=(
                 *self._problem.assumptions,
+                *_flatness(target),
                 *terms.assumptions,
                 _PLATFORM,
                 *told.notes,
@@ -162,7 +163,7 @@ class ExponentialMechanism(Mechanism):
                     f" with timing='constant'; got {valid.label}, whose running time depends on the"
                     " data."
                 )
-            return valid, make_target(self._problem, budget - valid.reserve)
+            return valid, valid.calibrate(self._problem, budget)
         if (budget, timing) not in self._chosen:  # a public choice, made once
             self._chosen[budget, timing] = self._choose_automatically(budget, timing)
         return self._chosen[budget, timing]
@@ -217,8 +218,19 @@ class ExponentialMechanism(Mechanism):
                 " domain has more. Use fewer bits, or sample."
             )
         energies = target.energy(indices)
-        weights = np.exp((energies - energies.min()) * (-1.0 / UNITS_PER_NAT))
+        weights = np.exp((energies - energies.min()) * (-1.0 / target.units_per_nat))
         return self.domain.values(indices), weights / weights.sum()
+
+
+def _flatness(target: Target) -> tuple[str, ...]:
+    """Return what a certificate says where the law may be flat."""
+    if target.flat_above is None:
+        return ()
+    limit = f"{target.flat_above:.6g}"
+    return (
+        f"utility, not privacy: nothing public bounds the loss, losses beyond {limit} either way"
+        " are not told apart, and where the least loss is above that the law is flat",
+    )
 
 
 _NO_CONSTANT = (

@@ -7,15 +7,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Region, rebuild_domain
 from expmech.errors import ExpmechError
 from expmech.release.certificate import Certificate
 from expmech.release.finish import within
 from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
 from expmech.target import calibrate
+from expmech.target.calibration import COARSEST_UNIT
 
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 _MOST_TERMS = 64  # separately rounded terms a loss may have
+_FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
 
 
 def verify_exponential(certificate: Certificate) -> list[Check]:
@@ -30,17 +33,21 @@ def verify_exponential(certificate: Certificate) -> list[Check]:
     kind = SAMPLERS.find(name)
     if kind is None:
         return [*checks, Check(claim="timing", holds=False, detail=f"unknown sampler {name!r}")]
+    unit = certificate.unit
+    if unit is None or not 0 <= unit + _FINEST <= COARSEST_UNIT:
+        return [*checks, Check(claim="unit", holds=False, detail=f"no unit of 2^{unit} nats")]
     sampler = kind.rebuild(certificate.sampler)
     claimed = Claimed(
         delta=certificate.delta,
         sensitivity=certificate.sensitivity,
         loss_error=certificate.loss_error,
         eta=certificate.eta,
+        unit=unit,
         timing=certificate.timing,
         parameters=certificate.sampler,
         domain=domain,
     )
-    return [*checks, _verify_scale(certificate, sampler), *sampler.verify(claimed)]
+    return [*checks, _verify_scale(certificate, sampler, 1 << -unit), *sampler.verify(claimed)]
 
 
 def admits_point(certificate: Certificate, point: NDArray[np.float64]) -> bool:
@@ -51,14 +58,17 @@ def admits_point(certificate: Certificate, point: NDArray[np.float64]) -> bool:
     return within(point, domain.lower, domain.upper)
 
 
-def _verify_scale(certificate: Certificate, sampler: Sampler) -> Check:
+def _verify_scale(certificate: Certificate, sampler: Sampler, units: int) -> Check:
     """Check ``eta`` against epsilon, sensitivity, loss error and what the sampler reserves."""
     budget = Fraction(repr(certificate.epsilon)) - sampler.reserve
     sensitivity, error = Fraction(certificate.sensitivity), Fraction(certificate.loss_error)
     if sensitivity <= 0:
         return Check(claim="eta", holds=False, detail="the sensitivity is not positive")
-    high = calibrate(budget, sensitivity, error).eta
-    low = calibrate(budget, sensitivity, error, terms=_MOST_TERMS).eta
+    terms = sampler.rounded_terms
+    high, low = (
+        calibrate(budget, sensitivity, error, terms=most, units_per_nat=units).eta
+        for most in (terms, terms - 1 + _MOST_TERMS)
+    )
     scale = certificate.eta
     holds = 0.0 < low * (1.0 - _TOLERANCE) <= scale <= high * (1.0 + _TOLERANCE)
     return Check(claim="eta", holds=holds, detail=f"{scale!r}, recomputed {high!r}")

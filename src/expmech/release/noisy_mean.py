@@ -254,6 +254,7 @@ class NoisyMean(Mechanism):
             sensitivity=float(self._sensitivity),
             loss_error=0.0,
             eta=float_down(rate),
+            unit=None,
             domain=domain,
             sampler={
                 "sampler": OWNER,

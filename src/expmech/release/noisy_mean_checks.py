@@ -36,6 +36,7 @@ def verify_noisy_mean(certificate: Certificate) -> list[Check]:
         Check(claim="timing", holds=named, detail=f"{certificate.timing!r} of {OWNER}"),
         Check(claim="eta", holds=holds, detail=f"{certificate.eta!r}, recomputed {rate!r}"),
         check_equal("delta", float(certificate.delta), 0.0),
+        check_equal("unit", certificate.unit, None),
         check_equal(
             "sensitivity",
             certificate.sensitivity,

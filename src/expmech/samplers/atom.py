@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
 from expmech.cost import SPARE, Forecast, power, quantile_of_sum
 from expmech.domains import Indices
 from expmech.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
@@ -43,6 +43,11 @@ class AtomKernel:
         """``B = max(0, m - W)``: every step is tagged with probability ``exp(-B)/2``."""
         return max(0, self.envelope.offset - self.weight)
 
+    @property
+    def tag_nats(self) -> float:
+        """B in nats."""
+        return self.tag_energy / self.target.units_per_nat
+
     def advance(
         self, indices: Indices, energies: Energies, at_atom: Flags, coins: Coins, *, tag: bool
     ) -> tuple[Indices, Energies, Flags, Flags]:
@@ -65,7 +70,7 @@ class AtomKernel:
         stays = np.flatnonzero(at_atom & heads)
         if tag and stays.size:
             tagged[stays] = coins.bernoulli_exp(
-                np.full(stays.size, self.tag_energy, dtype=np.int64)
+                np.full(stays.size, self.tag_energy, dtype=np.int64), rate=self.target.unit
             )
         self._from_atom(np.flatnonzero(at_atom & ~heads), indices, energies, atom, coins)
         return indices, energies, atom, tagged
@@ -94,11 +99,11 @@ class AtomKernel:
         rest = self.tag_energy - shortfall
         if rest.min() < 0:
             raise EnvelopeViolatedError
-        accepted = coins.bernoulli_exp(shortfall)
+        accepted = coins.bernoulli_exp(shortfall, rate=self.target.unit)
         rows, rest = rows[accepted], rest[accepted]
         atom[rows] = True
         if tag and rows.size:
-            marked = coins.bernoulli_exp(rest)
+            marked = coins.bernoulli_exp(rest, rate=self.target.unit)
             tagged[rows[marked]] = True
             atom[rows[marked]] = False
 
@@ -114,7 +119,8 @@ class AtomKernel:
         if rows.size == 0:
             return
         new = self.target.energy(proposed)
-        moved = coins.bernoulli_exp(np.maximum(0, self._excess(proposed, new)))
+        excess = np.maximum(0, self._excess(proposed, new))
+        moved = coins.bernoulli_exp(excess, rate=self.target.unit)
         rows = rows[moved]
         indices[rows], energies[rows], atom[rows] = proposed[moved], new[moved], False
 
@@ -150,10 +156,12 @@ def weight_for(target: Target, envelope: ReentryLaw, k: Fraction, sampler: str) 
     log_normaliser = target.log_normaliser()
     if log_normaliser is None:
         floor = target.log_floor() or 0.0
-        log_normaliser = floor + target.domain.log_size - target.minimum_energy / UNITS_PER_NAT
+        log_normaliser = (
+            floor + target.domain.log_size - target.minimum_energy / target.units_per_nat
+        )
     log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)
     weight = log_odds + log_normaliser - envelope.log_mass()
-    return max(-ENERGY_CAP, min(ENERGY_CAP, round(weight * UNITS_PER_NAT)))
+    return max(-ENERGY_CAP, min(ENERGY_CAP, round(weight * target.units_per_nat)))
 
 
 def forecast_atom(target: Target, *, proposal: str, k: float) -> Forecast:

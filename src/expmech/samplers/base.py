@@ -11,7 +11,7 @@ from typing import Any, Self
 from expmech.cost import MOST_EVALUATIONS, Forecast
 from expmech.domains import Domain
 from expmech.samplers.chain import Chain
-from expmech.target import Target
+from expmech.target import Problem, Target, make_target
 
 CONSTANT, DATA_INDEPENDENT, DATA_DEPENDENT = "constant", "data-independent", "data-dependent"
 """Timing classes: the number of proposals is fixed; random with a public law; or its law depends
@@ -54,6 +54,7 @@ class Claimed:
     sensitivity: float
     loss_error: float
     eta: float
+    unit: int
     timing: str
     parameters: Mapping[str, Any]
     domain: Domain
@@ -108,6 +109,18 @@ class Sampler(ABC):
     def reserve(self) -> Fraction:
         """Part of epsilon the sampler needs for itself, taken off before calibration."""
         return Fraction(0)
+
+    @property
+    def rounded_terms(self) -> int:
+        """Number of separately rounded terms in an energy: units taken off either half of epsilon.
+
+        How much that is in nats depends on the unit, which calibration chooses.
+        """
+        return 1
+
+    def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
+        """Return the target of ``problem`` at ``epsilon`` that this sampler draws from."""
+        return make_target(problem, epsilon - self.reserve, terms=self.rounded_terms)
 
     def terms(self, target: Target) -> Terms:
         """Return what is public about a draw; raise UnsupportedError, on public grounds."""

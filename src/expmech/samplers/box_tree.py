@@ -6,26 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
 from expmech.cost import Forecast
 from expmech.domains import Indices
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.cells import Cells, join, look, split, whole
-from expmech.errors import EnvelopeViolatedError, validate_integer
+from expmech.errors import validate_integer
 from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.chain import first_accepted
+from expmech.samplers.tree import Tree, weigh
 from expmech.samplers.tree_cost import LOT, forecast_own_bounds, forecast_tree
 from expmech.target import Target
 
-_LOG2_TOTAL = 61  # integer weights of a tree sum to less than 2^62
-_LOG_TWO = math.log(2.0) * UNITS_PER_NAT
-_LOG_TWO_WHOLE = math.floor(_LOG_TWO)  # log 2 in units, as an integer and ...
-with flint.ctx.workprec(128):
-    _LOG_TWO_REST = float(flint.arb.const_log2() * UNITS_PER_NAT - _LOG_TWO_WHOLE)  # ... a fraction
 # share of the difference between bound and nearby energy that an evaluation usually recovers
 _LOOK_GAIN = 0.25
 _GROWTH = 4  # and at least a quarter of the cells, so that a large tree is built in few passes
@@ -35,67 +30,6 @@ VIOLATION = (
     "the loss is nowhere below the bounds over boxes that its declared minimum, Lipschitz"
     " constants, gradient or lower_bound certify; otherwise an error with a fixed text is raised"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """Cells with integer weights: a law that can be drawn exactly. Made by :func:`weigh`.
-
-    ``mass`` is ``2^shift |C| exp(-(bound - base))`` in float64, relative error below 2^-47;
-    ``weights`` are integers above it.
-    """
-
-    cells: Cells
-    base: int
-    shift: int
-    mass: NDArray[np.float64]
-    weights: NDArray[np.int64]
-    cumulative: NDArray[np.int64]
-
-    def propose(self, coins: Coins, size: int, bits: int) -> tuple[NDArray[np.int64], Indices]:
-        """Draw cells by weight and a uniform point in each; return both."""
-        chosen = coins.categorical(self.cumulative, size)
-        low, sides = self.cells.low[chosen], self.cells.bits[chosen]
-        uniform = coins.integers_below(1 << bits, low.size).reshape(low.shape)
-        return chosen, low + (uniform >> (bits - sides))
-
-    def accept(
-        self, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Accept points with probability ``2^shift |C| exp(-(E - base)) / weight``, exactly."""
-        deficit = energies - self.cells.bound[chosen]
-        if deficit.size and deficit.min() < 0:
-            raise EnvelopeViolatedError
-        probability = (
-            self.mass[chosen] / self.weights[chosen] * np.exp(deficit * (-1.0 / UNITS_PER_NAT))
-        )
-
-        def enclosure(j: int, precision: int) -> flint.arb:
-            cell = int(chosen[j])
-            power = self.shift + int(self.cells.bits[cell].sum())
-            with flint.ctx.workprec(precision):
-                exponent = flint.arb(flint.fmpq(self.base - int(energies[j]), UNITS_PER_NAT))
-                return exponent.exp() * flint.arb(2) ** power / int(self.weights[cell])
-
-        return coins.bernoulli(probability, enclosure)
-
-
-def weigh(cells: Cells) -> Tree:
-    """Give each cell the integer weight ``floor((1 + 2^-40) mass) + 1``.
-
-    Which is above its mass and at least 1.
-    """
-    base = int(cells.bound.min())
-    above, log2_size = cells.bound - base, cells.log2_size
-    halvings = np.rint(above / _LOG_TWO).astype(np.int64)
-    rest = (
-        above - halvings * _LOG_TWO_WHOLE
-    ) - halvings * _LOG_TWO_REST  # within log(2)/2, error far below a unit
-    power = log2_size - halvings
-    shift = min(40, _LOG2_TOTAL - len(cells).bit_length()) - int(power.max()) - 1
-    mass = np.ldexp(np.exp(rest * (-1.0 / UNITS_PER_NAT)), power + shift)
-    weights = (mass * (1.0 + 2.0**-40)).astype(np.int64) + 1
-    return Tree(cells, base, shift, mass, weights, np.cumsum(weights))
 
 
 @dataclass(frozen=True)
@@ -163,7 +97,7 @@ class BoxTreeChain:
                 break
             cells = self._refine_cells(cells, chosen)
         # never the root itself: a tree that is not the root has been proposed from
-        return tree if cells is tree.cells and tree is not self.root else weigh(cells)
+        return tree if cells is tree.cells and tree is not self.root else self._weigh(cells)
 
     def _refine_heaviest(self, cells: Cells, evaluations: int) -> Cells:
         """Refine the heaviest cells, about ``evaluations`` of them.
@@ -171,13 +105,16 @@ class BoxTreeChain:
         As much work as the proposals that failed.
         """
         while evaluations > 0 and cells.bytes * _WORKING_COPIES < self.memory:
-            mass = np.where(cells.seen & (cells.log2_size == 0), 0.0, weigh(cells).mass)
+            mass = np.where(cells.seen & (cells.log2_size == 0), 0.0, self._weigh(cells).mass)
             chosen = _largest(np.where(mass >= mass.max() / _HEAVY, mass, 0.0), evaluations)
             if not chosen.size:
                 break
             cells = self._refine_cells(cells, chosen)
             evaluations -= chosen.size
         return cells
+
+    def _weigh(self, cells: Cells) -> Tree:
+        return weigh(cells, self.target.units_per_nat)
 
     def _lot(self, n_cells: int) -> int:
         return max(LOT, n_cells // _GROWTH) if self.batch is None else self.batch
@@ -190,9 +127,10 @@ class BoxTreeChain:
         point or, where it has none, by the one its bound came from.
         """
         log_size = cells.log2_size * math.log(2.0)
-        log_mass = log_size - (cells.bound - cells.bound.min()) * (1.0 / UNITS_PER_NAT)
+        unit = 1.0 / self.target.units_per_nat
+        log_mass = log_size - (cells.bound - cells.bound.min()) * unit
         mass = np.exp(log_mass - log_mass.max())
-        slack = np.maximum(cells.energy - cells.bound, 0) * (1.0 / UNITS_PER_NAT)
+        slack = np.maximum(cells.energy - cells.bound, 0) * unit
         normaliser = (mass * np.exp(-slack))[cells.seen].sum()
         gain = -mass * np.where(
             cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack)
@@ -275,7 +213,8 @@ class BoxTree(Sampler):
     def prepare(self, target: Target) -> BoxTreeChain:
         """Bound the loss over the whole box."""
         bounds = certify(target)
-        return BoxTreeChain(target, bounds, weigh(whole(bounds)), self.batch, self.memory)
+        root = weigh(whole(bounds), target.units_per_nat)
+        return BoxTreeChain(target, bounds, root, self.batch, self.memory)
 
     def terms(self, target: Target) -> Terms:
         """Refuse, on public grounds, a loss that cannot be bounded over boxes."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.cost import MOST_EVALUATIONS
 from expmech.domains import Region
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.samplers.base import CONSTANT, Sampler
 from expmech.samplers.plan import Option, Plan, show_number
 from expmech.samplers.registry import PLANNED, UNPLANNED
-from expmech.target import ENERGY_CAP, Problem, Target, make_target
+from expmech.target import Problem, Target, make_target
 
 TIMINGS = ("unprotected", "constant")
 """What may be asked of the running time: nothing, or a number of loss evaluations that is fixed
@@ -23,32 +22,37 @@ beforehand."""
 
 
 class _Targets:
-    """The targets of one problem, calibrated once for each reserve."""
+    """The targets of one problem, calibrated once for each reserve and number of terms."""
 
     def __init__(self, problem: Problem, epsilon: Fraction) -> None:
         self._problem, self._epsilon = problem, epsilon
-        self._made: dict[Fraction, Target] = {}
+        self._made: dict[tuple[Fraction, int], Target] = {}
 
-    def for_(self, reserve: Fraction) -> Target:
-        """Return the target that is left when ``reserve`` is taken off epsilon."""
-        if reserve not in self._made:
-            self._made[reserve] = make_target(self._problem, self._epsilon - reserve)
-        return self._made[reserve]
+    def plain(self) -> Target:
+        """Return the target of a sampler that reserves nothing."""
+        return make_target(self._problem, self._epsilon)
+
+    def for_(self, sampler: Sampler) -> Target:
+        """Return the target that ``sampler`` draws from."""
+        key = (sampler.reserve, sampler.rounded_terms)
+        if key not in self._made:
+            self._made[key] = sampler.calibrate(self._problem, self._epsilon)
+        return self._made[key]
 
 
 def make_plan(problem: Problem, epsilon: Fraction, *, timing: str = "unprotected") -> Plan:
     """Return the plan of ``problem`` at ``epsilon``; ``timing`` is what `auto` has to heed."""
     targets = _Targets(problem, epsilon)
     options = tuple(_make_option(sampler, targets) for sampler in PLANNED)
-    chosen, refusal = _choose(problem, options, timing)
-    target = targets.for_(Fraction(0))
+    target = targets.plain()
+    chosen, refusal = _choose(target, options, timing)
     return Plan(
         epsilon=float(epsilon),
         options=(*options, *map(_unplanned, UNPLANNED)),
         chosen=None if chosen is None else chosen.name,
         refusal=refusal,
         excess_loss=_excess_loss(target),
-        saturates_at=_saturation(target),
+        saturates_at=target.flat_above,
     )
 
 
@@ -72,12 +76,6 @@ def _excess_loss(target: Target) -> tuple[float, float] | None:
     return mean, most
 
 
-def _saturation(target: Target) -> float | None:
-    """Return the loss whose energy is the cap, where the public bound on the loss is above it."""
-    limit, bound = ENERGY_CAP / UNITS_PER_NAT / target.eta, target.problem.bound
-    return limit if bound is not None and bound > limit else None
-
-
 def choose_sampler(
     problem: Problem, epsilon: Fraction, *, timing: str = "unprotected"
 ) -> tuple[Sampler, Target]:
@@ -89,10 +87,10 @@ def choose_sampler(
     automatic = [sampler for sampler in PLANNED if sampler.automatic]
     if timing == "constant":
         automatic = [sampler for sampler in automatic if sampler.timing == CONSTANT]
-    chosen, refusal = _choose(problem, _worth_a_forecast(automatic, targets), timing)
+    chosen, refusal = _choose(targets.plain(), _worth_a_forecast(automatic, targets), timing)
     if chosen is None or chosen.sampler is None:
         raise UnsupportedError(f"sampler='auto' {refusal}")
-    return chosen.sampler, targets.for_(chosen.sampler.reserve)
+    return chosen.sampler, targets.for_(chosen.sampler)
 
 
 def _worth_a_forecast(samplers: list[Sampler], targets: _Targets) -> tuple[Option, ...]:
@@ -111,7 +109,7 @@ def _worth_a_forecast(samplers: list[Sampler], targets: _Targets) -> tuple[Optio
 
 def _make_option(sampler: Sampler, targets: _Targets) -> Option:
     forecast, reason, delta = None, None, 0.0
-    target = targets.for_(sampler.reserve)
+    target = targets.for_(sampler)
     try:
         forecast = sampler.forecast(target)
     except UnsupportedError as error:
@@ -129,20 +127,23 @@ def _make_option(sampler: Sampler, targets: _Targets) -> Option:
 
 
 def _choose(
-    problem: Problem, options: tuple[Option, ...], timing: str
+    target: Target, options: tuple[Option, ...], timing: str
 ) -> tuple[Option | None, str | None]:
     """Return the option with the least typical cost, or why there is none.
 
-    A list of candidates is tabulated where it can be. Where only the number of evaluations of
-    uniform proposals has no public bound, they are the last resort; where they have one that is out
-    of reach, the answer is a refusal.
+    A law that may be flat is refused, unless the loss is one of ours. A list of candidates is
+    tabulated where it can be. Where only the number of evaluations of uniform proposals has no
+    public bound, they are the last resort; where they have one that is out of reach, the answer is
+    a refusal.
     """
     validate_choice(timing, name="timing", owner="plan", choices=TIMINGS)
+    if target.flat_above is not None and not target.problem.proved:
+        return None, _FLAT.format(target.flat_above)
     fit = [(one, one.sampler) for one in options if one.sampler is not None and one.applies]
     fit = [(option, sampler) for option, sampler in fit if sampler.automatic]
     if timing == "constant":
         fit = [(option, sampler) for option, sampler in fit if sampler.timing == CONSTANT]
-    elif not isinstance(problem.domain, Region):
+    elif not isinstance(target.domain, Region):
         fit = [(option, sampler) for option, sampler in fit if sampler.lists_first] or fit
     if not fit:
         return None, _refusal(None, timing)
@@ -151,6 +152,13 @@ def _choose(
     if affordable or unknown:
         return min(affordable or unknown, key=lambda option: option.typical), None
     return None, _refusal(min(option.typical for option, _ in fit), timing)
+
+
+_FLAT = (
+    "refuses a loss that nothing public bounds: energies stop at a loss of {:.6g}, and where the"
+    " least loss is above that, every answer is equally likely. Declare `bound`, the largest the"
+    " loss can be (or `lipschitz`, or `gap`), or name a sampler to run it regardless."
+)
 
 
 def _refusal(cheapest: float | None, timing: str) -> str:

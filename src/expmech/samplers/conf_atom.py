@@ -120,7 +120,7 @@ class ConfAtomPerfect(Sampler):
         kernel = AtomKernel(target, envelope, weight_for(target, envelope, self.k, self.name()))
         if not self.factory:
             return ConfAtomChain(kernel)
-        beta, gap = factory_constants(kernel.tag_energy)
+        beta, gap = factory_constants(kernel.tag_energy, target.units_per_nat)
         return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
 
     def forecast(self, target: Target) -> Forecast:
@@ -129,7 +129,9 @@ class ConfAtomPerfect(Sampler):
         return forecast_atom(target, proposal=self.proposal, k=float(self.k))
 
 
-def factory_constants(tag_energy: int) -> tuple[Fraction, Fraction]:
+def factory_constants(
+    tag_energy: int, units_per_nat: int = UNITS_PER_NAT
+) -> tuple[Fraction, Fraction]:
     """Return beta, about a quarter of exp(-B), and the gap it leaves.
 
     Short rationals, both rounded down.
@@ -138,8 +140,8 @@ def factory_constants(tag_energy: int) -> tuple[Fraction, Fraction]:
     gap``.
     """
     with flint.ctx.workprec(128):
-        least = flint.arb(flint.fmpq(-tag_energy, UNITS_PER_NAT)).exp() / 2
-        scale = 1 << (12 + math.ceil(tag_energy / UNITS_PER_NAT / math.log(2.0)))
+        least = flint.arb(flint.fmpq(-tag_energy, units_per_nat)).exp() / 2
+        scale = 1 << (12 + math.ceil(tag_energy / units_per_nat / math.log(2.0)))
         beta = Fraction(_floor(least / 2 * scale), scale)
         rest = flint.arb(flint.fmpq((1 - beta).numerator, (1 - beta).denominator))
         return beta, Fraction(_floor((1 - (1 - least) / rest) * scale), scale)

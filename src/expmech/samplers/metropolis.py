@@ -30,7 +30,7 @@ from expmech.theory import delta_from_steps, log_beta_laplace, pure_steps, steps
 
 PROPOSALS = ("uniform", "laplace")
 _MOST_STEPS = 1 << 40
-_ROUNDING = 2.0**-29  # nats that rounding energies may add to epsilon
+_ROUNDING = 1 << 11  # units that rounding energies may add to epsilon
 
 MOST_STEPS = 5e5
 """What `auto` regards as affordable for steps, which go one by one."""
@@ -245,7 +245,7 @@ class Metropolis(Sampler):
         if self.pure:
             return pure_steps(log_beta, energy_range, target.domain.log_size), 0.0
         used = target.problem.sensitivity + 2 * Fraction(target.loss_error)
-        epsilon = 2.0 * target.eta * float(used) + _ROUNDING
+        epsilon = 2.0 * target.eta * float(used) + _ROUNDING / target.units_per_nat
         steps = self.steps
         if self.delta is not None:
             steps = steps_from_delta(epsilon, log_beta, self.delta)
@@ -263,6 +263,7 @@ class Metropolis(Sampler):
                 f" {type(target.domain).__name__}. Use proposal='uniform'."
             )
         points = domain.points_per_axis
+        # the walk's own rate, whatever the unit of energies
         slope = max(1, round(self.rate * UNITS_PER_NAT / points))
         rates = (Fraction(slope, UNITS_PER_NAT),) * domain.dimension
         realised = slope * points / UNITS_PER_NAT
@@ -274,4 +275,4 @@ class Metropolis(Sampler):
 def _spent(claimed: Claimed) -> float:
     """Return the epsilon that a certificate's energy scale spends."""
     used = claimed.sensitivity + 2.0 * claimed.loss_error
-    return 2.0 * claimed.eta * used + _ROUNDING
+    return 2.0 * claimed.eta * used + _ROUNDING * 2.0**claimed.unit

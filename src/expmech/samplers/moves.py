@@ -39,7 +39,7 @@ def metropolis_move(
     elif rows.size:
         new = target.energy(proposed[rows])
     if rows.size:
-        kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]))
+        kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]), rate=target.unit)
         moved[rows[kept]] = proposed[rows[kept]]
         moved_energies[rows[kept]] = new[kept]
     return moved, moved_energies

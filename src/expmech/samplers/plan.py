@@ -65,7 +65,8 @@ class Plan:
     ``excess_loss`` bounds by how much the loss of a draw exceeds the least one: its mean, and what
     95% of draws stay below; None where nothing public bounds it. It is the same for every sampler
     whose law is the mechanism's. ``saturates_at`` is the loss from which on the law is flat, where
-    the loss may reach it: a data set whose least loss is above it gets a uniform answer.
+    nothing public bounds the least loss: a data set whose least loss is above it gets a uniform
+    answer.
     """
 
     epsilon: float
@@ -126,8 +127,8 @@ class Plan:
         if self.saturates_at is not None:
             lines.append(
                 f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart."
-                " Where the least loss may be above that, choose a wider domain or a smaller"
-                " epsilon"
+                " Where the least loss is above that, every answer is equally likely: declare"
+                " `bound`"
             )
         if self.note is not None:
             lines += textwrap.wrap(self.note, width=110)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable
+from expmech.coins import Coins, ExponentialTable
 from expmech.domains import Indices, Region
 from expmech.errors import (
     ParameterError,
@@ -157,7 +157,7 @@ class RandomAtomPerfect(Sampler):
         self._validate_points(target)
         target.problem.check_repeatable()
         envelope = bind_reentry(target, self.proposal, None)
-        table = ExponentialTable(target.energy_of_points(self.points))
+        table = ExponentialTable(target.energy_of_points(self.points), target.units_per_nat)
         kernel = AtomKernel(target, envelope, self.weight(target, table, envelope.log_mass()))
         return RandomAtomChain(kernel, self.points, table)
 
@@ -176,8 +176,8 @@ class RandomAtomPerfect(Sampler):
             + target.domain.log_size
             - math.log(len(self.points))
         )
-        public = round((log_tau - log_mass) * UNITS_PER_NAT)
-        return public + round(table.log_sum() * UNITS_PER_NAT) - table.minimum
+        public = round((log_tau - log_mass) * target.units_per_nat)
+        return public + round(table.log_sum() * target.units_per_nat) - table.minimum
 
     def _validate_points(self, target: Target) -> None:
         domain = target.domain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,28 +36,27 @@ def propose(
     indices, drawn_with = envelope.propose(coins, size)
     inside = target.domain.contains(indices)
     if inside.all():
-        return indices, _accept(target.energy(indices), drawn_with, envelope.offset, coins)
+        deficit = target.energy(indices) + (envelope.offset - drawn_with)
+        return indices, _accept(deficit, target.unit, coins)
     accepted = np.zeros(size, dtype=np.bool_)
     if even:
         energies = target.energy(np.where(inside[:, None], indices, 0))[inside]
     else:
         energies = target.energy(indices[inside]) if inside.any() else np.zeros(0, dtype=np.int64)
     if energies.size:
-        accepted[inside] = _accept(energies, drawn_with[inside], envelope.offset, coins)
+        deficit = energies + (envelope.offset - drawn_with[inside])
+        accepted[inside] = _accept(deficit, target.unit, coins)
     return indices, accepted
 
 
-def _accept(
-    energies: Energies, drawn_with: Energies, offset: int, coins: Coins
-) -> NDArray[np.bool_]:
+def _accept(deficit: Energies, unit: Fraction, coins: Coins) -> NDArray[np.bool_]:
     """Accept with probability ``exp(-(E + m - R))``.
 
     Whose exponent a certified envelope keeps from being positive.
     """
-    deficit = energies + (offset - drawn_with)
     if deficit.min() < 0:
         raise EnvelopeViolatedError
-    return coins.bernoulli_exp(deficit)
+    return coins.bernoulli_exp(deficit, rate=unit)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import flint
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.cost import Forecast, forecast_constant, forecast_geometric, power
 from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.uniform import tightest_uniform, uniform_gap
@@ -227,10 +226,10 @@ def _integer_floor(target: Target, proposal: str) -> float:
     envelope = _bind_integer(target, proposal)
     with flint.ctx.workprec(128):
         log_floor = (
-            flint.arb(flint.fmpq(-envelope.offset, UNITS_PER_NAT)) - envelope.mass(128).log()
+            flint.arb(flint.fmpq(-envelope.offset, form.units_per_nat)) - envelope.mass(128).log()
         )
         for slope in form.slopes.tolist():
-            step = flint.arb(flint.fmpq(-slope * form.count, UNITS_PER_NAT))
+            step = flint.arb(flint.fmpq(-slope * form.count, form.units_per_nat))
             log_floor += step / 2 + ((step * domain.points_per_axis).expm1() / step.expm1()).log()
         low = float(log_floor.lower())
     return low - 2.0**-40 * (1.0 + abs(low))  # far more than the exponential of it can round
@@ -241,6 +240,6 @@ def _fewer_bits(target: Target) -> str:
     form, domain = target.problem.integer_form, target.box
     if form is None or domain is None:
         return ""
-    slope = min(form.scales) * target.eta * UNITS_PER_NAT
+    slope = min(form.scales) * target.eta * target.units_per_nat
     bits = domain.bits - max(1, math.ceil(math.log2(LEAST_SLOPE / slope)))
     return f" Box(..., bits={bits}) would do." if 1 <= bits < domain.bits else ""

@@ -10,7 +10,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
 from expmech.domains import Grid, Indices
 from expmech.envelopes import BoundEnvelope, ReentryLaw
 from expmech.errors import UnsupportedError
@@ -78,7 +78,7 @@ class PadChain:
         form, box = need_integer(self.target)
         with flint.ctx.workprec(precision + 64):
             normaliser = form.normaliser(box.points_per_axis, precision + 64)
-            offset = flint.arb(flint.fmpq(self.envelope.offset, UNITS_PER_NAT)).exp()
+            offset = flint.arb(flint.fmpq(self.envelope.offset, self.target.units_per_nat)).exp()
             floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
             return floor * offset * self.envelope.mass(precision + 64) / normaliser
 

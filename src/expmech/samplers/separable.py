@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
 from expmech.cost import SPARE, Forecast, power, quantile_of_sum
 from expmech.domains import Grid, Indices
 from expmech.envelopes.laplace import laplace_slopes, log_laplace_mass
@@ -25,13 +24,13 @@ from expmech.target import ENERGY_ROUNDING, Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
 MOST_COORDINATES = 1 << 14
-FLAT = (
-    2.0 * UNITS_PER_NAT
-)  # here the acceptance of uniform and of Laplace proposals is about equal, 0.43 at worst
+# nats across the box where uniform and Laplace proposals are accepted about equally often, 0.43 at
+# worst
+FLAT = 2.0
 _SAFE = 2.0**-45  # covers the float64 rounding of a product of five factors, on the safe side
 SATURATION = (
-    "each term of the loss is bounded where its energy is not cut off, at 2^20 nats over the number"
-    " of coordinates; beyond, terms that cancel in the sum would no longer cancel in the law"
+    "each term of the loss lies within {:.6g} of 0, where its energy is cut off; beyond, terms that"
+    " cancel in the sum would no longer cancel in the law, and epsilon would not hold"
 )
 _UNSUPPORTED = (
     "Separable needs a Box of at most 2^14 coordinates and a loss that declares its"
@@ -85,7 +84,7 @@ class SeparableChain:
         deficit = self.energy(columns, proposed) + self.offsets[columns] - drawn_with
         if deficit.size and deficit.min() < 0:
             raise EnvelopeViolatedError
-        accepted = np.flatnonzero(coins.bernoulli_exp(deficit))
+        accepted = np.flatnonzero(coins.bernoulli_exp(deficit, rate=self.target.unit))
         indices, open_ = state.indices.copy(), state.open.copy()
         indices[copies[accepted], columns[accepted]] = proposed[accepted]
         open_[copies[accepted], columns[accepted]] = False
@@ -102,7 +101,7 @@ class SeparableChain:
         for slope in np.unique(slopes).tolist():
             same = np.flatnonzero(slopes == slope)
             if slope:
-                proposed[same] += coins.discrete_laplace(Fraction(slope, UNITS_PER_NAT), len(same))
+                proposed[same] += coins.discrete_laplace(slope * self.target.unit, len(same))
             else:
                 proposed[same] = coins.integers_below(self.points_per_axis, len(same))
         return proposed
@@ -135,9 +134,9 @@ class Separable(Sampler):
     assumptions = (VIOLATION,)
 
     @property
-    def reserve(self) -> Fraction:
-        """One unit either way for each separately rounded term."""
-        return Fraction(2 * MOST_COORDINATES, UNITS_PER_NAT)
+    def rounded_terms(self) -> int:
+        """One a coordinate, as many as there may be, and one."""
+        return 1 + MOST_COORDINATES
 
     def terms(self, target: Target) -> Terms:
         """Refuse, on public grounds, another domain or a loss that knows too little."""
@@ -145,7 +144,8 @@ class Separable(Sampler):
         told = super().terms(target)
         if not may_saturate(target):
             return told
-        return dataclasses.replace(told, assumptions=(*told.assumptions, SATURATION))
+        cut = SATURATION.format(saturates_at(target))
+        return dataclasses.replace(told, assumptions=(*told.assumptions, cut))
 
     def prepare(self, target: Target) -> SeparableChain | SeparableTreeChain:
         """Certify an offset, or bounds over intervals, for every coordinate."""
@@ -160,7 +160,8 @@ class Separable(Sampler):
         else:
             center, slopes, offsets = _certify(target, domain, growth)
         points = domain.points_per_axis
-        return SeparableChain(target, points, center, _flat_to_zero(slopes, points), offsets)
+        slopes = _flat_to_zero(slopes, points, target.units_per_nat)
+        return SeparableChain(target, points, center, slopes, offsets)
 
     def forecast(self, target: Target) -> Forecast:
         """One to about 2.4 proposals a coordinate where growth is declared; else a tree each."""
@@ -180,9 +181,9 @@ def validate_separable(target: Target) -> Grid:
     if problem.terms is None or (growth is None and not bounded):
         raise UnsupportedError(_UNSUPPORTED.format("this loss does not"))
     if growth is not None and target.integer is None:
-        rise = target.eta * UNITS_PER_NAT * growth.rates * (1.0 - _SAFE)
-        if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT)).any():
-            flat = "this one's energy rises by less than 2^-40 nats a lattice step"
+        rise = target.eta * target.units_per_nat * growth.rates * (1.0 - _SAFE)
+        if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT * target.units_per_nat)).any():
+            flat = "this one's energy rises by less than one unit a lattice step"
             raise UnsupportedError(_UNSUPPORTED.format(flat))
     return domain
 
@@ -190,16 +191,24 @@ def validate_separable(target: Target) -> Grid:
 def may_saturate(target: Target) -> bool:
     """Tell, from public bounds, whether a term's energy may reach where it is cut off.
 
-    Terms that lie between 0 and a bound of the whole loss stay below it.
+    Terms that lie between 0 and a bound of the whole loss stay below it, and whole slopes are not
+    cut off at all.
     """
-    bound, limit = target.problem.bound, ENERGY_CAP / (2 * target.domain.dimension)
-    proved = target.problem.proved and bound is not None
-    return not proved or bound is None or target.eta * bound * UNITS_PER_NAT > limit
+    if target.integer is not None:
+        return False
+    bound, proved = target.problem.bound, target.problem.proved
+    return not proved or bound is None or bound > saturates_at(target) / 2
+
+
+def saturates_at(target: Target) -> float:
+    """Return the size of a term whose energy is cut off, rounded down for printing."""
+    cap = ENERGY_CAP // target.domain.dimension
+    return cap / target.units_per_nat / target.eta * (1.0 - 1e-5)
 
 
 def _certify(target: Target, domain: Grid, growth: Growth) -> tuple[Indices, Indices, Energies]:
     """Return center, slopes and offsets with ``E_j(i) + offset_j >= slope_j |i - center_j|``."""
-    scale = target.eta * UNITS_PER_NAT
+    scale = target.eta * target.units_per_nat
     rise = scale * growth.rates * (1.0 - _SAFE)
     most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
     slopes = np.minimum(np.floor(rise * domain.steps), most).astype(np.int64)
@@ -243,7 +252,7 @@ def _forecast_grown(target: Target, domain: Grid) -> Forecast:
         least = float(points)
         if steepest > 0:
             least = -math.expm1(-steepest) / -math.expm1(-steepest / points)
-        flat = slope * points < FLAT / UNITS_PER_NAT
+        flat = slope * points < FLAT
         log_mass = math.log(points) if flat else log_laplace_mass(slope)
         error = slope / 2 + gap / d + target.energy_error
         means.append(max(1.0, SPARE * power(log_mass - math.log(least) + error)))
@@ -254,6 +263,8 @@ def _forecast_grown(target: Target, domain: Grid) -> Forecast:
     )
 
 
-def _flat_to_zero(slopes: NDArray[np.int64], points_per_axis: int) -> NDArray[np.int64]:
+def _flat_to_zero(
+    slopes: NDArray[np.int64], points_per_axis: int, units_per_nat: int
+) -> NDArray[np.int64]:
     """Set to 0 the slopes so small that most Laplace proposals would miss the box; public."""
-    return np.where(slopes * float(points_per_axis) < FLAT, 0, slopes)
+    return np.where(slopes * float(points_per_axis) < FLAT * units_per_nat, 0, slopes)

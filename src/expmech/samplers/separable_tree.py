@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
 from expmech.domains import Grid, Indices
 from expmech.errors import LossError, UnsupportedError
 from expmech.samplers.box_tree import BoxTree, BoxTreeChain, BoxTreeState
@@ -33,7 +33,7 @@ def need_terms(target: Target) -> tuple[Grid, Terms]:
 def term_energies(
     target: Target, columns: NDArray[np.int64], indices: NDArray[np.int64]
 ) -> Energies:
-    """Return ``E_j(i) = round(eta L_j 2^40)``, saturating at ``2^60 / d``.
+    """Return ``E_j(i) = round(eta L_j 2^(40-k))``, saturating at ``2^60 / d``.
 
     For coordinates ``columns`` at ``indices``.
     """
@@ -46,8 +46,8 @@ def term_energies(
     losses = np.asarray(terms(columns, values))
     if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
         raise LossError(_BAD_TERMS)
-    cap = ENERGY_CAP // box.dimension
-    return np.clip(np.rint(losses * target.eta * UNITS_PER_NAT), -cap, cap).astype(np.int64)
+    cap, scaled = ENERGY_CAP // box.dimension, losses * target.eta * target.units_per_nat
+    return np.clip(np.rint(scaled), -cap, cap).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class TermBound:
         return np.asarray(np.minimum(bounds, self.most))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TermTarget(Target):
     """The energies ``E_j`` of one coordinate."""
 
@@ -170,7 +170,7 @@ class SeparableTreeChain:
 def make_tree_chain(target: Target) -> SeparableTreeChain:
     """Return a chain of d one-dimensional box trees: terms can be bounded over intervals."""
     (box, terms), problem = need_terms(target), target.problem
-    most = ENERGY_CAP // box.dimension / UNITS_PER_NAT / target.eta
+    most = ENERGY_CAP // box.dimension / target.units_per_nat / target.eta
     own = problem.terms_lower_bound
     chains = []
     for j in range(box.dimension):
@@ -182,6 +182,14 @@ def make_tree_chain(target: Target) -> SeparableTreeChain:
             lower_bound=None if own is None else TermBound(own, j, most),
             gradient=None,
         )
-        one = TermTarget(alone, target.eta, target.loss_error, None, target, j)
+        one = TermTarget(
+            problem=alone,
+            eta=target.eta,
+            loss_error=target.loss_error,
+            integer=None,
+            units_per_nat=target.units_per_nat,
+            whole=target,
+            column=j,
+        )
         chains.append(BoxTree().prepare(one))
     return SeparableTreeChain(target, tuple(chains))

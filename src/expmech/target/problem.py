@@ -81,6 +81,19 @@ class Problem:
     proved: bool
     assumptions: tuple[str, ...]
 
+    @property
+    def largest(self) -> Fraction:
+        """How large a loss must not saturate, either sign.
+
+        From ``minimum`` and ``bound``; without a bound from ``minimum`` and what ``gap`` says of
+        the least loss: larger ones may saturate and are then as good as impossible. With neither
+        nothing is known, and any loss may saturate.
+        """
+        least = Fraction(self.minimum)
+        if self.bound is not None:
+            return max(abs(least), abs(Fraction(self.bound)))
+        return Fraction(0) if self.gap is None else max(abs(least), abs(least + Fraction(self.gap)))
+
     @cached_property
     def curvature(self) -> Curvature | None:
         """What the loss knows of its curvature; sought when it is first asked for.

@@ -1,7 +1,7 @@
 """The calibrated target: integer energies on the lattice, and the public facts samplers build on.
 
-The law is *defined* by the energies: ``f(i) ~ exp(-E(i) / 2^40)``. Proofs:
-docs/theory/calibration.md.
+The law is *defined* by the energies: ``f(i) ~ exp(-E(i) / 2^(40-k))``, with k = 0 unless a public
+bound on the loss asks for a coarser unit. Proofs: docs/theory/calibration.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, ExponentialTable
 from expmech.domains import Domain, Grid, Indices, Region
-from expmech.target.calibration import ENERGY_CAP, calibrate
+from expmech.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
 from expmech.target.problem import Problem
 from expmech.theory import log_acceptance_floor_box, log_acceptance_floor_finite
 
@@ -47,6 +47,7 @@ class IntegerSlopes:
     count: int
     sums: NDArray[np.int64]
     slopes: NDArray[np.int64]
+    units_per_nat: int = UNITS_PER_NAT
 
     def energy(self, indices: Indices) -> Energies:
         """Return the energies of the rows."""
@@ -58,13 +59,13 @@ class IntegerSlopes:
         with flint.ctx.workprec(precision + 64):
             total = flint.arb(1)
             for slope, target in zip(self.slopes.tolist(), self.sums.tolist(), strict=True):
-                step = flint.arb(flint.fmpq(-slope * self.count, UNITS_PER_NAT))
+                step = flint.arb(flint.fmpq(-slope * self.count, self.units_per_nat))
                 below, rest = divmod(target, self.count)
-                left = flint.arb(flint.fmpq(-slope * rest, UNITS_PER_NAT)).exp() * _powers(
-                    step, below + 1
+                left, right = (
+                    flint.arb(flint.fmpq(-slope * far, self.units_per_nat)).exp()
+                    for far in (rest, self.count - rest)
                 )
-                right = flint.arb(flint.fmpq(-slope * (self.count - rest), UNITS_PER_NAT)).exp()
-                total *= left + right * _powers(step, points - 1 - below)
+                total *= left * _powers(step, below + 1) + right * _powers(step, points - 1 - below)
             return total
 
 
@@ -81,6 +82,12 @@ class Target:
     eta: float
     loss_error: float
     integer: IntegerSlopes | None
+    units_per_nat: int = UNITS_PER_NAT
+
+    @cached_property
+    def unit(self) -> Fraction:
+        """The unit of energies in nats: the rate of every coin that is flipped by an energy."""
+        return Fraction(1, self.units_per_nat)
 
     @property
     def domain(self) -> Domain:
@@ -94,7 +101,7 @@ class Target:
         return domain if isinstance(domain, Grid) and domain.is_box else None
 
     def energy(self, indices: Indices) -> Energies:
-        """Return ``E(i) = round(eta L(y_i) 2^40)``, saturating at 2^60.
+        """Return ``E(i) = round(eta L(y_i) 2^(40-k))``, saturating at 2^60.
 
         For rows inside the domain.
         """
@@ -108,7 +115,7 @@ class Target:
 
     def _round(self, losses: NDArray[np.float64]) -> Energies:
         scaled = losses * self.eta
-        scaled *= UNITS_PER_NAT
+        scaled *= self.units_per_nat
         np.rint(scaled, out=scaled)
         if self._may_saturate:
             np.clip(scaled, -ENERGY_CAP, ENERGY_CAP, out=scaled)
@@ -119,9 +126,18 @@ class Target:
         bound = self.problem.bound
         if bound is None:
             return True
-        return (
-            max(abs(bound), abs(self.problem.minimum)) * self.eta * UNITS_PER_NAT > ENERGY_CAP / 2
-        )
+        largest = max(abs(bound), abs(self.problem.minimum))
+        return largest * self.eta * self.units_per_nat > ENERGY_CAP / 2
+
+    @property
+    def flat_above(self) -> float | None:
+        """The loss whose energy is the cap, where nothing public keeps the least loss below it.
+
+        For a data set whose least loss is above it the law is flat.
+        """
+        if self.problem.bound is not None or self.problem.gap is not None:
+            return None
+        return ENERGY_CAP / self.units_per_nat / self.eta
 
     @cached_property
     def minimum_energy(self) -> int:
@@ -131,14 +147,15 @@ class Target:
         least = (
             Fraction(self.eta)
             * (Fraction(self.problem.minimum) - Fraction(self.loss_error))
-            * UNITS_PER_NAT
+            * self.units_per_nat
         )
         return min(ENERGY_CAP, max(-ENERGY_CAP, math.floor(least) - ENERGY_ROUNDING))
 
     @cached_property
     def energy_error(self) -> float:
-        """``2 eta u + 2^-31`` nats: how much computing the loss may change an energy difference."""
-        return 2.0 * self.eta * self.loss_error * (1.0 + 2.0**-50) + 2.0**-31
+        """``2 eta u`` and 512 units, in nats: what computing the loss may do to a difference."""
+        rounding = ROUNDING_UNITS / self.units_per_nat
+        return 2.0 * self.eta * self.loss_error * (1.0 + 2.0**-50) + rounding
 
     @cached_property
     def slopes(self) -> tuple[float, ...] | None:
@@ -173,7 +190,7 @@ class Target:
         return (
             self.eta * self.problem.gap * (1.0 + 2.0**-50)
             + self.energy_error
-            + 2.0 * ENERGY_ROUNDING / UNITS_PER_NAT
+            + 2.0 * ENERGY_ROUNDING / self.units_per_nat
         )
 
     def log_floor(self, gap: float = 0.0) -> float | None:
@@ -205,7 +222,9 @@ class Target:
     def table(self) -> tuple[Indices, ExponentialTable] | None:
         """Every lattice point with its energy, or None when the lattice is too large."""
         indices = self.domain.all_indices(TABLE_LIMIT) if self.is_small else None
-        return None if indices is None else (indices, ExponentialTable(self.energy(indices)))
+        if indices is None:
+            return None
+        return indices, ExponentialTable(self.energy(indices), self.units_per_nat)
 
     @property
     def knows_normaliser(self) -> bool:
@@ -222,26 +241,33 @@ class Target:
                 return float(self.integer.normaliser(self.box.points_per_axis, 128).log())
         if self.knows_normaliser and self.table is not None:
             table = self.table[1]
-            return table.log_sum() - table.minimum / UNITS_PER_NAT
+            return table.log_sum() - table.minimum / self.units_per_nat
         return None
 
 
-def make_target(problem: Problem, epsilon: Fraction) -> Target:
-    """Calibrate ``problem`` to ``epsilon`` (already lowered by what the sampler reserves)."""
-    calibration = calibrate(epsilon, problem.sensitivity, problem.loss_error)
+def make_target(problem: Problem, epsilon: Fraction, *, terms: int = 1) -> Target:
+    """Calibrate ``problem`` to ``epsilon`` (already lowered by what the sampler reserves).
+
+    ``terms`` are the separately rounded terms of an energy.
+    """
+    found = calibrate_within(
+        epsilon, problem.sensitivity, problem.loss_error, largest=problem.largest, terms=terms
+    )
     return Target(
         problem=problem,
-        eta=calibration.eta,
-        loss_error=calibration.loss_error,
-        integer=_integer_slopes(problem, calibration.eta),
+        eta=found.eta,
+        loss_error=found.loss_error,
+        integer=_integer_slopes(problem, found.eta, found.units_per_nat),
+        units_per_nat=found.units_per_nat,
     )
 
 
-def _integer_slopes(problem: Problem, eta: float) -> IntegerSlopes | None:
+def _integer_slopes(problem: Problem, eta: float, units_per_nat: int) -> IntegerSlopes | None:
     form, domain = problem.integer_form, problem.domain
     if form is None or not isinstance(domain, Grid) or not domain.is_box:
         return None
-    slopes = [math.floor(Fraction(eta) * Fraction(scale) * UNITS_PER_NAT) for scale in form.scales]
+    units = Fraction(eta) * units_per_nat
+    slopes = [math.floor(units * Fraction(scale)) for scale in form.scales]
     largest = sum(slopes) * form.count * domain.points_per_axis
     if min(slopes) < LEAST_SLOPE or largest > ENERGY_CAP:
         return None
@@ -249,4 +275,5 @@ def _integer_slopes(problem: Problem, eta: float) -> IntegerSlopes | None:
         count=form.count,
         sums=np.array(form.sums, dtype=np.int64),
         slopes=np.array(slopes, dtype=np.int64),
+        units_per_nat=units_per_nat,
     )

@@ -44,6 +44,7 @@ class BoundAffine(RoundedImage):
     tail: Tail | None = None
     split: Split
     rest: Grid | None = None
+    units_per_nat: int = UNITS_PER_NAT
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw the rest, then u, then its image."""
@@ -60,7 +61,7 @@ class BoundAffine(RoundedImage):
 
         ``exp(offset + log_mass) / Z_f`` proposals a draw.
         """
-        rate, p = self.slope / UNITS_PER_NAT, len(self.map.shift)
+        rate, p = self.slope / self.units_per_nat, len(self.map.shift)
         if self.map.norm == "l1":
             log_sum = -p * math.log(math.tanh(rate / 2.0))
         else:
@@ -99,7 +100,7 @@ class BoundAffine(RoundedImage):
     def _propose_slope(
         self, slope: int, coins: Coins, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        p, rate = len(self.map.shift), Fraction(slope, UNITS_PER_NAT)
+        p, rate = len(self.map.shift), Fraction(slope, self.units_per_nat)
         if self.map.norm == "l1":
             steps = coins.discrete_laplace(rate, size * p).reshape(size, p)
             return steps, np.abs(steps).sum(axis=1), np.ones(size, dtype=np.bool_)
@@ -115,13 +116,13 @@ class BoundAffine(RoundedImage):
             return flint.arb(0)
         with flint.ctx.workprec(precision + 64):
             rates = [
-                flint.arb(flint.fmpq(slope, UNITS_PER_NAT))
+                flint.arb(flint.fmpq(slope, self.units_per_nat))
                 for slope in (self.slope, self.tail.slope)
             ]
             steep, flat = (
                 (one / 2).tanh() if self.map.norm == "l1" else -(-one).expm1() for one in rates
             )
-            weight = flint.arb(flint.fmpq(-self.tail.height, UNITS_PER_NAT)).exp() * (
+            weight = flint.arb(flint.fmpq(-self.tail.height, self.units_per_nat)).exp() * (
                 steep / flat
             ) ** len(self.map.shift)
             return weight / (1 + weight)
@@ -177,7 +178,8 @@ class Affine(Envelope):
             vertex = bind_vertex(target, form, domain, self.slack)
         if vertex is None:
             return spread
-        return min((spread, vertex), key=lambda one: one.offset / UNITS_PER_NAT + one.log_mass())
+        units = target.units_per_nat
+        return min((spread, vertex), key=lambda one: one.offset / units + one.log_mass())
 
     def validate(self, target: Target) -> None:
         """Refuse a lattice that is no grid, and a loss that declares no affine form."""
@@ -238,4 +240,5 @@ def bind_split(
         tail=fitted.tail,
         split=split,
         rest=domain.restrict(split.others) if split.others else None,
+        units_per_nat=target.units_per_nat,
     )

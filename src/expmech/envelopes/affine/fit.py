@@ -12,7 +12,6 @@ from fractions import Fraction
 
 from flint import fmpq, fmpq_mat
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Ball, Box, Grid
 from expmech.envelopes.affine.map import (
     AffineMap,
@@ -97,7 +96,7 @@ def fit_affine_map(
     away = _bound_distance(part, split, system, found) + exact(target.loss_error)
     # |A y - b| >= pace |u| - away wherever u reaches the domain
     pace = step - found.error
-    units = exact(target.eta) * UNITS_PER_NAT
+    units = exact(target.eta) * target.units_per_nat
     slope = int((units * pace).floor())
     # a larger u reaches no point of the domain
     farthest = int(((_bound_loss(part, target) + away) / pace).ceil())

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Ball, Grid
 from expmech.losses.base import AffineForm
 from expmech.target import Target
@@ -74,7 +73,7 @@ def choose_split(form: AffineForm, domain: Grid, target: Target) -> Split | None
     """
     pivots = _eliminate(form.matrix * domain.steps)
     # k = 0: uniform proposals under the least energy that is promised
-    costs = [domain.log_size - target.minimum_energy / UNITS_PER_NAT]
+    costs = [domain.log_size - target.minimum_energy / target.units_per_nat]
     for k in range(1, pivots.rank + 1):
         costs.append(_cost(form.norm, domain, target.eta, pivots.first(k)))
     best = int(np.argmin(costs))

@@ -43,6 +43,7 @@ class BoundVertex(RoundedImage):
     rises: tuple[tuple[int, int], ...]
     columns: tuple[int, ...]
     others: tuple[int, ...]
+    units_per_nat: int = UNITS_PER_NAT
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw u and the other coordinates, then the image of u."""
@@ -84,7 +85,7 @@ class BoundVertex(RoundedImage):
         ``exp(offset + log_mass) / Z_f`` proposals a draw. Z is that of the Lemma.
         """
         lowest = self.level + Fraction(self.floor, sum(self.weights))
-        mass = -float(lowest * self.slope / UNITS_PER_NAT)
+        mass = -float(lowest * self.slope / self.units_per_nat)
         mass -= sum(math.log(self._refusal(weight)) for weight in self.weights)
         mass += sum(math.log(self._other_mass(pair)) for pair in self.rises)
         return mass + self.map.log_determinant()
@@ -99,7 +100,7 @@ class BoundVertex(RoundedImage):
 
     def _rate(self, weight: int) -> Fraction:
         """Return the rate, in nats, at which a step of this weight costs energy."""
-        return Fraction(self.slope * weight, sum(self.weights) * UNITS_PER_NAT)
+        return Fraction(self.slope * weight, sum(self.weights) * self.units_per_nat)
 
     def _draw_other(
         self, coins: Coins, pair: tuple[int, int], size: int
@@ -157,4 +158,5 @@ def bind_vertex(
         rises=fitted.rises,
         columns=vertex.columns,
         others=vertex.others,
+        units_per_nat=target.units_per_nat,
     )

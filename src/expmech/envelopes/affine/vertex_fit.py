@@ -12,7 +12,6 @@ from fractions import Fraction
 
 from flint import fmpq, fmpq_mat
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Ball
 from expmech.envelopes.affine.map import (
     AffineMap,
@@ -93,7 +92,7 @@ def fit_vertex(
         return None
     away, farthest = _bound_distance(signed, ball, system, found, level)
     highest = abs(level) + farthest  # steps that R may count, from zero
-    units = exact(target.eta) * UNITS_PER_NAT
+    units = exact(target.eta) * target.units_per_nat
     slope = int((units * step).floor())
     weights = _round_weights(vertex, ball.dimension, highest)
     if weights is None or slope < 1 or slope * highest > ENERGY_CAP:

@@ -13,8 +13,6 @@ import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT
-
 Floats = NDArray[np.float64]
 _MOST_SHELLS = 9
 _CANDIDATES = 60
@@ -32,13 +30,14 @@ class _Rise:
     skew: float
     top: int
     dimension: int
+    units_per_nat: int
     lengths: Floats
     log_volumes: Floats
 
     def cost(self, edges: list[int]) -> float:
         """Return the log of what the shells between these edges cost, up to a constant."""
         squares = np.array(edges, dtype=np.float64) * self.unit
-        bend = self.top / UNITS_PER_NAT * (0.5 + 0.5 * squares / squares[-1])
+        bend = self.top / self.units_per_nat * (0.5 + 0.5 * squares / squares[-1])
         levels = np.minimum(_float_rise(squares, self.skew), bend)
         slopes = np.maximum(np.diff(levels) / np.diff(squares), 1e-300)
         # proposals kept in their shell, each of which evaluates the loss if it is in the domain
@@ -53,7 +52,14 @@ class _Rise:
         return float(kept + _IDLE * (drawn + math.lgamma(d / 2) - math.log(2.0)))
 
 
-def choose_edges(scale: fmpq, squared_skew: fmpq, last: int, top: int, dimension: int) -> list[int]:
+def choose_edges(
+    scale: fmpq,
+    squared_skew: fmpq,
+    last: int,
+    top: int,
+    dimension: int,
+    units_per_nat: int,
+) -> list[int]:
     """Return edges from 0 to ``last`` that make the proposal's mass small, one after the other.
 
     Any choice is exact.
@@ -69,6 +75,7 @@ def choose_edges(scale: fmpq, squared_skew: fmpq, last: int, top: int, dimension
         skew=skew,
         top=top,
         dimension=dimension,
+        units_per_nat=units_per_nat,
         lengths=lengths,
         log_volumes=log_volumes,
     )

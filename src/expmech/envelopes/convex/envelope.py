@@ -14,7 +14,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
 from expmech.coins.gaussian import draw_discrete_gaussian
 from expmech.cost import Forecast
 from expmech.domains import Indices
@@ -68,7 +68,9 @@ class BoundConvex(RoundedImage):
         with flint.ctx.workprec(128):
             total = float(sum(self.shells.masses(self._round_dimension, 64), flint.arb(0)).log())
         tilted = (
-            0.0 if self.tilt is None else -math.log(-math.expm1(-self.tilt.slope / UNITS_PER_NAT))
+            0.0
+            if self.tilt is None
+            else -math.log(-math.expm1(-self.tilt.slope / self.shells.units_per_nat))
         )
         return total + tilted + self.map.log_determinant()
 
@@ -86,7 +88,7 @@ class BoundConvex(RoundedImage):
         for shell in np.unique(shells).tolist():
             rows = np.flatnonzero(shells == shell)
             steps[rows] = draw_discrete_gaussian(
-                coins, self.shells.slopes[shell], rows.size * p
+                coins, self.shells.slopes[shell], rows.size * p, self.shells.units_per_nat
             ).reshape(rows.size, p)
         # longer than the last edge and refused, before its square could overflow
         limit = math.isqrt(self.shells.edges[-1]) + 1
@@ -101,7 +103,7 @@ class BoundConvex(RoundedImage):
         energies = heights[shells] + slopes[shells] * squares
         if self.tilt is None:
             return steps, energies, kept
-        first = coins.geometric(Fraction(self.tilt.slope, UNITS_PER_NAT), size)
+        first = coins.geometric(Fraction(self.tilt.slope, self.shells.units_per_nat), size)
         kept &= first < self.tilt.last  # larger ones reach no point of the domain
         first[~kept] = 0
         return np.column_stack([first, steps]), energies + self.tilt.slope * first, kept
@@ -169,16 +171,16 @@ class Convex(Envelope):
         curvature = target.problem.curvature
         if curvature is None:
             return BoundUniform(target=target, offset=-target.minimum_energy)
-        promised = promise(curvature, domain, target)
-        least = int((promised.base * UNITS_PER_NAT).floor()) - ENERGY_ROUNDING
+        promised, units = promise(curvature, domain, target), target.units_per_nat
+        least = int((promised.base * units).floor()) - ENERGY_ROUNDING
         uniform = BoundUniform(
             target=target, offset=-max(target.minimum_energy, min(least, ENERGY_CAP))
         )
         candidates = [promised, promise(curvature, domain, target, tilted=True)]
         best: BoundConvex | BoundUniform = uniform
-        fewest = uniform.offset / UNITS_PER_NAT + uniform.log_mass() + math.log(IDLE)
+        fewest = uniform.offset / units + uniform.log_mass() + math.log(IDLE)
         for one in candidates[: 1 + candidates[1].is_steep]:
-            fitted = fit_convex(one, box, self.slack)
+            fitted = fit_convex(one, box, self.slack, units)
             if fitted is None:
                 continue
             bound = BoundConvex(
@@ -188,7 +190,7 @@ class Convex(Envelope):
                 tilt=fitted.tilt,
                 points_per_axis=box.points_per_axis,
             )
-            proposals = bound.offset / UNITS_PER_NAT + bound.log_mass()
+            proposals = bound.offset / units + bound.log_mass()
             if proposals < fewest:
                 best, fewest = bound, proposals
         return best

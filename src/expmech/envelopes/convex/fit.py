@@ -86,7 +86,9 @@ class _Climb:
     cost: fmpq
 
 
-def fit_convex(bound: Promise, box: Box, slack: Fraction) -> FittedConvex | None:
+def fit_convex(
+    bound: Promise, box: Box, slack: Fraction, units_per_nat: int = UNITS_PER_NAT
+) -> FittedConvex | None:
     """Return a certified map and shells for the promise on the lattice of ``box``.
 
     Or None where none can be certified.
@@ -106,16 +108,16 @@ def fit_convex(bound: Promise, box: Box, slack: Fraction) -> FittedConvex | None
     cost = (1 - share) / (2 * share) * away**2 - bound.base
     climb: _Climb | None = None
     if any(lattice.push):
-        climb = _fit_climb(lattice, frame, miss, bound.least, last)
+        climb = _fit_climb(lattice, frame, miss, bound.least, last, units_per_nat)
         if climb is None:
             return None
         cost += climb.cost
         shift = _move_back(shift, frame, climb.behind)
-    offset = int((cost * UNITS_PER_NAT).ceil()) + ENERGY_ROUNDING
+    offset = int((cost * units_per_nat).ceil()) + ENERGY_ROUNDING
     if last * p > _MOST_SQUARE or offset > ENERGY_CAP:
         return None
     scale = (1 - share) * frame.least
-    shells = _fit_shells_below(bound, scale, last, offset, p, climb)
+    shells = _fit_shells_below(bound, scale, last, offset, p, climb, units_per_nat)
     if shells is None:
         return None
     return FittedConvex(
@@ -181,7 +183,7 @@ def _find_last_edge(lattice: _Lattice, frame: Whitening, away: fmpq) -> int:
 
 
 def _fit_climb(
-    lattice: _Lattice, frame: Whitening, miss: list[fmpq], least: fmpq, last: int
+    lattice: _Lattice, frame: Whitening, miss: list[fmpq], least: fmpq, last: int, units: int
 ) -> _Climb | None:
     """Return the tilt along the first coordinate of u, or None where it would not rise.
 
@@ -203,7 +205,7 @@ def _fit_climb(
     # so that every point of the domain has u_0 >= 0
     behind = max(0, int(((slip - least) / rate).ceil()))
     farthest = dot(sizes, lattice.far)
-    slope = int((rate * UNITS_PER_NAT).floor())
+    slope = int((rate * units).floor())
     if slope < 1:
         return None
     # larger ones reach no point of the domain
@@ -220,7 +222,13 @@ def _move_back(shift: list[int], frame: Whitening, behind: int) -> list[int]:
 
 
 def _fit_shells_below(
-    bound: Promise, scale: fmpq, last: int, offset: int, dimension: int, climb: _Climb | None
+    bound: Promise,
+    scale: fmpq,
+    last: int,
+    offset: int,
+    dimension: int,
+    climb: _Climb | None,
+    units: int,
 ) -> Shells | None:
     """Return shells below ``G(scale |u|^2)`` and below where energies saturate.
 
@@ -231,10 +239,15 @@ def _fit_shells_below(
         # of the cap, the tilt may use up its largest energy; its coordinate is not in the shells
         top -= climb.tilt.slope * climb.tilt.last
         dimension -= 1
-    if top < UNITS_PER_NAT:
+    if top < units:
         return None
     return fit_shells(
-        scale=scale, squared_skew=bound.squared_skew, last=last, top=top, dimension=dimension
+        scale=scale,
+        squared_skew=bound.squared_skew,
+        last=last,
+        top=top,
+        dimension=dimension,
+        units_per_nat=units,
     )
 
 

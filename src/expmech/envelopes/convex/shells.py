@@ -26,6 +26,7 @@ class Shells:
     edges: tuple[int, ...]
     heights: tuple[int, ...]
     slopes: tuple[int, ...]
+    units_per_nat: int = UNITS_PER_NAT
 
     def masses(self, dimension: int, precision: int) -> list[arb]:
         """Enclose ``sum_u exp(-heights_k - slopes_k |u|^2)`` over all integer vectors.
@@ -35,38 +36,50 @@ class Shells:
         found = []
         with flint.ctx.workprec(precision + 64):
             for height, slope in zip(self.heights, self.slopes, strict=True):
-                weight = arb(fmpq(-height, UNITS_PER_NAT)).exp()
+                weight = arb(fmpq(-height, self.units_per_nat)).exp()
                 # the square of a length is a sum over coordinates, which are independent
-                found.append(weight * gaussian_mass(slope, precision) ** dimension)
+                mass = gaussian_mass(slope, precision, self.units_per_nat)
+                found.append(weight * mass**dimension)
         return found
 
 
 def fit_shells(
-    *, scale: fmpq, squared_skew: fmpq, last: int, top: int, dimension: int
+    *,
+    scale: fmpq,
+    squared_skew: fmpq,
+    last: int,
+    top: int,
+    dimension: int,
+    units_per_nat: int = UNITS_PER_NAT,
 ) -> Shells | None:
-    """Return shells up to ``|u|^2 < last`` with R at most ``2^40 G(scale |u|^2)`` and ``top``.
+    """Return shells up to ``|u|^2 < last`` with R at most ``G(scale |u|^2)`` and ``top``.
 
     None if one would be flat.
     """
     # no coordinate, no length: the tilt has the only one
     if dimension == 0:
-        return Shells(edges=(0, 1), heights=(0,), slopes=(1,))
-    edges = choose_edges(scale, squared_skew, last, top, dimension)
+        return Shells(edges=(0, 1), heights=(0,), slopes=(1,), units_per_nat=units_per_nat)
+    edges = choose_edges(scale, squared_skew, last, top, dimension, units_per_nat)
     levels = []
     for edge in edges:
         # the smaller of two concave functions, which is concave, and at most the top
-        bend = fmpq(top, 2 * UNITS_PER_NAT) * (1 + fmpq(edge, last))
+        bend = fmpq(top, 2 * units_per_nat) * (1 + fmpq(edge, last))
         levels.append(min(_rise(scale * edge, squared_skew), bend))
     heights, slopes = [], []
     for k in range(len(edges) - 1):
         # rounded down, the chord lies below it on the whole shell
         slope = (levels[k + 1] - levels[k]) / (edges[k + 1] - edges[k])
         height = levels[k] - slope * edges[k]
-        slopes.append(int((UNITS_PER_NAT * slope).floor()))
-        heights.append(int((UNITS_PER_NAT * height).floor()))
+        slopes.append(int((units_per_nat * slope).floor()))
+        heights.append(int((units_per_nat * height).floor()))
     if min(slopes) < 1:
         return None
-    return Shells(edges=tuple(edges), heights=tuple(heights), slopes=tuple(slopes))
+    return Shells(
+        edges=tuple(edges),
+        heights=tuple(heights),
+        slopes=tuple(slopes),
+        units_per_nat=units_per_nat,
+    )
 
 
 def _rise(square: fmpq, squared_skew: fmpq) -> fmpq:
