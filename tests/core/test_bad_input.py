@@ -256,7 +256,9 @@ def test_bad_confidential_vectors_are_refused_without_showing_them() -> None:
 
 def test_rounding_just_below_the_minimum_is_no_violation() -> None:
     mech = mechanism(
-        loss=lambda y: np.maximum(-1e-17, np.abs(y[:, 0] - SECRET)) - 1e-17, lipschitz=None, bound=1.0
+        loss=lambda y: np.maximum(-1e-17, np.abs(y[:, 0] - SECRET)) - 1e-17,
+        lipschitz=None,
+        bound=1.0,
     )
     assert mech.release(epsilon=1.0).value.shape == (1,)
 

@@ -297,7 +297,7 @@ def test_shells_lie_below_the_rise_and_the_top() -> None:
 def saturating(scale: float) -> tuple[Any, Target]:
     loss = Quadratic([[scale]], [0.2])
     mechanism = em.ExponentialMechanism(
-        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=24), bound=1e9
+        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=24)
     )
     chain, target = prepared(mechanism, em.Rejection(em.Convex()), epsilon=4.0)
     return chain.envelope, target
@@ -401,7 +401,7 @@ def test_energies_keep_the_promise_that_a_binding_ball_makes(tilted: bool) -> No
     x = skew * np.sqrt(np.einsum("ij,jk,ik->i", away, matrix, away))
     slope = away @ np.array([int(one.p) / int(one.q) for one in bound.tilt])
     excess = (
-        target.energy_of_points(points) / NAT
+        target.energy_of_points(points) / target.units_per_nat
         - int(bound.base.p) / int(bound.base.q)
         - slope
         - (np.expm1(-x) + x) / skew**2

@@ -5,6 +5,7 @@ The rank loss, its bounds over intervals, its sensitivities and the law of a rel
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from fractions import Fraction
@@ -17,6 +18,7 @@ from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
 from expmech.samplers.box_tree import BoxTreeChain
+from expmech.target import make_target
 
 VALUES = (0.1, 0.3, 0.35, 0.9, 0.9)
 LEFTOVER = 1e-6
@@ -233,8 +235,10 @@ def widest_difference(adjacency: str) -> float:
     )
     widest = 0.0
     for pair in pairs:
+        # as without a bound, which would make the unit so coarse that nothing saturates
+        problems = (mechanism(values, q=0.4, adjacency=adjacency)._problem for values in pair)
         targets = (
-            mechanism(values, q=0.4, adjacency=adjacency).target(epsilon=epsilon) for values in pair
+            make_target(dataclasses.replace(one, bound=None), Fraction(epsilon)) for one in problems
         )
         first, second = (target.energy(np.arange(8)[:, None]) for target in targets)
         widest = max(widest, float(np.ptp(first - second)) / 2.0**40 / epsilon)

@@ -106,7 +106,7 @@ class Stepped(Wavy):
 
 
 def ungrown(
-    loss: Wavy, *, bits: int, lipschitz: float | None = 3.0, bound: float = 100.0
+    loss: Wavy, *, bits: int, lipschitz: float | None = 3.0, bound: float | None = 100.0
 ) -> em.ExponentialMechanism:
     d = len(loss.center)
     slopes = None if lipschitz is None else (lipschitz * loss.rates).tolist()
@@ -268,7 +268,7 @@ def test_a_term_steeper_than_declared_raises() -> None:
 
 
 def test_own_bounds_stay_below_saturated_energies() -> None:
-    mechanism = ungrown(Stepped([0.3, 0.5], [1e6, 1e6]), bits=8, lipschitz=None, bound=1e9)
+    mechanism = ungrown(Stepped([0.3, 0.5], [1e6, 1e6]), bits=8, lipschitz=None, bound=None)
     chain, _ = prepared(mechanism, em.Separable(), epsilon=4.0)
     indices = np.arange(256)
     energies = term_energies(chain.target, np.zeros(256, dtype=np.int64), indices)

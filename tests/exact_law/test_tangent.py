@@ -90,7 +90,7 @@ def test_tangent_energies_stay_below_those_of_the_target(bits: int, tilt: float)
     """
     loss = Quadratic([[0.5]], [-1.0], tilt)
     mechanism = em.ExponentialMechanism(
-        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=bits), bound=1e9
+        loss=loss, sensitivity=1, domain=em.Box([-1.0], [1.0], bits=bits)
     )
     target = mechanism.target(epsilon=4.0)
     envelope: Any = em.Tangent().bind(target)
