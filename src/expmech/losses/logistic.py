@@ -60,10 +60,9 @@ class LogisticRisk:
     Notes
     -----
     Equal rows are merged and kept in sorted order, so the order of the rows does not matter; sums
-    are added up column by column in blocks, so the batch does not matter. Energies saturate at 2^20
-    nats, which flattens the law: at epsilon = 1 under "replace" beyond some 10^7 rows, under
-    "add-remove", where they are near ``-eta n B / 2``, beyond some 10^6. Proofs of the sensitivity,
-    of the error and of the curvature: docs/theory/convex.md.
+    are added up column by column in blocks, so the batch does not matter. The bound, under
+    "add-remove" that of 2^32 rows, sets the unit of energies, so that none saturates. Proofs of the
+    sensitivity, of the error and of the curvature: docs/theory/convex.md.
 
     Examples
     --------

@@ -71,7 +71,9 @@ class ExponentialMechanism(Mechanism):
     lipschitz
         One constant a coordinate, true for every data set.
     minimum, bound
-        Public bounds ``minimum <= L <= bound``. The minimum is 0 by default.
+        Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
+        unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
+        where the least loss is very large, and sampler="auto" refuses.
     gap
         Public bound on how far the least loss lies above ``minimum``.
     loss_error
