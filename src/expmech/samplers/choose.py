@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cached_property
 
 from expmech.cost import MOST_EVALUATIONS
 from expmech.domains import Region
@@ -28,8 +29,9 @@ class _Targets:
         self._problem, self._epsilon = problem, epsilon
         self._made: dict[tuple[Fraction, int], Target] = {}
 
+    @cached_property
     def plain(self) -> Target:
-        """Return the target of a sampler that reserves nothing."""
+        """The target of a sampler that reserves nothing."""
         return make_target(self._problem, self._epsilon)
 
     def for_(self, sampler: Sampler) -> Target:
@@ -44,7 +46,7 @@ def make_plan(problem: Problem, epsilon: Fraction, *, timing: str = "unprotected
     """Return the plan of ``problem`` at ``epsilon``; ``timing`` is what `auto` has to heed."""
     targets = _Targets(problem, epsilon)
     options = tuple(_make_option(sampler, targets) for sampler in PLANNED)
-    target = targets.plain()
+    target = targets.plain
     chosen, refusal = _choose(target, options, timing)
     return Plan(
         epsilon=float(epsilon),
@@ -87,7 +89,7 @@ def choose_sampler(
     automatic = [sampler for sampler in PLANNED if sampler.automatic]
     if timing == "constant":
         automatic = [sampler for sampler in automatic if sampler.timing == CONSTANT]
-    chosen, refusal = _choose(targets.plain(), _worth_a_forecast(automatic, targets), timing)
+    chosen, refusal = _choose(targets.plain, _worth_a_forecast(automatic, targets), timing)
     if chosen is None or chosen.sampler is None:
         raise UnsupportedError(f"sampler='auto' {refusal}")
     return chosen.sampler, targets.for_(chosen.sampler)
