@@ -17,8 +17,9 @@ from scipy import integrate
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
-from expmech.paper import fig2, fig3
 from expmech.paper.example2 import make_loss
+from expmech.paper.fig2.counts import draw_means
+from expmech.paper.fig3.law import THRESHOLDS, discrete_law
 
 SEED = 5
 
@@ -212,7 +213,7 @@ def test_proposal_counts_of_figure_2_have_their_closed_form_means(quick: Path) -
             "shape": float(row["beta_shape"]),
         }
         long = c < 0.1
-        means = fig2.draw_means({**parameters, "means": 1 if long else 2}, SEED)
+        means = draw_means({**parameters, "means": 1 if long else 2}, SEED)
         accepted = (2 - np.exp(-c * means) - np.exp(-c * (1 - means))) / 2
         mean = {
             "Rejection": (1 / accepted).mean(),
@@ -255,10 +256,10 @@ def test_laws_of_figure_3_agree_with_brute_force(quick: Path) -> None:
             assert (
                 float(row["err_q05_printed"]) - 0.03 <= true <= float(row["err_q95_meant"]) + 0.03
             )
-    survival, log_mean = fig3.discrete_law(losses[:50], 10.0)
+    survival, log_mean = discrete_law(losses[:50], 10.0)
     weights = np.exp(-0.25 * losses[:50])
     assert log_mean == pytest.approx(math.log(weights.mean()))
-    for t, value in zip(fig3.THRESHOLDS[::10], survival[::10], strict=True):
+    for t, value in zip(THRESHOLDS[::10], survival[::10], strict=True):
         assert value == pytest.approx(weights[losses[:50] >= t].sum() / weights.sum(), abs=1e-12)
 
 

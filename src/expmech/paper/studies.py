@@ -10,9 +10,9 @@ from rich.console import Console
 
 from expmech.errors import ParameterError, validate_choice, validate_integer
 from expmech.paper import errata, fig1, fig2, fig3, tradeoff
-from expmech.paper.cells import Backend
 from expmech.paper.report import write_report, write_section
 from expmech.paper.study import Study, run_study
+from expmech.paper.work import Backend
 
 STUDIES: dict[str, Study] = {
     study.name: study

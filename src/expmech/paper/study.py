@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from expmech.paper.cells import Backend, Cell, Compute, Parameters, Result, Store, run_cells
+from expmech.paper.work import Backend, Cell, Compute, Parameters, Result, Store, run_cells
 
 
 @dataclass(frozen=True)

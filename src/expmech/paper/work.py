@@ -1,4 +1,4 @@
-"""Cells.
+"""The cells of a study.
 
 The pieces of a study that are computed in parallel, stored one by one and found again after an
 interruption.
