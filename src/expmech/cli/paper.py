@@ -28,16 +28,30 @@ def paper(
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same numbers, whatever the number of jobs.")
     ] = 2021,
+    n: Annotated[str | None, typer.Option(help="Numbers of rows, as 10,100.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Budgets, as .1,1.")] = None,
+    d: Annotated[str | None, typer.Option(help="Dimensions, as 1,2.")] = None,
+    k: Annotated[str | None, typer.Option(help="Mixture weights of the atom, as .25,.5.")] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Parameter of the Laplace proposals; n epsilon / 2.")
+    ] = None,
+    beta: Annotated[
+        str | None, typer.Option(help="Beta laws of the mean: 1,10 or 2:5 for Beta(2,5).")
+    ] = None,
+    points: Annotated[str | None, typer.Option(help="Numbers of public points.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Draws a cell.")] = None,
+    replications: Annotated[
+        int | None, typer.Option(help="Random discretisations, or data sets.")
+    ] = None,
 ) -> None:
     """Reproduce the paper: figures (PNG, SVG), numbers (CSV) and one report.html.
 
     Run again after an interruption to continue.
     """
     try:
-        from expmech.paper.studies import (
-            run_paper,
-            validate_backend,
-        )  # the plotting libraries are an extra, and slow to load
+        # the plotting libraries are an extra, and slow to load
+        from expmech.paper.options import Options, parse_beta, parse_numbers
+        from expmech.paper.studies import run_paper, validate_backend
     except ImportError as error:
         complaints.print(
             f"error: `expmech paper` needs the extra expmech[paper]; {error.name} is missing.",
@@ -47,8 +61,20 @@ def paper(
     try:
         with user_errors():
             where = validate_backend(backend, jobs, scheduler)
+            options = Options(
+                quick=quick,
+                n=parse_numbers(n, "n", int),
+                epsilon=parse_numbers(epsilon, "epsilon", float),
+                d=parse_numbers(d, "d", int),
+                k=parse_numbers(k, "k", float),
+                alpha=alpha,
+                beta=parse_beta(beta),
+                points=parse_numbers(points, "points", int),
+                runs=runs,
+                replications=replications,
+            )
             report = run_paper(
-                which, quick=quick, out=out, backend=where, seed=seed, console=complaints
+                which, options, out=out, backend=where, seed=seed, console=complaints
             )
     except KeyboardInterrupt:
         complaints.print(

@@ -6,6 +6,8 @@ simulation and what the studies know beyond the loss.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ COEFFICIENTS = np.array([0.1, 0.2, -0.3, 0.0, 0.0])
 SENSITIVITY = 2.0 * (1.0 + RADIUS) * DIMENSION  # one row replaced
 
 
-def simulate(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def simulate(seed: int | Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return features and responses by the paper's appendix.
 
     Responses are clipped to [-1, 1], which the appendix forgets.
@@ -31,7 +33,7 @@ def simulate(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return features, np.clip(features @ COEFFICIENTS + noise, -1.0, 1.0)
 
 
-def make_loss(seed: int) -> RidgeGradient:
+def make_loss(seed: int | Sequence[int]) -> RidgeGradient:
     """Return ``L(y) = |X'(X y - z) + lambda y|_1`` of the simulated data set."""
     features, responses = simulate(seed)
     return RidgeGradient(features, responses, penalty=PENALTY, radius=RADIUS, norm="l1")

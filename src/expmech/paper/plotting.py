@@ -44,6 +44,9 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
 )
 """The palette of Okabe and Ito, which colour-blind readers can tell apart."""
 
+CYCLE = (ORANGE, BLUE, PURPLE, GREEN, VERMILION, SKY, BLACK, GREY)
+"""Colours for a grid of any size, in this order."""
+
 WIDTH = 6.8
 """Width of a figure in inches: two columns of a journal page."""
 

@@ -8,6 +8,7 @@ from expmech.theory.acceptance import (
     acceptance_laplace_infimum,
     acceptance_uniform,
     laplace_integral,
+    log_acceptance_floor_walk,
 )
 from expmech.theory.bounds import (
     beta_laplace,
@@ -21,6 +22,7 @@ from expmech.theory.bounds import (
     steps_from_delta,
 )
 from expmech.theory.cost import (
+    expected_cost_constant_mixture,
     expected_proposals_constant,
     expected_proposals_pad,
     expected_proposals_rejection,
@@ -28,8 +30,28 @@ from expmech.theory.cost import (
     expected_steps_factory,
     expected_steps_random_atom,
     paper_bound_conf_atom,
+    paper_bound_random_atom,
+    paper_bound_runtime,
+    paper_counts,
 )
-from expmech.theory.utility import utility_corollary, utility_discrete, utility_mcsherry_talwar
+from expmech.theory.divergence import (
+    bounded_range,
+    delta_from_ergodicity,
+    delta_from_tv,
+    hockey_stick,
+    renyi_divergence,
+    steps_from_ergodicity,
+    true_delta,
+    true_epsilon,
+    true_renyi,
+)
+from expmech.theory.log_concave import excess_loss_log_concave, excess_loss_tail_log_concave
+from expmech.theory.utility import (
+    epsilon_of_mixture,
+    utility_corollary,
+    utility_discrete,
+    utility_mcsherry_talwar,
+)
 
 __all__ = [
     "acceptance_laplace",
@@ -37,21 +59,38 @@ __all__ = [
     "acceptance_uniform",
     "beta_laplace",
     "beta_uniform",
+    "bounded_range",
     "constant_rounds",
+    "delta_from_ergodicity",
     "delta_from_steps",
+    "delta_from_tv",
+    "epsilon_of_mixture",
+    "excess_loss_log_concave",
+    "excess_loss_tail_log_concave",
+    "expected_cost_constant_mixture",
     "expected_proposals_constant",
     "expected_proposals_pad",
     "expected_proposals_rejection",
     "expected_steps_conf_atom",
     "expected_steps_factory",
     "expected_steps_random_atom",
+    "hockey_stick",
     "laplace_integral",
     "log_acceptance_floor_box",
     "log_acceptance_floor_finite",
+    "log_acceptance_floor_walk",
     "log_beta_laplace",
     "paper_bound_conf_atom",
+    "paper_bound_random_atom",
+    "paper_bound_runtime",
+    "paper_counts",
     "pure_steps",
+    "renyi_divergence",
     "steps_from_delta",
+    "steps_from_ergodicity",
+    "true_delta",
+    "true_epsilon",
+    "true_renyi",
     "utility_corollary",
     "utility_discrete",
     "utility_mcsherry_talwar",

@@ -69,3 +69,45 @@ def paper_bound_conf_atom(k: float, acceptance_infimum: float) -> float:
     It multiplies counts that add.
     """
     return 48.0 / (k**2 * (1.0 - k) ** 2 * acceptance_infimum)
+
+
+def paper_bound_random_atom(k: float, acceptance_infimum: float) -> float:
+    """Return the paper's Corollary 1 bound ``48 / (k^2 (1-k) inf p_Accept)``.
+
+    It is Theorem 2's without the repetition that avoids the atom, and has its faults: the counts
+    add where it multiplies, the inner loop does not cost ``1/((1-k) inf p_Accept)``, and the chain
+    it bounds has the constant weight k only if the normaliser is known.
+    """
+    return 48.0 / (k**2 * (1.0 - k) * acceptance_infimum)
+
+
+def paper_bound_runtime(k: float, acceptance_floor: float) -> float:
+    """Return the paper's Corollary 2 bound ``48 / (k^2 (1-k)^2 eta)``, eta half of the floor.
+
+    ``acceptance_floor`` is the infimum of p_Accept over all points *and* all data sets. The half is
+    not needed: a padded geometric count has mean 1/p_0, since ``1/p + (1 - p_0/p)/p_0 = 1/p_0``.
+    What is wrong is not the bound but what is bounded: padding by the infimum over points leaves
+    the count dependent on the data, and value and count are dependent (errata, row 6).
+    """
+    return 96.0 / (k**2 * (1.0 - k) ** 2 * acceptance_floor)
+
+
+def paper_counts(k: float, acceptance_infimum: float) -> dict[str, float]:
+    """Return the four numbers of Theorem 2's proof, whose product is its bound.
+
+    N_outer and N_nonatomic are printed as means, N_bern and N_inner as bounds.
+    """
+    return {
+        "outer": 2.0 / k,
+        "inner": 1.0 / ((1.0 - k) * acceptance_infimum),
+        "bern": 24.0 / k,
+        "nonatomic": 1.0 / (1.0 - k),
+    }
+
+
+def expected_cost_constant_mixture(k: float, continuous: float, points: int) -> float:
+    """Return the mean loss evaluations of ``(1-k) f + k g`` with constant k, drawn by one coin.
+
+    With probability k all ``points`` are evaluated and one is drawn, else f costs ``continuous``.
+    """
+    return (1.0 - k) * continuous + k * points

@@ -48,3 +48,13 @@ def utility_corollary(
     continuous = utility_mcsherry_talwar(epsilon, sensitivity, excess, good_share)
     discrete = utility_discrete(epsilon, sensitivity, excess, n_points, best_loss)
     return (1.0 - k) * continuous + k * discrete
+
+
+def epsilon_of_mixture(continuous: float, discrete: float) -> float:
+    """Return the epsilon of ``(1-k) f + k g`` with a constant public k: the larger of the two.
+
+    ``(1-k) f(B) + k g(B) <= (1-k) e^a f'(B) + k e^b g'(B) <= e^max(a,b) ((1-k) f'(B) + k g'(B))``,
+    for every k; a point of g that lies on the lattice only adds the two masses. It needs no
+    normaliser: flip a coin of k, then draw f by any exact sampler, or g.
+    """
+    return max(continuous, discrete)

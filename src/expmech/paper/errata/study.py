@@ -9,6 +9,7 @@ import numpy as np
 from expmech.paper.errata import bound_rows, kernel_rows, runtime_rows, utility_rows
 from expmech.paper.errata.plot import plot
 from expmech.paper.errata.row import FIELDS, Erratum
+from expmech.paper.options import Options
 from expmech.paper.plotting import write_table
 from expmech.paper.study import Results, Section, Study
 from expmech.paper.work import Parameters, Result
@@ -31,13 +32,11 @@ ERRATA: dict[int, Erratum] = {
 """Every row by its number; a row says everything else about itself."""
 
 
-def cells(quick: bool) -> list[tuple[Parameters, float]]:
+def cells(options: Options) -> list[tuple[Parameters, float]]:
     """List a cell for each row, and one for the plot."""
-    faster = 10.0 if quick else 1.0
-    listed: list[tuple[Parameters, float]] = [
-        ({"row": number, "quick": quick}, row.seconds / faster) for number, row in ERRATA.items()
-    ]
-    return [*listed, ({"row": 0, "quick": quick}, 0.5)]
+    faster = 10.0 if options.quick else 1.0
+    seconds = {number: row.seconds / faster for number, row in ERRATA.items()}
+    return [({"row": n, "quick": options.quick}, s) for n, s in {**seconds, 0: 0.5}.items()]
 
 
 def compute(parameters: Parameters, stream: list[int]) -> Result:

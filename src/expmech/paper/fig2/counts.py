@@ -1,81 +1,100 @@
-"""What Figure 2 counts: the samplers, their closed-form means and the theorem's bound."""
+"""What Figure 2 counts: the samplers, their means, computed, and the theorem's bound."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.paper.example1 import make_mechanism, slope
+from expmech.paper.printed import (
+    PrintedConfAtomPerfect,
+    ReadConfAtomPerfect,
+    expected_proposals_corrected,
+    expected_proposals_printed,
+    expected_steps_direct,
+)
+from expmech.paper.printed.kernel import reading_rate
 from expmech.paper.work import Parameters, Result
 from expmech.samplers import ConfAtomAndRuntimePerfect, ConfAtomPerfect, Rejection, Sampler
 from expmech.theory import acceptance_laplace_infimum, laplace_integral, paper_bound_conf_atom
 
-SIZES, EPSILONS, SHAPES = (10, 100, 1000), (0.01, 0.1, 1.0), (0.1, 1.0, 10.0)
-PRINTED, DIRECT = "ConfAtomPerfect, as printed", "ConfAtomPerfect, direct"
-METHODS: dict[str, Sampler] = {
-    PRINTED: ConfAtomPerfect(0.5, factory=True),
-    DIRECT: ConfAtomPerfect(0.5),
-    "ConfAtomAndRuntimePerfect": ConfAtomAndRuntimePerfect("pad"),
-    "Rejection": Rejection(),
+PRINTED, CORRECTED = "ConfAtomPerfect, as printed", "ConfAtomPerfect, corrected"
+DIRECT, PADDED = "ConfAtomPerfect, direct", "ConfAtomAndRuntimePerfect"
+METHODS = (PRINTED, CORRECTED, DIRECT, PADDED, "Rejection")
+_LIBRARY: dict[str, Callable[[float], Sampler]] = {
+    DIRECT: ConfAtomPerfect,
+    PADDED: lambda k: ConfAtomAndRuntimePerfect("pad"),
+    "Rejection": lambda k: Rejection(),
 }
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_DRAWS_BEHIND_A_QUANTILE = 200_000
 
 
-def draw_means(parameters: Parameters, seed: int) -> NDArray[np.float64]:
-    """Return the means of a cell, the same for every sampler."""
-    generator = np.random.default_rng(
-        [seed, round(10 * parameters["shape"]), parameters["n"], round(100 * parameters["epsilon"])]
+def spread_means(beta: tuple[float, float], count: int) -> NDArray[np.float64]:
+    """Return the quantiles (j + 1/2)/count of a Beta law, which stand for it with equal weights."""
+    drawn = np.random.default_rng(2021).beta(*beta, size=_DRAWS_BEHIND_A_QUANTILE)
+    return np.asarray(np.quantile(drawn, (np.arange(count) + 0.5) / count))
+
+
+def proposal_rate(parameters: Parameters) -> float | None:
+    """Return the rate of the Laplace proposals of a cell, or None for uniform ones."""
+    alpha = parameters["alpha"] or slope(parameters["n"], parameters["epsilon"])
+    return reading_rate(parameters["reading"], alpha)
+
+
+def expected_proposals(parameters: Parameters, mean: float) -> float:
+    """Return the mean number of proposals at one mean, computed on the continuum."""
+    c, k, method = (
+        slope(parameters["n"], parameters["epsilon"]),
+        parameters["k"],
+        parameters["method"],
     )
-    return np.asarray(
-        generator.beta(parameters["shape"], parameters["shape"], size=parameters["means"])
-    )
+    rate = proposal_rate(parameters)
+    if method == PRINTED:
+        return expected_proposals_printed(k, c, mean, rate)
+    if method == CORRECTED:
+        return expected_proposals_corrected(k, c, mean, rate)
+    if method == DIRECT:
+        return expected_steps_direct(k, c, mean, c)
+    return 2.0 / (c * laplace_integral(c, 0.0 if method == PADDED else mean))
 
 
 def compute(parameters: Parameters, stream: list[int]) -> Result:
-    """Return the proposal counts, one row a mean."""
-    means = draw_means(parameters, stream[0])
-    counts = [
-        make_mechanism(parameters["n"], float(mean))
-        .sample(
-            epsilon=parameters["epsilon"],
-            size=parameters["runs"],
-            sampler=METHODS[parameters["method"]],
-            seed=[*stream, position],
-        )
-        .proposals
-        for position, mean in enumerate(means)
+    """Return the proposal counts, one row a mean, and their means, computed.
+
+    A cell whose computed mean is above ``most`` is not drawn.
+    """
+    means = spread_means(tuple(parameters["beta"]), parameters["means"])
+    expected = np.array([expected_proposals(parameters, float(mean)) for mean in means])
+    result = {"means": means, "expected": expected, "bound": _bounds(parameters, means)}
+    if expected.mean() > parameters["most"]:
+        return {**result, "proposals": np.zeros((0, 0), dtype=np.int64)}
+    counts = [_draw(parameters, float(mean), [*stream, j]) for j, mean in enumerate(means)]
+    return {**result, "proposals": np.array(counts)}
+
+
+def _draw(parameters: Parameters, mean: float, seed: list[int]) -> NDArray[np.int64]:
+    mechanism, method = make_mechanism(parameters["n"], mean), parameters["method"]
+    drawn = {"epsilon": parameters["epsilon"], "size": parameters["runs"], "seed": seed}
+    if method in _LIBRARY:
+        return mechanism.sample(sampler=_LIBRARY[method](parameters["k"]), **drawn).proposals
+    kind = PrintedConfAtomPerfect if method == PRINTED else ReadConfAtomPerfect
+    read = {"reading": parameters["reading"], "alpha": parameters["alpha"]}
+    return kind(parameters["k"], **read).sample(mechanism, **drawn).proposals
+
+
+def _bounds(parameters: Parameters, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the theorem's bound 48 / (k^2 (1-k)^2 inf p_Accept) at each mean.
+
+    With p_Accept corrected (errata, rows 9 and 13).
+    """
+    c, rate = slope(parameters["n"], parameters["epsilon"]), proposal_rate(parameters)
+    infima = [
+        laplace_integral(c, float(x))
+        if rate is None
+        else acceptance_laplace_infimum([float(x)], c, rate)
+        for x in means
     ]
-    return {"means": means, "proposals": np.array(counts)}
-
-
-def theorem_bound(parameters: Parameters, means: NDArray[np.float64]) -> float:
-    """Return the theorem's bound 48 / (k^2 (1-k)^2 inf p_Accept), averaged over the means.
-
-    K = 1/2, p_Accept corrected.
-    """
-    c = slope(parameters["n"], parameters["epsilon"])
-    return float(
-        np.mean(
-            [
-                paper_bound_conf_atom(0.5, acceptance_laplace_infimum([float(mean)], c, c))
-                for mean in means
-            ]
-        )
-    )
-
-
-def expected_proposals(parameters: Parameters, means: NDArray[np.float64]) -> float | None:
-    """Return the mean number of proposals in closed form on the continuum.
-
-    Averaged over the means; None for Algorithm 1.
-    """
-    c = slope(parameters["n"], parameters["epsilon"])
-    accepted = np.array([c / 2.0 * laplace_integral(c, float(mean)) for mean in means])
-    method = parameters["method"]
-    if method == "Rejection":
-        return float((1.0 / accepted).mean())
-    if method == DIRECT:
-        return float((4.0 / accepted).mean())
-    if method == "ConfAtomAndRuntimePerfect":
-        return 1.0 / (c / 2.0 * laplace_integral(c, 0.0))
-    return None
+    return np.array([paper_bound_conf_atom(parameters["k"], infimum) for infimum in infima])

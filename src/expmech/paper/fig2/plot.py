@@ -1,4 +1,4 @@
-"""The picture of Figure 2."""
+"""The pictures of Figure 2: the grid of n and epsilon, and the readings of alpha."""
 
 from __future__ import annotations
 
@@ -8,58 +8,113 @@ from typing import Any
 import numpy as np
 
 from expmech.paper.example1 import slope
-from expmech.paper.fig2.counts import (
-    EPSILONS,
-    METHODS,
-    PRINTED,
-    QUANTILES,
-    SHAPES,
-    SIZES,
-    theorem_bound,
+from expmech.paper.fig2.counts import CORRECTED, METHODS, PRINTED, QUANTILES
+from expmech.paper.plotting import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREY,
+    VERMILION,
+    new_figure,
+    save_figure,
 )
-from expmech.paper.plotting import BLACK, BLUE, GREY, ORANGE, PURPLE, new_figure, save_figure
+from expmech.paper.printed import READINGS
 from expmech.paper.study import Results
+from expmech.paper.verdict import median_interval
 from expmech.paper.work import Parameters, Result
 
-_COLOURS = dict(zip(SHAPES, (ORANGE, BLUE, PURPLE), strict=True))
 _MEDIAN = {"marker": "|", "color": BLACK, "linestyle": "", "markeredgewidth": 1.6}
 _BOUND = {"marker": "<", "color": GREY, "linestyle": "", "markersize": 3.5}
+_COMPUTED = {"marker": "x", "linestyle": "", "markersize": 4}
+_TITLES = {
+    "rate": "$\\alpha$ = nε/2 as a rate",
+    "scale": "$\\alpha$ = nε/2 as a scale",
+    "uniform": "uniform proposals",
+}
 
 
-def plot(results: Results, out: Path) -> None:
+def plot_grid(results: Results, out: Path, name: str) -> None:
     """Draw the proposals a draw of every sampler, a panel for each n and epsilon."""
-    figure = new_figure(5.6)
-    axes = figure.subplots(3, 3, sharex=True, sharey=True)
-    names = list(METHODS)
+    sizes = list(dict.fromkeys(p["n"] for p, _ in results))
+    budgets = list(dict.fromkeys(p["epsilon"] for p, _ in results))
+    betas = list(dict.fromkeys(tuple(p["beta"]) for p, _ in results))
+    figure = new_figure(0.9 + 1.7 * len(sizes))
+    axes = figure.subplots(len(sizes), len(budgets), sharex=True, sharey=True, squeeze=False)
     for parameters, result in results:
-        ax = axes[SIZES.index(parameters["n"]), EPSILONS.index(parameters["epsilon"])]
-        row = len(names) - 1 - names.index(parameters["method"])
-        _draw_cell(ax, row + 0.22 * (1 - SHAPES.index(parameters["shape"])), parameters, result)
+        ax = axes[sizes.index(parameters["n"]), budgets.index(parameters["epsilon"])]
+        colour = CYCLE[betas.index(tuple(parameters["beta"])) % len(CYCLE)]
+        shift = 0.66 / len(betas) * ((len(betas) - 1) / 2 - betas.index(tuple(parameters["beta"])))
+        row = len(METHODS) - 1 - METHODS.index(parameters["method"])
+        _draw_cell(ax, row + shift, colour, parameters, result)
     labels = [
-        name.replace(", ", ",\n").replace("AndRuntime", "\nAndRuntime") for name in names[::-1]
+        name.replace(", ", ",\n").replace("AndRuntime", "\nAndRuntime") for name in METHODS[::-1]
     ]
     for (row, column), ax in np.ndenumerate(axes):
-        n, epsilon = SIZES[row], EPSILONS[column]
+        n, epsilon = sizes[row], budgets[column]
         ax.set_title(f"n = {n}, ε = {epsilon:g}  (nε/2 = {slope(n, epsilon):g})", fontsize=7.5)
-        ax.set(xscale="log", xlim=(0.8, 1e5), ylim=(-0.6, len(names) - 0.4))
-        ax.set_yticks(range(len(names)), labels)
+        ax.set(xscale="log", ylim=(-0.6, len(METHODS) - 0.4))
+        ax.set_xlim(left=0.8)
+        ax.set_yticks(range(len(METHODS)), labels)
     figure.supxlabel("number of proposals for one draw", fontsize=8)
     ax = axes[0, 0]
-    for s in SHAPES:
-        ax.plot([], [], color=_COLOURS[s], linewidth=4, label=f"mean ~ Beta({s:g},{s:g})")
+    for j, (a, b) in enumerate(betas):
+        ax.plot([], [], color=CYCLE[j % len(CYCLE)], linewidth=4, label=f"mean ~ Beta({a:g},{b:g})")
     ax.plot([], [], **_MEDIAN, label="median")
+    ax.plot([], [], **_COMPUTED, color=BLACK, label="computed mean, not drawn")
     ax.plot([], [], **_BOUND, label="theorem's bound")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=5)
-    save_figure(figure, out, "fig2")
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    save_figure(figure, out, name)
 
 
-def _draw_cell(ax: Any, place: float, parameters: Parameters, result: Result) -> None:
+def _draw_cell(ax: Any, place: float, colour: str, parameters: Parameters, result: Result) -> None:
     """Draw the middle 90% (thin), the middle half (thick), the median and the bound."""
+    if parameters["method"] in (PRINTED, CORRECTED):
+        ax.plot([result["bound"].mean()], [place], **_BOUND)
+    if not result["proposals"].size:
+        ax.plot([result["expected"].mean()], [place], color=colour, **_COMPUTED)
+        return
     low, lower, middle, upper, high = np.quantile(result["proposals"], QUANTILES)
-    thin = {"color": _COLOURS[parameters["shape"]], "linewidth": 1.0}
+    thin = {"color": colour, "linewidth": 1.0}
     thick = {**thin, "linewidth": 4.0, "solid_capstyle": "butt", "alpha": 0.6}
     ax.plot([low, high], [place, place], **thin)
     ax.plot([lower, upper], [place, place], **thick)
-    ax.plot([middle], [place], markersize=6.5, **_MEDIAN)
-    if parameters["method"] == PRINTED:
-        ax.plot([theorem_bound(parameters, result["means"])], [place], **_BOUND)
+    ax.plot([middle], [place], markersize=5.5, **_MEDIAN)
+
+
+def plot_readings(results: Results, out: Path) -> None:
+    """Draw counts against n epsilon / 2 for each reading, printed and corrected kernel."""
+    figure = new_figure(3.2)
+    axes = figure.subplots(1, len(READINGS), sharex=True, sharey=True)
+    kinds = {
+        PRINTED: (VERMILION, "ConfAtomPerfect, as printed", "o"),
+        CORRECTED: (BLUE, "ConfAtomPerfect, corrected", "s"),
+    }
+    for ax, reading in zip(axes, READINGS, strict=True):
+        for method, (colour, _, marker) in kinds.items():
+            cells = [(p, r) for p, r in results if (p["reading"], p["method"]) == (reading, method)]
+            cells.sort(key=lambda pair: slope(pair[0]["n"], pair[0]["epsilon"]))
+            at = [slope(p["n"], p["epsilon"]) for p, _ in cells]
+            ax.plot(at, [r["expected"].mean() for _, r in cells], color=colour, linewidth=1.0)
+            for c, (_, result) in zip(at, cells, strict=True):
+                _draw_median(ax, c, result, colour, marker, len(cells))
+        ax.set(xscale="log", yscale="log", title=_TITLES[reading])
+        ax.set_xlabel("nε/2 (nats over the box)")
+    axes[0].set_ylabel("proposals for one draw")
+    for colour, label, marker in kinds.values():
+        axes[0].plot([], [], color=colour, marker=marker, markersize=4, label=label)
+    axes[0].plot([], [], color=GREY, linewidth=1.0, label="computed mean")
+    dot = {"color": GREY, "marker": "o", "linestyle": "", "markersize": 4}
+    axes[0].plot([], [], **dot, label="median of draws (99% interval)")
+    axes[0].plot([], [], **{**dot, "marker": "x"}, label="no run could end")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    save_figure(figure, out, "fig2_readings")
+
+
+def _draw_median(ax: Any, c: float, result: Result, colour: str, marker: str, cells: int) -> None:
+    if not result["proposals"].size:
+        ax.plot([c], [result["expected"].mean()], marker="x", color=colour, markersize=5)
+        return
+    found = median_interval(result["proposals"], cells)
+    ax.plot([c], [found.estimate], marker=marker, color=colour, markersize=4)
+    if np.isfinite([found.low, found.high]).all():
+        ax.plot([c, c], [found.low, found.high], color=colour, linewidth=2.0, alpha=0.6)

@@ -12,6 +12,7 @@ import numpy as np
 
 from expmech.errors import UnsupportedError
 from expmech.paper import example1
+from expmech.paper.options import Options
 from expmech.paper.plotting import write_table
 from expmech.paper.study import Results, Section, Study
 from expmech.paper.tradeoff.methods import (
@@ -29,11 +30,11 @@ from expmech.paper.work import Parameters, Result
 MOST_STEPS = 1e6
 
 
-def cells(quick: bool) -> list[tuple[Parameters, float]]:
+def cells(options: Options) -> list[tuple[Parameters, float]]:
     """List a cell for each example and sampler."""
-    draws = 200 if quick else 4000
+    draws = 200 if options.quick else 4000
     return [
-        ({"example": example, "method": method, "draws": draws}, 0.5 if quick else 4.0)
+        ({"example": example, "method": method, "draws": draws}, 0.5 if options.quick else 4.0)
         for example in EXAMPLES
         for method in METHODS
     ]
