@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,8 +12,13 @@ from expmech.cli.common import MISTAKE, complaints, output, user_errors
 INTERRUPTED = 130  # what a shell reports for a program stopped from the keyboard
 
 
+Numbers = Annotated[str | None, typer.Option(help="Numbers with commas between, as 10,100.")]
+
+
 def paper(
-    which: Annotated[str, typer.Argument(help="fig1, fig2, fig3, tradeoff, errata or all.")],
+    which: Annotated[
+        str, typer.Argument(help="fig1, fig2, fig3, delta, claims, tradeoff, errata or all.")
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller grids and fewer draws: about a minute for all.")
     ] = False,
@@ -28,29 +33,32 @@ def paper(
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same numbers, whatever the number of jobs.")
     ] = 2021,
-    n: Annotated[str | None, typer.Option(help="Numbers of rows, as 10,100.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Budgets, as .1,1.")] = None,
-    d: Annotated[str | None, typer.Option(help="Dimensions, as 1,2.")] = None,
-    k: Annotated[str | None, typer.Option(help="Mixture weights of the atom, as .25,.5.")] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Parameter of the Laplace proposals; n epsilon / 2.")
-    ] = None,
-    beta: Annotated[
-        str | None, typer.Option(help="Beta laws of the mean: 1,10 or 2:5 for Beta(2,5).")
-    ] = None,
-    points: Annotated[str | None, typer.Option(help="Numbers of public points.")] = None,
+    n: Numbers = None,
+    epsilon: Numbers = None,
+    d: Numbers = None,
+    k: Numbers = None,
+    points: Numbers = None,
+    alpha: Annotated[float | None, typer.Option(help="Of the Laplace proposals.")] = None,
+    beta: Annotated[str | None, typer.Option(help="Laws of the mean: 1,10 or 2:5.")] = None,
     runs: Annotated[int | None, typer.Option(help="Draws a cell.")] = None,
-    replications: Annotated[
-        int | None, typer.Option(help="Random discretisations, or data sets.")
-    ] = None,
+    replications: Annotated[int | None, typer.Option(help="Random discretisations.")] = None,
+    most: Annotated[float | None, typer.Option(help="Longest mean run that is drawn.")] = None,
 ) -> None:
     """Reproduce the paper: figures (PNG, SVG), numbers (CSV) and one report.html.
 
     Run again after an interruption to continue.
     """
+    given = {"n": n, "epsilon": epsilon, "d": d, "k": k, "points": points, "alpha": alpha}
+    given.update(runs=runs, replications=replications, most=most, beta=beta, quick=quick)
+    where = {"backend": backend, "jobs": jobs, "scheduler": scheduler}
+    output.print(str(_run(which, given, where, out, seed)), markup=False)
+
+
+def _run(which: str, given: dict[str, Any], where: dict[str, Any], out: Path, seed: int) -> Path:
+    """Run the studies; say what is missing, wrong or interrupted in one sentence."""
     try:
         # the plotting libraries are an extra, and slow to load
-        from expmech.paper.options import Options, parse_beta, parse_numbers
+        from expmech.paper.options import Options
         from expmech.paper.studies import run_paper, validate_backend
     except ImportError as error:
         complaints.print(
@@ -60,25 +68,10 @@ def paper(
         raise typer.Exit(MISTAKE) from None
     try:
         with user_errors():
-            where = validate_backend(backend, jobs, scheduler)
-            options = Options(
-                quick=quick,
-                n=parse_numbers(n, "n", int),
-                epsilon=parse_numbers(epsilon, "epsilon", float),
-                d=parse_numbers(d, "d", int),
-                k=parse_numbers(k, "k", float),
-                alpha=alpha,
-                beta=parse_beta(beta),
-                points=parse_numbers(points, "points", int),
-                runs=runs,
-                replications=replications,
-            )
-            report = run_paper(
-                which, options, out=out, backend=where, seed=seed, console=complaints
-            )
+            place, options = validate_backend(**where), Options.parse(**given)
+            return run_paper(which, options, out=out, backend=place, seed=seed, console=complaints)
     except KeyboardInterrupt:
         complaints.print(
             "Stopped. Finished cells are kept: run the same command again to continue."
         )
         raise typer.Exit(INTERRUPTED) from None
-    output.print(str(report), markup=False)

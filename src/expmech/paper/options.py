@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,6 +33,8 @@ class Options:
         Draws a cell.
     replications
         Random discretisations, and data sets where they are redrawn.
+    most
+        Cells of Figure 2 whose computed mean count is larger are not drawn.
     """
 
     quick: bool = False
@@ -44,6 +47,7 @@ class Options:
     points: tuple[int, ...] | None = None
     runs: int | None = None
     replications: int | None = None
+    most: float | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -58,7 +62,7 @@ class Options:
                 raise ParameterError(
                     f"`{name}` of {_OWNER} must be numbers in {low:g}..{high:g}; got {values!r}."
                 )
-        for name in ("alpha", "runs", "replications"):
+        for name in ("alpha", "runs", "replications", "most"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ParameterError(f"`{name}` of {_OWNER} must be positive; got {value!r}.")
@@ -73,15 +77,23 @@ class Options:
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: x for name, x in named.items() if name != "quick" and x is not None}
 
-    def validate(self, study: str, takes: tuple[str, ...]) -> None:
-        """Raise when something was asked of a study that it does not vary."""
+    def validate(self, which: str, takes: set[str]) -> None:
+        """Raise when something was asked of studies that none of them varies."""
         for name in self.given:
             if name not in takes:
-                known = ", ".join(takes) or "nothing"
-                raise ParameterError(f"`{name}` is not varied by {study}, which takes {known}.")
+                known = ", ".join(sorted(takes)) or "nothing"
+                raise ParameterError(f"`{name}` is not varied by {which}, which takes {known}.")
+
+    @classmethod
+    def parse(cls, *, quick: bool, beta: str | None, **given: Any) -> Options:
+        """Return the options from what was typed: lists are texts with commas."""
+        kinds = {"n": int, "epsilon": float, "d": int, "k": float, "points": int}
+        for name, kind in kinds.items():
+            given[name] = parse_numbers(given[name], name, kind)
+        return cls(quick=quick, beta=parse_beta(beta), **given)
 
 
-def parse_numbers(text: str | None, name: str, kind: type[int] | type[float]) -> Any:
+def parse_numbers(text: str | None, name: str, kind: Callable[[str], Any]) -> Any:
     """Return the numbers of a comma-separated list, or None."""
     if text is None:
         return None

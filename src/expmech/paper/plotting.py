@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,17 @@ WIDTH = 6.8
 def new_figure(height: float) -> Figure:
     """Return an empty figure of the common width, laid out by constraints."""
     return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def make_panels(count: int, columns: int, row_height: float) -> tuple[Figure, Any]:
+    """Return a figure with ``count`` panels that share their axes, row by row."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure = new_figure(0.9 + row_height * rows)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    return figure, axes
 
 
 def save_figure(figure: Figure, out: Path, name: str) -> None:

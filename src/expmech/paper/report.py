@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from expmech._version import __version__
+from expmech.paper.options import Options
 from expmech.paper.study import Section
+
+VERDICT_FIELDS = ("sentence", "where", "verdict", "number", "command")
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
@@ -29,9 +32,10 @@ th, td { border: 1px solid #ccc; padding: .25rem .4rem; vertical-align: top; tex
 """
 
 
-def write_section(out: Path, name: str, section: Section, *, quick: bool, seed: int) -> None:
+def write_section(out: Path, name: str, section: Section, options: Options, seed: int) -> None:
     """Keep a study's entry, so that a later run of another study still reports it."""
-    facts = {**dataclasses.asdict(section), "quick": quick, "seed": seed, "version": __version__}
+    run = {"quick": options.quick, "given": options.given, "seed": seed, "version": __version__}
+    facts = {**dataclasses.asdict(section), **run}
     (out / f"{name}.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
@@ -61,8 +65,33 @@ def write_report(out: Path, names: list[str]) -> Path:
     return report
 
 
+def write_verdicts(out: Path, names: list[str]) -> None:
+    """Write ``verdicts.csv`` and ``verdicts.md`` from every entry found in ``out``."""
+    rows = []
+    for name in names:
+        path = out / f"{name}.json"
+        if path.exists():
+            found = json.loads(path.read_text(encoding="utf-8"))["verdicts"]
+            rows += [[row[field] for field in VERDICT_FIELDS] for row in found]
+    with (out / "verdicts.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([VERDICT_FIELDS, *rows])
+    (out / "verdicts.md").write_text(render_verdicts(rows), encoding="utf-8")
+
+
+def render_verdicts(rows: list[list[str]]) -> str:
+    """Return the verdicts as a table in Markdown."""
+    lines = ["| the paper says | where | verdict | number | command |", "|---|---|---|---|---|"]
+    for row in rows:
+        sentence, where, verdict, number, command = (text.replace("|", "\\|") for text in row)
+        lines.append(f"| {sentence} | {where} | **{verdict}** | {number} | `{command}` |")
+    return "\n".join(lines) + "\n"
+
+
 def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
     size = "quick run: smaller grids and fewer draws" if entry["quick"] else "full run"
+    if entry["given"]:
+        size = ", ".join([size, *(f"{name} = {value}" for name, value in entry["given"].items())])
     parts = [
         f'<section id="{name}">\n<h2>{escape(entry["title"])}</h2>',
         f'<p class="run">{size}, seed {entry["seed"]}, expmech {escape(entry["version"])}</p>',
@@ -75,21 +104,24 @@ def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
             f' href="{figure}.png">PNG</a>, <a href="{figure}.svg">SVG</a>)</figcaption></figure>'
         )
     if name == "errata":
-        parts.append(_table(out / "errata.csv"))
+        with (out / "errata.csv").open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        parts.append(_table(header, rows))
     else:
         parts.append(
             "<ul>"
             + "".join(f"<li>{escape(finding)}</li>" for finding in entry["findings"])
             + "</ul>"
         )
+    if entry["verdicts"]:
+        rows = [[row[field] for field in VERDICT_FIELDS] for row in entry["verdicts"]]
+        parts.append(_table(list(VERDICT_FIELDS), rows))
     tables = ", ".join(f'<a href="{table}.csv">{table}.csv</a>' for table in entry["tables"])
     parts.append(f"<p>Numbers: {tables}</p>\n</section>")
     return "\n".join(parts)
 
 
-def _table(path: Path) -> str:
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+def _table(header: list[str], rows: list[list[str]]) -> str:
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in header)
     lines = "".join(
         "<tr>" + "".join(f"<td>{escape(value)}</td>" for value in row) + "</tr>" for row in rows

@@ -9,15 +9,23 @@ from pathlib import Path
 from rich.console import Console
 
 from expmech.errors import ParameterError, validate_choice, validate_integer
-from expmech.paper import delta, errata, fig1, fig2, fig3, tradeoff
+from expmech.paper import claims, delta, errata, fig1, fig2, fig3, tradeoff
 from expmech.paper.options import Options
-from expmech.paper.report import write_report, write_section
+from expmech.paper.report import write_report, write_section, write_verdicts
 from expmech.paper.study import Study, run_study
 from expmech.paper.work import Backend
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in (fig1.STUDY, fig2.STUDY, fig3.STUDY, delta.STUDY, tradeoff.STUDY, errata.STUDY)
+    for study in (
+        fig1.STUDY,
+        fig2.STUDY,
+        fig3.STUDY,
+        delta.STUDY,
+        claims.STUDY,
+        tradeoff.STUDY,
+        errata.STUDY,
+    )
 }
 _OWNER = "expmech paper"
 
@@ -67,12 +75,12 @@ def run_paper(
     """Run the studies and return the report; finished cells are found again and not recomputed."""
     names = validate_names(which)
     validate_integer(seed, name="seed", owner=_OWNER, low=0, high=(1 << 32) - 1)
-    for name in names:
-        options.validate(name, STUDIES[name].takes)
+    options.validate(which, {name for study in names for name in STUDIES[study].takes})
     folder = validate_folder(out)
     for name in names:
         section = run_study(
             STUDIES[name], options, seed=seed, out=folder, backend=backend, console=console
         )
-        write_section(folder, name, section, quick=options.quick, seed=seed)
+        write_section(folder, name, section, options, seed)
+    write_verdicts(folder, list(STUDIES))
     return write_report(folder, list(STUDIES))

@@ -60,6 +60,8 @@ MINORISATION = Erratum(
       the printed delta is too small.
     """,
     _measure_minorisation,
+    "Section 3.1; Appendix, Example 1",
+    lambda f: f["printed"] >= f["true"],
     seconds=3.0,
 )
 
@@ -92,6 +94,8 @@ INTEGRAL = Erratum(
     sentence: Prefactor and scale are inverted, in both acceptance formulas of the appendix.
     """,
     _measure_integral,
+    "Appendix, Example 1",
+    lambda f: abs(f["printed"] - f["quadrature"]) < 1e-3,
 )
 
 
@@ -124,4 +128,6 @@ WORST_POINT = Erratum(
       proposals leave the box. The runtime bound built on it is too small.
     """,
     _measure_worst_point,
+    "Appendix, Example 1",
+    lambda f: f["printed"] <= 1.01 * f["quadrature"],
 )

@@ -62,6 +62,8 @@ SYMMETRY = Erratum(
       epsilon.
     """,
     _measure_symmetry,
+    "Section 2.3",
+    lambda f: f["epsilon_10"] <= 1.0,
     seconds=30.0,
 )
 
@@ -85,6 +87,8 @@ TWICE = Erratum(
     sentence: k is applied twice: the weights are (1-k)^2 and k (k + (1-k) f(a)).
     """,
     _measure_twice,
+    "Section 2.3",
+    lambda f: abs(f["share"] - 0.5) < 0.01,
 )
 
 
@@ -116,6 +120,8 @@ BETA = Erratum(
     sentence: k/2 holds only for the kernel that does not leave f invariant.
     """,
     _measure_beta,
+    "Theorem 2, proof",
+    lambda f: min(f["density_k"], f["corrected"]) >= 0.25,
 )
 
 
@@ -143,6 +149,8 @@ BY_VALUE = Erratum(
       answer, and one release of it by a neighbour is proof.
     """,
     _measure_by_value,
+    "Algorithms 1 and 2",
+    lambda f: f["neighbour"] == 0.0,
 )
 
 

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from expmech.paper.verdict import FALSE, HOLDS, Verdict
+
 Facts = dict[str, float]
 """The computed numbers behind a row."""
 
@@ -37,6 +39,10 @@ class Erratum:
         one above. Only rows on privacy name two epsilons.
     measure
         Computes the facts.
+    where
+        Place of the claim in the paper.
+    holds
+        Says whether the facts bear the claim out.
     seconds
         Rough time of a full computation, for the progress bar.
     """
@@ -44,6 +50,8 @@ class Erratum:
     title: str
     text: str
     measure: Measure
+    where: str
+    holds: Callable[[Facts], bool]
     seconds: float = 0.5
 
     def describe(self, facts: Facts) -> dict[str, str]:
@@ -57,3 +65,14 @@ class Erratum:
             name, _, rest = line.partition(": ")
             fields[name] = rest.strip()
         return {name: text.format(facts=facts, **facts) for name, text in fields.items()}
+
+    def judge(self, facts: Facts) -> Verdict:
+        """Return the verdict on the claim."""
+        text = self.describe(facts)
+        return Verdict(
+            sentence=text["claim"],
+            where=self.where,
+            verdict=HOLDS if self.holds(facts) else FALSE,
+            number=f"printed: {text['printed']}; measured: {text['measured']}",
+            command="expmech paper errata",
+        )

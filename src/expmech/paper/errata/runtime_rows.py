@@ -56,6 +56,8 @@ GAP = Erratum(
       beta approaches inf p.
     """,
     _measure_gap,
+    "Appendix, proof of Theorem 2",
+    lambda f: f["flips_0.025"] < 2.0 * f["flips_0.2"],
 )
 
 
@@ -96,6 +98,8 @@ INNER_LOOP = Erratum(
       where the bound multiplies them.
     """,
     _measure_inner_loop,
+    "Appendix, proof of Theorem 2",
+    lambda f: min(f["success"], f["success_at_atom"]) >= f["printed_success"],
 )
 
 
@@ -136,5 +140,7 @@ TOGETHER = Erratum(
       than f; padding by inf p is wrong in states where p differs.
     """,
     _measure_together,
+    "Corollary 2",
+    lambda f: f["joint"] <= 1.0,
     seconds=3.0,
 )

@@ -70,6 +70,7 @@ def render(results: Results, out: Path) -> Section:
         findings=tuple(_sentence(number, text) for number, text in texts.items()),
         figures=(("errata", caption),),
         tables=("errata", "errata_numbers"),
+        verdicts=tuple(ERRATA[number].judge(found) for number, found in facts.items()),
     )
 
 

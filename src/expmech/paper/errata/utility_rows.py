@@ -46,6 +46,8 @@ CONSTANT_WEIGHT = Erratum(
       e^epsilon: 1.5 epsilon in the worst case (256 lattice points, 1000 public points).
     """,
     _measure_constant_weight,
+    "Corollary 1",
+    lambda f: f["constant"] <= 1.0 + 1e-9,
 )
 
 
@@ -106,6 +108,8 @@ UTILITY = Erratum(
       own loss, and a worst case the upper quantile: the printed bounds are below what they bound.
     """,
     _measure_utility,
+    "Corollary 1",
+    lambda f: f["printed"] >= f["true"],
     seconds=2.0,
 )
 
@@ -143,4 +147,6 @@ RANGE = Erratum(
       2(1+B)p is false.
     """,
     _measure_range,
+    "Definition 5; Appendix, Example 2",
+    lambda f: f["largest"] <= 1.0,
 )

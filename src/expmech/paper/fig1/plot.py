@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,16 @@ import numpy as np
 from expmech.paper.example1 import LOG_SMALLEST_DOUBLE, log_delta
 from expmech.paper.fig1 import bounds
 from expmech.paper.fig1.verdicts import bound_is_broken
-from expmech.paper.plotting import BLACK, BLUE, CYCLE, GREY, VERMILION, new_figure, save_figure
+from expmech.paper.plotting import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREY,
+    VERMILION,
+    make_panels,
+    new_figure,
+    save_figure,
+)
 from expmech.paper.work import Result
 
 _STYLES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1, 1, 1)))
@@ -59,12 +67,7 @@ def _style(position: int) -> Any:
 
 def plot_truth(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> None:
     """Draw the two Laplace bounds against the truth, a panel for each slope."""
-    columns = min(3, len(truth))
-    rows = math.ceil(len(truth) / columns)
-    figure = new_figure(0.8 + 1.7 * rows)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for ax in axes[len(truth) :]:
-        ax.set_visible(False)
+    figure, axes = make_panels(len(truth), 3, 1.7)
     for ax, (c, result) in zip(axes, sorted(truth.items()), strict=False):
         steps = result["steps"]
         printed, corrected = np.array([grid.tv_bounds(c, int(m)) for m in steps]).T

@@ -55,7 +55,7 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     c, size = parameters["slope"], parameters["cells"]
     steps = np.unique(np.logspace(0.0, 4.0, 33).astype(np.int64)).tolist()
     laws = [laplace_law(size, c, mean) for mean in (0.0, 0.25, 0.5)]
-    result: Result = {"steps": np.array(steps)}
+    result: Result = {"steps": np.array(steps), "cells": np.array(size)}
     for name, proposals in (
         ("uniform", np.full((size, size), 1.0 / size)),
         ("laplace", laplace_proposals(size, parameters["alpha"] or c)),
@@ -127,10 +127,4 @@ def _write_truth(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> No
     write_table(out, "fig1_truth", names.split(), rows)
 
 
-STUDY = Study(
-    name="fig1",
-    cells=cells,
-    compute=compute,
-    render=render,
-    takes=("n", "epsilon", "d", "alpha"),
-)
+STUDY = Study("fig1", cells, compute, render, takes=("n", "epsilon", "d", "alpha"))

@@ -90,7 +90,7 @@ def _cell(
         "alpha": options.alpha,
         "means": means,
         "runs": max(1, round(runs / means)),
-        "most": 150.0 if options.quick else 5000.0,
+        "most": options.most or (150.0 if options.quick else 5000.0),
     }
     chain = method in (counts.PRINTED, counts.CORRECTED)
     return parameters, (2.0 if chain else 0.2) * (0.1 if options.quick else 4.0)
@@ -141,5 +141,5 @@ STUDY = Study(
     cells=cells,
     compute=counts.compute,
     render=render,
-    takes=("n", "epsilon", "k", "alpha", "beta", "runs"),
+    takes=("n", "epsilon", "k", "alpha", "beta", "runs", "most"),
 )

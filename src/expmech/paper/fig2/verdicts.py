@@ -6,6 +6,7 @@ import numpy as np
 
 from expmech.paper.example1 import slope
 from expmech.paper.fig2.counts import CORRECTED, DIRECT, PRINTED
+from expmech.paper.fig2.proof_counts import judge_counts
 from expmech.paper.printed import READINGS
 from expmech.paper.study import Results
 from expmech.paper.verdict import (
@@ -39,8 +40,8 @@ def judge(parts: dict[str, Results]) -> tuple[tuple[Verdict, ...], tuple[str, ..
         for reading in READINGS
     ]
     verdicts += [_center(parts["grid"], method) for method in (PRINTED, CORRECTED)]
-    verdicts += _bound(parts["grid"])
-    return tuple(v for v in verdicts if v), (_agreement(parts), _valley(parts["sweep"]))
+    verdicts += _bound(parts["grid"]) + judge_counts(parts["grid"])
+    return tuple(verdicts), (_agreement(parts), _valley(parts["sweep"]))
 
 
 def _growth(results: Results, reading: str, method: str) -> Verdict:

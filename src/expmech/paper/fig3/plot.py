@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,14 @@ from matplotlib.figure import Figure
 
 from expmech.paper.fig3.found import Found
 from expmech.paper.fig3.law import THRESHOLDS
-from expmech.paper.plotting import BLACK, CYCLE, new_figure, save_figure
+from expmech.paper.plotting import BLACK, CYCLE, make_panels, save_figure
 
 _DASHED, _DOTTED = (0, (3, 1.5)), (0, (1, 1.2))
 
 
 def _make_panels(epsilons: tuple[float, ...]) -> tuple[Figure, Any]:
     """Return a figure with a panel an epsilon, labelled."""
-    columns = min(2, len(epsilons))
-    rows = math.ceil(len(epsilons) / columns)
-    figure = new_figure(1.0 + 1.9 * rows)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for ax in axes[len(epsilons) :]:
-        ax.set_visible(False)
+    figure, axes = make_panels(len(epsilons), 2, 1.9)
     for ax, epsilon in zip(axes, epsilons, strict=False):
         ax.set(xscale="log", xlim=(THRESHOLDS[0], THRESHOLDS[-1]), ylim=(-0.02, 1.02))
         ax.set_title(f"ε = {epsilon:g}")

@@ -18,7 +18,8 @@ from expmech.theory import laplace_integral
 
 _LARGEST_GAP = 0.644  # Huber's constant, as in coins/factory.py
 _FIRST_HEIGHT = 4.6
-_LEVELS = 5  # each is reached with at most a tenth of the probability of the one before
+_LEVELS, _FEW_LEVELS = 8, 5  # each changes the mean by about a quarter of what the last one did
+_MANY_HEIGHTS = 2e3  # beyond it arrays are long, and fewer levels must do
 _LARGEST_HEIGHT = 5e4  # beyond it Huber's bound stands in for the recursion
 
 
@@ -45,13 +46,14 @@ def expected_flips(heads: float, multiplier: float, gap: float) -> float:
     """
     if _FIRST_HEIGHT / gap > _LARGEST_HEIGHT:
         return 9.5 * multiplier / gap  # Huber (2016), Theorem 1: an upper bound
+    levels = _LEVELS if _FIRST_HEIGHT / gap < _MANY_HEIGHTS else _FEW_LEVELS
     multipliers, gaps, heights = [multiplier], [min(gap, _LARGEST_GAP)], [_FIRST_HEIGHT / gap]
-    for _ in range(_LEVELS):
+    for _ in range(levels):
         multipliers.append(multipliers[-1] * (1.0 + gaps[-1] / 2.0))
         gaps.append(gaps[-1] / 2.0)
         heights.append(2.0 * heights[-1])
     beyond = np.zeros(1)  # cost from each height at the level above the one in hand
-    for level in reversed(range(_LEVELS)):
+    for level in reversed(range(levels)):
         beyond = _level_cost(heads, multipliers[level], gaps[level], heights[level], beyond)
     return float(beyond[1])
 

@@ -25,6 +25,7 @@ from expmech.paper.tradeoff.methods import (
     sampler,
 )
 from expmech.paper.tradeoff.plot import plot
+from expmech.paper.tradeoff.verdicts import judge
 from expmech.paper.work import Parameters, Result
 
 MOST_STEPS = 1e6
@@ -32,7 +33,7 @@ MOST_STEPS = 1e6
 
 def cells(options: Options) -> list[tuple[Parameters, float]]:
     """List a cell for each example and sampler."""
-    draws = 200 if options.quick else 4000
+    draws = options.runs or (200 if options.quick else 4000)
     return [
         ({"example": example, "method": method, "draws": draws}, 0.5 if options.quick else 4.0)
         for example in EXAMPLES
@@ -63,6 +64,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
         "loss": np.array([losses.mean(), 1.96 * losses.std() / math.sqrt(len(losses))]),
         "proposals": np.quantile(draws.proposals, [0.05, 0.5, 0.95]),
         "mean_proposals": np.array(draws.proposals.mean()),
+        "counts": draws.proposals,
+        "losses": losses,
     }
 
 
@@ -75,7 +78,7 @@ def render(results: Results, out: Path) -> Section:
     plot(results, out)
     _write_table(results, out)
     title, pictures = "The trade-off between privacy, utility and runtime", (("tradeoff", caption),)
-    return Section(title, _findings(results), pictures, ("tradeoff",))
+    return Section(title, _findings(results), pictures, ("tradeoff",), judge(results))
 
 
 def _write_table(results: Results, out: Path) -> None:
@@ -125,4 +128,4 @@ def _findings(results: Results) -> tuple[str, ...]:
     )
 
 
-STUDY = Study(name="tradeoff", cells=cells, compute=compute, render=render)
+STUDY = Study(name="tradeoff", cells=cells, compute=compute, render=render, takes=("runs",))

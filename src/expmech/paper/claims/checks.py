@@ -1,0 +1,224 @@
+"""A check for each sentence: numbers in, a verdict out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from expmech import theory
+from expmech.paper.example1 import slope
+from expmech.paper.example2 import COEFFICIENTS, SENSITIVITY, simulate
+from expmech.paper.kernels import (
+    laplace_law,
+    largest_ratio,
+    printed_kernel,
+    released_law,
+    stationary_law,
+)
+from expmech.paper.printed.cost import atom_acceptance, expected_proposals_printed
+from expmech.paper.verdict import Interval, Verdict, is_below, is_increasing
+
+COMMAND = "expmech paper claims"
+_SIZE, _N, _EPSILON = 120, 10, 1.0
+
+
+Found = tuple[str, str]
+"""A verdict and the numbers behind it."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, its place, and the computation that judges it."""
+
+    sentence: str
+    where: str
+    check: Callable[[], Found]
+
+    def judge(self) -> Verdict:
+        """Make the computation."""
+        verdict, number = self.check()
+        return Verdict(self.sentence, self.where, verdict, number, COMMAND)
+
+
+def claim(sentence: str, where: str) -> Callable[[Callable[[], Found]], Claim]:
+    """Make a claim of the function that checks it."""
+    return partial(Claim, sentence, where)
+
+
+def _within(error: float, allowed: float) -> str:
+    return is_below(Interval.exact(error), Interval.exact(allowed))
+
+
+@claim(
+    "The exponential mechanism is the (epsilon, 0)-DP mechanism with density f_X",
+    "Definition 2",
+)
+def mechanism_is_private() -> Found:
+    """Definition 2, over means j/n."""
+    laws = [laplace_law(_SIZE, slope(_N, _EPSILON), j / _N) for j in range(_N + 1)]
+    found = largest_ratio(laws)
+    number = f"largest |log ratio| {found:.3f} at epsilon = 1 (n = 10, Example 1)"
+    return _within(found, _EPSILON + 1e-9), number
+
+
+@claim(
+    "the stationary distribution admits an infinite mixture form over the return time tau",
+    "Section 2.2, after Hobert et al.",
+)
+def regeneration_mixture() -> Found:
+    """Hobert's mixture over the time since the last visit to the atom, by matrices."""
+    kernel = printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)
+    away, law = kernel.copy(), np.zeros(_SIZE + 1)
+    away[:, -1] = 0.0
+    now = np.zeros(_SIZE + 1)
+    now[-1] = 1.0
+    for _ in range(400):
+        law += now
+        now = now @ away
+    error = float(np.abs(law / law.sum() - stationary_law(kernel)).sum() / 2.0)
+    number = (
+        f"total variation {error:.0e} between the mixture and the invariant law (printed kernel)"
+    )
+    return _within(error, 1e-9), number
+
+
+@claim(
+    "if inf p(y) > beta > 0 then Algorithm 1 produces an exact sample from the target",
+    "Section 2.2, after Lee et al.",
+)
+def algorithm_1_is_exact() -> Found:
+    """Compare the law of Y_M of Algorithm 1 with the invariant law of its kernel."""
+    beta, kernel = 0.25, printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)
+    residual = kernel.copy()
+    residual[:, -1] -= beta  # what is left of a step after an atom visit of probability beta
+    now, law = np.zeros(_SIZE + 1), np.zeros(_SIZE + 1)
+    now[-1] = 1.0
+    for _ in range(400):
+        law += beta * now
+        now = now @ residual
+    error = float(np.abs(law - stationary_law(kernel)).sum() / 2.0)
+    number = f"total variation {error:.0e} from the kernel's own invariant law (which is not f)"
+    return _within(error, 1e-9), number
+
+
+@claim(
+    "There exists an algorithm (implemented by Algorithm 1) to sample from density f_X",
+    "Theorem 2, printed kernel",
+)
+def release_has_law_f() -> Found:
+    """Theorem 2: the printed kernel's release against f."""
+    law, f = released_law(printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)), laplace_law(_SIZE, 5.0, 0.3)
+    error = float(np.abs(law - f).sum() / 2.0)
+    number = f"the release is {error:.2f} in total variation from f (n = 10, epsilon = 1, mean .3)"
+    return _within(error, 0.01), number
+
+
+@claim("||grad l_X(y) - grad l_X'(y)||_1 <= 2 (1 + B) p", "Section 3.2")
+def sensitivity_of_example_2() -> Found:
+    """Look for the gradient's L1 sensitivity by random and extreme rows."""
+    generator = np.random.default_rng(7)
+    worst = 0.0
+    for trial in range(2000):
+        rows = generator.choice([-1.0, 1.0], size=(2, len(COEFFICIENTS) + 1))
+        if trial % 2:
+            rows = generator.uniform(-1.0, 1.0, size=rows.shape)
+        y = np.zeros(len(COEFFICIENTS))
+        y[generator.integers(len(y))] = generator.choice([-1.0, 1.0])  # a corner of the ball
+        change = [row[:-1] * (row[:-1] @ y - row[-1]) for row in rows]
+        worst = max(worst, float(np.abs(change[0] - change[1]).sum()))
+    number = f"largest change found {worst:.1f}, bound {SENSITIVITY:g}"
+    return _within(worst, SENSITIVITY + 1e-9), number
+
+
+@claim("the minorization constant suffers from curse of dimensionality effects", "Section 4.1")
+def dimension_is_a_curse() -> Found:
+    """Beta of uniform proposals at n = 1000, epsilon = 1 as d grows."""
+    betas = {d: theory.beta_uniform(1000, 1.0, d) for d in (1, 2, 5, 10)}
+    steps = [Interval.exact(1.0 / beta) for beta in betas.values()]
+    listed = ", ".join(f"{beta:.0e} (d = {d})" for d, beta in betas.items())
+    number = f"beta {listed} at n = 1000, epsilon = 1"
+    return is_increasing(steps), number
+
+
+@claim(
+    "RandomAtomPerfect: epsilon-DP sample from (1-k) f_X + k g_X",
+    "Corollary 1, drawn by a coin of k",
+)
+def mixture_is_private() -> Found:
+    """Corollary 1's constant-k mixture over neighbouring means, k = 1/2, ten points."""
+    c, points = slope(_N, _EPSILON), np.arange(0, _SIZE, _SIZE // 10)
+    mixtures = []
+    for j in range(_N + 1):
+        law = laplace_law(_SIZE, c, j / _N)
+        mixtures.append(np.concatenate([0.5 * law, 0.5 * law[points] / law[points].sum()]))
+    found, k = largest_ratio(mixtures), 0.5
+    listed = f"{found:.3f} at epsilon = 1, k = {k:g}, {len(points)} points"
+    return _within(found, 1.0 + 1e-9), f"largest |log ratio| {listed}: the worse of the two"
+
+
+@claim(
+    "when the loss function is convex ... many nice properties in terms of concentration",
+    "Section 4.2",
+)
+def log_concave_utility() -> Found:
+    """Section 4.2's hope: the mean excess loss of a convex loss against d / eta."""
+    ratios = []
+    for c in (0.5, 5.0, 50.0):
+        law, points = laplace_law(2000, c, 0.3), (np.arange(2000) + 0.5) / 2000
+        mean_loss = float(law @ np.abs(points - 0.3))
+        ratios.append(mean_loss / theory.excess_loss_log_concave(1, c, cell_error=1 / 4000))
+    number = f"mean excess loss is {min(ratios):.2f} to {max(ratios):.2f} of the bound d / eta"
+    return _within(max(ratios), 1.0), number
+
+
+@claim("Z in [-1, 1]^n", "Section 3.2 and Appendix")
+def responses_leave_their_range() -> Found:
+    """Say how far a simulated response can reach before the clip."""
+    largest = max(float(np.abs(simulate(seed)[1]).max()) for seed in range(50))
+    reach = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
+    number = f"Z_i can reach +-{reach:.1f}; the largest of 5000 simulated is {largest:.2f}"
+    return _within(reach, 1.0 + 1e-9), number
+
+
+@claim("The runtime for Algorithm 2 depends on the confidential data", "Section 3.1")
+def runtime_depends_on_data() -> Found:
+    """Section 4.1: the mean count of the printed sampler at the centre and at an end."""
+    counts = [expected_proposals_printed(0.5, 5.0, mean, 5.0) for mean in (0.5, 0.1, 0.0)]
+    listed = ", ".join(f"{count:.0f}" for count in counts)
+    number = f"mean proposals {listed} at means .5, .1 and 0 (n = 10, epsilon = 1, printed kernel)"
+    return is_increasing([Interval.exact(count) for count in counts]), number
+
+
+@claim(
+    "The total number of proposed samples N_prop is independent of the data (0-DP)",
+    "Corollary 2, printed kernel",
+)
+def neighbours_of_counts() -> Found:
+    """Corollary 2: is the padded count independent of the data? By the atom's own share."""
+    shares = [1.0 / (1.0 + atom_acceptance(0.5, 5.0, j / _N, 5.0)) for j in range(_N + 1)]
+    ratios = [abs(math.log(a / b)) for a, b in pairwise(shares)]
+    number = (
+        "N_inner alone is padded; the chance that a run is repeated moves between neighbours by a"
+        f" factor e^{max(ratios):.2f}"
+    )
+    return _within(max(ratios), 1e-9), number
+
+
+CLAIMS: tuple[Claim, ...] = (
+    mechanism_is_private,
+    regeneration_mixture,
+    algorithm_1_is_exact,
+    release_has_law_f,
+    mixture_is_private,
+    neighbours_of_counts,
+    runtime_depends_on_data,
+    sensitivity_of_example_2,
+    responses_leave_their_range,
+    dimension_is_a_curse,
+    log_concave_utility,
+)

@@ -1,0 +1,197 @@
+"""The printed algorithms: their kernels enumerated as shipped, their costs; they cannot release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.enumeration import law_of, total_variation
+from support.problems import exact_law, mean_mechanism
+
+import expmech as em
+from expmech.bits import seeded_bits
+from expmech.coins import Coins, LinearFactory
+from expmech.domains import Indices
+from expmech.paper.printed import (
+    PrintedConfAtomPerfect,
+    PrintedRandomAtomPerfect,
+    PrintedRuntimePerfect,
+    ReadConfAtomPerfect,
+    expected_flips,
+    expected_proposals_corrected,
+    expected_proposals_printed,
+    expected_steps_direct,
+)
+from expmech.samplers.atom import AtomKernel
+
+ROWS = [0.2, 0.4, 0.3, 0.3]
+
+
+def printed_invariant_law(
+    energies: NDArray[np.float64], atom: int, rate: float, k: float
+) -> NDArray[np.float64]:
+    """The printed kernel written out here, from its formulas: what it releases."""
+    n = len(energies)
+    density = np.exp(-energies) / np.exp(-energies).mean()
+    ratio = math.exp(-rate / n)
+    away = np.abs(np.arange(n)[:, None] - np.arange(n))
+    proposal = (1 - ratio) / (1 + ratio) * ratio**away
+    mixed = (1 - k) * density[atom] + k
+    kernel = np.zeros((n + 1, n + 1))
+    kernel[:n, :n] = 0.5 * proposal * np.minimum(1, density / density[:, None])
+    kernel[:n, n] = 0.5 * np.minimum(1, mixed / ((1 - k) * density))
+    kernel[n, :n] = 0.5 * proposal[atom] * np.minimum(1, (1 - k) * density / mixed)
+    np.fill_diagonal(kernel, 0.0)
+    kernel[np.diag_indices(n + 1)] = 1 - kernel.sum(axis=1)
+    law = np.linalg.matrix_power(kernel, 1 << 14)[0, :n]
+    return np.asarray(law / law.sum())
+
+
+def enumerated_release(kernel: AtomKernel) -> tuple[dict[Hashable, float], list[float]]:
+    """The law a kernel releases, from one enumerated step from every state; and every p(y)."""
+    indices = kernel.target.domain.all_indices(16)
+    assert indices is not None
+    states = [(row[None, :], False) for row in indices] + [(indices[:1], True)]
+    moves = np.zeros((len(states), len(states)))
+    for number, (at, atom) in enumerate(states):
+
+        def step(coins: Coins, at: Indices = at, atom: bool = atom) -> int:
+            flags = np.array([atom])
+            after = kernel.advance(at, kernel.target.energy(at), flags, coins, tag=False)
+            return len(states) - 1 if after[2][0] else int(after[0][0, 0])
+
+        law, leftover = law_of(step, cut=1e-13)
+        assert leftover < 1e-9
+        for reached, probability in law.items():
+            moves[number, int(str(reached))] += probability
+    invariant = np.linalg.matrix_power(moves / moves.sum(axis=1)[:, None], 1 << 14)[0, :-1]
+    shares = (invariant / invariant.sum()).tolist()
+    released: dict[Hashable, float] = dict(zip(map(tuple, indices.tolist()), shares, strict=True))
+    return released, moves[:, -1].tolist()
+
+
+@pytest.mark.parametrize("k", [0.25, 0.5])
+def test_the_printed_kernel_releases_its_own_law_and_not_f(k: float) -> None:
+    target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
+    chain = PrintedConfAtomPerfect(k).chain(target)
+    found, to_atom = enumerated_release(chain.kernel)
+    indices = target.domain.all_indices(16)
+    assert indices is not None
+    energies = target.energy(indices) / 2.0**40
+    law = printed_invariant_law(energies, int(energies.argmin()), 3.0 * 4 / 2, k)
+    printed = dict(zip(map(tuple, indices.tolist()), law.tolist(), strict=True))
+    assert total_variation(found, printed) < 1e-6  # type: ignore[arg-type]
+    assert total_variation(found, exact_law(target)) > 0.02
+    assert to_atom[:-1] == pytest.approx([0.5] * len(indices))
+    assert float(chain.beta) == pytest.approx(k / 2)
+
+
+@pytest.mark.parametrize("reading", ["rate", "scale", "uniform"])
+def test_with_the_hastings_factor_the_kernel_releases_f(reading: str) -> None:
+    target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
+    chain = ReadConfAtomPerfect(0.5, reading=reading).chain(target)
+    found, to_atom = enumerated_release(chain.kernel)
+    assert total_variation(found, exact_law(target)) < 1e-6
+    assert min(to_atom) >= 2 * float(chain.beta) * (1 - 1e-9)
+
+
+def test_uniform_proposals_hide_the_missing_factor() -> None:
+    target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
+    found, _ = enumerated_release(
+        PrintedConfAtomPerfect(0.5, reading="uniform").chain(target).kernel
+    )
+    assert total_variation(found, exact_law(target)) < 1e-6
+
+
+def test_comparing_by_value_never_releases_the_answer() -> None:
+    mechanism = mean_mechanism(ROWS, bits=3)
+    sampler = PrintedConfAtomPerfect(0.5, by_value=True)
+    values = sampler.sample(mechanism, epsilon=3.0, size=150, seed=5).values[:, 0]
+    plain = PrintedConfAtomPerfect(0.5).sample(mechanism, epsilon=3.0, size=150, seed=5).values
+    assert not (values == 0.3125).any()
+    assert (plain[:, 0] == 0.3125).mean() > 0.2
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        PrintedConfAtomPerfect(),
+        PrintedRandomAtomPerfect([0.5]),
+        PrintedRuntimePerfect(infimum=0.5, floor=0.25),
+        ReadConfAtomPerfect(),
+    ],
+)
+def test_no_printed_algorithm_can_release_or_certify(sampler: object) -> None:
+    mechanism = mean_mechanism(ROWS)
+    for verb in (mechanism.release, mechanism.certificate):
+        with pytest.raises(TypeError, match="`sampler` must be a name"):
+            verb(epsilon=1.0, sampler=sampler)  # type: ignore[arg-type]
+    assert isinstance(sampler, PrintedConfAtomPerfect | ReadConfAtomPerfect)
+    draws = sampler.sample(mechanism, epsilon=1.0, size=3, seed=1)
+    assert draws.values.shape == (3, 1)
+    assert (draws.proposals >= 0).all()
+
+
+def test_random_points_are_released_where_the_chain_ends_at_the_atom() -> None:
+    points = [0.11, 0.73]
+    sampler = PrintedRandomAtomPerfect(points, 0.5)
+    values = sampler.sample(mean_mechanism(ROWS), epsilon=1.0, size=300, seed=2).values[:, 0]
+    share = np.isin(values, points).mean()
+    assert 0.2 < share < 0.95
+
+
+def test_padding_adds_to_the_count() -> None:
+    plain = PrintedConfAtomPerfect().sample(mean_mechanism(ROWS), epsilon=1.0, size=300, seed=3)
+    padded = PrintedRuntimePerfect(infimum=0.5, floor=0.02).sample(
+        mean_mechanism(ROWS), epsilon=1.0, size=300, seed=3
+    )
+    assert padded.proposals.mean() > 2 * plain.proposals.mean()
+
+
+@pytest.mark.parametrize(
+    ("heads", "multiplier", "gap"),
+    [
+        (0.5, Fraction(4, 3), Fraction(1, 3)),
+        (0.05, Fraction(4, 3), Fraction(1, 3)),
+        (0.74, Fraction(5, 4), Fraction(1, 20)),
+    ],
+)
+def test_computed_flips_are_those_of_the_factory(
+    heads: float, multiplier: Fraction, gap: Fraction
+) -> None:
+    size = 3000
+    flips, generator = np.zeros(size), np.random.default_rng(3)
+
+    def coin(
+        copies: np.ndarray[tuple[int], np.dtype[np.int64]],
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        flips[copies] += 1
+        return np.asarray(generator.random(copies.size) < heads)
+
+    LinearFactory(multiplier, gap).flip(coin, size, Coins(seeded_bits(1)))
+    computed = expected_flips(heads, float(multiplier), float(gap))
+    error = flips.std() / math.sqrt(size)
+    assert abs(flips.mean() - computed) < 4.5 * error
+    assert abs(flips.mean() - 1.6 * computed) > 4.5 * error, "a mean 1.6 times as large"
+
+
+@pytest.mark.parametrize("reading", ["rate", "uniform"])
+def test_computed_means_are_those_of_the_draws(reading: str) -> None:
+    c, mean, size = 5.0, 0.3, 200
+    mechanism = em.ExponentialMechanism(
+        loss=em.losses.L1Mean(np.full((10, 1), mean)), domain=em.Box([0.0], [1.0], bits=20)
+    )
+    rate = None if reading == "uniform" else c
+    for sampler, computed in (
+        (PrintedConfAtomPerfect(reading=reading), expected_proposals_printed(0.5, c, mean, rate)),
+        (ReadConfAtomPerfect(reading=reading), expected_proposals_corrected(0.5, c, mean, rate)),
+    ):
+        drawn = sampler.sample(mechanism, epsilon=1.0, size=size, seed=11).proposals
+        error = drawn.std() / math.sqrt(size)
+        assert abs(drawn.mean() - computed) < 4.5 * error, (type(sampler), drawn.mean(), computed)
+        assert abs(drawn.mean() - 1.6 * computed) > 4.5 * error
+    assert expected_steps_direct(0.5, c, mean, c) == pytest.approx(4.6, abs=0.1)
