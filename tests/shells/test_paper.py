@@ -302,7 +302,7 @@ def test_tradeoff_has_the_exact_loss_and_says_where_no_bound_exists(quick: Path)
     for method in (
         "Metropolis, pure",
         "ConfAtomPerfect, direct",
-        "ConfAtomPerfect, as printed",
+        "ConfAtomPerfect, corrected",
         "Rejection",
     ):
         row = rows["Example 1", method]

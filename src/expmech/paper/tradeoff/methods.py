@@ -29,7 +29,7 @@ METHODS: dict[str, Callable[[], Sampler]] = {
     "Metropolis, uniform, δ = 1e-9": lambda: Metropolis(delta=1e-9),
     "Metropolis, Laplace, δ = 1e-9": lambda: Metropolis(delta=1e-9, proposal="laplace"),
     "Metropolis, pure": lambda: Metropolis(pure=True),
-    "ConfAtomPerfect, as printed": lambda: ConfAtomPerfect(0.5, factory=True),
+    "ConfAtomPerfect, corrected": lambda: ConfAtomPerfect(0.5, factory=True),
     "ConfAtomPerfect, direct": lambda: ConfAtomPerfect(0.5),
     "RandomAtomPerfect, l = 100": lambda: RandomAtomPerfect(np.array([[0.5]])),
     "ConfAtomAndRuntimePerfect, pad": lambda: ConfAtomAndRuntimePerfect("pad"),
@@ -68,7 +68,7 @@ def sampler(
     if method == "Rejection" and example == "Example 2":
         return Rejection(example2.best_envelope(epsilon))
     if method.startswith("ConfAtomPerfect") and example == "Example 2":
-        factory = method.endswith("printed")
+        factory = method.endswith("corrected")
         chain = ConfAtomPerfect(0.5, proposal="uniform").prepare(mechanism.target(epsilon=epsilon))
         odds = 1 << round(chain.kernel.tag_energy / UNITS_PER_NAT / math.log(2.0))
         return ConfAtomPerfect(Fraction(odds, odds + 1), proposal="uniform", factory=factory)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ def short_reason(reason: str) -> str:
     """Return the reason a sampler gives for refusing in a few words."""
     if reason.startswith("no usable bound"):
         return reason
+    steps = re.match(r"Metropolis would take (\S+) steps", reason)
+    if steps:
+        return f"no usable bound on this domain: {float(steps[1]):.0e} steps"
     known = {
         "proposal='laplace'": "no proved bound for a Laplace walk off a box",
         "mode='pad'": "refused: needs a computable normaliser",

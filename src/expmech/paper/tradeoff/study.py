@@ -111,8 +111,8 @@ def _findings(results: Results) -> tuple[str, ...]:
         "Exactness is not what costs. On Example 1 a draw takes"
         f" {proposals('Rejection'):.3g} proposals by Rejection,"
         f" {proposals('ConfAtomPerfect, direct'):.3g} steps by"
-        f" ConfAtomPerfect, {proposals('ConfAtomPerfect, as printed'):.3g} by"
-        " Algorithm 1 as printed, and"
+        f" ConfAtomPerfect, {proposals('ConfAtomPerfect, corrected'):.3g} by"
+        " Algorithm 1 on the corrected kernel, and"
         f" {proposals('Metropolis, uniform, δ = 1e-9'):.0f} by Metropolis at"
         " delta 1e-9; delta = 0 by Metropolis costs"
         f" {proposals('Metropolis, pure'):.0f}.",
