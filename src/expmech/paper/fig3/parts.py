@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.losses import RidgeGradient
 from expmech.paper.example2 import best_envelope, make_loss, make_mechanism
 from expmech.paper.fig3.law import (
@@ -46,7 +45,7 @@ def _continuous(parameters: Parameters, stream: list[int], loss: RidgeGradient) 
     bound = envelope.bind(target)
     log_accept = math.log(parameters["draws"] / float(draws.proposals.sum()))
     log_mass = bound.log_mass()  # type: ignore[attr-defined]
-    log_share = log_accept + bound.offset / UNITS_PER_NAT + log_mass - target.domain.log_size
+    log_share = log_accept + bound.offset / target.units_per_nat + log_mass - target.domain.log_size
     losses = loss(draws.values)
     return {
         "survival": survival_function(losses, np.ones_like(losses)),
@@ -84,7 +83,7 @@ def _random_atom(parameters: Parameters, stream: list[int], loss: RidgeGradient)
     survival, log_mean = discrete_law(loss(points), epsilon)
     proposal = "laplace" if best_envelope(epsilon).name != "uniform" else "uniform"
     sampler = RandomAtomPerfect(points, NOMINAL_K, proposal=proposal)
-    tag = sampler.prepare(mechanism.target(epsilon=epsilon)).kernel.tag_energy / UNITS_PER_NAT
+    tag = sampler.prepare(mechanism.target(epsilon=epsilon)).kernel.tag_nats
     result: Result = {
         "discrete": survival,
         "log_mean": np.array(log_mean),

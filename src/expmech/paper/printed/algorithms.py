@@ -7,6 +7,7 @@ enumerated. Counts are simulated transitions, as in the paper's N_prop.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.bits import seeded_bits
 from expmech.coins import Coins, ExponentialTable, LinearFactory
-from expmech.errors import validate_choice, validate_fraction, validate_positive
+from expmech.errors import UnsupportedError, validate_choice, validate_fraction, validate_positive
 from expmech.paper.printed.kernel import (
     READINGS,
     bind_reading,
@@ -27,19 +28,14 @@ from expmech.paper.printed.kernel import (
 from expmech.release import ExponentialMechanism
 from expmech.samplers import Draws, run
 from expmech.samplers.atom import AtomKernel, weight_for
-from expmech.samplers.conf_atom import (
-    INNER,
-    OUTER,
-    FactoryAtomState,
-    FactoryChain,
-    factory_constants,
-)
+from expmech.samplers.atom_chains import INNER, OUTER, FactoryAtomState, FactoryChain
+from expmech.samplers.conf_atom import factory_constants
 from expmech.target import Target
 
 _DENOMINATOR = 1 << 40
 
 
-class _StudyOnly:
+class _StudyOnly(ABC):
     """What the algorithms share: the reading of q, and a draw from a seeded stream.
 
     Parameters
@@ -68,9 +64,9 @@ class _StudyOnly:
         alpha = target_slope(target) if self.alpha is None else self.alpha
         return reading_rate(self.reading, alpha)
 
+    @abstractmethod
     def chain(self, target: Target) -> FactoryChain:
         """Return the chain fitted to ``target``."""
-        raise NotImplementedError
 
     def sample(
         self,
@@ -87,7 +83,8 @@ class _StudyOnly:
 def target_slope(target: Target) -> float:
     """Return the energy of the target over the width of the box, n epsilon / 2 in Example 1."""
     lipschitz = target.problem.lipschitz
-    assert lipschitz is not None
+    if lipschitz is None:
+        raise UnsupportedError("The paper's alpha follows from a Lipschitz constant: declare one.")
     return float(target.eta * lipschitz[0])
 
 
@@ -120,10 +117,7 @@ class PrintedConfAtomPerfect(_StudyOnly):
         kernel = make_printed_kernel(target, self.k, self.rate(target), by_value=self.by_value)
         beta = Fraction(self.k).limit_denominator(_DENOMINATOR) / 2
         gap = 1 - Fraction(1, 2) / (1 - beta)
-        return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap), self._describe())
-
-    def _describe(self) -> dict[str, Any]:
-        return {"sampler": type(self).__name__, "k": self.k, "reading": self.reading}
+        return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
 
 
 class ReadConfAtomPerfect(_StudyOnly):
@@ -135,21 +129,19 @@ class ReadConfAtomPerfect(_StudyOnly):
         share = Fraction(self.k).limit_denominator(_DENOMINATOR)
         kernel = AtomKernel(target, envelope, weight_for(target, envelope, share, "ConfAtom"))
         beta, gap = factory_constants(kernel.tag_energy)
-        parameters = {"sampler": type(self).__name__, "k": self.k, "reading": self.reading}
-        return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap), parameters)
+        return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
 
 
 @dataclass(frozen=True)
 class _RandomAtomChain(FactoryChain):
     """Algorithm 3: the first run of Algorithm 1 ends; at a it releases a public point."""
 
-    points: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros((1, 1)))
-    table: ExponentialTable | None = None
+    points: NDArray[np.float64]
+    table: ExponentialTable
 
     def step(self, state: FactoryAtomState, coins: Coins) -> FactoryAtomState:
         """Advance; a copy whose outer loop ended at a draws a point, kept in ``height``."""
         after = super().step(state, coins)
-        assert self.table is not None
         ended = (state.phase == OUTER) & (after.phase == OUTER)  # step M, wherever it fell
         height, at_atom = after.height.copy(), np.flatnonzero(ended & after.at_atom)
         height[ended] = -1
@@ -187,7 +179,6 @@ class PrintedRandomAtomPerfect(PrintedConfAtomPerfect):
             bare.kernel,
             bare.beta,
             bare.factory,
-            bare.parameters,
             points=self.points,
             table=table,
         )
@@ -248,7 +239,6 @@ class PrintedRuntimePerfect(PrintedConfAtomPerfect):
             bare.kernel,
             bare.beta,
             bare.factory,
-            bare.parameters,
             share=share.limit_denominator(_DENOMINATOR),
             floor=Fraction(self.floor).limit_denominator(_DENOMINATOR),
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from expmech.coins import UNITS_PER_NAT
 from expmech.paper import example1, example2
 from expmech.paper.fig3.law import draw_points
 from expmech.release import ExponentialMechanism
@@ -70,7 +69,7 @@ def sampler(
     if method.startswith("ConfAtomPerfect") and example == "Example 2":
         factory = method.endswith("corrected")
         chain = ConfAtomPerfect(0.5, proposal="uniform").prepare(mechanism.target(epsilon=epsilon))
-        odds = 1 << round(chain.kernel.tag_energy / UNITS_PER_NAT / math.log(2.0))
+        odds = 1 << round(chain.kernel.tag_nats / math.log(2.0))
         return ConfAtomPerfect(Fraction(odds, odds + 1), proposal="uniform", factory=factory)  # type: ignore[arg-type]
     return METHODS[method]()
 
@@ -84,8 +83,4 @@ def log10_steps(chain: Any) -> float:
     if fixed is not None:
         return math.log10(fixed)
     kernel = getattr(chain, "kernel", None)
-    return (
-        0.0
-        if kernel is None
-        else (math.log(2.0) + kernel.tag_energy / UNITS_PER_NAT) / math.log(10.0)
-    )
+    return 0.0 if kernel is None else (math.log(2.0) + kernel.tag_nats) / math.log(10.0)

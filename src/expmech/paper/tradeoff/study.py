@@ -50,7 +50,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     mechanism, loss, points = problem(example, stream)
     method = sampler(example, parameters["method"], mechanism, epsilon, points)
     try:
-        chain = method.prepare(mechanism.target(epsilon=epsilon))
+        target = mechanism.target(epsilon=epsilon)
+        told, chain = method.terms(target), method.prepare(target)
     except UnsupportedError as error:
         return {"reason": np.array(str(error).split(". ")[0])}
     log10 = log10_steps(chain)
@@ -59,8 +60,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     draws = mechanism.sample(epsilon=epsilon, size=parameters["draws"], sampler=method, seed=stream)
     losses = loss(draws.values)
     return {
-        "delta": np.array(chain.delta),
-        "timing": np.array(chain.timing),
+        "delta": np.array(told.delta),
+        "timing": np.array(told.timing),
         "loss": np.array([losses.mean(), 1.96 * losses.std() / math.sqrt(len(losses))]),
         "proposals": np.quantile(draws.proposals, [0.05, 0.5, 0.95]),
         "mean_proposals": np.array(draws.proposals.mean()),
