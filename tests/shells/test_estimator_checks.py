@@ -29,9 +29,32 @@ ESTIMATORS: list[Any] = [
 ]
 
 
+NO_VALUE_IS_REFUSED = (
+    "a value that is no number is missing, and infinity is clipped: refusing it would tell, for"
+    " nothing, that there is one"
+)
+NO_NUMBER_OF_ROWS = "under add-remove the number of rows is confidential, none included"
+EXPECTED = {"check_dtype_object": NO_VALUE_IS_REFUSED}
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Return the checks that demand a refusal which would depend on a record, with the reason."""
+    expected = dict(EXPECTED)
+    if isinstance(estimator, PrivateRidge):
+        expected["check_supervised_y_no_nan"] = NO_VALUE_IS_REFUSED
+    if estimator.adjacency == "add-remove":
+        expected["check_estimators_empty_data_messages"] = NO_NUMBER_OF_ROWS
+    return expected
+
+
 @pytest.mark.filterwarnings("ignore")  # the checks provoke warnings on purpose
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_scikit_learn_checks_pass(estimator: Any) -> None:
-    results = check_estimator(estimator, on_skip=None, on_fail="raise")
+    expected = expected_failures(estimator)
+    results = check_estimator(
+        estimator, expected_failed_checks=expected, on_skip=None, on_fail="raise"
+    )
     assert len([result for result in results if result["status"] == "passed"]) >= 35
-    assert not [result["check_name"] for result in results if result["status"] == "xfail"]
+    failed = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert failed == set(expected)  # each is still needed
+    assert estimator.__sklearn_tags__().input_tags.allow_nan

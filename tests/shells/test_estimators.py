@@ -10,22 +10,25 @@ import itertools
 import math
 import pickle
 import struct
+import warnings
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from support.reading import Unkind
 
 import expmech as em
 from expmech.adjacency import Adjacency
 from expmech.data import histogram, moments, open_source
-from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
+from expmech.errors import DataError, ParameterError, ParameterTypeError, UnsupportedError
 from expmech.estimators import (
     PrivateLogisticRegression,
     PrivateMean,
@@ -33,11 +36,13 @@ from expmech.estimators import (
     PrivateRidge,
     PrivateSelector,
 )
+from expmech.estimators.logistic import INFERRED
 from expmech.ledger import LedgerError
 from expmech.release import Prepared
 from expmech.release.verification import verify_certificate
 from expmech.statistics import ArrayRows, LargestTotal
 from expmech.statistics.aggregates import histogram_of, moments_of
+from expmech.statistics.reading import EQUAL_ROWS, NOTHING_MISSING
 from expmech.statistics.ridge import ridge_penalty, ridge_radius
 
 ROWS = 60
@@ -196,13 +201,27 @@ def test_a_study_charges_nothing(ledger: em.Ledger) -> None:
 
 def test_a_refused_fit_charges_nothing(ledger: em.Ledger) -> None:
     for estimator, target in estimators(accountant=ledger, epsilon=0.1):
-        spoilt = X.copy()
-        spoilt[3, 0] = np.nan
-        with pytest.raises(ValueError, match="must not contain NaN"):
-            estimator.fit(spoilt, target)
+        with pytest.raises(ParameterError, match="`missing` must not be 'drop' under 'replace'"):
+            clone(estimator).set_params(missing="drop").fit(X, target)
         with pytest.raises(ParameterError):
             clone(estimator).set_params(adjacency="swap").fit(X, target)
     assert ledger.history() == []
+
+
+def test_what_values_are_is_found_after_the_charge(ledger: em.Ledger) -> None:
+    spoilt = X.copy()
+    spoilt[3, 0] = np.nan
+    for estimator, target in estimators(accountant=ledger, epsilon="0.2"):
+        before = ledger.spent[0]
+        estimator.fit(spoilt, target)
+        assert ledger.spent[0] - before == Fraction(1, 5)
+        strict = clone(estimator).set_params(missing="error", epsilon="0.1", accountant=ledger)
+        with pytest.raises(DataError) as caught:
+            strict.fit(spoilt, target)
+        assert caught.value.__context__ is None
+        assert ledger.spent[0] - before == Fraction(3, 10)  # so a refusal is no free question
+        told = em.Certificate.from_json(ledger.history()[-1].certificate)
+        assert NOTHING_MISSING in told.assumptions
 
 
 def test_a_delta_is_charged(ledger: em.Ledger) -> None:
@@ -219,7 +238,11 @@ def test_each_fold_is_charged(ledger: em.Ledger) -> None:
     assert scores.shape == (4,) and np.isfinite(scores).all()
     assert [charge.epsilon for charge in ledger.history()] == [Fraction(1, 10)] * 4
     logistic = PrivateLogisticRegression(
-        epsilon="0.2", bounds_X=BOUNDS, radius=2.0, accountant=ledger
+        epsilon="0.2",
+        bounds_X=BOUNDS,
+        classes=["young", "old"],
+        radius=2.0,
+        accountant=ledger,
     )
     cross_val_score(logistic, X, LABELS, cv=3)
     distance = lambda fitted, rows, _=None: -float(np.abs(rows.mean(axis=0) - fitted.mean_).sum())  # noqa: E731
@@ -367,27 +390,62 @@ def test_constant_timing_is_constant_or_refused(ledger: em.Ledger) -> None:
     assert chain.certificate_.sampler["sampler"] == "Metropolis"
 
 
-BAD_DATA: list[tuple[Any, type[Exception]]] = [
-    ([["secret-7", 1.0]], ValueError),
-    ([SECRET, 2.0, 3.0], ValueError),
-    (np.array([[SECRET + 1j, 2.0]]), ValueError),
-    ([[SECRET + 1j, 2.0]], TypeError),
-    ([[SECRET, float("inf")]], ValueError),
-    (np.full((1, 2, 2), SECRET), ValueError),
-    ([[{"secret": 1}, SECRET]], TypeError),
-    ("secret-7", ValueError),
-    (np.empty((37, 0)), ValueError),
+BAD_FORMS: list[Any] = [
+    [SECRET, 2.0, 3.0],
+    np.array([[SECRET + 1j, 2.0]]),
+    np.full((1, 2, 2), SECRET),
+    np.full(4, SECRET),
+    "secret-7",
+    {"secret": [SECRET]},
+    np.empty((37, 0)),
+    [[]] * 37,
+    pandas.DataFrame([[SECRET, 1.0]], columns=["a", "a"]),
+    None,
 ]
 
 
-@pytest.mark.parametrize(("rows", "error"), BAD_DATA, ids=range(len(BAD_DATA)))
+@pytest.mark.parametrize("rows", BAD_FORMS, ids=range(len(BAD_FORMS)))
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_no_error_quotes_the_data(rows: Any, error: type[Exception], adjacency: str) -> None:
-    for estimator, target in estimators(adjacency=adjacency):
-        with pytest.raises(error) as caught:
-            estimator.fit(rows, target if target is None else target[: len(rows)])
+def test_a_table_of_another_form_is_refused_and_nothing_is_quoted(
+    rows: Any, adjacency: str, ledger: em.Ledger
+) -> None:
+    for estimator, target in estimators(adjacency=adjacency, accountant=ledger):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            estimator.fit(rows, target if target is None else target[:1])
         assert not any(word in str(caught.value) for word in ("secret", "3.14", "37")), caught.value
-        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+        assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert ledger.history() == []
+
+
+ODD_ROWS: list[Any] = [
+    ["secret-7", 1.0],
+    [SECRET + 1j, 2.0],
+    [SECRET, float("inf")],
+    [float("nan"), -float("inf")],
+    [{"secret": 1}, SECRET],
+    [None, b"\xff"],
+    [1.7e308, -1.7e308],
+    [5e-324, 10**400],
+    [SECRET],
+    "secret-7",
+    {"a": SECRET, "b": 2.0},
+    None,
+    np.array(SECRET),
+    Unkind(),
+    [Unkind(), [1.0, 2.0]],
+]
+
+
+@pytest.mark.parametrize("odd", range(len(ODD_ROWS)))
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_no_row_is_refused_and_no_row_makes_a_warning(odd: int, adjacency: str) -> None:
+    rows = [*X[:5].tolist(), ODD_ROWS[odd]]
+    for estimator, target in estimators(adjacency=adjacency, random_state=3):
+        targets = None if target is None else [*target[:5].tolist(), ODD_ROWS[odd]]
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error")
+            estimator.fit(rows, targets)
+        assert EQUAL_ROWS in estimator.certificate_.assumptions
 
 
 def test_no_error_tells_the_number_of_rows_or_a_label() -> None:
@@ -397,14 +455,28 @@ def test_no_error_tells_the_number_of_rows_or_a_label() -> None:
                 estimator.fit(X, target[:-1])
     unknown = np.where(X[:, 0] > 79.0, "secret-7", LABELS)
     unknown[0] = "secret-7"
-    with pytest.raises(ParameterError) as caught:
-        PrivateLogisticRegression(bounds_X=BOUNDS, classes=["young", "old"]).fit(X, unknown)
-    assert (
-        str(caught.value)
-        == "`y` of PrivateLogisticRegression must hold no label but the two of `classes`."
-    )
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
-        PrivateLogisticRegression(bounds_X=BOUNDS).fit(X, unknown)
+    asked = PrivateLogisticRegression(bounds_X=BOUNDS, classes=["young", "old"], radius=2.0)
+    model = asked.fit(X, unknown)  # a label that is not public counts as not positive
+    assert model.classes_.tolist() == ["young", "old"]
+    assert "secret-7" not in model.certificate_.to_json()
+
+
+def test_labels_are_looked_for_only_where_that_is_asked(ledger: em.Ledger) -> None:
+    with pytest.raises(ParameterError, match=r"`classes` of .* must be the two labels.*'infer'"):
+        PrivateLogisticRegression(bounds_X=BOUNDS, accountant=ledger).fit(X, LABELS)
+    infer = PrivateLogisticRegression(bounds_X=BOUNDS, classes="infer", radius=2.0)
+    assert INFERRED in infer.fit(X, LABELS).certificate_.assumptions
+    assert infer.classes_.tolist() == ["old", "young"]
+    given = clone(infer).set_params(classes=["old", "young"]).fit(X, LABELS)
+    assert INFERRED not in given.certificate_.assumptions
+    three = [*LABELS[1:], "secret-7"]
+    mixed = [*LABELS[1:], {"secret": SECRET}]
+    for target in (["secret-7"] * ROWS, three, mixed, [SECRET, *Y[1:]], [None] * ROWS):
+        with pytest.raises(ParameterError) as caught:
+            infer.fit(X, target)
+        assert not any(word in str(caught.value) for word in ("secret", "3.14", "60"))
+        assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert ledger.history() == []
 
 
 def test_an_empty_table_is_not_betrayed_under_add_remove() -> None:
@@ -476,8 +548,11 @@ def test_other_bad_parameters() -> None:
         ParameterError, match="`classes` of PrivateLogisticRegression must be two different labels"
     ):
         PrivateLogisticRegression(bounds_X=BOUNDS, classes=[1]).fit(X, LABELS)
+    for classes in ([1, "1.0"], [None, 1], ["nan", "x"]):
+        with pytest.raises(ParameterError, match="must be two different labels"):
+            PrivateLogisticRegression(bounds_X=BOUNDS, classes=classes).fit(X, LABELS)
     with pytest.raises(ParameterError, match="must hold two classes, or `classes` must name them"):
-        PrivateLogisticRegression(bounds_X=BOUNDS).fit(X, ["a"] * ROWS)
+        PrivateLogisticRegression(bounds_X=BOUNDS, classes="infer").fit(X, ["a"] * ROWS)
     with pytest.raises(
         ParameterError, match="must have one column, whose values are counted; got 2"
     ):
@@ -498,10 +573,27 @@ def test_a_selector_names_the_best() -> None:
         candidates=[0.0, 50.0, 100.0], scoring=_near, sensitivity=1.0, epsilon=100
     ).fit(X)
     assert scored.best_ == 50.0
-    assert "at most the sensitivity" in str(scored.certificate_)
-    with pytest.raises(ParameterError) as caught:
-        PrivateSelector(candidates=[1, 2], scoring=_fails, sensitivity=1.0).fit(X)
-    assert str(SECRET) not in str(caught.value) and caught.value.__suppress_context__
+    assert any("at most `sensitivity`" in told for told in scored.certificate_.assumptions)
+
+
+def test_a_scoring_runs_after_the_charge_and_its_failure_is_one_sentence(
+    ledger: em.Ledger,
+) -> None:
+    sentence = "`scoring` failed on the data, or gave a score that is no finite number."
+    for scoring in (_fails, _no_number, lambda *_: float("nan"), lambda *_: float("inf")):
+        before = ledger.spent[0]
+        selector = PrivateSelector(
+            candidates=[1, 2], scoring=scoring, sensitivity=1.0, epsilon="0.1", accountant=ledger
+        )
+        with pytest.raises(DataError) as caught:
+            selector.fit(X)
+        assert str(caught.value) == sentence
+        assert caught.value.__cause__ is None and caught.value.__context__ is None
+        assert ledger.spent[0] - before == Fraction(1, 10)
+    wide = PrivateSelector(candidates=[-1, 1], scoring=_huge, sensitivity=1.0, epsilon=100)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert wide.fit(X).best_ == 1
 
 
 def _near(rows: Any, _: Any, candidate: float) -> float:
@@ -510,6 +602,14 @@ def _near(rows: Any, _: Any, candidate: float) -> float:
 
 def _fails(rows: Any, _: Any, __: Any) -> float:
     raise ValueError(f"could not use {rows[7, 1]}")
+
+
+def _no_number(rows: Any, _: Any, __: Any) -> Any:
+    return [rows[7, 1]]
+
+
+def _huge(_: Any, __: Any, candidate: float) -> float:
+    return 1.7e308 * candidate
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

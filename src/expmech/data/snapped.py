@@ -73,7 +73,7 @@ def snapped(
 
 
 def nearest(steps: Any, bits: int) -> Any:
-    """Snap to the nearest of ``0 .. 2^bits``, as :func:`expmech.release.noisy_mean.snap` does."""
+    """Snap to the nearest of ``0 .. 2^bits``, as :func:`expmech.release.snapping.snap` does."""
     return (steps + constant(0.5)).floor().cast("int64")
 
 

@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.errors import ParameterError, ParameterTypeError, validate_choice
+from expmech.estimators.tables import Unread, as_table, assumed, column_count
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.release import Release
 from expmech.samplers import TIMINGS, Sampler
 from expmech.statistics import (
-    ArrayRows,
     Bounds,
+    Settled,
     Statistic,
     find_all,
     public_count,
@@ -30,7 +31,7 @@ from expmech.statistics import (
     validate_bounds,
 )
 from expmech.statistics.base import check_missing
-from expmech.statistics.reading import read_numbers
+from expmech.statistics.reading import stand_in
 
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row
 # counts. Each is replaced by a fixed sentence, found by a word of the original.
@@ -138,48 +139,28 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         shown = str(value) if isinstance(value, np.floating) else value
         return exact_amount(shown, name=name, owner=self._name)
 
-    def _columns(self, X: Any) -> int:
-        """Return the number of columns of X, which is public, and remember their names.
+    def _table(self, X: Any) -> tuple[Any, int]:
+        """Return the table and its number of columns, and remember the columns' names.
 
-        No value is looked at.
+        All of it is public: no value is looked at.
         """
-        shape = np.shape(X) if hasattr(X, "shape") else np.shape(X[:1])
-        if len(shape) != 2:
-            raise ParameterError(
-                f"X must be a 2D array, one row a record; got {len(shape)} dimensions. Reshape your"
-                " data, with array.reshape(-1, 1) for a single column."
-            )
-        if shape[1] == 0:
-            raise ParameterError(
-                "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-            )
-        if hasattr(X, "tocsr"):
-            raise ParameterTypeError("Sparse data was passed, but dense data is required.")
-        if np.iscomplexobj(X):
-            raise ParameterError("Complex data not supported.")
-        self._validate(X, skip_check_array=True)
-        return int(shape[1])
+        table = as_table(X)
+        columns = column_count(table)
+        self._validate(table, skip_check_array=True)
+        return table, columns
 
-    def _check_targets(self, X: Any, y: Any) -> None:
-        """Raise, before a value is looked at, unless there is one target a row."""
-        if y is None:
-            raise ParameterError(f"{self._name} requires y to be passed, but the target y is None.")
-        shape = np.shape(y)
-        if len(shape) == 2 and shape[1] == 1:
-            return
-        if len(shape) != 1:
-            raise ParameterError("y should be a 1d array of one target a row.")
-        if shape[0] != (X.shape[0] if hasattr(X, "shape") else len(X)):
-            raise ParameterError("X and y must have one entry a row each: inconsistent lengths.")
+    def _validate_new(self, X: Any, bounds: Any) -> NDArray[np.float64]:
+        """Return the rows of a prediction, of a fitted estimator.
 
-    def _numbers(self, X: Any, columns: int) -> NDArray[np.float64]:
-        """Return the table as numbers; what is none is missing."""
-        return read_numbers(X, columns=columns)
-
-    def _validate_new(self, X: Any) -> Any:
-        """Check the rows of a prediction, of a fitted estimator."""
+        What is missing counts as at the fit, where that gives it a value; else it is refused.
+        """
         check_is_fitted(self)
-        return self._validate(X, reset=False, dtype=np.float64)
+        filled = self.missing in ("middle", "lower", "clip")
+        finite = "allow-nan" if filled else True
+        table = self._validate(X, reset=False, dtype=np.float64, ensure_all_finite=finite)
+        pairs = self._validate_column_bounds(bounds, table.shape[1], name="bounds_X")
+        stands = np.array([stand_in(pair, self.missing) for pair in pairs])
+        return np.where(np.isnan(table), stands, table)
 
     def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """Check data as scikit-learn does; an error says what is wrong and quotes nothing."""
@@ -216,21 +197,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tuple(validate_bounds(pair, name=self._name, parameter=name) for pair in pairs)
 
     def _draw(
-        self,
-        statistics: Sequence[Statistic],
-        rows: ArrayRows,
-        *,
-        epsilon: Fraction,
+        self, statistics: Sequence[Statistic], rows: Unread, *, epsilon: Fraction
     ) -> list[Release]:
         """Settle, charge, read and draw, in this order; ``epsilon`` is that of each statistic.
 
         With a seed nothing is charged and nothing is a release.
         """
-        count = public_count(rows, self._relation, least=1)
-        settled = [
-            settle(one, epsilon=epsilon, count=count, sampler=self.sampler, timing=self.timing)
-            for one in statistics
-        ]
+        settled = self._settle(statistics, rows, epsilon)
         if self.random_state is not None:
             found = find_all(settled, rows)
             return [
@@ -243,6 +216,26 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
         found = find_all(settled, rows)
         return [one.release(answer) for one, answer in zip(settled, found, strict=True)]
+
+    def _settle(
+        self, statistics: Sequence[Statistic], rows: Unread, epsilon: Fraction
+    ) -> list[Settled]:
+        """Return the public half of each release, which is what is charged."""
+        if self._relation.count_is_public and rows.count() == 0:
+            raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
+        count = public_count(rows, self._relation, least=1)
+        return [
+            settle(
+                one,
+                epsilon=epsilon,
+                count=count,
+                sampler=self.sampler,
+                timing=self.timing,
+                owner=self._name,
+                notes=assumed(rows.table),
+            )
+            for one in statistics
+        ]
 
     def _entry(self, epsilon: Fraction, certificate: Any) -> Entry:
         return Entry(

@@ -10,14 +10,23 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from expmech.errors import ParameterError
+from expmech.errors import ParameterError, shielded
 from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.tables import Unread, as_target
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, Logistic
-from expmech.statistics.keys import canonical_key
+from expmech.statistics.keys import MISSING, canonical_key
 from expmech.statistics.logistic import LOGISTIC_PENALTY
+from expmech.statistics.reading import read_numbers
 
-INFERRED = "the labels were taken from y, so that exactly these occur in it is treated as public"
+INFERRED = (
+    "the labels were taken from y (classes='infer'): that exactly these two occur in it, and that a"
+    " y which does not hold two labels is refused, is treated as public"
+)
+"""What a certificate lists where the labels were looked for."""
+
+_NOT_TWO = "Only binary classification is supported. The type of the target is multiclass."
+_UNKNOWN = "Unknown label type: `y` of {name} must hold two labels, whole numbers or text."
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -98,10 +107,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Draw the coefficients of the classification of X into the classes y."""
         budget = self._validate_parameters()
-        d = self._columns(X)
-        self._check_targets(X, y)
+        table, d = self._table(X)
+        target = as_target(y, table, owner=self._name)
         bounds = self._validate_column_bounds(self.bounds_X, d, name="bounds_X")
-        labels, notes = self._labels(y)
+        labels, notes = self._labels(target)
         logistic = Logistic(
             columns=tuple(range(d)),
             bounds=bounds,
@@ -114,8 +123,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             missing=self.missing,
             label_notes=notes,
         )
-        rows = ArrayRows(numbers=self._numbers(X, d), target=np.ravel(y))
-        (release,) = self._draw([logistic], rows, epsilon=budget)
+
+        def read() -> ArrayRows:
+            return ArrayRows(numbers=read_numbers(table, columns=d), target=target)
+
+        (release,) = self._draw([logistic], Unread(table=table, read=read), epsilon=budget)
         self.classes_ = labels
         self.intercept_ = np.asarray(release.value[:1])
         self.coef_ = np.asarray(release.value[None, 1:])
@@ -133,7 +145,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
                 " treated as public."
             )
         labels = np.asarray(self.classes)
-        if labels.shape != (2,) or canonical_key(labels[0]) == canonical_key(labels[1]):
+        if labels.shape != (2,) or not _are_two(labels):
             raise ParameterError(
                 f"`classes` of {self._name} must be two different labels; got {self.classes!r}."
             )
@@ -141,14 +153,16 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def _inferred(self, y: Any) -> NDArray[Any]:
         """Return the labels that occur; an error never says which they are."""
-        target = np.ravel(np.asarray(y))
-        check_classification_targets(target)
-        labels = np.unique(target)
+
+        def look() -> NDArray[Any]:
+            target = np.asarray(y)
+            check_classification_targets(target)
+            return np.unique(target)
+
+        labels = shielded(look, ParameterError(_UNKNOWN.format(name=self._name)))
         if len(labels) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass."
-            )
-        if len(labels) < 2:
+            raise ParameterError(_NOT_TWO)
+        if not _are_two(labels):
             raise ParameterError(
                 f"`y` of {self._name} must hold two classes, or `classes` must name them; it holds"
                 " one class."
@@ -164,8 +178,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the log odds of the second class."""
-        table = self._validate_new(X)
-        return np.asarray(table @ self.coef_[0] + self.intercept_[0])
+        table = self._validate_new(X, self.bounds_X)
+        with np.errstate(all="ignore"):
+            return np.asarray(table @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likelier class of each row."""
@@ -175,5 +190,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of the two classes, a row each."""
         scores = self.decision_function(X)
-        positive = np.exp(-np.logaddexp(0.0, -scores))
+        with np.errstate(all="ignore"):
+            positive = np.exp(-np.logaddexp(0.0, -scores))
         return np.column_stack([1.0 - positive, positive])
+
+
+def _are_two(labels: NDArray[Any]) -> bool:
+    """Tell whether labels are compared by two different keys; what is missing is no label."""
+    keys = {canonical_key(label) for label in labels}
+    return len(keys) == 2 and MISSING not in keys

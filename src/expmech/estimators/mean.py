@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.tables import Unread
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, Mean
+from expmech.statistics.reading import read_numbers
 
 
 class PrivateMean(PrivateEstimator):
@@ -75,7 +77,7 @@ class PrivateMean(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
         """Draw the means of the columns of X; y is ignored."""
         budget = self._validate_parameters()
-        d = self._columns(X)
+        table, d = self._table(X)
         mean = Mean(
             columns=tuple(range(d)),
             bounds=self._validate_column_bounds(self.bounds, d),
@@ -83,7 +85,7 @@ class PrivateMean(PrivateEstimator):
             missing=self.missing,
             exponential=self.sampler != "auto",
         )
-        rows = ArrayRows(numbers=self._numbers(X, d))
+        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
         (release,) = self._draw([mean], rows, epsilon=budget)
         self.mean_ = np.asarray(release.value)
         self.certificate_ = release.certificate

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from expmech.errors import ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator, column_names
+from expmech.estimators.tables import Unread
 from expmech.ledger import show_amount
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, QuantileOf
+from expmech.statistics.reading import read_numbers
 
 
 class PrivateQuantile(PrivateEstimator):
@@ -81,7 +83,7 @@ class PrivateQuantile(PrivateEstimator):
         """Draw the quantiles of the columns of X; y is ignored."""
         budget, levels = self._validate_parameters(), self._levels()
         bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
-        d = self._columns(X)
+        table, d = self._table(X)
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
         count = len(levels) * d
         quantiles = [
@@ -92,13 +94,13 @@ class PrivateQuantile(PrivateEstimator):
                 bits=bits,
                 adjacency=self._relation,
                 missing=self.missing,
-                label=str(names[j]),
+                label=f"column {names[j]}",
                 shares=_shared(count, budget),
             )
             for level in levels
             for j in range(d)
         ]
-        rows = ArrayRows(numbers=self._numbers(X, d))
+        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
         releases = self._draw(quantiles, rows, epsilon=budget / count)
         values = np.array([release.value for release in releases]).reshape(len(levels), d)
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else _in_order(levels, values)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.tables import Unread, as_target
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, Ridge
-from expmech.statistics.reading import read_column
+from expmech.statistics.reading import read_column, read_numbers
 
 
 class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -84,8 +85,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> PrivateRidge:
         """Draw the coefficients of the regression of y on X."""
         budget = self._validate_parameters()
-        d = self._columns(X)
-        self._check_targets(X, y)
+        table, d = self._table(X)
+        target = as_target(y, table, owner=self._name)
         ridge = Ridge(
             columns=tuple(range(d)),
             bounds=self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),
@@ -96,8 +97,12 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             adjacency=self._relation,
             missing=self.missing,
         )
-        numbers = np.column_stack([self._numbers(X, d), read_column(np.ravel(y))])
-        (release,) = self._draw([ridge], ArrayRows(numbers=numbers), epsilon=budget)
+
+        def read() -> ArrayRows:
+            numbers = [read_numbers(table, columns=d), read_column(target)]
+            return ArrayRows(numbers=np.column_stack(numbers))
+
+        (release,) = self._draw([ridge], Unread(table=table, read=read), epsilon=budget)
         self.intercept_ = float(release.value[0])
         self.coef_ = np.asarray(release.value[1:])
         self.certificate_ = release.certificate
@@ -111,5 +116,6 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predictions of the private model, in the units of the target."""
-        table = self._validate_new(X)
-        return np.asarray(table @ self.coef_ + self.intercept_)
+        table = self._validate_new(X, self.bounds_X)
+        with np.errstate(all="ignore"):
+            return np.asarray(table @ self.coef_ + self.intercept_)

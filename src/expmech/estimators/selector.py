@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from expmech.errors import ParameterError, validate_positive
+from expmech.errors import ParameterError, validate_scale
 from expmech.estimators.base import PrivateEstimator, column_names
+from expmech.estimators.tables import Unread, only_column
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, BestScore, LargestTotal, MostFrequent, Statistic
+from expmech.statistics.keys import canonical_key
+from expmech.statistics.reading import read_numbers
 
 
 class PrivateSelector(PrivateEstimator):
@@ -89,29 +90,31 @@ class PrivateSelector(PrivateEstimator):
                 f"`sensitivity` of {self._name} must be None without `scoring`; got"
                 f" {self.sensitivity!r}."
             )
-        d = self._columns(X)
+        table, d = self._table(X)
         names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
-        statistic, rows = self._statistic(X, y, d, names)
-        (release,) = self._draw([statistic], rows, epsilon=budget)
+        statistic, read = self._statistic(table, y, d, names)
+        (release,) = self._draw([statistic], Unread(table=table, read=read), epsilon=budget)
         self.best_index_ = int(release.value)
         self.best_ = names[self.best_index_]
         self.certificate_ = release.certificate
         return self
 
-    def _statistic(self, X: Any, y: Any, d: int, names: list[Any]) -> tuple[Statistic, ArrayRows]:
-        """Return the choice that the parameters ask for, and what it reads."""
+    def _statistic(
+        self, table: Any, y: Any, d: int, names: list[Any]
+    ) -> tuple[Statistic, Callable[[], ArrayRows]]:
+        """Return the choice that the parameters ask for, and what reads the rows for it."""
         positions, relation = tuple(range(len(names))), self._relation
         if self.scoring is not None:
-            sensitivity = validate_positive(self.sensitivity, name="sensitivity", owner=self._name)
+            sensitivity = validate_scale(self.sensitivity, name="sensitivity", owner=self._name)
             chosen = BestScore(
                 labels=positions,
-                candidates=tuple(self._different(names)),
+                candidates=tuple(self._different(names, names)),
                 function=self.scoring,
                 sensitivity=sensitivity,
                 adjacency=relation,
                 missing=self.missing,
             )
-            return chosen, ArrayRows(raw=X, target=y)
+            return chosen, lambda: ArrayRows(raw=table, target=y)
         if self.candidates is None:
             bounds = self._validate_column_bounds(self.bounds, d)
             total = LargestTotal(
@@ -121,24 +124,24 @@ class PrivateSelector(PrivateEstimator):
                 adjacency=relation,
                 missing=self.missing,
             )
-            return total, ArrayRows(numbers=self._numbers(X, d))
+            return total, lambda: ArrayRows(numbers=read_numbers(table, columns=d))
         if d != 1:
             raise ParameterError(
                 f"`X` of {self._name} must have one column, whose values are counted; got {d}."
             )
         frequent = MostFrequent(
             column=0,
-            candidates=tuple(names),
+            candidates=tuple(self._different(names, list(map(canonical_key, names)))),
             labels=positions,
             adjacency=relation,
             missing=self.missing,
         )
-        return frequent, ArrayRows(raw=only_column(X))
+        return frequent, lambda: ArrayRows(raw=only_column(table))
 
-    def _different(self, names: list[Any]) -> list[Any]:
-        """Return the candidates; raise unless there are two, and they differ where that shows."""
+    def _different(self, names: list[Any], keys: list[Any]) -> list[Any]:
+        """Return the candidates; raise unless there are two, and their keys differ."""
         try:
-            repeated = len(set(names)) < len(names)
+            repeated = len(set(keys)) < len(keys)
         except TypeError:  # a scoring may take candidates that cannot be compared by a hash
             repeated = False
         if len(names) < 2 or repeated:
@@ -147,10 +150,3 @@ class PrivateSelector(PrivateEstimator):
                 f" {self.candidates!r}."
             )
         return names
-
-
-def only_column(table: Any) -> Any:
-    """Return the column of a table of one, as it is: no value decides how another is read."""
-    if hasattr(table, "columns"):
-        return table[table.columns[0]]
-    return table[:, 0] if isinstance(table, np.ndarray) else [row[0] for row in table]

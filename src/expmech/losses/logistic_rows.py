@@ -26,7 +26,8 @@ def validate_features(values: Any) -> Floats:
         raise ParameterError(
             f"`features` of {OWNER} must have 2 dimensions and at least one column."
         )
-    rows = np.asarray(table, dtype=np.float64)
+    with np.errstate(all="ignore"):  # a longer float may be beyond float64
+        rows = np.asarray(table, dtype=np.float64)
     if not np.isfinite(rows).all():
         raise ParameterError(f"`features` of {OWNER} must hold finite numbers only.")
     return rows
@@ -51,15 +52,16 @@ def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
     return whole.astype(np.int64)
 
 
+@np.errstate(all="ignore")  # squares of tiny numbers may underflow
 def snap_rows(rows: Floats) -> NDArray[np.int64]:
     """Scale rows to norm at most one, exactly.
 
     And round their entries toward zero to multiples of 2^-26.
     """
-    largest = np.abs(rows).max(axis=1, initial=1.0)[
-        :, None
-    ]  # at least one: no overflow, and short rows stay as they are
-    norm = largest * np.sqrt(((rows / largest) ** 2).sum(axis=1, keepdims=True))
+    # divided by their largest entry, if above one, before anything is squared: no overflow. A row
+    # so divided has norm one at least, and short rows stay as they are.
+    rows = rows / np.abs(rows).max(axis=1, initial=1.0, keepdims=True)
+    norm = np.sqrt((rows**2).sum(axis=1, keepdims=True))
     whole = (rows / np.maximum(norm, 1.0) * SNAP).astype(np.int64)
     long = (whole**2).sum(axis=1) > SNAP**2  # by rounding alone, so by less than 2^-40
     whole[long] = (whole[long] * (1.0 - 2.0**-25)).astype(np.int64)

@@ -41,6 +41,7 @@ class L1Mean:
     array([0. , 0.5])
     """
 
+    @np.errstate(all="ignore")  # a denormal value may underflow
     def __init__(self, rows: ArrayLike, *, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> None:
         table = _validate_rows(rows)
         count, d = table.shape

@@ -58,6 +58,7 @@ class Quantile:
 
     loss_error = Fraction(1, 1 << 20)
 
+    @np.errstate(all="ignore")
     def __init__(
         self,
         values: ArrayLike,

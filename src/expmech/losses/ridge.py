@@ -64,6 +64,7 @@ class RidgeGradient:
     Fraction(4, 1)
     """
 
+    @np.errstate(all="ignore")  # a denormal value may underflow
     def __init__(
         self,
         features: ArrayLike,

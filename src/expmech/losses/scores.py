@@ -38,7 +38,9 @@ class Scores:
 
     def __init__(self, scores: Sequence[float]) -> None:
         values = validate_vector(scores, name="scores", owner="Scores", confidential=True)
-        self._losses = np.asarray(values.max() - values, dtype=np.float64)
+        with np.errstate(all="ignore"):  # beyond 1e308 energies have saturated long before
+            losses = np.minimum(values.max() - values, np.finfo(np.float64).max)
+        self._losses = np.asarray(losses, dtype=np.float64)
 
     def __call__(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the loss of each candidate."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from expmech._version import __version__
 from expmech.bits import OPERATING_SYSTEM
-from expmech.cost import MOST_EVALUATIONS
 from expmech.domains import Domain
 from expmech.errors import (
     ParameterError,
@@ -35,7 +34,6 @@ from expmech.samplers import (
     validate_sampler,
 )
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
-from expmech.samplers.metropolis import MOST_STEPS
 from expmech.target import (
     SMALL_TABLE,
     Target,
@@ -117,7 +115,9 @@ class ExponentialMechanism(Mechanism):
     def settle(self, asked: Asked) -> Prepared:
         """Choose, calibrate and certify; the loss is not looked at before the first draw."""
         told = asked.told
-        chosen, target = self._choose(asked.epsilon, asked.sampler, asked.timing)
+        chosen, target = self._choose(
+            asked.epsilon, asked.sampler, asked.timing, told.owner or _OWNER
+        )
         terms = chosen.terms(target)
 
         def fit() -> Draw:
@@ -152,31 +152,25 @@ class ExponentialMechanism(Mechanism):
         return Prepared(certificate=certificate, sampler=chosen, finish=told.finish, fit=fit)
 
     def _choose(
-        self, epsilon: float | Fraction, sampler: Sampler | str, timing: str
+        self, epsilon: float | Fraction, sampler: Sampler | str, timing: str, owner: str
     ) -> tuple[Sampler, Target]:
         """Return the sampler and the target it is calibrated to; a public choice."""
-        budget = validate_epsilon(epsilon, owner=_OWNER)
-        validate_choice(timing, name="timing", owner=_OWNER, choices=TIMINGS)
+        budget = validate_epsilon(epsilon, owner=owner)
+        validate_choice(timing, name="timing", owner=owner, choices=TIMINGS)
         valid = validate_sampler(sampler)
         if isinstance(valid, Sampler):
             if timing == CONSTANT and valid.timing == DATA_DEPENDENT:
                 raise ParameterError(
-                    f"`sampler` of {_OWNER} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect"
+                    f"`sampler` of {owner} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect"
                     f" with timing='constant'; got {valid.label}, whose running time depends on the"
                     " data."
                 )
             return valid, valid.calibrate(self._problem, budget)
         if (budget, timing) not in self._chosen:  # a public choice, made once
-            self._chosen[budget, timing] = self._choose_automatically(budget, timing)
+            self._chosen[budget, timing] = choose_sampler(
+                self._problem, budget, owner=owner, timing=timing
+            )
         return self._chosen[budget, timing]
-
-    def _choose_automatically(self, budget: Fraction, timing: str) -> tuple[Sampler, Target]:
-        try:
-            return choose_sampler(self._problem, budget, timing=timing)
-        except UnsupportedError:
-            if timing != CONSTANT:
-                raise
-        raise UnsupportedError(_NO_CONSTANT)
 
     def sample(
         self,
@@ -233,12 +227,3 @@ def _flatness(target: Target) -> tuple[str, ...]:
         f"utility, not privacy: nothing public bounds the loss, losses beyond {limit} either way"
         " are not told apart, and where the least loss is above that the law is flat",
     )
-
-
-_NO_CONSTANT = (
-    f"{_OWNER}(timing='constant') found no exact sampler that ends after a number of proposals"
-    f" fixed beforehand and affordable ({MOST_EVALUATIONS:.0e} together, or {MOST_STEPS:.0e} one by"
-    " one). A lower epsilon, fewer rows or columns, a coarser or smaller range of answers or"
-    " 'replace' adjacency may make it feasible; or use timing='unprotected' and let nobody see how"
-    " long it took."
-)

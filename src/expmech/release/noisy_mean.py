@@ -124,7 +124,8 @@ class NoisyMean(Mechanism):
         adjacency: str = "replace",
     ) -> NoisyMean:
         """Clip, snap and sum rows of shape (n, d); they are confidential, the bounds are not."""
-        table = np.asarray(rows, dtype=np.float64)
+        with np.errstate(all="ignore"):  # a longer float may become infinite
+            table = np.asarray(rows, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] == 0 or np.isnan(table).any():
             raise ParameterTypeError(
                 f"`rows` of {OWNER} must be numbers of shape (n, d) without nan."

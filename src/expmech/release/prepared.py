@@ -10,6 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, seeded_bits
 from expmech.coins import Coins
 from expmech.release.certificate import RELEASE, STUDY, Certificate
@@ -32,10 +34,12 @@ class Release:
 class Told:
     """What a statistic adds to a mechanism's certificate, all of it public.
 
-    Its name, what is done to the draw, and what the guarantee rests on besides.
+    Its name, what is done to the draw, and what the guarantee rests on besides. ``owner`` is who
+    refusals speak of; None for the mechanism itself.
     """
 
     statistic: str = "a draw"
+    owner: str | None = None
     finish: Finish = field(default_factory=Unchanged)
     notes: tuple[str, ...] = ()
 
@@ -66,10 +70,12 @@ class Prepared:
         """Draw the value from a seeded stream; its certificate says that it is never a release."""
         return self._one(seeded_bits(seed), STUDY)
 
+    @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def sample(self, size: int, seed: int | Sequence[int]) -> Draws:
         """Draw many values, unfinished and with their counts, from a seeded stream."""
         return self._draw(Coins(seeded_bits(seed)), size)
 
+    @np.errstate(all="ignore")
     def _one(self, bits: Bits, kind: str) -> Release:
         value = self._draw(Coins(bits), 1).values[0]
         source = OPERATING_SYSTEM if kind == RELEASE else SEEDED

@@ -13,12 +13,14 @@ LEAST_RATE = Fraction(1, 1 << 55)
 MOST_BITS = 32
 
 
+@np.errstate(all="ignore")
 def snap(
     rows: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], bits: int
 ) -> NDArray[np.int64]:
-    """Return ``floor((clip(x) - lower) 2^bits / (upper - lower) + 1/2)``, a whole number in ``0 ..
+    """Return ``floor((clip(x) - lower) 2^bits / (upper - lower) + 1/2)`` for every entry.
 
-    2^bits``, for every entry.
+    A whole number in ``0 .. 2^bits``. Clipped first: then nothing but a denormal value can raise a
+    flag, an underflow, and it snaps to the right step.
     """
     shares = (np.minimum(np.maximum(rows, lower), upper) - lower) * (2.0**bits / (upper - lower))
     return np.floor(shares + 0.5).astype(np.int64)

@@ -13,6 +13,7 @@ from expmech.cost import MOST_EVALUATIONS
 from expmech.domains import Region
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.samplers.base import CONSTANT, Sampler
+from expmech.samplers.metropolis import MOST_STEPS
 from expmech.samplers.plan import Option, Plan, show_number
 from expmech.samplers.registry import PLANNED, UNPLANNED
 from expmech.target import Problem, Target, make_target
@@ -20,6 +21,13 @@ from expmech.target import Problem, Target, make_target
 TIMINGS = ("unprotected", "constant")
 """What may be asked of the running time: nothing, or a number of loss evaluations that is fixed
 beforehand."""
+
+_NO_CONSTANT = (
+    "found no exact sampler that ends after a number of proposals fixed beforehand and affordable"
+    f" ({MOST_EVALUATIONS:.0e} together, or {MOST_STEPS:.0e} one by one). A lower epsilon, fewer"
+    " rows or columns, a coarser or smaller range of answers or 'replace' adjacency may make it"
+    " feasible; or use timing='unprotected' and let nobody see how long it took."
+)
 
 
 class _Targets:
@@ -79,11 +87,12 @@ def _excess_loss(target: Target) -> tuple[float, float] | None:
 
 
 def choose_sampler(
-    problem: Problem, epsilon: Fraction, *, timing: str = "unprotected"
+    problem: Problem, epsilon: Fraction, *, owner: str, timing: str = "unprotected"
 ) -> tuple[Sampler, Target]:
     """Return the sampler a plan recommends, and the target it is calibrated to.
 
-    Raise UnsupportedError, with what would help, where a plan recommends none.
+    Raise UnsupportedError, with what would help, where a plan recommends none; it speaks of
+    ``owner``.
     """
     targets = _Targets(problem, epsilon)
     automatic = [sampler for sampler in PLANNED if sampler.automatic]
@@ -91,7 +100,9 @@ def choose_sampler(
         automatic = [sampler for sampler in automatic if sampler.timing == CONSTANT]
     chosen, refusal = _choose(targets.plain, _worth_a_forecast(automatic, targets), timing)
     if chosen is None or chosen.sampler is None:
-        raise UnsupportedError(f"sampler='auto' {refusal}")
+        if timing == CONSTANT:
+            raise UnsupportedError(f"{owner}(timing='constant') {_NO_CONSTANT}")
+        raise UnsupportedError(f"sampler='auto' of {owner} {refusal}")
     return chosen.sampler, targets.for_(chosen.sampler)
 
 

@@ -62,12 +62,13 @@ def validate_bounds(bounds: Any, *, name: str, parameter: str = "bounds") -> Bou
     return lower, upper
 
 
+@np.errstate(all="ignore")
 def moments_of(
     rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int, products: bool = False
 ) -> Moments:
-    """Return the count, integer sums and, if asked (at most 20 bits).
+    """Return the count, integer sums and, if asked (at most 20 bits), integer cross products.
 
-    Integer cross products of clipped, snapped columns.
+    Of clipped, snapped columns.
     """
     lower, upper = np.array(bounds, dtype=np.float64).T
     snapped = snap(rows, lower, upper, bits)
@@ -80,6 +81,7 @@ def moments_of(
     )
 
 
+@np.errstate(all="ignore")  # a denormal value may underflow, to a cell that is right
 def histogram_of(values: NDArray[np.float64], bounds: Bounds, *, bits: int) -> NDArray[np.int64]:
     """Return how many clipped values fall in each of the ``2^bits`` cells of the bounds.
 

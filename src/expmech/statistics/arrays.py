@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from expmech.errors import DataError, ParameterError, shielded
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
-from expmech.statistics.keys import canonical_key, tally_values
+from expmech.statistics.keys import canonical_key, each_value, tally_values
 from expmech.statistics.reading import fill_missing
 from expmech.statistics.requests import (
     Column,
@@ -73,7 +73,9 @@ class ArrayRows:
 
     def _labelled(self, request: LabelledRowsOf) -> LabelledRows:
         positive = canonical_key(request.positive)
-        labels = np.array([canonical_key(value) == positive for value in self.target], dtype=bool)
+        labels = np.array(
+            [canonical_key(value) == positive for value in each_value(self.target)], dtype=bool
+        )
         numbers = self._filled(request.columns, request.bounds, "middle")
         if request.missing != "middle" and self.numbers is not None:
             kept = np.column_stack([self.numbers[:, _positions(request.columns)], labels])

@@ -6,11 +6,14 @@ then are the rows looked at.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from expmech.adjacency import Adjacency
 from expmech.errors import DataError, ParameterError
@@ -96,6 +99,7 @@ class Settled:
     statistic: Statistic
     epsilon: Fraction
     timing: str
+    told: Told
     public: Prepared
 
     @property
@@ -116,19 +120,21 @@ class Settled:
         """Draw the value from a seeded stream: never a release."""
         return self._prepare(found).study(seed)
 
+    @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def _prepare(self, found: Any) -> Prepared:
         mechanism = self.statistic.mechanism(found, self.epsilon, self.timing)
         ready = mechanism.prepare(
             epsilon=self.epsilon,
             sampler=self.public.sampler or "auto",
             timing=self.timing,
-            told=self.statistic.told,
+            told=self.told,
         )
         if ready.certificate != self.certificate:
             raise DataError(_CHANGED)
         return ready
 
 
+@np.errstate(all="ignore")  # of public numbers here: bounds of 1e308 may underflow
 def settle(
     statistic: Statistic,
     *,
@@ -136,14 +142,19 @@ def settle(
     count: int | None,
     sampler: Sampler | str = "auto",
     timing: str = "unprotected",
+    owner: str | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Settled:
     """Return the public half of a release; raise, on public grounds, where there is none.
 
-    ``count`` is the number of rows where it is public, else None.
+    ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``, and
+    ``notes`` say what the guarantee rests on because of how the rows were given.
     """
+    own = statistic.told
+    told = dataclasses.replace(own, owner=owner, notes=(*own.notes, *notes))
     mechanism = _stand_in(statistic, epsilon, count, timing)
-    public = mechanism.prepare(epsilon=epsilon, sampler=sampler, timing=timing, told=statistic.told)
-    return Settled(statistic=statistic, epsilon=epsilon, timing=timing, public=public)
+    public = mechanism.prepare(epsilon=epsilon, sampler=sampler, timing=timing, told=told)
+    return Settled(statistic=statistic, epsilon=epsilon, timing=timing, told=told, public=public)
 
 
 def plan(
@@ -173,10 +184,10 @@ def public_count(rows: Rows, adjacency: Adjacency, *, least: int = LEAST_ROWS) -
     return count
 
 
+@np.errstate(all="ignore")
 def find_all(settled: Sequence[Settled], rows: Rows) -> list[Any]:
     """Return what the rows answer to each request; equal requests are asked once."""
-    answers: dict[Request, Any] = {}
-    for one in settled:
-        if one.request not in answers:
-            answers[one.request] = rows.find(one.request)
-    return [answers[one.request] for one in settled]
+    requests = [one.request for one in settled]
+    firsts = [requests.index(request) for request in requests]
+    found = {first: rows.find(requests[first]) for first in dict.fromkeys(firsts)}
+    return [found[first] for first in firsts]

@@ -127,7 +127,7 @@ def _counted(column: Any, wanted: set[Key]) -> Counter[Key]:
         for value, count in zip(list(values), counts.tolist(), strict=True):
             found[canonical_key(value)] += count
         return found
-    return Counter(map(canonical_key, _each(column)))
+    return Counter(map(canonical_key, each_value(column)))
 
 
 def _counted_numbers(values: Any, numbers: Sequence[Any]) -> Counter[Key]:
@@ -141,7 +141,8 @@ def _counted_numbers(values: Any, numbers: Sequence[Any]) -> Counter[Key]:
     )
 
 
-def _each(column: Any) -> Iterable[Any]:
+def each_value(column: Any) -> Iterable[Any]:
+    """Return the values of a list, a vector or a column of a frame, one by one."""
     if isinstance(column, np.ndarray):
         return list(column.ravel())
     if hasattr(column, "to_physical") and type(column.dtype).__name__ == "Datetime":

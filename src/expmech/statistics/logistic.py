@@ -123,6 +123,7 @@ class Logistic(Statistic):
         domain = L2Ball(d, radius)
         return ExponentialMechanism(loss=loss, domain=domain, adjacency=self.adjacency)
 
+    @np.errstate(all="ignore")  # a denormal value may underflow
     def _design(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return rows of norm at most one: clipped, scaled, shortened, with a constant."""
         middles, halves = centres(self.bounds)

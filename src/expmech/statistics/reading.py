@@ -116,7 +116,7 @@ def read_numbers(table: Any, *, columns: int | None = None) -> NDArray[np.float6
     if isinstance(table, (list, tuple)):
         return _read_rows(table, columns)
     if hasattr(table, "columns") and hasattr(table, "shape"):
-        found = [read_column(table[name]) for name in _frame_columns(table)]
+        found = [read_column(table[name]) for name in frame_columns(table)]
         values = np.column_stack(found) if found else np.empty((table.shape[0], 0))
     else:
         values = _read_array(_dense(table))
@@ -137,6 +137,16 @@ def read_column(column: Any) -> NDArray[np.float64]:
     if isinstance(kind, np.dtype):
         return _read_array(column.to_numpy())
     return _read_values(column.to_list() if hasattr(column, "to_list") else column)
+
+
+def values_of_row(row: Any) -> list[Any] | None:
+    """Return the values of a row of a list; None for what is no row."""
+    if isinstance(row, (str, bytes, bytearray, dict, set)) or not hasattr(row, "__len__"):
+        return None
+    try:
+        return list(row)
+    except Exception:  # whatever a type of the caller's raises: it is no row
+        return None
 
 
 def missing_rows(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -174,16 +184,16 @@ def fill_missing(
 
 def _read_rows(rows: Sequence[Any], columns: int | None) -> NDArray[np.float64]:
     if columns is None:
-        first = rows[0] if rows else ()
-        if isinstance(first, (str, bytes)) or not hasattr(first, "__len__"):
+        first = values_of_row(rows[0]) if rows else []
+        if first is None:
             raise ParameterError("A table must be a list of rows; got a list of values.")
         columns = len(first)
-    values = np.full((len(rows), columns), math.nan)
+    numbers = np.full((len(rows), columns), math.nan)
     for k, row in enumerate(rows):
-        fits = hasattr(row, "__len__") and not isinstance(row, (str, bytes, dict, set))
-        if fits and len(row) == columns:
-            values[k] = [number_of(value) for value in row]
-    return values
+        values = values_of_row(row)
+        if values is not None and len(values) == columns:
+            numbers[k] = [number_of(value) for value in values]
+    return numbers
 
 
 def _read_array(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -206,7 +216,8 @@ def _read_values(values: Iterable[Any]) -> NDArray[np.float64]:
     return np.array([number_of(value) for value in values], dtype=np.float64)
 
 
-def _frame_columns(frame: Any) -> list[Any]:
+def frame_columns(frame: Any) -> list[Any]:
+    """Return the names of a frame's columns; raise where two of them are the same."""
     names = list(frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError("The names of a frame's columns must differ from each other.")

@@ -6,8 +6,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from expmech.adjacency import Adjacency
 from expmech.domains import Box, Grid, L1Ball
+from expmech.errors import ParameterError
 from expmech.losses import RidgeGradient
 from expmech.release import ExponentialMechanism, Mechanism
 from expmech.release.finish import Coefficients
@@ -52,7 +55,13 @@ class Ridge(Statistic):
     def finish(self) -> Coefficients:
         """Intercept and slopes in the units of the data."""
         middles, halves = centres((*self.bounds, self.target_bounds))
-        scales = halves[-1] / halves[:-1]
+        with np.errstate(all="ignore"):
+            scales = halves[-1] / halves[:-1]
+        if not np.isfinite(scales).all():
+            raise ParameterError(
+                f"The bounds of {_OWNER} must be of comparable size: those of the target are more"
+                " than 1e308 times as wide as those of a feature."
+            )
         return Coefficients(
             scales=(float(halves[-1]), *scales.tolist()),
             centers=tuple(middles[:-1].tolist()),

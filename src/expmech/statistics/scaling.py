@@ -14,7 +14,8 @@ from expmech.statistics.aggregates import Bounds
 def centres(bounds: Sequence[Bounds]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the middle and the half width of each pair of bounds."""
     lower, upper = np.array(bounds, dtype=np.float64).T
-    return (lower + upper) / 2, (upper - lower) / 2
+    halves = (upper - lower) / 2
+    return lower + halves, halves  # the sum of two bounds of 1e308 would be infinite
 
 
 def check_radius(radius: float, owner: str) -> float:

@@ -107,6 +107,14 @@ class LargestTotal(Selection):
     adjacency: Adjacency
     missing: str = "middle"
 
+    def __post_init__(self) -> None:
+        spread = max(high for _, high in self.bounds) - min(low for low, _ in self.bounds)
+        if not 1e-120 <= spread <= 1e120:
+            raise ParameterError(
+                "The `bounds` of a largest total must together span a number of usual size, between"
+                f" 1e-120 and 1e120; got {spread:g}."
+            )
+
     @property
     def name(self) -> str:
         """What certificates call it."""

@@ -1,0 +1,131 @@
+"""Tables and targets as the estimators take them.
+
+Before the charge only their form is looked at: type, shape and names. Their values are read after
+it, each alone: docs/theory/reading.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+
+from expmech.errors import ParameterError, ParameterTypeError
+from expmech.statistics import ArrayRows, Request
+from expmech.statistics.reading import EQUAL_ROWS, frame_columns, values_of_row
+
+_NO_TABLE = (
+    "X must be a 2D array, a frame or a list of rows, one row a record. Reshape your data, with"
+    " array.reshape(-1, 1) for a single column."
+)
+_SPARSE = "Sparse data was passed, but dense data is required."
+_NO_COLUMNS = "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+_ONE_TARGET = "y should be a 1d array of one target a row."
+_LENGTHS = "X and y must have one entry a row each: inconsistent lengths."
+_COLUMN_VECTOR = (
+    "A column-vector y was passed when a 1d array was expected: its column is taken. Use y.ravel()"
+    " to say so."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unread:
+    """Rows that are counted by the table's length, and read when they are first asked."""
+
+    table: Any
+    read: Callable[[], ArrayRows]
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return len(self.table)
+
+    def find(self, request: Request) -> Any:
+        """Return what was asked for."""
+        return self._rows.find(request)
+
+    @cached_property
+    def _rows(self) -> ArrayRows:
+        return self.read()
+
+
+def as_table(X: Any) -> Any:
+    """Return a list of rows, a frame or an array of two dimensions; raise for any other form."""
+    if isinstance(X, (list, tuple)):
+        return X
+    if hasattr(X, "toarray"):
+        raise ParameterTypeError(_SPARSE)
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        frame_columns(X)
+        return X
+    if not isinstance(X, np.ndarray) and not hasattr(X, "__array__"):
+        raise ParameterError(_NO_TABLE)
+    array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    if array.dtype.kind == "c":
+        raise ParameterError("Complex data not supported.")
+    return array
+
+
+def column_count(table: Any) -> int:
+    """Return the public number of columns; that of a list is the length of its first row."""
+    if isinstance(table, (list, tuple)):
+        first = values_of_row(table[0]) if table else None
+        if first is None:
+            raise ParameterError(_NO_TABLE)
+        columns = len(first)
+    elif len(table.shape) != 2:
+        raise ParameterError(_NO_TABLE)
+    else:
+        columns = int(table.shape[1])
+    if columns == 0:
+        raise ParameterError(_NO_COLUMNS)
+    return columns
+
+
+def assumed(table: Any) -> tuple[str, ...]:
+    """Return what a certificate has to list because of the form of the table."""
+    return (EQUAL_ROWS,) if isinstance(table, (list, tuple)) else ()
+
+
+def as_target(y: Any, table: Any, *, owner: str) -> Any:
+    """Return targets, one a row, as a list, a vector or a column of a frame; no value decides."""
+    if y is None:
+        raise ParameterError(f"{owner} requires y to be passed, but the target y is None.")
+    if isinstance(y, (list, tuple)):
+        target: Any = list(map(_unwrapped, y))
+        shape: tuple[int, ...] = (len(y),)
+    elif hasattr(y, "shape") and (hasattr(y, "columns") or hasattr(y, "to_list")):
+        target, shape = y, y.shape  # a frame, or a column of one
+    elif hasattr(y, "__array__"):
+        target = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
+        shape = target.shape
+    else:
+        raise ParameterError(_ONE_TARGET)
+    if len(shape) == 2 and shape[1] == 1:
+        warnings.warn(_COLUMN_VECTOR, DataConversionWarning, stacklevel=3)
+        target = only_column(target)
+    elif len(shape) != 1:
+        raise ParameterError(_ONE_TARGET)
+    if shape[0] != len(table):
+        raise ParameterError(_LENGTHS)
+    return target
+
+
+def _unwrapped(value: Any) -> Any:
+    """Return the value of a row of one, as which a target may be written; else the value."""
+    row = values_of_row(value)
+    return row[0] if row is not None and len(row) == 1 else value
+
+
+def only_column(table: Any) -> Any:
+    """Return the column of a table of one, as it is: no value decides how another is read."""
+    if hasattr(table, "columns"):
+        return table[table.columns[0]]
+    if isinstance(table, np.ndarray):
+        return table[:, 0]
+    rows = [values_of_row(row) for row in table]
+    return [row[0] if row is not None and len(row) == 1 else None for row in rows]

@@ -1,0 +1,180 @@
+"""What a fit would release: its exact law, and all that is public, caught before the draw."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expmech as em
+from expmech.errors import ExpmechError
+from expmech.release import NoisyMean
+from expmech.samplers import Plan
+from expmech.statistics import Settled
+
+Law = dict[Any, float]
+"""The logarithm of the probability of each outcome."""
+
+Row = tuple[Any, ...]
+
+
+class CaughtError(Exception):
+    """Raised in the place of the last draw of a fit."""
+
+
+@dataclass
+class Caught:
+    """What a fit was about to release, and what it told before."""
+
+    laws: list[Law] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+    certificates: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+
+def caught(
+    monkeypatch: pytest.MonkeyPatch,
+    estimator: Any,
+    rows: Sequence[Row],
+    *,
+    columns: int,
+    releases: int = 1,
+    with_law: bool = True,
+) -> Caught:
+    """Fit to rows, whose last entry is the target where they are longer than ``columns``."""
+    found = Caught()
+
+    def instead(settled: Settled, answer: Any) -> Any:
+        settled._prepare(answer)  # as a release would: it refuses rows that change the certificate
+        mechanism: Any = settled.statistic.mechanism(answer, settled.epsilon, settled.timing)
+        found.certificates.append(settled.certificate.to_json())
+        found.plans.append(mechanism.plan(settled.epsilon, timing=settled.timing))
+        if with_law:
+            found.laws.append(law_of(mechanism, settled.epsilon))
+        if len(found.certificates) == releases:
+            raise CaughtError
+
+    table, target = as_arrays(rows, columns)
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        patch.setattr(Settled, "release", instead)
+        try:
+            estimator.fit(table, target)
+        except CaughtError:
+            pass
+        except ExpmechError as error:
+            found.told.append(f"{type(error).__name__}: {error}")
+            found.laws = [{found.told[-1]: 0.0}]
+    found.told += [str(warning.message) for warning in warned]
+    return found
+
+
+def as_arrays(rows: Sequence[Row], columns: int) -> tuple[Any, Any]:
+    """Return the table and, where rows have one entry more, the target: arrays of objects."""
+    table, target = np.empty((len(rows), columns), dtype=object), np.empty(len(rows), dtype=object)
+    for k, row in enumerate(rows):
+        table[k] = row[:columns]
+        target[k] = row[columns] if len(row) > columns else None
+    return table, target
+
+
+def law_of(mechanism: Any, epsilon: Any) -> Law:
+    """Return the exact law of a release, in closed form for noise on sums."""
+    if isinstance(mechanism, NoisyMean):
+        return noisy_law(mechanism, epsilon)
+    points, probabilities = mechanism.law(epsilon=epsilon)
+    keys = [tuple(np.atleast_1d(point).tolist()) for point in points]
+    return dict(zip(keys, np.log(probabilities).tolist(), strict=True))
+
+
+def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
+    """Return the law of the clamped noisy sums, of which the release is a function.
+
+    Columns are independent: an outcome is a tuple of one a sum. Sums without an upper clamp end
+    where the ratio of any two laws no longer changes.
+    """
+    rate, whole = float(mechanism._rate(epsilon)), mechanism._count << mechanism.bits
+    replace = mechanism.adjacency.count_is_public
+    sums = (
+        mechanism._sums
+        if replace
+        else [part for total in mechanism._sums for part in (total, whole - total)]
+    )
+    top = whole if replace else 4 << mechanism.bits  # beyond every sum of the tests
+    laws = [_clamped(total, rate, top, open_above=not replace) for total in sums]
+    return {
+        tuple(k for k, _ in cell): sum(p for _, p in cell)
+        for cell in itertools.product(*(law.items() for law in laws))
+    }
+
+
+def _clamped(total: int, rate: float, top: int, *, open_above: bool) -> dict[int, float]:
+    """Return log P(clamp(total + noise) = k); the noise is discrete Laplace."""
+    at_zero = math.log((1.0 - math.exp(-rate)) / (1.0 + math.exp(-rate)))
+    law = {k: at_zero - rate * abs(k - total) for k in range(top + 1)}
+    tail = -math.log(1.0 + math.exp(-rate))  # P(noise >= 0) = 1 / (1 + exp(-rate))
+    law[0] = tail - rate * total
+    if not open_above:
+        law[top] = tail - rate * (top - total)
+    return law
+
+
+def largest_ratio(one: Sequence[Law], two: Sequence[Law]) -> float:
+    """Return the largest log ratio of two joint laws of independent releases."""
+    total = 0.0
+    for first, second in zip(one, two, strict=True):
+        if first.keys() != second.keys():
+            return math.inf
+        total += max(abs(first[key] - second[key]) for key in first)
+    return total
+
+
+def neighbouring(rows: Sequence[Row], adjacency: str) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Every pair of neighbouring tables of up to two rows, as positions in ``rows``."""
+    places = range(len(rows))
+    if adjacency == "replace":
+        for common in places:
+            for one, two in itertools.combinations(places, 2):
+                yield tuple(sorted((common, one))), tuple(sorted((common, two)))
+        return
+    for size in (0, 1):
+        for table in itertools.combinations_with_replacement(places, size):
+            for one in places:
+                yield table, tuple(sorted((*table, one)))
+
+
+def worst_ratio(
+    monkeypatch: pytest.MonkeyPatch,
+    estimator: Any,
+    rows: Sequence[Row],
+    *,
+    columns: int,
+    releases: int = 1,
+) -> float:
+    """Return the largest log ratio of the released laws over all pairs of neighbours."""
+    laws: dict[tuple[int, ...], list[Law]] = {}
+    worst = 0.0
+    for pair in neighbouring(rows, estimator.adjacency):
+        for table in pair:
+            if table not in laws:
+                chosen = [rows[k] for k in table]
+                found = caught(monkeypatch, estimator, chosen, columns=columns, releases=releases)
+                laws[table] = found.laws
+        if len(laws[pair[0]]) != len(laws[pair[1]]):
+            return math.inf
+        worst = max(worst, largest_ratio(laws[pair[0]], laws[pair[1]]))
+    return worst
+
+
+def small_lattices(patch: pytest.MonkeyPatch) -> None:
+    """Make the statistics draw from lattices of few points, and sums of few steps."""
+    patch.setattr("expmech.statistics.mean.affordable_bits", lambda *_: 2)
+    patch.setattr("expmech.statistics.mean.Box", lambda low, high: em.Box(low, high, bits=3))
+    patch.setattr("expmech.statistics.ridge.L1Ball", lambda d, r: em.L1Ball(d, r, bits=4))
+    patch.setattr("expmech.statistics.logistic.L2Ball", lambda d, r: em.L2Ball(d, r, bits=4))
