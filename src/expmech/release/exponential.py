@@ -224,6 +224,6 @@ def _flatness(target: Target) -> tuple[str, ...]:
         return ()
     limit = f"{target.flat_above:.6g}"
     return (
-        f"utility, not privacy: nothing public bounds the loss, losses beyond {limit} either way"
+        f"utility, not privacy: losses beyond {limit} either way"
         " are not told apart, and where the least loss is above that the law is flat",
     )

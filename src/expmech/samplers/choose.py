@@ -150,7 +150,8 @@ def _choose(
     a refusal.
     """
     validate_choice(timing, name="timing", owner="plan", choices=TIMINGS)
-    if target.flat_above is not None and not target.problem.proved:
+    unbounded = target.flat_above is not None and target.problem.bound is None
+    if unbounded and not target.problem.proved:
         return None, _FLAT.format(target.flat_above)
     fit = [(one, one.sampler) for one in options if one.sampler is not None and one.applies]
     fit = [(option, sampler) for option, sampler in fit if sampler.automatic]

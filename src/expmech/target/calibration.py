@@ -103,9 +103,11 @@ def calibrate_within(
     """Calibrate in the finest unit ``2^-(40-k)`` nats in which no loss up to ``largest`` saturates.
 
     A coarser unit takes more off eta, so both sides of ``eta (largest + u) 2^(40-k) <= 2^59`` fall
-    with k: the first k from 0 up that satisfies it is the one. Raise where the unit would cost more
-    than an eighth of epsilon, or be coarser than the errors of float64 arithmetic allow.
+    with k: the first k from 0 up that satisfies it is the one. Where that unit would cost more than
+    an eighth of epsilon, or be coarser than the errors of float64 arithmetic allow, it is the
+    coarsest that is not, and losses near ``largest`` saturate.
     """
+    found = calibrate(epsilon, sensitivity, loss_error, terms=terms)
     for k in range(COARSEST_UNIT + 1):
         units = UNITS_PER_NAT >> k
         lost = Fraction(terms + ROUNDING_UNITS, units)
@@ -116,9 +118,5 @@ def calibrate_within(
         found = calibrate(epsilon, sensitivity, loss_error, terms=terms, units_per_nat=units)
         reach = Fraction(found.eta) * (largest + Fraction(found.loss_error))
         if reach * units <= ENERGY_CAP // 2:
-            return found
-    raise ParameterError(
-        "`bound` of ExponentialMechanism is too large against the sensitivity: energies that hold"
-        f" losses up to {float(largest):.6g} would be too coarse. Declare a"
-        " smaller `bound` (and `minimum`), or clip the loss."
-    )
+            break
+    return found

@@ -135,9 +135,11 @@ class Target:
 
         For a data set whose least loss is above it the law is flat.
         """
-        if self.problem.bound is not None or self.problem.gap is not None:
+        limit = ENERGY_CAP / self.units_per_nat / self.eta
+        bound, gap = self.problem.bound, self.problem.gap
+        if gap is not None or (bound is not None and bound <= limit):
             return None
-        return ENERGY_CAP / self.units_per_nat / self.eta
+        return limit
 
     @cached_property
     def minimum_energy(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Box, Indices
+from expmech.domains import Indices
 from expmech.envelopes import ReentryLaw
 from expmech.envelopes.laplace import BoundProductLaplace
 from expmech.envelopes.uniform import Uniform
@@ -49,8 +49,8 @@ def bind_reading(target: Target, rate: float | None) -> ReentryLaw:
 
 def locate_atom(target: Target) -> tuple[NDArray[np.int64], int]:
     """Return the lattice point nearest to the minimiser, and the points an axis."""
-    domain, growth = target.domain, target.problem.growth
-    if not isinstance(domain, Box) or growth is None:
+    domain, growth = target.box, target.problem.growth
+    if domain is None or growth is None:
         raise UnsupportedError("The printed algorithms need a Box, and a loss with its growth.")
     points = domain.points_per_axis
     return np.clip(domain.locate(growth.center), 0, points - 1), points
