@@ -145,7 +145,7 @@ _COUNTERS = {"proposals", "done"}  # they do not steer a chain with batch=1
 
 
 def _key(state: Any) -> tuple[Hashable, ...]:
-    if isinstance(state, PointState):
+    if type(state) is PointState:
         return ()  # a copy that has accepted nothing remembers nothing
     return tuple(
         tuple(getattr(state, field.name).ravel().tolist())

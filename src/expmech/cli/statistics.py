@@ -25,10 +25,10 @@ from expmech.statistics import (
     Statistic,
     validate_bounds,
 )
-from expmech.statistics.aggregates import Bounds
+from expmech.statistics.aggregates import Bounds, validate_columns
 from expmech.statistics.logistic import LOGISTIC_PENALTY
 
-_UNIT: Bounds = (-1.0, 1.0)
+_UNIT = "-1,1"
 Candidates = Annotated[
     str, typer.Option("--candidates", help="Public list of values, separated by commas.")
 ]
@@ -53,20 +53,14 @@ class Registered:
 
 
 def _limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
-    if len(bounds) != len(columns):
-        raise ParameterError(
-            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
-            " columns."
-        )
-    if len({name.lower() for name in columns}) != len(columns):
-        raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
+    validate_columns(columns, bounds)
     pairs = zip(columns, bounds, strict=True)
     return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
 
 
-def _numbered(features: int) -> tuple[str, ...]:
+def _numbered(features: int) -> list[str]:
     count = validate_integer(features, name="--features", owner="plan", low=1, high=1000)
-    return tuple(f"column {j + 1}" for j in range(count))
+    return [f"column {j + 1}" for j in range(count)]
 
 
 def _mean(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
@@ -147,15 +141,8 @@ def _plan_ridge(
 ) -> Ridge:
     """Plan a ridge regression with intercept."""
     columns = _numbered(features)
-    return Ridge(
-        columns=columns,
-        bounds=(_UNIT,) * len(columns),
-        target="the target",
-        target_bounds=_UNIT,
-        penalty=penalty,
-        radius=radius,
-        adjacency=shared.adjacency,
-    )
+    unit = [_UNIT] * len(columns)
+    return _ridge(shared, columns, unit, "the target", _UNIT, penalty, radius)
 
 
 def _logistic(
@@ -193,15 +180,8 @@ def _plan_logistic(
 ) -> Logistic:
     """Plan a logistic regression with intercept."""
     columns = _numbered(features)
-    return Logistic(
-        columns=columns,
-        bounds=(_UNIT,) * len(columns),
-        target="the target",
-        positive="positive",
-        penalty=LOGISTIC_PENALTY if penalty is None else penalty,
-        radius=radius,
-        adjacency=shared.adjacency,
-    )
+    unit = [_UNIT] * len(columns)
+    return _logistic(shared, columns, unit, "the target", "positive", penalty, radius)
 
 
 def _select(shared: Shared, column: options.Column, candidates: Candidates) -> MostFrequent:

@@ -10,16 +10,7 @@ import numpy as np
 from expmech.data.aggregate import histogram, labelled_rows, moments, row_count, tally
 from expmech.data.source import Source
 from expmech.errors import ParameterError
-from expmech.statistics.requests import (
-    Column,
-    HistogramOf,
-    LabelledRows,
-    LabelledRowsOf,
-    MomentsOf,
-    Request,
-    Tally,
-    TallyOf,
-)
+from expmech.statistics import requests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,23 +25,23 @@ class TableRows:
         """Return the number of rows."""
         return row_count(self._part)
 
-    def check(self, request: Request) -> None:
+    def check(self, request: requests.Request) -> None:
         """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
         source = self._part
-        if isinstance(request, (MomentsOf, LabelledRowsOf)):
+        if isinstance(request, (requests.MomentsOf, requests.LabelledRowsOf)):
             for name in _names(request.columns):
                 source.number(name)
-        if isinstance(request, HistogramOf):
+        if isinstance(request, requests.HistogramOf):
             source.number(str(request.column))
-        if isinstance(request, TallyOf):
+        if isinstance(request, requests.TallyOf):
             source.key(str(request.column))
-        if isinstance(request, LabelledRowsOf):
+        if isinstance(request, requests.LabelledRowsOf):
             source.key(str(request.target))
 
-    def find(self, request: Request) -> Any:
+    def find(self, request: requests.Request) -> Any:
         """Return what was asked for, computed in the engine."""
         source = self._part
-        if isinstance(request, MomentsOf):
+        if isinstance(request, requests.MomentsOf):
             return moments(
                 source,
                 _names(request.columns),
@@ -59,13 +50,13 @@ class TableRows:
                 missing=request.missing,
                 products=request.products,
             )
-        if isinstance(request, HistogramOf):
+        if isinstance(request, requests.HistogramOf):
             column, bits = str(request.column), request.bits
             return histogram(source, column, request.bounds, bits=bits, missing=request.missing)
-        if isinstance(request, TallyOf):
+        if isinstance(request, requests.TallyOf):
             counts = tally(source, str(request.column), request.candidates)
-            return Tally(counts=counts, rows=row_count(source))
-        if isinstance(request, LabelledRowsOf):
+            return requests.Tally(counts=counts, rows=row_count(source))
+        if isinstance(request, requests.LabelledRowsOf):
             return _labelled(source, request)
         raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
@@ -74,7 +65,7 @@ class TableRows:
         return self.source if self.by is None else self.source.where(self.by, self.group)
 
 
-def _labelled(source: Source, request: LabelledRowsOf) -> LabelledRows:
+def _labelled(source: Source, request: requests.LabelledRowsOf) -> requests.LabelledRows:
     rows, positive = labelled_rows(
         source,
         _names(request.columns),
@@ -84,8 +75,8 @@ def _labelled(source: Source, request: LabelledRowsOf) -> LabelledRows:
         missing=request.missing,
     )
     ones = np.ones(len(rows), dtype=np.int64)
-    return LabelledRows(features=rows, positive=positive, counts=ones)
+    return requests.LabelledRows(features=rows, positive=positive, counts=ones)
 
 
-def _names(columns: tuple[Column, ...]) -> list[str]:
+def _names(columns: tuple[requests.Column, ...]) -> list[str]:
     return [str(column) for column in columns]

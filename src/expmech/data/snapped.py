@@ -11,8 +11,7 @@ from typing import Any
 
 from expmech.data.source import Source
 from expmech.data.values import constant
-from expmech.errors import ParameterError
-from expmech.statistics import Bounds, validate_bounds
+from expmech.statistics.aggregates import Bounds, validate_bounds, validate_columns
 from expmech.statistics.reading import stand_in, validate_missing
 
 Whole = Callable[[Any, int], Any]
@@ -96,13 +95,7 @@ def fresh_names(columns: Sequence[str], count: int) -> list[str]:
 
 
 def _limits(columns: Sequence[str], bounds: Sequence[Bounds]) -> list[Bounds]:
-    if len(bounds) != len(columns):
-        raise ParameterError(
-            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
-            " columns."
-        )
-    if len({name.lower() for name in columns}) != len(columns):
-        raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
+    validate_columns(columns, bounds)
     return [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
 
 

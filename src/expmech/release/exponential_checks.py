@@ -16,6 +16,7 @@ from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
 from expmech.target import calibrate
 from expmech.target.calibration import COARSEST_UNIT
 
+_CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 _MOST_TERMS = 64  # separately rounded terms a loss may have
 _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
@@ -37,16 +38,8 @@ def verify_exponential(certificate: Certificate) -> list[Check]:
     if unit is None or not 0 <= unit + _FINEST <= COARSEST_UNIT:
         return [*checks, Check(claim="unit", holds=False, detail=f"no unit of 2^{unit} nats")]
     sampler = kind.rebuild(certificate.sampler)
-    claimed = Claimed(
-        delta=certificate.delta,
-        sensitivity=certificate.sensitivity,
-        loss_error=certificate.loss_error,
-        eta=certificate.eta,
-        unit=unit,
-        timing=certificate.timing,
-        parameters=certificate.sampler,
-        domain=domain,
-    )
+    same = {name: getattr(certificate, name) for name in _CLAIMED}
+    claimed = Claimed(**same, unit=unit, parameters=certificate.sampler, domain=domain)
     return [*checks, _verify_scale(certificate, sampler, 1 << -unit), *sampler.verify(claimed)]
 
 

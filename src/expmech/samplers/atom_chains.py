@@ -13,28 +13,24 @@ from expmech.coins import Coins, FactoryState, LinearFactory
 from expmech.coins.factory import HEADS, RUNNING
 from expmech.domains import Indices
 from expmech.samplers.atom import AtomKernel, Flags
+from expmech.samplers.chain import PointState, unstarted
 from expmech.target import Energies
 
 
 @dataclass(frozen=True)
-class AtomState:
+class AtomState(PointState):
     """Where each copy is: a lattice point, or ATOM."""
 
-    indices: Indices
     energies: Energies
     at_atom: Flags
-    proposals: NDArray[np.int64]
-    done: Flags
 
 
 def start_at_atom(kernel: AtomKernel, size: int) -> AtomState:
     """Return ``size`` copies at ATOM."""
     return AtomState(
-        indices=np.zeros((size, kernel.target.domain.dimension), dtype=np.int64),
+        **vars(unstarted(kernel.target.domain, size)),
         energies=np.zeros(size, dtype=np.int64),
         at_atom=np.ones(size, dtype=np.bool_),
-        proposals=np.zeros(size, dtype=np.int64),
-        done=np.zeros(size, dtype=np.bool_),
     )
 
 
@@ -56,7 +52,8 @@ class ConfAtomChain:
         indices, energies, at_atom, tagged = self.kernel.advance(
             state.indices, state.energies, state.at_atom, coins, tag=True
         )
-        return AtomState(indices, energies, at_atom, state.proposals + 1, tagged & ~at_atom)
+        done = tagged & ~at_atom
+        return AtomState(indices, state.proposals + 1, done, energies=energies, at_atom=at_atom)
 
     def values(self, state: AtomState) -> NDArray[Any]:
         """Return the points at which the tags fell."""
@@ -67,17 +64,12 @@ OUTER, FLIPPING, INNER = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class FactoryAtomState:
+class FactoryAtomState(AtomState):
     """Where each copy is, and in which loop of Algorithm 1."""
 
-    indices: Indices
-    energies: Energies
-    at_atom: Flags
     phase: NDArray[np.int64]
     height: NDArray[np.int64]
     level: NDArray[np.int64]
-    proposals: NDArray[np.int64]
-    done: Flags
 
 
 @dataclass(frozen=True)
@@ -98,9 +90,7 @@ class FactoryChain:
         """Return copies at ATOM in the outer loop."""
         at = start_at_atom(self.kernel, size)
         zeros = np.zeros(size, dtype=np.int64)
-        return FactoryAtomState(
-            at.indices, at.energies, at.at_atom, zeros, zeros, zeros, zeros, at.done
-        )
+        return FactoryAtomState(**vars(at), phase=zeros, height=zeros, level=zeros)
 
     def step(self, state: FactoryAtomState, coins: Coins) -> FactoryAtomState:
         """Advance each copy by one decision of the loop it is in.
@@ -147,7 +137,16 @@ class FactoryChain:
             phase[rows] = OUTER
 
         proposals = state.proposals + (state.phase != OUTER)
-        return FactoryAtomState(indices, energies, at_atom, phase, height, level, proposals, done)
+        return FactoryAtomState(
+            indices,
+            proposals,
+            done,
+            energies=energies,
+            at_atom=at_atom,
+            phase=phase,
+            height=height,
+            level=level,
+        )
 
     def _flip(
         self,

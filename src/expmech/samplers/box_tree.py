@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from expmech.coins import Coins
 from expmech.cost import Forecast
-from expmech.domains import Indices
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.cells import Cells, join, look, split, whole
 from expmech.errors import validate_integer
 from expmech.samplers.base import Sampler, Terms
-from expmech.samplers.chain import first_accepted
+from expmech.samplers.chain import PointState, first_accepted, unstarted
 from expmech.samplers.tree import Tree, weigh
 from expmech.samplers.tree_cost import LOT, forecast_own_bounds, forecast_tree
 from expmech.target import Target
@@ -33,13 +32,10 @@ VIOLATION = (
 
 
 @dataclass(frozen=True)
-class BoxTreeState:
+class BoxTreeState(PointState):
     """The accepted point of each copy, once it has one, and the tree all copies share."""
 
-    indices: Indices
-    proposals: NDArray[np.int64]
     tree: NDArray[np.object_]
-    done: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +50,8 @@ class BoxTreeChain:
 
     def start(self, coins: Coins, size: int) -> BoxTreeState:
         """Return copies that have proposed nothing and share a tree of one cell."""
-        return BoxTreeState(
-            indices=np.zeros((size, self.target.domain.dimension), dtype=np.int64),
-            proposals=np.zeros(size, dtype=np.int64),
-            tree=np.full(size, self.root, dtype=np.object_),
-            done=np.zeros(size, dtype=np.bool_),
-        )
+        tree = np.full(size, self.root, dtype=np.object_)
+        return BoxTreeState(**vars(unstarted(self.target.domain, size)), tree=tree)
 
     def step(self, state: BoxTreeState, coins: Coins) -> BoxTreeState:
         """Refine the shared tree as far as it pays, then propose from it for every copy.

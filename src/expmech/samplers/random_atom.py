@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import Coins, ExponentialTable
-from expmech.domains import Indices, Region
+from expmech.domains import Region
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -19,29 +19,24 @@ from expmech.errors import (
     validate_choice,
     validate_fraction,
 )
-from expmech.samplers.atom import AtomKernel, Flags, bind_reentry, reentry_law
-from expmech.samplers.atom_chains import start_at_atom
+from expmech.samplers.atom import AtomKernel, bind_reentry, reentry_law
+from expmech.samplers.atom_chains import AtomState, start_at_atom
 from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.conf_atom import REPEATABLE
 from expmech.samplers.rejection import VIOLATION
-from expmech.target import Energies, Target
+from expmech.target import Target
 
 PROPOSALS = ("uniform", "laplace")
 
 
 @dataclass(frozen=True)
-class RandomAtomState:
+class RandomAtomState(AtomState):
     """Where each copy is.
 
     ``chosen`` is the index of the public point released by a copy that ended at ATOM, else -1.
     """
 
-    indices: Indices
-    energies: Energies
-    at_atom: Flags
     chosen: NDArray[np.int64]
-    proposals: NDArray[np.int64]
-    done: Flags
 
 
 @dataclass(frozen=True)
@@ -58,14 +53,7 @@ class RandomAtomChain:
     def start(self, coins: Coins, size: int) -> RandomAtomState:
         """Return copies at ATOM."""
         at = start_at_atom(self.kernel, size)
-        return RandomAtomState(
-            at.indices,
-            at.energies,
-            at.at_atom,
-            np.full(size, -1, dtype=np.int64),
-            at.proposals,
-            at.done,
-        )
+        return RandomAtomState(**vars(at), chosen=np.full(size, -1, dtype=np.int64))
 
     def step(self, state: RandomAtomState, coins: Coins) -> RandomAtomState:
         """Make one step of the kernel; draw a public point for copies tagged at ATOM."""
@@ -76,7 +64,14 @@ class RandomAtomChain:
         ended = np.flatnonzero(tagged & at_atom)
         if ended.size:
             chosen[ended] = self.table.draw(coins, ended.size)
-        return RandomAtomState(indices, energies, at_atom, chosen, state.proposals + 1, tagged)
+        return RandomAtomState(
+            indices,
+            state.proposals + 1,
+            tagged,
+            energies=energies,
+            at_atom=at_atom,
+            chosen=chosen,
+        )
 
     def values(self, state: RandomAtomState) -> NDArray[Any]:
         """Return lattice points, and public points where a copy ended at ATOM."""

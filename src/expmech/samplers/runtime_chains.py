@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.domains import Grid, Indices
+from expmech.domains import Grid
 from expmech.envelopes import BoundEnvelope, ReentryLaw
 from expmech.errors import UnsupportedError
 from expmech.samplers.atom import Flags
-from expmech.samplers.chain import first_accepted
+from expmech.samplers.chain import PointState, first_accepted, unstarted
 from expmech.samplers.rejection import propose
 from expmech.target import Target
 from expmech.target.target import IntegerSlopes
@@ -24,13 +24,10 @@ _LOT = 1 << 14  # proposals of `constant` evaluated together
 
 
 @dataclass(frozen=True)
-class PadState:
+class PadState(PointState):
     """The accepted point of a copy, and whether it still waits out its padding."""
 
-    indices: Indices
     waiting: Flags
-    proposals: NDArray[np.int64]
-    done: Flags
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,7 @@ class PadChain:
     def start(self, coins: Coins, size: int) -> PadState:
         """Return copies that are looking for a point."""
         no = np.zeros(size, dtype=np.bool_)
-        indices = np.zeros((size, self.target.domain.dimension), dtype=np.int64)
-        return PadState(indices, no, np.zeros(size, dtype=np.int64), no)
+        return PadState(**vars(unstarted(self.target.domain, size)), waiting=no)
 
     def step(self, state: PadState, coins: Coins) -> PadState:
         """Make one proposal a copy, real or dummy; both evaluate the energy of a fresh point."""
@@ -71,7 +67,7 @@ class PadChain:
                 np.full(found.size, self._share), lambda _, precision: self.share(precision)
             )
             waiting[found] = ~done[found]
-        return PadState(indices, waiting, state.proposals + 1, done)
+        return PadState(indices, state.proposals + 1, done, waiting=waiting)
 
     def share(self, precision: int) -> flint.arb:
         """Enclose ``p_0 / p_X = p_0 exp(m) Z_r / Z_f``."""
@@ -92,16 +88,13 @@ class PadChain:
 
 
 @dataclass(frozen=True)
-class ConstantState:
+class ConstantState(PointState):
     """The point a copy will release.
 
     Its first acceptance, or the public uniform draw it started with.
     """
 
-    indices: Indices
     found: Flags
-    proposals: NDArray[np.int64]
-    done: Flags
 
 
 @dataclass(frozen=True)
@@ -120,7 +113,7 @@ class ConstantChain:
         """Return copies that hold a public uniform draw."""
         no = np.zeros(size, dtype=np.bool_)
         indices = self.target.domain.draw_uniform(coins, size)
-        return ConstantState(indices, no, np.zeros(size, dtype=np.int64), no)
+        return ConstantState(indices, np.zeros(size, dtype=np.int64), no, found=no)
 
     def step(self, state: ConstantState, coins: Coins) -> ConstantState:
         """Make the next lot of rounds; its size is public."""
@@ -131,7 +124,8 @@ class ConstantChain:
         take = ~state.found & accepted_any
         indices = np.where(take[:, None], proposed[rows], state.indices)
         proposals = state.proposals + rounds
-        return ConstantState(indices, state.found | take, proposals, proposals >= self.rounds)
+        done = proposals >= self.rounds
+        return ConstantState(indices, proposals, done, found=state.found | take)
 
     def values(self, state: ConstantState) -> NDArray[Any]:
         """Return the points held at the end."""

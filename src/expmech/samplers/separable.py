@@ -17,6 +17,7 @@ from expmech.envelopes.laplace import laplace_slopes, log_laplace_mass
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.losses.base import Growth
 from expmech.samplers.base import Sampler, Terms
+from expmech.samplers.chain import PointState, unstarted
 from expmech.samplers.rejection import VIOLATION
 from expmech.samplers.separable_tree import SeparableTreeChain, make_tree_chain, term_energies
 from expmech.samplers.tree_cost import LOT, forecast_tree
@@ -40,13 +41,10 @@ _UNSUPPORTED = (
 
 
 @dataclass(frozen=True)
-class SeparableState:
+class SeparableState(PointState):
     """The coordinates accepted so far of each copy, and which are still open."""
 
-    indices: Indices
     open: NDArray[np.bool_]
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +64,8 @@ class SeparableChain:
 
     def start(self, coins: Coins, size: int) -> SeparableState:
         """Return copies with every coordinate open."""
-        shape = (size, self.target.domain.dimension)
-        return SeparableState(
-            indices=np.zeros(shape, dtype=np.int64),
-            open=np.ones(shape, dtype=np.bool_),
-            proposals=np.zeros(size, dtype=np.int64),
-            done=np.zeros(size, dtype=np.bool_),
-        )
+        at = unstarted(self.target.domain, size)
+        return SeparableState(**vars(at), open=np.ones(at.indices.shape, dtype=np.bool_))
 
     def step(self, state: SeparableState, coins: Coins) -> SeparableState:
         """Propose each open coordinate of each copy once."""

@@ -15,6 +15,7 @@ from expmech.coins import Coins
 from expmech.domains import Grid, Indices
 from expmech.errors import LossError, UnsupportedError
 from expmech.samplers.box_tree import BoxTree, BoxTreeChain, BoxTreeState
+from expmech.samplers.chain import unstarted
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
@@ -102,17 +103,10 @@ class TermTarget(Target):
 
 
 @dataclass(frozen=True)
-class SeparableTreeState:
-    """The coordinates drawn so far of each copy, the one it is at.
+class SeparableTreeState(BoxTreeState):
+    """The coordinates drawn so far of each copy, the one it is at, and the tree of that one."""
 
-    And the tree that all copies at that coordinate share.
-    """
-
-    indices: Indices
     column: NDArray[np.int64]
-    tree: NDArray[np.object_]
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +119,9 @@ class SeparableTreeChain:
     def start(self, coins: Coins, size: int) -> SeparableTreeState:
         """Return copies that have drawn nothing."""
         return SeparableTreeState(
-            indices=np.zeros((size, len(self.chains)), dtype=np.int64),
+            **vars(unstarted(self.target.domain, size)),
             column=np.zeros(size, dtype=np.int64),
             tree=np.full(size, self.chains[0].root, dtype=np.object_),
-            proposals=np.zeros(size, dtype=np.int64),
-            done=np.zeros(size, dtype=np.bool_),
         )
 
     def step(self, state: SeparableTreeState, coins: Coins) -> SeparableTreeState:
@@ -142,8 +134,8 @@ class SeparableTreeChain:
         before = BoxTreeState(
             state.indices[rows, j : j + 1],
             state.proposals[rows],
-            state.tree[rows],
             state.done[rows],
+            tree=state.tree[rows],
         )
         after = self.chains[j].step(before, coins)
         drawn = rows[after.done]
@@ -158,9 +150,8 @@ class SeparableTreeChain:
         proposals[rows] = after.proposals
         tree[rows] = after.tree
         tree[drawn] = self.chains[min(j + 1, len(self.chains) - 1)].root
-        return SeparableTreeState(
-            indices, column, tree, proposals, np.asarray(column == len(self.chains))
-        )
+        done = np.asarray(column == len(self.chains))
+        return SeparableTreeState(indices, proposals, done, tree=tree, column=column)
 
     def values(self, state: SeparableTreeState) -> NDArray[Any]:
         """Return the accepted points."""

@@ -63,6 +63,17 @@ def validate_bounds(bounds: Any, *, name: str, parameter: str = "bounds") -> Bou
 
 
 @np.errstate(all="ignore")
+def validate_columns(columns: Sequence[str], bounds: Sequence[object]) -> None:
+    """Raise unless the columns differ, whatever their case, and each has bounds."""
+    if len(bounds) != len(columns):
+        raise ParameterError(
+            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
+            " columns."
+        )
+    if len({name.lower() for name in columns}) != len(columns):
+        raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
+
+
 def moments_of(
     rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int, products: bool = False
 ) -> Moments:

@@ -233,11 +233,8 @@ def bind_split(
     ):
         return None
     return BoundAffine(
-        map=fitted.map,
-        slope=fitted.slope,
-        offset=fitted.offset,
+        **vars(fitted),
         points_per_axis=domain.points_per_axis,
-        tail=fitted.tail,
         split=split,
         rest=domain.restrict(split.others) if split.others else None,
         units_per_nat=target.units_per_nat,

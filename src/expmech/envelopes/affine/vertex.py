@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Ball, Indices
 from expmech.envelopes.affine.rounding import RoundedImage
-from expmech.envelopes.affine.vertex_fit import fit_vertex
+from expmech.envelopes.affine.vertex_fit import FittedVertex, fit_vertex
 from expmech.envelopes.affine.vertex_search import find_vertex
 from expmech.losses.base import AffineForm
 from expmech.target import Energies, Target
@@ -25,7 +25,7 @@ from expmech.target.calibration import ENERGY_CAP
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BoundVertex(RoundedImage):
+class BoundVertex(RoundedImage, FittedVertex):
     """Points ``floor(T (u + xi) + t(j))`` with ``P(u, j) ~ exp(-R)``.
 
     ``R = slope (level + max u)``, on a half-space of (u, j).
@@ -35,12 +35,6 @@ class BoundVertex(RoundedImage):
     below zero, the second above. Theory: docs/theory/vertex.md.
     """
 
-    slope: int
-    offset: int
-    level: int
-    floor: int
-    weights: tuple[int, ...]
-    rises: tuple[tuple[int, int], ...]
     columns: tuple[int, ...]
     others: tuple[int, ...]
     units_per_nat: int = UNITS_PER_NAT
@@ -148,14 +142,8 @@ def bind_vertex(
     if fitted is None or fitted.offset > ENERGY_CAP:
         return None
     return BoundVertex(
-        map=fitted.map,
+        **vars(fitted),
         points_per_axis=ball.points_per_axis,
-        slope=fitted.slope,
-        offset=fitted.offset,
-        level=fitted.level,
-        floor=fitted.floor,
-        weights=fitted.weights,
-        rises=fitted.rises,
         columns=vertex.columns,
         others=vertex.others,
         units_per_nat=target.units_per_nat,
