@@ -19,6 +19,7 @@ from expmech.paper.verdict import (
     Interval,
     all_of,
     is_below,
+    is_falling,
     is_increasing,
     mean_interval,
     median_interval,
@@ -83,6 +84,13 @@ def test_one_false_decides_and_one_open_leaves_it_open() -> None:
     assert all_of([HOLDS, HOLDS]) == HOLDS
     assert all_of([]) == UNDECIDED
     assert is_below(Interval.exact(1.0), Interval.exact(1.0)) == FALSE
+
+
+def test_a_series_may_rest_at_its_ceiling_but_not_rise() -> None:
+    ceiling, low = Interval.exact(1.0), Interval(0.5, 0.4, 0.6)
+    assert is_falling([ceiling, ceiling, low]) == HOLDS
+    assert is_falling([ceiling, low, Interval.exact(0.7), Interval.exact(0.1)]) == FALSE
+    assert is_falling([Interval(0.6, 0.5, 0.7), low]) == UNDECIDED
 
 
 def test_options_are_read_and_refused() -> None:

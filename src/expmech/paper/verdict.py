@@ -113,6 +113,12 @@ def is_increasing(series: Sequence[Interval]) -> str:
     return all_of([is_below(one, other) for one, other in pairwise(series)])
 
 
+def is_falling(series: Sequence[Interval]) -> str:
+    """Say whether a series falls from first to last and never rises; it may rest on the way."""
+    rises = any(is_below(one, other) == HOLDS for one, other in pairwise(series))
+    return FALSE if rises else is_below(series[-1], series[0])
+
+
 def all_of(verdicts: Sequence[str]) -> str:
     """Return what holds of all: one FALSE decides, one UNDECIDED leaves it open."""
     if FALSE in verdicts:

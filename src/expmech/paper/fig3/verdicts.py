@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 
@@ -11,12 +10,11 @@ from expmech.paper.fig3.found import Found, largest_gap
 from expmech.paper.fig3.law import THRESHOLDS
 from expmech.paper.verdict import (
     CONFIDENCE,
-    FALSE,
-    HOLDS,
     Interval,
     Verdict,
     all_of,
     is_below,
+    is_falling,
     quantile_interval,
 )
 
@@ -56,7 +54,7 @@ def _approach(found: Found) -> Verdict:
     answers, texts = [], []
     for j, epsilon in enumerate(found.epsilons):
         series = _quantiles(found, j, 0.95)
-        answers.append(_falls(series))
+        answers.append(is_falling(series))
         listed = ", ".join(f"{one.estimate:.2f}" for one in series)
         texts.append(f"{listed} (epsilon = {epsilon:g}, continuous 0.5)")
     counts = ", ".join(map(str, found.counts))
@@ -70,12 +68,6 @@ def _approach(found: Found) -> Verdict:
         ),
         command=_COMMAND,
     )
-
-
-def _falls(series: list[Interval]) -> str:
-    """Say whether a series falls from first to last and never rises; at its ceiling it may rest."""
-    rises = any(is_below(one, other) == HOLDS for one, other in pairwise(series))
-    return FALSE if rises else is_below(series[-1], series[0])
 
 
 def _worst(found: Found) -> Verdict:
