@@ -1,0 +1,57 @@
+"""From rows of floats to whole-number rows of norm at most one, each row by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.directions.proposal import Moments
+from expmech.directions.whole import WholeMatrix
+from expmech.losses.ridge import cross_products
+
+ROW_BITS = 20
+MOST_ROWS = 1 << 32
+_LARGEST = 1e150  # squares of larger numbers may overflow
+_ONE = 1 << (2 * ROW_BITS)
+_LOT = 1 << 16
+
+
+def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return whole numbers k with ``|k|_2 <= 2^20``: rows shortened to norm 1, times 2^20.
+
+    Snapped toward zero, and checked in integers: a row that float64 leaves above one loses units
+    of its largest entry until it is not.
+    """
+    near = np.clip(rows, -_LARGEST, _LARGEST)
+    norms = np.sqrt((near * near).sum(axis=1))
+    near = near / np.maximum(norms, 1.0)[:, None]
+    whole = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
+    late = np.flatnonzero((whole * whole).sum(axis=1) > _ONE)
+    while late.size:
+        largest = np.abs(whole[late]).argmax(axis=1)
+        whole[late, largest] -= np.sign(whole[late, largest])
+        late = late[(whole[late] * whole[late]).sum(axis=1) > _ONE]
+    return whole
+
+
+def unit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return every row divided by its norm; a row of zeros stays one."""
+    near = np.clip(rows, -_LARGEST, _LARGEST)
+    largest = np.abs(near).max(axis=1, initial=0.0)
+    near = near / np.where(largest > 0.0, largest, 1.0)[:, None]
+    norms = np.sqrt((near * near).sum(axis=1))
+    return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
+
+
+def row_products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
+    """Return the sums ``sum_i k_i k_i'`` of snapped rows, as Python integers."""
+    d = rows.shape[1]
+    products = np.zeros((d, d), dtype=object)
+    for first in range(0, len(rows), _LOT):
+        products += cross_products(snap_rows(rows[first : first + _LOT]))
+    return products
+
+
+def make_moments(products: NDArray[np.object_]) -> Moments:
+    """Return ``A`` from the sums of products of rows in units of 2^-20."""
+    return Moments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
