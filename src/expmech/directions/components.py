@@ -16,7 +16,7 @@ from expmech.directions.bingham import draw_axes
 from expmech.directions.proposal import Moments, Proposal, fit_proposal
 from expmech.directions.whole import WholeMatrix
 
-BASIS_BITS = 44
+BASIS_BITS = 42
 _FIRST_SHRINK = 2.0**-28
 VARIANCE_BITS = 24
 
@@ -64,7 +64,7 @@ def unit_axes(axes: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float
 
 
 def complement(axes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return a basis B of what is orthogonal to the rows, in units of 2^-44, with |B| <= 1.
+    """Return a basis B of what is orthogonal to the rows, in units of 2^-42, with |B| <= 1.
 
     A function of what was released. That the norm is at most one is certified, orthogonality is
     not: the guarantee does not rest on it.
@@ -74,7 +74,7 @@ def complement(axes: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def contraction(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round a matrix of nearly orthonormal columns to units of 2^-44, shrunk until |B| <= 1.
+    """Round a matrix of nearly orthonormal columns to units of 2^-42, shrunk until |B| <= 1.
 
     ``|B|^2`` is at most the largest row sum of ``|B'B|``, computed in integers.
     """

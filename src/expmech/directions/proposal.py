@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expmech.directions.whole import SMALL, WholeMatrix
 
-_TRANSFORM_BITS = 44  # two digits of WholeMatrix, and its entries are float64 numbers
+_TRANSFORM_BITS = 42  # two digits of WholeMatrix, and its entries are float64 numbers
 _ENDS_ERROR = 2.0**-40  # share by which Gershgorin ends are widened: float64 sums of 2^11 numbers
 _ROUNDS = 200
 

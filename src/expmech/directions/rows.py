@@ -25,7 +25,7 @@ def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
     near = np.clip(rows, -_LARGEST, _LARGEST)
     norms = np.sqrt((near * near).sum(axis=1))
     near = near / np.maximum(norms, 1.0)[:, None]
-    whole = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
+    whole: NDArray[np.int64] = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
     late = np.flatnonzero((whole * whole).sum(axis=1) > _ONE)
     while late.size:
         largest = np.abs(whole[late]).argmax(axis=1)

@@ -12,6 +12,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+_FITS = 1 << 61  # what int64 holds with room for a carry
 _DIGIT = 22  # bits: products of balanced digits are at most 2^42, and 2^11 of them sum exactly
 MOST_COLUMNS = 1 << 11
 SMALL = 1 << _DIGIT
@@ -31,9 +32,9 @@ class WholeMatrix:
     def from_integers(cls, table: Any) -> WholeMatrix:
         """Take a table of whole numbers: int64, or Python's of any size."""
         rest = np.asarray(table)
-        if rest.dtype != object and rest.dtype.kind != "i":
-            rest = rest.astype(object)
-        found = []
+        if rest.dtype == object and rest.size and max(map(abs, rest.flat)) < _FITS:
+            rest = rest.astype(np.int64)
+        found: list[NDArray[np.float64]] = []
         while not found or rest.any():
             digit = ((rest + (SMALL >> 1)) & (SMALL - 1)) - (SMALL >> 1)
             found.append(digit.astype(np.float64))
