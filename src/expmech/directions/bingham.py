@@ -48,13 +48,14 @@ def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
         return np.full((size, 1), UNIT_LENGTH, dtype=np.int64)
     batch = batch_size(d)
     found: list[NDArray[np.int64]] = []
-    while len(found) < size:
-        left = min(size - len(found), max(1, _ENTRIES // (d * batch)))
-        normals = RevealedNormals(coins, (batch * left, d))
-        accepted = _accept(proposal, normals, coins)
-        for row in np.flatnonzero(accepted)[: size - len(found)]:
-            found.append(round_axis(proposal, normals, int(row), margin=coins.guard))
-    return np.stack(found)
+    left = size
+    while left > 0:
+        together = batch * min(left, max(1, _ENTRIES // (d * batch)))
+        normals = RevealedNormals(coins, (together, d))
+        rows = np.flatnonzero(_accept(proposal, normals, coins))[:left]
+        found.append(round_axes(proposal, normals, rows, margin=coins.guard))
+        left -= rows.size
+    return np.concatenate(found)
 
 
 def batch_size(dimension: int) -> int:
@@ -114,49 +115,57 @@ def _enclose_row(normals: RevealedNormals, row: int, precision: int) -> flint.ar
     return flint.arb_mat(d, 1, balls)
 
 
-def round_axis(
-    proposal: Proposal, normals: RevealedNormals, row: int, *, margin: float = 0.0
+def round_axes(
+    proposal: Proposal, normals: RevealedNormals, rows: NDArray[np.int64], *, margin: float = 0.0
 ) -> NDArray[np.int64]:
-    """Return ``round(2^24 y / y_j)`` for y = Tg and j its coordinate of largest size.
+    """Return ``round(2^24 y / y_j)``, y = Tg of each of ``rows``, j its coordinate of largest size.
 
     In float64 where its error cannot matter, else by balls of growing precision. A ``margin`` of
     one sends every axis to the balls.
     """
-    values = normals.values[row]
-    d = values.size
-    image = proposal.transform @ values
-    sizes = np.abs(proposal.transform)
-    error = sizes @ (VALUE_ERROR + (d + 3) * _FLOAT * np.abs(values)) * (1.0 + 2.0**-20)
-    whole, sure = _round_ratios(image, error, margin)
-    if sure:
-        return whole
+    values = normals.values[rows]
+    d = values.shape[1]
+    image = values @ proposal.transform.T
+    spread = VALUE_ERROR + (d + 3) * _FLOAT * np.abs(values)
+    error = (spread @ np.abs(proposal.transform).T) * (1.0 + 2.0**-20)
+    found, sure = _round_ratios(image, error, margin)
+    for i in np.flatnonzero(~sure):
+        found[i] = _settle_axis(proposal, normals, int(rows[i]))
+    return found
+
+
+def _round_ratios(
+    image: NDArray[np.float64], error: NDArray[np.float64], margin: float
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return rounded ratios and which rows are certain."""
+    lines = np.arange(len(image))
+    j = np.abs(image).argmax(axis=1)
+    error_j = error[lines, j]
+    least = np.abs(image[lines, j]) - error_j
+    others = np.abs(image) + error
+    others[lines, j] = 0.0
+    sure = (least > 0.0) & (others.max(axis=1) < least * (1.0 - 2.0**-40))
+    shifted = UNIT_LENGTH * (image / image[lines, j][:, None]) + 0.5
+    floor = np.floor(shifted)
+    part = shifted - floor
+    share = (error + error_j[:, None]) / np.where(sure, least, 1.0)[:, None]
+    doubt = UNIT_LENGTH * (share * (1.0 + 2.0**-20) + 2.0**-50) + margin
+    certain = (part > doubt) & (part < 1.0 - doubt)
+    certain[lines, j] = margin < 0.5  # the largest coordinate is 2^24 without rounding
+    whole = floor.astype(np.int64)
+    whole[lines, j] = UNIT_LENGTH
+    return whole, sure & certain.all(axis=1)
+
+
+def _settle_axis(proposal: Proposal, normals: RevealedNormals, row: int) -> list[int]:
     precision = 128
     while True:
         balls = _enclose_row(normals, row, precision)
         with flint.ctx.workprec(precision + 128):
             settled = _round_balls(proposal.enclose_image(balls))
         if settled is not None:
-            return np.array(settled, dtype=np.int64)
+            return settled
         precision *= 2
-
-
-def _round_ratios(
-    image: NDArray[np.float64], error: NDArray[np.float64], widen: float
-) -> tuple[NDArray[np.int64], bool]:
-    j = int(np.argmax(np.abs(image)))
-    least = np.abs(image[j]) - error[j]
-    others = np.delete(np.abs(image) + error, j)
-    if not least > 0.0 or not (others < least * (1.0 - 2.0**-40)).all():
-        return np.zeros(image.size, dtype=np.int64), False
-    shifted = UNIT_LENGTH * (image / image[j]) + 0.5
-    margin = UNIT_LENGTH * ((error + error[j]) / least * (1.0 + 2.0**-20) + 2.0**-50) + widen
-    floor = np.floor(shifted)
-    part = shifted - floor
-    sure = (part > margin) & (part < 1.0 - margin)
-    sure[j] = True
-    whole = floor.astype(np.int64)
-    whole[j] = UNIT_LENGTH
-    return whole, bool(sure.all())
 
 
 def _round_balls(image: flint.arb_mat) -> list[int] | None:
