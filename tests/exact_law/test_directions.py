@@ -1,0 +1,221 @@
+"""Exact integers, certified bounds, rows and terms of a principal direction."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from expmech.bits import seeded_bits
+from expmech.coins import Coins
+from expmech.coins.normals import RevealedNormals
+from expmech.directions import Moments, Proposal, WholeMatrix, eta_below, fit_proposal
+from expmech.directions import bingham as bingham_module
+from expmech.directions import proposal as proposal_module
+from expmech.directions.components import BASIS_BITS, complement, variance_rate, variance_sums
+from expmech.directions.rows import make_moments, row_products, snap_rows, unit_rows
+from expmech.directions.terms import verify_terms
+from expmech.errors import ParameterError, ParameterTypeError
+from expmech.release.principal_direction import PrincipalDirection
+
+
+def whole_of(matrix: WholeMatrix) -> Any:
+    with flint.ctx.workprec(2000):
+        balls = matrix.to_balls()
+        return [
+            [int(balls[i, j].fmpz()) for j in range(balls.ncols())] for i in range(balls.nrows())
+        ]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 200), st.integers(1, 150), st.integers(0, 2**32), st.integers(1, 9))
+def test_products_of_whole_matrices_are_exact(left: int, right: int, seed: int, d: int) -> None:
+    generator = np.random.default_rng(seed)
+
+    def table(bits: int) -> NDArray[np.object_]:
+        signs = generator.integers(-1, 2, size=(d, d)).astype(object)
+        sizes = [[int.from_bytes(generator.bytes(25)) % (1 << bits) for _ in range(d)]] * d
+        return np.asarray(signs * np.array(sizes, dtype=object))
+
+    a, b = table(left), table(right)
+    product = WholeMatrix.from_integers(a) @ WholeMatrix.from_integers(b)
+    assert whole_of(product) == a.dot(b).tolist()
+    assert (np.abs(product.digits) <= 1 << 21).all()
+    shifted = WholeMatrix.from_integers(a).times(-12345).plus_diagonal(-(1 << 90) + 7)
+    expected = a * -12345 + np.diag([-(1 << 90) + 7] * d).astype(object)
+    assert whole_of(shifted) == expected.tolist()
+    near = product.approximate(100)
+    for (i, j), entry in np.ndenumerate(a.dot(b)):
+        exact = Fraction(entry, 1 << 100)
+        assert abs(Fraction(float(near[i, j])) - exact) <= abs(exact) * Fraction(1, 1 << 44)
+
+
+def random_rows(d: int, n: int, seed: int) -> NDArray[np.float64]:
+    generator = np.random.default_rng(seed)
+    return unit_rows(generator.normal(size=(n, d)) * np.geomspace(1.0, 0.05, d))
+
+
+def fitted(d: int, n: int, eta: Fraction, seed: int = 3) -> Proposal:
+    return fit_proposal(make_moments(row_products(random_rows(d, n, seed))), eta)
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 0), (2, 5), (7, 300), (40, 3000)])
+@pytest.mark.parametrize("eta", [Fraction(1, 1 << 21), Fraction(1, 2), Fraction(256)])
+def test_certificate_bounds_the_spectrum(d: int, n: int, eta: Fraction) -> None:
+    found = fitted(d, n, eta)
+    matrix = found.moments.whole.approximate(found.moments.bits)
+    energy = float(found.shift) * np.eye(d) - float(eta) * matrix
+    spectrum = np.linalg.eigvalsh(found.transform.T @ energy @ found.transform)
+    slack = 1e-12 * (1.0 + float(eta) * n)
+    assert 0.0 < found.floor <= spectrum[0] + slack
+    assert spectrum[-1] <= found.floor + found.spread + slack
+    assert found.spread < 1e-6
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 5), (7, 300), (40, 3000)])
+def test_float_bounds_of_the_coin_hold_its_ball(d: int, n: int) -> None:
+    found = fitted(d, n, Fraction(1, 2))
+    normals = RevealedNormals(Coins(seeded_bits(1)), (60, d))
+    low, high = bingham_module.chance_bounds(found, normals.values)
+    for row in range(60):
+        ball = bingham_module._enclose_chance(found, normals, row, 200)
+        assert ball <= 1  # the theorem: M is large enough
+        assert flint.arb(float(low[row])) <= ball <= flint.arb(float(high[row]))
+        assert high[row] - low[row] < 1e-8
+
+
+def test_poor_eigenpairs_are_replaced_by_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        values, vectors = np.linalg.eigvalsh(matrix), np.eye(len(matrix))
+        vectors[0, 1:] = 1.0
+        return values, vectors
+
+    moments = make_moments(row_products(random_rows(4, 30, 5)))
+    monkeypatch.setattr(proposal_module.np.linalg, "eigh", wrong)
+    found = fit_proposal(moments, Fraction(1, 2))
+    assert (found.transform == np.eye(4)).all()
+    assert found.floor > 0.0
+
+
+def test_largest_moments_are_certified() -> None:
+    d, generator = 24, np.random.default_rng(8)
+    turn = np.linalg.qr(generator.normal(size=(d, d)))[0]
+    spectrum = np.geomspace(2.0**31, 1.0, d)
+    whole = [[int(x) for x in row] for row in (turn * spectrum) @ turn.T * 2.0**40]
+    table = np.array(whole, dtype=object)
+    found = fit_proposal(
+        Moments(whole=WholeMatrix.from_integers((table + table.T) // 2), bits=40), Fraction(256)
+    )
+    assert found.floor > 0.4
+    assert found.spread < 1e-2
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-300, 160))
+def test_snapped_rows_are_no_longer_than_one(seed: int, d: int, exponent: float) -> None:
+    generator = np.random.default_rng(seed)
+    rows = generator.normal(size=(50, d)) * 10.0**exponent
+    rows = np.vstack([rows, np.eye(d), 3.0 * np.eye(d), unit_rows(rows), np.full((1, d), np.inf)])
+    whole = snap_rows(rows)
+    assert ((whole**2).sum(axis=1) <= 1 << 40).all()
+    assert (np.sign(whole) * np.sign(rows) >= 0).all()
+    assert (whole[50 : 50 + d] == (1 << 20) * np.eye(d)).all()
+
+
+def test_a_basis_is_a_contraction_and_a_complement() -> None:
+    axes = np.linalg.qr(np.random.default_rng(2).normal(size=(30, 3)))[0].T
+    basis = complement(axes)
+    assert np.abs(axes @ basis).max() * 2.0**-BASIS_BITS < 1e-11
+    whole = basis.astype(object)
+    square = np.abs(whole.T.dot(whole)).sum(axis=1)
+    assert (square <= 1 << (2 * BASIS_BITS)).all()
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_variance_sums_move_by_at_most_their_sensitivity(adjacency: str) -> None:
+    generator = np.random.default_rng(4)
+    replace = adjacency == "replace"
+    axes = np.linalg.qr(generator.normal(size=(4, 2)))[0].T
+    units = 1 / variance_rate(Fraction(1), 2, replace=replace)
+    largest = 0
+    for _ in range(200):
+        rows = unit_rows(generator.normal(size=(6, 4)))
+        others = rows.copy()
+        others[0] = generator.choice([-1.0, 1.0]) * axes[generator.integers(2)]
+        rows[0] = np.linalg.qr(np.vstack([axes, rows[:1]]).T)[0][:, 2]
+        kept = others if replace else rows[1:]
+        here = variance_sums(row_products(rows), len(rows), 40, axes)
+        there = variance_sums(row_products(kept), len(kept), 40, axes)
+        used = slice(None, -1) if replace else slice(None)
+        distance = sum(abs(a - b) for a, b in zip(here[used], there[used], strict=True))
+        largest = max(largest, distance)
+    assert 0.99 * units < largest <= units
+
+
+@given(st.fractions(Fraction(1, 1 << 30), 256))
+def test_eta_is_rounded_down_to_22_bits(limit: Fraction) -> None:
+    eta = eta_below(limit)
+    assert limit * (1 - Fraction(1, 1 << 20)) <= eta <= limit
+    assert eta.numerator < 1 << 22
+    assert eta.denominator & (eta.denominator - 1) == 0
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, Fraction(1, 3), 2.0**20])
+def test_terms_of_a_certificate_are_recomputed(adjacency: str, epsilon: Any) -> None:
+    mechanism = PrincipalDirection.from_rows(
+        random_rows(5, 20, 1), n_components=2, variances=True, adjacency=adjacency
+    )
+    fields = json.loads(mechanism.certificate(epsilon=epsilon).to_json())
+    assert [claim for claim, holds, _ in verify_terms(fields) if not holds] == []
+    for name, change in {
+        "eta": {"eta": 2.0 * fields["eta"]},
+        "sensitivity": {"sensitivity": 0.5},
+        "shares": {"epsilon": 0.5 * fields["epsilon"]},
+        "timing": {"timing": "constant"},
+        "components": {"sampler": fields["sampler"] | {"components": 9}},
+        "fields": {"sampler": {}},
+    }.items():
+        assert name in [claim for claim, holds, _ in verify_terms(fields | change) if not holds]
+
+
+def test_certificates_do_not_tell_the_number_of_rows_under_add_remove() -> None:
+    few, many = (
+        PrincipalDirection.from_rows(random_rows(4, n, 1), adjacency="add-remove", variances=True)
+        for n in (0, 70)
+    )
+    assert few.certificate(epsilon=1.0) == many.certificate(epsilon=1.0)
+    found = few.release(epsilon=1.0).value
+    assert found.directions.shape == (1, 4) and 0.0 <= found.total_variance <= 1.0
+
+
+def test_bad_input_is_refused_without_quoting_it() -> None:
+    rows = np.array([[0.123456, np.nan]])
+    with pytest.raises(ParameterError) as caught:
+        PrincipalDirection.from_rows(rows)
+    assert "123" not in str(caught.value)
+    with pytest.raises(ParameterTypeError):
+        PrincipalDirection.from_rows([["a", "b"]])
+    with pytest.raises(ParameterError):
+        PrincipalDirection.from_rows(np.zeros((0, 3)))
+    for products, count in (([[1 << 41]], 1), ([[1, 2], [2, 1]], 1), ([[1, 0], [1, 1]], 1)):
+        with pytest.raises(ParameterError):
+            PrincipalDirection(products=products, count=count)
+    with pytest.raises(ParameterTypeError):
+        PrincipalDirection(products=[[0.5]], count=1)
+    with pytest.raises(ParameterError):
+        PrincipalDirection.from_rows(np.eye(2), n_components=3)
+
+
+def test_one_column_has_one_axis() -> None:
+    found = PrincipalDirection.from_rows([[0.5], [-1.0]]).study(epsilon=1.0, seed=1)
+    assert found.value.directions.tolist() == [[1.0]]
+    assert dataclasses.asdict(found.certificate)["domain"]["count"] == 2
