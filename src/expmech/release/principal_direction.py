@@ -237,8 +237,10 @@ def _validate_products(whole: NDArray[np.object_], count: int) -> NDArray[np.obj
     if not all(isinstance(entry, (int, np.integer)) for entry in whole.flat):
         raise ParameterTypeError(rule)
     found = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
-    trace = int(np.trace(found))
-    largest = max(abs(entry) for entry in found.flat)
-    if (found != found.T).any() or not largest <= trace <= count << (2 * ROW_BITS):
+    diagonal = np.diagonal(found)
+    pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| a row
+    if (found != found.T).any() or (2 * abs(found) > pairs).any():
+        raise ParameterError(rule)
+    if sum(diagonal) > count << (2 * ROW_BITS):
         raise ParameterError(rule)
     return found
