@@ -23,12 +23,13 @@ MODULES = {
     "affine": "affine_benchmark",
     "convex": "convex_benchmark",
     "quantile": "quantile_benchmark",
+    "pca": "pca_benchmark",
     "comparison": "comparison",
     "growth": "growth",
     "utility": "utility_benchmark",
     "data": "data_benchmark",
 }
-WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth")
+WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca")
 LONG = ("data",)
 
 

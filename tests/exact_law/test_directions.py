@@ -19,7 +19,6 @@ from expmech.coins import Coins
 from expmech.coins.normals import RevealedNormals
 from expmech.directions import Moments, Proposal, WholeMatrix, eta_below, fit_proposal
 from expmech.directions import bingham as bingham_module
-from expmech.directions import proposal as proposal_module
 from expmech.directions.components import BASIS_BITS, complement, variance_rate, variance_sums
 from expmech.directions.rows import make_moments, row_products, snap_rows, unit_rows
 from expmech.directions.terms import verify_terms
@@ -93,13 +92,13 @@ def test_float_bounds_of_the_coin_hold_its_ball(d: int, n: int) -> None:
 
 
 def test_poor_eigenpairs_are_replaced_by_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def wrong(matrix: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
         values, vectors = np.linalg.eigvalsh(matrix), np.eye(len(matrix))
         vectors[0, 1:] = 1.0
         return values, vectors
 
     moments = make_moments(row_products(random_rows(4, 30, 5)))
-    monkeypatch.setattr(proposal_module.np.linalg, "eigh", wrong)
+    monkeypatch.setattr(np.linalg, "eigh", wrong)
     found = fit_proposal(moments, Fraction(1, 2))
     assert (found.transform == np.eye(4)).all()
     assert found.floor > 0.0

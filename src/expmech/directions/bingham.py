@@ -5,6 +5,7 @@ Theory page: docs/theory/principal_direction.md.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import flint
@@ -60,7 +61,7 @@ def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
 
 def batch_size(dimension: int) -> int:
     """Return a public number of proposals to make together: two in three batches suffice."""
-    return int(np.ceil(np.sqrt(np.e * dimension / 2.0)))
+    return int(np.ceil(np.sqrt(math.e * dimension / 2.0)))
 
 
 def _accept(proposal: Proposal, normals: RevealedNormals, coins: Coins) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.directions.whole import SMALL, WholeMatrix
+from expmech.errors import ParameterError
 
 _TRANSFORM_BITS = 42  # two digits of WholeMatrix, and its entries are float64 numbers
 _ENDS_ERROR = 2.0**-40  # share by which Gershgorin ends are widened: float64 sums of 2^11 numbers
@@ -97,6 +98,10 @@ def fit_proposal(moments: Moments, eta: Fraction) -> Proposal:
     ``sum_j 1 / (b0 + 2 Lambda_j) = 1`` and ``M' = eta lambda_1 + b0 / 2``. Should the eigenpairs be
     too poor, T is the identity, with which the certificate cannot fail.
     """
+    if not 0 < eta.numerator < SMALL or eta.denominator & (eta.denominator - 1):
+        raise ParameterError(
+            f"`eta` of fit_proposal must be p / 2^t with p a whole number of 22 bits; got {eta}."
+        )
     scaled = float(eta) * moments.whole.approximate(moments.bits)
     scaled = (scaled + scaled.T) / 2.0
     try:

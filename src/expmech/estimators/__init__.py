@@ -2,6 +2,7 @@
 
 from expmech.estimators.logistic import PrivateLogisticRegression
 from expmech.estimators.mean import PrivateMean
+from expmech.estimators.pca import PrivatePCA
 from expmech.estimators.quantile import PrivateQuantile
 from expmech.estimators.ridge import PrivateRidge
 from expmech.estimators.selector import PrivateSelector
@@ -9,6 +10,7 @@ from expmech.estimators.selector import PrivateSelector
 __all__ = [
     "PrivateLogisticRegression",
     "PrivateMean",
+    "PrivatePCA",
     "PrivateQuantile",
     "PrivateRidge",
     "PrivateSelector",

@@ -4,6 +4,7 @@ from expmech.release.certificate import Certificate
 from expmech.release.exponential import ExponentialMechanism
 from expmech.release.noisy_mean import NoisyMean
 from expmech.release.prepared import Asked, Mechanism, Prepared, Release, Told
+from expmech.release.principal_direction import PrincipalDirection
 
 __all__ = [
     "Asked",
@@ -12,6 +13,7 @@ __all__ = [
     "Mechanism",
     "NoisyMean",
     "Prepared",
+    "PrincipalDirection",
     "Release",
     "Told",
 ]
