@@ -19,8 +19,14 @@ from expmech.coins import Coins
 from expmech.coins.normals import RevealedNormals
 from expmech.directions import Moments, Proposal, WholeMatrix, eta_below, fit_proposal
 from expmech.directions import bingham as bingham_module
-from expmech.directions.components import BASIS_BITS, complement, variance_rate, variance_sums
-from expmech.directions.rows import make_moments, row_products, snap_rows, unit_rows
+from expmech.directions.components import (
+    BASIS_BITS,
+    complement,
+    contraction,
+    variance_rate,
+    variance_sums,
+)
+from expmech.directions.rows import make_moments, row_products, shorten, snap_rows, unit_rows
 from expmech.directions.terms import verify_terms
 from expmech.errors import ParameterError, ParameterTypeError
 from expmech.release.principal_direction import PrincipalDirection
@@ -127,6 +133,23 @@ def test_snapped_rows_are_no_longer_than_one(seed: int, d: int, exponent: float)
     assert ((whole**2).sum(axis=1) <= 1 << 40).all()
     assert (np.sign(whole) * np.sign(rows) >= 0).all()
     assert (whole[50 : 50 + d] == (1 << 20) * np.eye(d)).all()
+
+
+def test_rows_are_cut_toward_zero_and_shortened_in_integers() -> None:
+    unit = 2.0**-20
+    found = snap_rows(np.array([[0.75 * unit, -0.75 * unit], [1.5 * unit, -1.5 * unit]]))
+    assert found.tolist() == [[0, 0], [1, -1]]
+    long = np.array([[-(1 << 20), 3], [1 << 20, 0], [1 << 19, -(1 << 20)]])
+    short = shorten(long.copy())
+    assert ((short**2).sum(axis=1) <= 1 << 40).all()
+    assert short[:2].tolist() == [[-(1 << 20) + 1, 3], [1 << 20, 0]]
+
+
+def test_what_is_too_long_is_shrunk_to_a_contraction() -> None:
+    axes = np.linalg.qr(np.random.default_rng(2).normal(size=(6, 3)))[0]
+    for factor in (1.0, 1.25, 3.0):
+        whole = contraction(factor * axes).astype(object)
+        assert (np.abs(whole.T.dot(whole)).sum(axis=1) <= 1 << (2 * BASIS_BITS)).all()
 
 
 def test_a_basis_is_a_contraction_and_a_complement() -> None:

@@ -26,6 +26,15 @@ def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
     norms = np.sqrt((near * near).sum(axis=1))
     near = near / np.maximum(norms, 1.0)[:, None]
     whole: NDArray[np.int64] = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
+    return shorten(whole)
+
+
+def shorten(whole: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Take units off the largest entry of each row until ``|k|_2 <= 2^20``, in integers.
+
+    After float64 division by the norm there is nothing left to do in up to 2^11 columns: the
+    guarantee rests on this check and not on that.
+    """
     late = np.flatnonzero((whole * whole).sum(axis=1) > _ONE)
     while late.size:
         largest = np.abs(whole[late]).argmax(axis=1)
