@@ -4,9 +4,9 @@
 
 Rows are standardised by reference numbers that stand for public ones (the tables' own means and
 deviations) and scaled to norm 1; replace adjacency. Captured variance is v'Av over the largest
-eigenvalue of A. diffprivlib documents exp(epsilon v'Av / 4) for rows of norm one and gives the
-direction half of epsilon where it is one component of several: its documented law is drawn here by
-our sampler at eta = epsilon/4 with the whole of epsilon, which flatters it.
+eigenvalue of A. diffprivlib's Bingham mechanism scales A by epsilon/4 for rows of norm one: that law
+is drawn here by our sampler with the whole of epsilon. Its code, which divides where it should
+multiply, is not run.
 """
 
 from __future__ import annotations
