@@ -40,6 +40,27 @@ Radius = Annotated[
     float | None,
     typer.Option("--radius", help="Public bound on the norm of the scaled coefficients."),
 ]
+Components = Annotated[int, typer.Option("--components", help="How many directions.")]
+Center = Annotated[
+    str | None,
+    typer.Option(
+        "--center",
+        help="Public numbers to subtract, one a column, by commas; the middle of the bounds if not"
+        " given. Never the means of the data.",
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        "--scale",
+        help="Public numbers to divide by, one a column, by commas; half the width of the bounds"
+        " if not given.",
+    ),
+]
+Variances = Annotated[
+    bool,
+    typer.Option("--variances", help="Also release the variances, for a tenth of epsilon."),
+]
 Features = Annotated[int, typer.Option("--features", help="Number of feature columns.")]
 
 

@@ -20,6 +20,7 @@ from expmech.statistics import (
     Logistic,
     Mean,
     MostFrequent,
+    PrincipalComponents,
     QuantileOf,
     Ridge,
     Statistic,
@@ -208,10 +209,66 @@ def _plan_select(
     )
 
 
+def _pca(
+    shared: Shared,
+    column: options.Columns,
+    bounds: options.ColumnBounds,
+    components: options.Components = 1,
+    center: options.Center = None,
+    scale: options.Scale = None,
+    variances: options.Variances = False,
+) -> PrincipalComponents:
+    """Release principal components of columns: unit vectors on the standardised columns."""
+    return PrincipalComponents(
+        columns=tuple(column),
+        bounds=_limits(column, bounds),
+        n_components=components,
+        center=_numbers(center, "--center", len(column)),
+        scale=_numbers(scale, "--scale", len(column)),
+        variances=variances,
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+        named=True,
+    )
+
+
+def _plan_pca(
+    shared: Shared,
+    features: options.Features,
+    components: options.Components = 1,
+    variances: options.Variances = False,
+) -> PrincipalComponents:
+    """Plan principal components of columns."""
+    columns = _numbered(features)
+    return PrincipalComponents(
+        columns=columns,
+        bounds=(_UNIT,) * len(columns),
+        n_components=components,
+        variances=variances,
+        adjacency=shared.adjacency,
+    )
+
+
+def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | None:
+    """Return public numbers, one a column, separated by commas."""
+    if text is None:
+        return None
+    parts = split(text)
+    if len(parts) != columns:
+        raise ParameterError(
+            f"`{name}` must hold one number for every column; got {len(parts)} for {columns}."
+        )
+    try:
+        return tuple(map(float, parts))
+    except ValueError:
+        raise ParameterError(f"`{name}` must hold numbers; got {text!r}.") from None
+
+
 STATISTICS: tuple[Registered, ...] = (
     Registered(name="mean", of_table=_mean, of_numbers=_plan_mean),
     Registered(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
     Registered(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
     Registered(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
+    Registered(name="pca", of_table=_pca, of_numbers=_plan_pca),
     Registered(name="select", of_table=_select, of_numbers=_plan_select),
 )

@@ -20,8 +20,19 @@ from expmech.errors import DataError, ParameterError, shielded, validate_integer
 from expmech.statistics import Bounds, Moments
 from expmech.statistics.keys import Key, canonical_key
 from expmech.statistics.reading import FOUND_MISSING, MISSING_RULES
+from expmech.statistics.requests import ProductsOf, RowProducts
+from expmech.statistics.standard import STEP_BITS, products_of
 
-__all__ = ["MISSING", "fresh_names", "histogram", "labelled_rows", "moments", "row_count", "tally"]
+__all__ = [
+    "MISSING",
+    "fresh_names",
+    "histogram",
+    "labelled_rows",
+    "moments",
+    "row_count",
+    "standardised_products",
+    "tally",
+]
 
 MISSING = MISSING_RULES
 Result = TypeVar("Result")
@@ -119,6 +130,29 @@ def labelled_rows(
         lower + np.column_stack(steps[:-1]) * ((upper - lower) / (1 << _ROW_BITS)),
         steps[-1] > 0.0,
     )
+
+
+def standardised_products(source: Source, request: ProductsOf) -> RowProducts:
+    """Return the cross products of standardised rows, and their number.
+
+    Dividing each row by its own norm, and checking in integers that none is longer than one, is not
+    left to an engine: clipped rows leave it as whole steps of their bounds and must fit in memory.
+    They are confidential, and multiplied here; arrays give the same integers.
+    """
+    columns = [str(column) for column in request.columns]
+    rows = snapped(
+        source,
+        columns,
+        request.bounds,
+        bits=STEP_BITS,
+        missing=request.missing,
+        whole=nearest,
+    )
+    result = _computed(lambda: rows.table.to_pyarrow())
+    if rows.lost is not None and any(result[rows.lost].to_pylist()):
+        raise DataError(FOUND_MISSING)
+    steps = [np.array(result[name].to_numpy(), dtype=np.int64) for name in rows.values]
+    return products_of(np.column_stack(steps), request)
 
 
 def row_count(source: Source) -> int:

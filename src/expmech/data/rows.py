@@ -7,10 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from expmech.data.aggregate import histogram, labelled_rows, moments, row_count, tally
+from expmech.data.aggregate import (
+    histogram,
+    labelled_rows,
+    moments,
+    row_count,
+    standardised_products,
+    tally,
+)
 from expmech.data.source import Source
 from expmech.errors import ParameterError
-from expmech.statistics import requests
+from expmech.statistics.requests import (
+    Column,
+    HistogramOf,
+    LabelledRows,
+    LabelledRowsOf,
+    MomentsOf,
+    ProductsOf,
+    Request,
+    Tally,
+    TallyOf,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,23 +42,23 @@ class TableRows:
         """Return the number of rows."""
         return row_count(self._part)
 
-    def check(self, request: requests.Request) -> None:
+    def check(self, request: Request) -> None:
         """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
         source = self._part
-        if isinstance(request, (requests.MomentsOf, requests.LabelledRowsOf)):
+        if isinstance(request, (MomentsOf, LabelledRowsOf, ProductsOf)):
             for name in _names(request.columns):
                 source.number(name)
-        if isinstance(request, requests.HistogramOf):
+        if isinstance(request, HistogramOf):
             source.number(str(request.column))
-        if isinstance(request, requests.TallyOf):
+        if isinstance(request, TallyOf):
             source.key(str(request.column))
-        if isinstance(request, requests.LabelledRowsOf):
+        if isinstance(request, LabelledRowsOf):
             source.key(str(request.target))
 
-    def find(self, request: requests.Request) -> Any:
-        """Return what was asked for, computed in the engine."""
+    def find(self, request: Request) -> Any:
+        """Return what was asked for, computed in the engine as far as it can be."""
         source = self._part
-        if isinstance(request, requests.MomentsOf):
+        if isinstance(request, MomentsOf):
             return moments(
                 source,
                 _names(request.columns),
@@ -50,14 +67,16 @@ class TableRows:
                 missing=request.missing,
                 products=request.products,
             )
-        if isinstance(request, requests.HistogramOf):
+        if isinstance(request, HistogramOf):
             column, bits = str(request.column), request.bits
             return histogram(source, column, request.bounds, bits=bits, missing=request.missing)
-        if isinstance(request, requests.TallyOf):
+        if isinstance(request, TallyOf):
             counts = tally(source, str(request.column), request.candidates)
-            return requests.Tally(counts=counts, rows=row_count(source))
-        if isinstance(request, requests.LabelledRowsOf):
+            return Tally(counts=counts, rows=row_count(source))
+        if isinstance(request, LabelledRowsOf):
             return _labelled(source, request)
+        if isinstance(request, ProductsOf):
+            return standardised_products(source, request)
         raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
     @property
@@ -65,7 +84,7 @@ class TableRows:
         return self.source if self.by is None else self.source.where(self.by, self.group)
 
 
-def _labelled(source: Source, request: requests.LabelledRowsOf) -> requests.LabelledRows:
+def _labelled(source: Source, request: LabelledRowsOf) -> LabelledRows:
     rows, positive = labelled_rows(
         source,
         _names(request.columns),
@@ -75,8 +94,8 @@ def _labelled(source: Source, request: requests.LabelledRowsOf) -> requests.Labe
         missing=request.missing,
     )
     ones = np.ones(len(rows), dtype=np.int64)
-    return requests.LabelledRows(features=rows, positive=positive, counts=ones)
+    return LabelledRows(features=rows, positive=positive, counts=ones)
 
 
-def _names(columns: tuple[requests.Column, ...]) -> list[str]:
+def _names(columns: tuple[Column, ...]) -> list[str]:
     return [str(column) for column in columns]

@@ -44,19 +44,29 @@ def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
     The number of proposals an axis is geometric, and its mean depends on the data. How many are
     made together depends on the dimension and on ``size`` only.
     """
+    return draw_counted(proposal, coins, size)[0]
+
+
+def draw_counted(
+    proposal: Proposal, coins: Coins, size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw axes as :func:`draw_axes` does; also return how many proposals each took."""
     d = proposal.dimension
     if d == 1:
-        return np.full((size, 1), UNIT_LENGTH, dtype=np.int64)
+        return np.full((size, 1), UNIT_LENGTH, dtype=np.int64), np.zeros(size, dtype=np.int64)
     batch = batch_size(d)
     found: list[NDArray[np.int64]] = []
-    left = size
+    counts: list[NDArray[np.int64]] = []
+    left, waited = size, 0  # refused proposals since the last axis
     while left > 0:
         together = batch * min(left, max(1, _ENTRIES // (d * batch)))
         normals = RevealedNormals(coins, (together, d))
         rows = np.flatnonzero(_accept(proposal, normals, coins))[:left]
         found.append(round_axes(proposal, normals, rows, margin=coins.guard))
+        counts.append(np.diff(rows, prepend=-1 - waited))
+        waited = together - 1 - int(rows[-1]) if rows.size else waited + together
         left -= rows.size
-    return np.concatenate(found)
+    return np.concatenate(found), np.concatenate(counts)
 
 
 def batch_size(dimension: int) -> int:

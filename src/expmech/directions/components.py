@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.directions.bingham import draw_axes
+from expmech.directions.bingham import draw_counted
 from expmech.directions.proposal import Moments, Proposal, fit_proposal
 from expmech.directions.whole import WholeMatrix
 
@@ -36,23 +36,35 @@ class ComponentLaw:
         self._moments, self._etas = moments, tuple(etas)
         self._first: Proposal | None = None
 
-    def draw(self, coins: Coins, size: int) -> NDArray[np.float64]:
-        """Return ``size`` independent answers of k unit rows each, shape (size, k, d)."""
+    def draw(self, coins: Coins, size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return ``size`` independent answers of k unit rows each, shape (size, k, d).
+
+        And how many proposals each took.
+        """
         if self._first is None:
             self._first = fit_proposal(self._moments, self._etas[0])
-        firsts = unit_axes(draw_axes(self._first, coins, size))
+        axes, counts = draw_counted(self._first, coins, size)
+        firsts = unit_axes(axes)
         if len(self._etas) == 1:
-            return firsts[:, None, :]
-        return np.stack([self._draw_rest(coins, first) for first in firsts])
+            return firsts[:, None, :], counts
+        answers = []
+        for i, first in enumerate(firsts):
+            found, more = self._draw_rest(coins, first)
+            answers.append(found)
+            counts[i] += more
+        return np.stack(answers), counts
 
-    def _draw_rest(self, coins: Coins, first: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = first[None, :]
+    def _draw_rest(
+        self, coins: Coins, first: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], int]:
+        found, proposals = first[None, :], 0
         for eta in self._etas[1:]:
             basis = complement(found)
             inside = self._moments.within(WholeMatrix.from_integers(basis), BASIS_BITS)
-            axis = draw_axes(fit_proposal(inside, eta), coins, 1)
+            axis, counts = draw_counted(fit_proposal(inside, eta), coins, 1)
             found = np.vstack([found, unit_axes(axis @ basis.T.astype(np.float64))])
-        return found
+            proposals += int(counts[0])
+        return found, proposals
 
 
 def unit_axes(axes: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from expmech.directions.proposal import Moments
 from expmech.directions.whole import WholeMatrix
+from expmech.errors import ParameterError, ParameterTypeError
 from expmech.losses.ridge import cross_products
 
 ROW_BITS = 20
@@ -64,3 +65,31 @@ def row_products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
 def make_moments(products: NDArray[np.object_]) -> Moments:
     """Return ``A`` from the sums of products of rows in units of 2^-20."""
     return Moments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
+
+
+def validate_count(count: object, *, least: int, owner: str) -> int:
+    """Return the number of rows; an error does not tell it, for it may be confidential."""
+    rule = f"`count` of {owner} must be a whole number up to 2^32, at least 1 under 'replace'."
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+        raise ParameterTypeError(rule)
+    if not least <= count <= MOST_ROWS:
+        raise ParameterError(rule)
+    return int(count)
+
+
+def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> NDArray[np.object_]:
+    """Return the products as Python integers; raise unless rows of norm one can have them."""
+    rule = (
+        f"`products` of {owner} must be sums of products of whole-number rows of norm at most"
+        " 2^20: a symmetric table of whole numbers whose trace is at most count * 2^40."
+    )
+    if not all(isinstance(entry, (int, np.integer)) for entry in whole.flat):
+        raise ParameterTypeError(rule)
+    found = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
+    diagonal = np.diagonal(found)
+    pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| a row
+    if (found != found.T).any() or (2 * abs(found) > pairs).any():
+        raise ParameterError(rule)
+    if sum(diagonal) > count << (2 * ROW_BITS):
+        raise ParameterError(rule)
+    return found

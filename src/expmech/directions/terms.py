@@ -1,15 +1,13 @@
-"""The public half of a principal direction: shares of epsilon, eta, and their verification."""
+"""The public half of a principal direction: shares of epsilon, and the eta they buy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expmech.directions.bingham import ROUNDING_BITS
+from expmech.adjacency import Adjacency
 from expmech.directions.proposal import eta_below
-from expmech.directions.rows import MOST_ROWS, ROW_BITS
 from expmech.directions.whole import MOST_COLUMNS
 
 NAME = "Bingham"
@@ -18,9 +16,10 @@ MOST_ETA = Fraction(256)
 """A larger eta would not pay: with 2^32 rows float64 eigenpairs could not follow it."""
 
 VARIANCE_SHARE = Fraction(1, 10)
+"""Of epsilon, where variances are asked for."""
 
-Claim = tuple[str, bool, str]
-"""What is claimed, whether it holds, and what was compared."""
+WIDTH = {Adjacency.REPLACE: 2, Adjacency.ADD_REMOVE: 1}
+"""Width of the interval in which one row moves ``v'Av``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +30,12 @@ class DirectionTerms:
     dimension: int
     n_components: int
     variances: bool
-    adjacency: str
+    adjacency: Adjacency
 
     @property
     def sensitivity(self) -> int:
-        """Width of the interval in which one row moves ``v'Av``: ``epsilon = eta * width``."""
-        return 2 if self.adjacency == "replace" else 1
+        """How far apart one row can move ``v'Av``: ``epsilon = eta * width``."""
+        return WIDTH[self.adjacency]
 
     @property
     def variance_epsilon(self) -> Fraction:
@@ -61,57 +60,3 @@ class DirectionTerms:
             "component_epsilon": str(self.component_epsilon),
             "variance_epsilon": str(self.variance_epsilon),
         }
-
-
-def verify_terms(certificate: Mapping[str, Any]) -> list[Claim]:
-    """Recompute what follows from other fields of a certificate of a principal direction.
-
-    Parameters
-    ----------
-    certificate
-        Its fields by name (``dataclasses.asdict``, or the JSON object).
-
-    Examples
-    --------
-    >>> import dataclasses
-    >>> from expmech.release.principal_direction import PrincipalDirection
-    >>> found = PrincipalDirection.from_rows([[1.0, 0.0]]).certificate(epsilon=1.0)
-    >>> all(holds for _, holds, _ in verify_terms(dataclasses.asdict(found)))
-    True
-    """
-    try:
-        return _claims(certificate)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
-        return [("fields", False, "a field is missing, of the wrong type or out of range")]
-
-
-def _claims(certificate: Mapping[str, Any]) -> list[Claim]:
-    sampler, domain = certificate["sampler"], certificate["domain"]
-    replace = certificate["adjacency"] == "replace"
-    width = 2 if replace else 1
-    n_components, d = sampler["components"], domain["dimension"]
-    each, noise = Fraction(sampler["component_epsilon"]), Fraction(sampler["variance_epsilon"])
-    budget, eta = Fraction(certificate["epsilon"]), Fraction(certificate["eta"])
-    spent = n_components * each + noise
-    limit = eta_below(min(each / width, MOST_ETA))
-    count = domain.get("count")
-    counted = count is not None and 1 <= count <= MOST_ROWS if replace else count is None
-    return [
-        ("sampler", sampler["sampler"] == NAME, repr(sampler["sampler"])),
-        ("adjacency", certificate["adjacency"] in ("replace", "add-remove"), f"width {width}"),
-        ("sensitivity", certificate["sensitivity"] == width, f"recomputed {width}"),
-        ("components", _is_count(n_components, d), f"{n_components!r} of {d!r}"),
-        ("shares", each > 0 and noise >= 0 and spent <= budget, f"spent {float(spent)!r}"),
-        ("eta", 0 < eta <= limit, f"{float(eta)!r}, recomputed {float(limit)!r}"),
-        ("cost", n_components * eta * width + noise <= budget, f"of {float(budget)!r}"),
-        ("pure", certificate["delta"] == 0 and certificate["loss_error"] == 0, "no delta"),
-        ("rows", domain["row_bits"] == ROW_BITS, f"snapped to 2^-{domain['row_bits']}"),
-        ("rounding", domain["rounding_bits"] == ROUNDING_BITS, f"2^-{domain['rounding_bits']}"),
-        ("domain", domain["kind"] == "Sphere" and _is_count(d, MOST_DIMENSION), repr(d)),
-        ("public count", counted, "told under 'replace' only"),
-        ("timing", certificate["timing"] == "data-dependent", repr(certificate["timing"])),
-    ]
-
-
-def _is_count(value: object, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most

@@ -128,8 +128,103 @@ class Coefficients(Finish):
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Components:
+    """Directions, one a row, and noisy mean squares of the rows along them.
+
+    ``variances`` and ``total_variance`` are None unless they were asked for.
+    """
+
+    directions: NDArray[np.float64]
+    variances: NDArray[np.float64] | None = None
+    total_variance: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directions(Finish):
+    """Unit vectors of ``dimension`` entries each, and the variances along them if asked for.
+
+    From one long point: directions one after the other, their variances, the total. By name where
+    ``names`` of the columns are given.
+    """
+
+    name = "directions"
+    components: int
+    dimension: int
+    variances: bool = False
+    names: tuple[str, ...] | None = None
+
+    def apply(self, value: Any) -> Any:
+        """Return :class:`Components`, or a mapping by name."""
+        point = np.asarray(value, dtype=np.float64)
+        directions = point[: self._entries].reshape(self.components, self.dimension)
+        rest = point[self._entries :]
+        if self.names is not None:
+            return self._by_name(directions.tolist(), rest.tolist())
+        if not self.variances:
+            return Components(directions=directions)
+        return Components(
+            directions=directions, variances=rest[:-1], total_variance=float(rest[-1])
+        )
+
+    def back(self, released: Any) -> NDArray[Any]:
+        """Return the long point."""
+        if isinstance(released, Mapping):
+            return self._from_names(released)
+        numbers = [*np.ravel(released.directions)]
+        if self.variances:
+            numbers += [*released.variances, released.total_variance]
+        return np.array(numbers, dtype=np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the map for a certificate."""
+        return super().describe() | {
+            "components": self.components,
+            "dimension": self.dimension,
+            "variances": self.variances,
+            "names": None if self.names is None else list(self.names),
+        }
+
+    @classmethod
+    def rebuild(cls, described: Mapping[str, Any]) -> Self:
+        """Return the map that a certificate names."""
+        names = described["names"]
+        return cls(
+            components=int(described["components"]),
+            dimension=int(described["dimension"]),
+            variances=bool(described["variances"]),
+            names=None if names is None else tuple(names),
+        )
+
+    @property
+    def _entries(self) -> int:
+        return self.components * self.dimension
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(f"component {k + 1}" for k in range(self.components))
+
+    def _by_name(self, directions: list[list[float]], rest: list[float]) -> dict[str, Any]:
+        columns = self.names or ()
+        found: dict[str, Any] = {
+            label: dict(zip(columns, line, strict=True))
+            for label, line in zip(self._labels, directions, strict=True)
+        }
+        if self.variances:
+            found["variance"] = dict(zip((*self._labels, "total"), rest, strict=True))
+        return found
+
+    def _from_names(self, released: Mapping[str, Any]) -> NDArray[np.float64]:
+        columns = self.names or ()
+        numbers = [released[label][name] for label in self._labels for name in columns]
+        if self.variances:
+            numbers += [released["variance"][label] for label in (*self._labels, "total")]
+        return np.array(numbers, dtype=np.float64)
+
+
 FINISHES: Registry[type[Finish]] = Registry(
-    "expmech.finishes", [(kind.name, kind) for kind in (Unchanged, OneNumber, Coefficients)]
+    "expmech.finishes",
+    [(kind.name, kind) for kind in (Unchanged, OneNumber, Coefficients, Directions)],
 )
 
 

@@ -5,8 +5,8 @@ Theory page: docs/theory/principal_direction.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,26 +14,44 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech._version import __version__
-from expmech.bits import Bits, operating_system_bits, seeded_bits
+from expmech.adjacency import validate_adjacency
+from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
-from expmech.directions.bingham import ROUNDING_BITS
+from expmech.cost import forecast_constant
+from expmech.directions import ROUNDING_BITS
 from expmech.directions.components import (
     ComponentLaw,
     draw_variances,
     variance_rate,
     variance_sums,
 )
-from expmech.directions.rows import MOST_ROWS, ROW_BITS, make_moments, row_products
+from expmech.directions.rows import (
+    ROW_BITS,
+    make_moments,
+    row_products,
+    validate_count,
+    validate_products,
+)
 from expmech.directions.terms import MOST_DIMENSION, DirectionTerms
-from expmech.errors import ParameterError, ParameterTypeError, validate_choice, validate_integer
-from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.release.exponential import Release
-from expmech.rounding import float_up
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    UnsupportedError,
+    validate_choice,
+    validate_integer,
+)
+from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.finish import Directions
+from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.principal_direction_checks import KIND, OWNER
+from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
+from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
-from expmech.target.problem import ADJACENCIES
 
-_OWNER = "PrincipalDirection"
+_NO_CONSTANT = (
+    f"{OWNER} cannot promise timing='constant': how many proposals a direction takes is random, by"
+    " a law that depends on the data. Use timing='unprotected' and let nobody see how long it took."
+)
 _ROWS = (
     "rows were shortened to norm at most 1 and snapped to 2^-20 toward zero one by one before"
     " their products were summed; there are at most 2^32 of them"
@@ -42,18 +60,6 @@ _PLATFORM = (
     "NumPy's exp and log are accurate to 16 units in the last place and its matrix products sum"
     " float64 products, in any order; the operating system's random key is secret"
 )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Components:
-    """Directions, one a row, and noisy mean squares of the rows along them.
-
-    ``variances`` and ``total_variance`` are None unless they were asked for.
-    """
-
-    directions: NDArray[np.float64]
-    variances: NDArray[np.float64] | None = None
-    total_variance: float | None = None
 
 
 class PrincipalDirection:
@@ -94,26 +100,23 @@ class PrincipalDirection:
         variances: bool = False,
         adjacency: str = "replace",
     ) -> None:
-        self.adjacency = validate_choice(
-            adjacency, name="adjacency", owner=_OWNER, choices=ADJACENCIES
-        )
+        self.adjacency = validate_adjacency(adjacency, owner=OWNER)
         whole = np.array(products, dtype=object)
         if whole.ndim != 2 or not 1 <= len(whole) <= MOST_DIMENSION or len({*whole.shape}) != 1:
             raise ParameterError(
-                f"`products` of {_OWNER} must be a square table of 1 to {MOST_DIMENSION} columns."
+                f"`products` of {OWNER} must be a square table of 1 to {MOST_DIMENSION} columns."
             )
         self.dimension = len(whole)
         self.n_components = validate_integer(
-            n_components, name="n_components", owner=_OWNER, low=1, high=self.dimension
+            n_components, name="n_components", owner=OWNER, low=1, high=self.dimension
         )
         if not isinstance(variances, bool):
             raise ParameterTypeError(
-                f"`variances` of {_OWNER} must be True or False; got {variances!r}."
+                f"`variances` of {OWNER} must be True or False; got {variances!r}."
             )
         self.variances = variances
-        self._count = _validate_count(count, adjacency)
-        self._products = _validate_products(whole, self._count)
-        self._laws: dict[Fraction, ComponentLaw] = {}
+        self._count = validate_count(count, least=int(self.adjacency.count_is_public), owner=OWNER)
+        self._products = validate_products(whole, self._count, owner=OWNER)
 
     @classmethod
     def from_rows(
@@ -127,10 +130,10 @@ class PrincipalDirection:
         """Shorten rows of shape (n, d) to norm at most one, snap and multiply them."""
         table = np.asarray(rows)
         if table.dtype.kind not in "fiu" or table.ndim != 2 or table.shape[1] == 0:
-            raise ParameterTypeError(f"`rows` of {_OWNER} must be numbers of shape (n, d).")
+            raise ParameterTypeError(f"`rows` of {OWNER} must be numbers of shape (n, d).")
         table = table.astype(np.float64)
         if np.isnan(table).any():
-            raise ParameterError(f"`rows` of {_OWNER} must not hold nan.")
+            raise ParameterError(f"`rows` of {OWNER} must not hold nan.")
         return cls(
             products=row_products(table),
             count=len(table),
@@ -139,108 +142,143 @@ class PrincipalDirection:
             adjacency=adjacency,
         )
 
+    def prepare(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        told: Told | None = None,
+    ) -> Prepared:
+        """Settle everything but the draw; the products are not looked at before it."""
+        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
+        if sampler != "auto":
+            raise ParameterError(
+                f"`sampler` of {OWNER} must be 'auto': a direction has one of its own; got"
+                f" {sampler!r}."
+            )
+        if timing == CONSTANT:
+            raise UnsupportedError(_NO_CONSTANT)
+        if told is None:
+            told = Told(statistic="principal directions", finish=self.as_components())
+        terms = self.terms(epsilon)
+
+        def fit() -> Draw:
+            law = ComponentLaw(make_moments(self._products), [terms.eta] * self.n_components)
+            return lambda coins, size: self._draws(law, terms, coins, size)
+
+        certificate = self._certify(epsilon, terms, told)
+        return Prepared(certificate=certificate, sampler=None, finish=told.finish, fit=fit)
+
+    def release(self, *, epsilon: float | Fraction) -> Release:
+        """Draw with randomness from the operating system; ``value`` is :class:`Components`."""
+        return self.prepare(epsilon=epsilon).release()
+
+    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
+        """Draw from a seeded stream, as :meth:`release` would; it is a study."""
+        return self.prepare(epsilon=epsilon).study(seed)
+
+    def sample(
+        self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Draw ``size`` independent answers, shape (size, k, d): for studies, never a release."""
+        size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
+        values = self.prepare(epsilon=epsilon).sample(size, seed).values
+        entries = self.n_components * self.dimension
+        return np.asarray(values[:, :entries].reshape(size, self.n_components, self.dimension))
+
+    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
+        """Return the certificate a release would carry, without drawing anything."""
+        return self.prepare(epsilon=epsilon).certificate
+
+    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+        """Return what a release does: proposals by normal numbers, with no loss evaluated."""
+        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
+        self.terms(epsilon)
+        refusal = _NO_CONSTANT if timing == CONSTANT else None
+        only = Option(
+            name=OWNER,
+            sampler=None,
+            delta=0.0,
+            timing=DATA_DEPENDENT,
+            forecast=forecast_constant(0.0) if refusal is None else None,
+            reason=refusal,
+        )
+        share = min(1.0, math.sqrt(2.0 / (math.e * self.dimension)))
+        return Plan(
+            epsilon=float(epsilon),
+            options=(only,),
+            chosen=OWNER if refusal is None else None,
+            refusal=refusal,
+            excess_loss=None,
+            saturates_at=None,
+            note=(
+                "no loss is evaluated: of the proposals for a direction about sqrt(2/(e d)) ="
+                f" {share:.2g} are accepted where the law is concentrated, usually more elsewhere"
+            ),
+        )
+
     def terms(self, epsilon: float | Fraction) -> DirectionTerms:
         """Return everything public about a draw at ``epsilon``: shares, eta, noise."""
         return DirectionTerms(
-            epsilon=validate_epsilon(epsilon, owner=_OWNER),
+            epsilon=validate_epsilon(epsilon, owner=OWNER),
             dimension=self.dimension,
             n_components=self.n_components,
             variances=self.variances,
             adjacency=self.adjacency,
         )
 
-    def release(self, *, epsilon: float | Fraction) -> Release:
-        """Draw with randomness from the operating system; the value may leave."""
-        return self._draw_one(epsilon, RELEASE, operating_system_bits())
+    def as_components(self, names: tuple[str, ...] | None = None) -> Directions:
+        """Return the map from a draw, which is one long point, to directions and variances."""
+        return Directions(
+            components=self.n_components,
+            dimension=self.dimension,
+            variances=self.variances,
+            names=names,
+        )
 
-    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw from a seeded stream, as :meth:`release` would; its certificate says so."""
-        return self._draw_one(epsilon, STUDY, seeded_bits(seed))
+    def _draws(self, law: ComponentLaw, terms: DirectionTerms, coins: Coins, size: int) -> Draws:
+        """Draw long points: directions one after the other, their variances, the total."""
+        directions, proposals = law.draw(coins, size)
+        points = directions.reshape(size, -1)
+        if self.variances:
+            more = [self._draw_variances(terms, coins, axes) for axes in directions]
+            points = np.column_stack([points, more])
+        return Draws(values=points, proposals=proposals)
 
-    def sample(
-        self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
+    def _draw_variances(
+        self, terms: DirectionTerms, coins: Coins, axes: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Draw ``size`` independent answers, shape (size, k, d): for studies, never a release."""
-        size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
-        return self._law(self.terms(epsilon)).draw(Coins(seeded_bits(seed)), size)
+        sums = variance_sums(self._products, self._count, 2 * ROW_BITS, axes)
+        public = self.adjacency.count_is_public
+        rate = variance_rate(terms.variance_epsilon, self.n_components, replace=public)
+        found, total = draw_variances(coins, sums, rate, self._count if public else None)
+        return np.append(found, total)
 
-    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self._certify(epsilon, RELEASE, operating_system_bits())
-
-    def draw(self, coins: Coins, *, epsilon: float | Fraction) -> Components:
-        """Draw the components, and their variances if asked for, from ``coins``."""
-        terms = self.terms(epsilon)
-        directions = self._law(terms).draw(coins, 1)[0]
-        if not self.variances:
-            return Components(directions=directions)
-        sums = variance_sums(self._products, self._count, 2 * ROW_BITS, directions)
-        replace = self.adjacency == "replace"
-        rate = variance_rate(terms.variance_epsilon, self.n_components, replace=replace)
-        found, total = draw_variances(coins, sums, rate, self._count if replace else None)
-        return Components(directions=directions, variances=found, total_variance=total)
-
-    def _law(self, terms: DirectionTerms) -> ComponentLaw:
-        """Return the confidential half at one eta; it is fitted once."""
-        if terms.eta not in self._laws:
-            etas = [terms.eta] * self.n_components
-            self._laws[terms.eta] = ComponentLaw(make_moments(self._products), etas)
-        return self._laws[terms.eta]
-
-    def _draw_one(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Release:
-        certificate = self._certify(epsilon, kind, bits)
-        return Release(value=self.draw(Coins(bits), epsilon=epsilon), certificate=certificate)
-
-    def _certify(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Certificate:
-        terms = self.terms(epsilon)
+    def _certify(self, epsilon: float | Fraction, terms: DirectionTerms, told: Told) -> Certificate:
         domain: dict[str, Any] = {
-            "kind": "Sphere",
+            "kind": KIND,
             "dimension": self.dimension,
             "row_bits": ROW_BITS,
             "rounding_bits": ROUNDING_BITS,
         }
-        if self.adjacency == "replace":
+        if self.adjacency.count_is_public:
             domain["count"] = self._count
         return Certificate(
-            kind=kind,
-            epsilon=max(float(epsilon), float_up(terms.epsilon)),
+            kind=RELEASE,
+            mechanism=OWNER,
+            statistic=told.statistic,
+            epsilon=epsilon_up(epsilon),
             delta=0.0,
-            adjacency=self.adjacency,
+            adjacency=str(self.adjacency),
             sensitivity=float(terms.sensitivity),
             loss_error=0.0,
             eta=float(terms.eta),  # exact: it has 22 bits
             domain=domain,
             sampler=terms.describe(),
+            finish=told.finish.describe(),
             timing=DATA_DEPENDENT,
-            randomness=bits.source,
-            assumptions=(_ROWS, _PLATFORM),
+            randomness=OPERATING_SYSTEM,
+            assumptions=(_ROWS, _PLATFORM, *told.notes),
             version=__version__,
         )
-
-
-def _validate_count(count: int, adjacency: str) -> int:
-    """Return the number of rows; under add-remove an error must not tell it."""
-    rule = f"`count` of {_OWNER} must be a whole number up to 2^32, at least 1 under 'replace'."
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
-        raise ParameterTypeError(rule)
-    if not (1 if adjacency == "replace" else 0) <= count <= MOST_ROWS:
-        raise ParameterError(rule)
-    return int(count)
-
-
-def _validate_products(whole: NDArray[np.object_], count: int) -> NDArray[np.object_]:
-    """Return the products as Python integers; raise unless rows of norm one can have them."""
-    rule = (
-        f"`products` of {_OWNER} must be sums of products of whole-number rows of norm at most"
-        " 2^20: a symmetric table of whole numbers whose trace is at most count * 2^40."
-    )
-    if not all(isinstance(entry, (int, np.integer)) for entry in whole.flat):
-        raise ParameterTypeError(rule)
-    found = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
-    diagonal = np.diagonal(found)
-    pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| a row
-    if (found != found.T).any() or (2 * abs(found) > pairs).any():
-        raise ParameterError(rule)
-    if sum(diagonal) > count << (2 * ROW_BITS):
-        raise ParameterError(rule)
-    return found

@@ -21,6 +21,7 @@ from expmech.release.certificate import RELEASE, STUDY, Certificate
 from expmech.release.exponential_checks import admits_point, verify_exponential
 from expmech.release.finish import rebuild_finish
 from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
+from expmech.release.principal_direction_checks import admits_direction, verify_direction
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
@@ -42,6 +43,7 @@ MECHANISMS: Registry[Verifier] = Registry(
     [
         ("ExponentialMechanism", Verifier(verify=verify_exponential, admits=admits_point)),
         ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_mean)),
+        ("PrincipalDirection", Verifier(verify=verify_direction, admits=admits_direction)),
     ],
 )
 _DAMAGED = (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)

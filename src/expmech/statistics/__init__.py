@@ -5,6 +5,7 @@ from expmech.statistics.arrays import ArrayRows
 from expmech.statistics.base import Settled, Statistic, find_all, plan, public_count, settle
 from expmech.statistics.logistic import Logistic
 from expmech.statistics.mean import Mean
+from expmech.statistics.pca import PrincipalComponents
 from expmech.statistics.quantile import QuantileOf
 from expmech.statistics.requests import Request, Rows
 from expmech.statistics.ridge import Ridge
@@ -19,6 +20,7 @@ __all__ = [
     "Mean",
     "Moments",
     "MostFrequent",
+    "PrincipalComponents",
     "QuantileOf",
     "Request",
     "Ridge",

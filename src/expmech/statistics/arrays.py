@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import DataError, ParameterError, shielded
+from expmech.release.snapping import snap
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
 from expmech.statistics.keys import canonical_key, each_value, tally_values
 from expmech.statistics.reading import fill_missing
@@ -18,11 +19,14 @@ from expmech.statistics.requests import (
     LabelledRows,
     LabelledRowsOf,
     MomentsOf,
+    ProductsOf,
     Request,
+    RowProducts,
     ScoresOf,
     Tally,
     TallyOf,
 )
+from expmech.statistics.standard import STEP_BITS, products_of
 
 _SCORING_FAILED = "`scoring` failed on the data, or gave a score that is no finite number."
 
@@ -57,12 +61,19 @@ class ArrayRows:
             return Tally(counts=counts, rows=self.count())
         if isinstance(request, LabelledRowsOf):
             return self._labelled(request)
+        if isinstance(request, ProductsOf):
+            return self._products(request)
         return self._scores(request)
 
     def _moments(self, request: MomentsOf) -> Moments:
         values = self._filled(request.columns, request.bounds, request.missing)
         bits, products = request.bits, request.products
         return moments_of(values, request.bounds, bits=bits, products=products)
+
+    def _products(self, request: ProductsOf) -> RowProducts:
+        values = self._filled(request.columns, request.bounds, request.missing)
+        lower, upper = np.array(request.bounds, dtype=np.float64).T
+        return products_of(snap(values, lower, upper, STEP_BITS), request)
 
     def _filled(
         self, columns: tuple[Column, ...], bounds: tuple[Bounds, ...], missing: str

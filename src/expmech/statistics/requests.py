@@ -88,8 +88,32 @@ class ScoresOf:
     candidates: tuple[Any, ...]
 
 
-Request = MomentsOf | HistogramOf | TallyOf | LabelledRowsOf | ScoresOf
-Found = Moments | NDArray[np.int64] | Tally | LabelledRows | tuple[float, ...]
+@dataclass(frozen=True, kw_only=True)
+class ProductsOf:
+    """Integer cross products of standardised rows, each of norm at most one.
+
+    Clipped columns minus ``center``, over ``scale``, then each row by itself over its own norm, or
+    over ``row_norm`` and shortened: :class:`expmech.statistics.standard.Standard`.
+    """
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    center: tuple[float, ...]
+    scale: tuple[float, ...]
+    row_norm: float | None
+    missing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowProducts:
+    """Cross products of rows in units of 2^-20, and how many rows. Confidential."""
+
+    products: tuple[tuple[int, ...], ...]
+    count: int
+
+
+Request = MomentsOf | HistogramOf | TallyOf | LabelledRowsOf | ScoresOf | ProductsOf
+Found = Moments | NDArray[np.int64] | Tally | LabelledRows | tuple[float, ...] | RowProducts
 
 
 class Rows(Protocol):

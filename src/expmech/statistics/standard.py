@@ -6,30 +6,18 @@ Theory page: docs/theory/principal_direction.md, section 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.directions.rows import unit_rows
+from expmech.directions.rows import row_products, unit_rows
 from expmech.errors import ParameterError, validate_scale, validate_vector
+from expmech.statistics.requests import ProductsOf, RowProducts
 
-MEAN_SHARE = Fraction(1, 5)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PcaBudget:
-    """How epsilon is split: for the mean, if it is to be private, and for the components."""
-
-    mean: Fraction
-    components: Fraction
-
-
-def split_epsilon(epsilon: Fraction, *, private_mean: bool) -> PcaBudget:
-    """Give a fifth of epsilon to a private mean, else all of it to the components."""
-    mean = epsilon * MEAN_SHARE if private_mean else Fraction(0)
-    return PcaBudget(mean=mean, components=epsilon - mean)
+_OWNER = "a principal component analysis"
+STEP_BITS = 40
+"""Rows are read as whole steps of 2^-40 of the width of their bounds, in arrays and in engines."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,14 +36,18 @@ class Standard:
 
     def rows(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rows, of norm one or to be shortened to it."""
-        inside = np.clip(table, self.lower, self.upper)
-        found = (inside - self.center) / self.scale
-        return unit_rows(found) if self.row_norm is None else found / self.row_norm
+        with np.errstate(all="ignore"):  # a warning would tell that a row is far out
+            inside = np.clip(table, self.lower, self.upper)
+            found = (inside - self.center) / self.scale
+            return unit_rows(found) if self.row_norm is None else found / self.row_norm
+
+    def products(self, steps: NDArray[np.int64]) -> NDArray[np.object_]:
+        """Return the integer cross products of rows given as steps of 2^-STEP_BITS of the width."""
+        return row_products(self.rows(self.lower + steps * (self._widths * 2.0**-STEP_BITS)))
 
     @property
-    def unit(self) -> float:
-        """The square that a mean square of rows is to be multiplied with."""
-        return 1.0 if self.row_norm is None else self.row_norm**2
+    def _widths(self) -> NDArray[np.float64]:
+        return self.upper - self.lower
 
 
 def make_standard(
@@ -96,3 +88,22 @@ def make_standard(
     if row_norm is not None:
         norm = float(validate_scale(row_norm, name="row_norm", owner=owner))
     return Standard(lower=lower, upper=upper, center=middle, scale=widths, row_norm=norm)
+
+
+def products_of(steps: NDArray[np.int64], request: ProductsOf) -> RowProducts:
+    """Return cross products and count of rows that are given as steps of their bounds."""
+    products = standard_of(request).products(steps)
+    return RowProducts(products=tuple(map(tuple, products.tolist())), count=len(steps))
+
+
+def standard_of(request: ProductsOf) -> Standard:
+    """Return the map that a request asks for."""
+    lower, upper = np.array(request.bounds, dtype=np.float64).T
+    return make_standard(
+        lower=lower,
+        upper=upper,
+        center=request.center,
+        scale=request.scale,
+        row_norm=request.row_norm,
+        owner=_OWNER,
+    )
