@@ -17,7 +17,13 @@ from expmech.errors import (
 )
 from expmech.ledger import Ledger
 from expmech.losses import AffineForm, Curvature, Facts, Growth
-from expmech.release import Certificate, ExponentialMechanism, NoisyMean, Release
+from expmech.release import (
+    Certificate,
+    ExponentialMechanism,
+    NoisyMean,
+    PrincipalDirection,
+    Release,
+)
 from expmech.samplers import (
     BoxTree,
     ConfAtomAndRuntimePerfect,
@@ -65,6 +71,7 @@ __all__ = [
     "ParameterError",
     "ParameterTypeError",
     "Plan",
+    "PrincipalDirection",
     "ProductLaplace",
     "RandomAtomPerfect",
     "Region",

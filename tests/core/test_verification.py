@@ -44,11 +44,15 @@ def certificates() -> list[em.Certificate]:
         em.NoisyMean.from_rows(ROWS, lower=[0.0], upper=[1.0], adjacency=kind)
         for kind in ("replace", "add-remove")
     ]
+    directions = [
+        em.PrincipalDirection.from_rows(np.eye(3), n_components=2, variances=True, adjacency=kind)
+        for kind in ("replace", "add-remove")
+    ]
     return [
         *(mechanism.certificate(epsilon=0.1, sampler=sampler) for sampler in SAMPLERS),
         custom.certificate(epsilon=2.0),
         scores.certificate(epsilon=1.0),
-        *(mean.certificate(epsilon=0.1) for mean in noisy),
+        *(one.certificate(epsilon=0.1) for one in (*directions, *noisy)),
     ]
 
 

@@ -27,9 +27,9 @@ from expmech.directions.components import (
     variance_sums,
 )
 from expmech.directions.rows import make_moments, row_products, shorten, snap_rows, unit_rows
-from expmech.directions.terms import verify_terms
-from expmech.errors import ParameterError, ParameterTypeError
-from expmech.release.principal_direction import PrincipalDirection
+from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
+from expmech.release import Certificate, PrincipalDirection, Told
+from expmech.release.verification import verify_certificate, verify_value
 
 
 def whole_of(matrix: WholeMatrix) -> Any:
@@ -61,6 +61,10 @@ def test_products_of_whole_matrices_are_exact(left: int, right: int, seed: int, 
     for (i, j), entry in np.ndenumerate(a.dot(b)):
         exact = Fraction(entry, 1 << 100)
         assert abs(Fraction(float(near[i, j])) - exact) <= abs(exact) * Fraction(1, 1 << 44)
+
+
+def failures(certificate: Certificate) -> set[str]:
+    return {check.claim for check in verify_certificate(certificate) if not check.holds}
 
 
 def random_rows(d: int, n: int, seed: int) -> NDArray[np.float64]:
@@ -196,17 +200,100 @@ def test_terms_of_a_certificate_are_recomputed(adjacency: str, epsilon: Any) -> 
     mechanism = PrincipalDirection.from_rows(
         random_rows(5, 20, 1), n_components=2, variances=True, adjacency=adjacency
     )
-    fields = json.loads(mechanism.certificate(epsilon=epsilon).to_json())
-    assert [claim for claim, holds, _ in verify_terms(fields) if not holds] == []
-    for name, change in {
-        "eta": {"eta": 2.0 * fields["eta"]},
-        "sensitivity": {"sensitivity": 0.5},
-        "shares": {"epsilon": 0.5 * fields["epsilon"]},
-        "timing": {"timing": "constant"},
-        "components": {"sampler": fields["sampler"] | {"components": 9}},
-        "fields": {"sampler": {}},
-    }.items():
-        assert name in [claim for claim, holds, _ in verify_terms(fields | change) if not holds]
+    found = mechanism.certificate(epsilon=epsilon)
+    assert failures(found) == set()
+    other = "add-remove" if adjacency == "replace" else "replace"
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("eta", {"eta": 2.0 * found.eta}),
+        ("sensitivity", {"sensitivity": 0.5}),
+        ("shares", {"epsilon": 0.5 * found.epsilon}),
+        ("shares", {"sampler": found.sampler | {"variance_epsilon": "0"}}),
+        ("timing", {"timing": "constant"}),
+        ("domain", {"sampler": found.sampler | {"components": 9}}),
+        ("domain", {"domain": found.domain | {"dimension": True}}),
+        ("timing", {"sampler": {}}),
+        ("fields", {"sampler": {"sampler": "Bingham"}}),
+        ("rounding", {"domain": found.domain | {"rounding_bits": 23}}),
+        ("rows", {"domain": found.domain | {"row_bits": 30}}),
+        ("loss error", {"loss_error": 0.1}),
+        ("sensitivity", {"adjacency": other}),
+        ("public count", {"adjacency": other}),
+    ]
+    for claim, change in changes:
+        assert claim in failures(dataclasses.replace(found, **change)), (claim, change)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("variances", [False, True])
+def test_only_what_can_be_drawn_passes_for_a_value(k: int, variances: bool) -> None:
+    mechanism = PrincipalDirection.from_rows(
+        random_rows(4, 50, 2), n_components=k, variances=variances
+    )
+    release = mechanism.study(epsilon=1.0, seed=k)
+    certificate, value = release.certificate, release.value
+    assert verify_value(certificate, value).holds
+
+    def altered(**change: Any) -> bool:
+        return verify_value(certificate, dataclasses.replace(value, **change)).holds
+
+    turned = value.directions.copy()
+    turned[0, :2] = turned[0, :2] @ [[0.6, 0.8], [-0.8, 0.6]]  # no whole numbers
+    assert not altered(directions=turned)
+    assert not altered(directions=1.001 * value.directions)
+    assert not altered(directions=-value.directions)
+    assert not altered(directions=value.directions[:, ::-1][:, :3])
+    if k > 1:
+        assert not altered(directions=value.directions[[0, 0, 1]])
+    if variances:
+        assert not altered(total_variance=1.5)
+        assert not altered(variances=value.variances - 1.0)
+        assert not altered(variances=value.variances[1:])
+    else:
+        other = PrincipalDirection.from_rows(random_rows(4, 50, 2), n_components=k, variances=True)
+        assert not verify_value(other.certificate(epsilon=1.0), value).holds
+
+
+def test_a_draw_by_name_and_back() -> None:
+    rows = random_rows(3, 50, 2)
+    mechanism = PrincipalDirection.from_rows(rows, n_components=2, variances=True)
+    told = Told(finish=mechanism.as_components(("a", "b", "c")))
+    release = mechanism.prepare(epsilon=1.0, told=told).study(1)
+    assert list(release.value) == ["component 1", "component 2", "variance"]
+    assert list(release.value["component 2"]) == ["a", "b", "c"]
+    read = json.loads(json.dumps(release.value))
+    certificate = Certificate.from_json(release.certificate.to_json())
+    assert verify_value(certificate, read).holds
+    read["component 1"]["a"] += 1e-6
+    assert not verify_value(certificate, read).holds
+    plain = mechanism.study(epsilon=1.0, seed=1).value
+    assert [*release.value["component 1"].values()] == plain.directions[0].tolist()
+
+
+def test_a_plan_evaluates_no_loss_and_a_constant_time_is_refused() -> None:
+    mechanism = PrincipalDirection.from_rows(random_rows(8, 50, 2))
+    plan = mechanism.plan(1.0)
+    assert plan.recommended is not None
+    assert plan.recommended.typical == 0.0
+    assert "sqrt(2/(e d)) = 0.3 " in str(plan)
+    refused = mechanism.plan(1.0, timing="constant")
+    assert refused.recommended is None
+    assert "let nobody see how long it took" in str(refused.refusal)
+    with pytest.raises(UnsupportedError, match="cannot promise timing='constant'"):
+        mechanism.prepare(epsilon=1.0, timing="constant")
+    with pytest.raises(ParameterError, match="must be 'auto'"):
+        mechanism.release(epsilon=1.0, sampler="Rejection")
+
+
+def test_proposals_are_counted_and_about_as_many_as_the_plan_says() -> None:
+    mechanism = PrincipalDirection.from_rows(random_rows(40, 3000, 2))
+    prepared = mechanism.prepare(epsilon=100.0)
+    proposals = prepared.sample(600, 1).proposals
+    assert (proposals >= 1).all()
+    share = np.sqrt(2.0 / (np.e * 40.0))
+    # a geometric count of mean 1/share has about that standard deviation: five of them
+    assert abs(proposals.mean() * share - 1.0) < 5.0 / np.sqrt(600.0) + 0.1
+    one = [prepared.sample(1, seed).proposals[0] for seed in range(40)]
+    assert len(set(one)) > 5
 
 
 def test_certificates_do_not_tell_the_number_of_rows_under_add_remove() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from expmech.directions.rows import row_products
-from expmech.release.principal_direction import PrincipalDirection
+from expmech.release import PrincipalDirection
 
 Table = tuple[tuple[float, ...], ...]
 

@@ -24,10 +24,12 @@ from support.engines import postgres_programs, postgres_server, spark_session
 from support.reading import ODD_TEXTS
 
 from expmech.data import DataError, Source, histogram, moments, open_source, tally
-from expmech.data.aggregate import labelled_rows, row_count
+from expmech.data.aggregate import labelled_rows, row_count, standardised_products
+from expmech.statistics import ArrayRows
 from expmech.statistics.aggregates import histogram_of, moments_of
 from expmech.statistics.keys import canonical_key, tally_values
 from expmech.statistics.reading import fill_missing, missing_rows, read_column
+from expmech.statistics.requests import ProductsOf
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -175,6 +177,25 @@ def test_labels_are_the_same_everywhere(rule: str, target: str, source: Source) 
     assert labels[order].tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("rule", ["middle", "lower", "drop"])
+@pytest.mark.parametrize("row_norm", [None, 0.7])
+def test_products_of_standardised_rows_are_the_same_integers_everywhere(
+    rule: str, row_norm: float | None, source: Source
+) -> None:
+    asked = ProductsOf(
+        columns=tuple(NUMBERS),
+        bounds=tuple(BOUNDS),
+        center=(5.0, 20.0, 1.1),
+        scale=(9.0, 15.0, 0.3),
+        row_norm=row_norm,
+        missing=rule,
+    )
+    read = np.column_stack([read_column(TABLE[name]) for name in NUMBERS])
+    expected = ArrayRows(numbers=read).find(replace(asked, columns=(0, 1, 2)))
+    assert standardised_products(source, asked) == expected
+    assert expected.count == len(read if rule != "drop" else read[~missing_rows(read)])
+
+
 def test_tallies_and_groups_are_the_same_everywhere(source: Source) -> None:
     for name in ("number", "spelt", "place", "flag", "day"):
         expected = tally_values(TABLE[name], CANDIDATES)
@@ -190,6 +211,17 @@ def test_refusing_missing_values_is_an_option_everywhere(source: Source) -> None
         lambda: histogram(source, "number", BOUNDS[0], bits=2, missing="error"),
         lambda: labelled_rows(
             source, ["row"], BOUNDS[:1], target="place", positive="north", missing="error"
+        ),
+        lambda: standardised_products(
+            source,
+            ProductsOf(
+                columns=("number",),
+                bounds=(BOUNDS[0],),
+                center=(0.0,),
+                scale=(1.0,),
+                row_norm=None,
+                missing="error",
+            ),
         ),
     ):
         with pytest.raises(DataError, match="A column has missing values") as caught:

@@ -19,7 +19,7 @@ from expmech.directions import bingham as bingham_module
 from expmech.directions.components import BASIS_BITS, complement
 from expmech.directions.rows import make_moments, row_products
 from expmech.directions.whole import WholeMatrix
-from expmech.release.principal_direction import PrincipalDirection
+from expmech.release import PrincipalDirection
 
 ALPHA = 1e-6 / 64  # family-wise over the tests of this file
 SLOW = 2.0  # a guard that sends every decision to balls and further digits

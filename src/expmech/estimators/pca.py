@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator
@@ -23,12 +24,14 @@ from expmech.statistics import (
     public_count,
     settle,
 )
+from expmech.statistics.reading import stand_in
 from expmech.statistics.standard import make_standard
 
 MEAN_SHARE = Fraction(1, 5)
 """Of epsilon, where the center is to be private."""
 
 _CENTERS = ("bounds", "private")
+_FILLING = ("middle", "lower", "clip")  # rules that give a missing value a number
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
@@ -114,15 +117,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
         """Draw the components of X; y is ignored."""
         epsilon = self._validate_parameters()
-        d = self._columns(X)
+        table = X if isinstance(X, (list, tuple)) or hasattr(X, "shape") else np.asarray(X)
+        d = self._columns(table)
         asked = self._statistic(self._validate_column_bounds(self.bounds, d))
-        rows = ArrayRows(numbers=self._numbers(X, d))
-        count = public_count(rows, self._relation, least=1)
+        count = public_count(ArrayRows(raw=table), self._relation, least=1)
         mean = self._mean(asked, epsilon, count) if asked.center_is_private else None
         left = epsilon if mean is None else epsilon - mean.epsilon
         components = settle(asked, epsilon=left, count=count, timing=self.timing)
         self._charge([components] if mean is None else [mean, components])
-        certificates = []
+        rows, certificates = ArrayRows(numbers=self._numbers(table, d)), []
         if mean is not None:
             found = self._draw_one(mean, rows, 0)
             certificates.append(found.certificate)
@@ -135,8 +138,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the coordinates of rows, centred and scaled, along the components."""
-        table = self._validate_new(X)
+        """Return the coordinates of rows, centred and scaled, along the components.
+
+        What is missing counts as at the fit, where that gives it a value; else it is refused.
+        """
+        check_is_fitted(self)
+        finite: Any = "allow-nan" if self.missing in _FILLING else True
+        table = self._validate(X, reset=False, dtype=np.float64, ensure_all_finite=finite)
+        pairs = self._validate_column_bounds(self.bounds, table.shape[1])
+        stands = np.array([stand_in(pair, self.missing) for pair in pairs])
+        table = np.where(np.isnan(table), stands, table)
         return np.asarray(((table - self.mean_) / self.scale_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:

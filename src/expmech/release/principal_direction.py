@@ -42,7 +42,7 @@ from expmech.errors import (
 )
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
 from expmech.release.finish import Directions
-from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.release.principal_direction_checks import KIND, OWNER
 from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
@@ -62,7 +62,7 @@ _PLATFORM = (
 )
 
 
-class PrincipalDirection:
+class PrincipalDirection(Mechanism):
     """Draw a direction v with density ``~ exp(eta v'Av)`` on the sphere, and round it last.
 
     A is the sum of ``xx'`` over rows of norm at most one; eta is ``epsilon / 2`` under "replace"
@@ -150,33 +150,29 @@ class PrincipalDirection:
         timing: str = "unprotected",
         told: Told | None = None,
     ) -> Prepared:
-        """Settle everything but the draw; the products are not looked at before it."""
-        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
-        if sampler != "auto":
-            raise ParameterError(
-                f"`sampler` of {OWNER} must be 'auto': a direction has one of its own; got"
-                f" {sampler!r}."
-            )
-        if timing == CONSTANT:
-            raise UnsupportedError(_NO_CONSTANT)
+        """Settle everything but the draw; the value of a release is :class:`Components`."""
         if told is None:
             told = Told(statistic="principal directions", finish=self.as_components())
-        terms = self.terms(epsilon)
+        return super().prepare(epsilon=epsilon, sampler=sampler, timing=timing, told=told)
+
+    def settle(self, asked: Asked) -> Prepared:
+        """Share epsilon and certify; the products are not looked at before the first draw."""
+        validate_choice(asked.timing, name="timing", owner=OWNER, choices=TIMINGS)
+        if asked.sampler != "auto":
+            raise ParameterError(
+                f"`sampler` of {OWNER} must be 'auto': a direction has one of its own; got"
+                f" {asked.sampler!r}."
+            )
+        if asked.timing == CONSTANT:
+            raise UnsupportedError(_NO_CONSTANT)
+        terms, told = self.terms(asked.epsilon), asked.told
 
         def fit() -> Draw:
             law = ComponentLaw(make_moments(self._products), [terms.eta] * self.n_components)
             return lambda coins, size: self._draws(law, terms, coins, size)
 
-        certificate = self._certify(epsilon, terms, told)
+        certificate = self._certify(asked.epsilon, terms, told)
         return Prepared(certificate=certificate, sampler=None, finish=told.finish, fit=fit)
-
-    def release(self, *, epsilon: float | Fraction) -> Release:
-        """Draw with randomness from the operating system; ``value`` is :class:`Components`."""
-        return self.prepare(epsilon=epsilon).release()
-
-    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw from a seeded stream, as :meth:`release` would; it is a study."""
-        return self.prepare(epsilon=epsilon).study(seed)
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
@@ -186,10 +182,6 @@ class PrincipalDirection:
         values = self.prepare(epsilon=epsilon).sample(size, seed).values
         entries = self.n_components * self.dimension
         return np.asarray(values[:, :entries].reshape(size, self.n_components, self.dimension))
-
-    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self.prepare(epsilon=epsilon).certificate
 
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
         """Return what a release does: proposals by normal numbers, with no loss evaluated."""
