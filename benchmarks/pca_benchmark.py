@@ -29,7 +29,7 @@ from expmech.coins.normals import RevealedNormals
 from expmech.directions import Moments, Proposal, draw_axes, eta_below, fit_proposal
 from expmech.directions.bingham import _accept
 from expmech.directions.rows import make_moments, row_products, unit_rows
-from expmech.estimators.pca import PrivatePCA
+from expmech.estimators import PrivatePCA
 
 SETS: dict[str, Callable[[], Any]] = {
     "wine": load_wine,
@@ -134,7 +134,7 @@ def estimator_rows(draws: int) -> list[list[str]]:
         top = np.linalg.eigvalsh(matrix)[-1]
         for epsilon in (1.0, 10.0):
             shares = []
-            for center in (mean, None):
+            for center in (mean, "private"):
                 found = []
                 for seed in range(draws):
                     model = PrivatePCA(

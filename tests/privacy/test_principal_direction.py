@@ -12,8 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
+from expmech.adjacency import Adjacency
 from expmech.directions.rows import row_products
 from expmech.release import PrincipalDirection
+from expmech.statistics import ArrayRows, PrincipalComponents
 
 Table = tuple[tuple[float, ...], ...]
 
@@ -130,3 +132,29 @@ def test_shares_of_several_components_add_up(adjacency: str) -> None:
         terms = mechanism.terms(Fraction(7, 5))
         spent = k * terms.eta * terms.sensitivity + terms.variance_epsilon
         assert Fraction(7, 5) * (1 - Fraction(1, 1 << 19)) <= spent <= Fraction(7, 5)
+
+
+@pytest.mark.filterwarnings("error")  # a warning would tell of a row
+@pytest.mark.parametrize("row_norm", [None, 0.3, 1e100])
+@pytest.mark.parametrize("bounds", [(-5.0, 7.0), (-1e119, 1e119), (-1e-100, 1e-100)])
+def test_a_row_of_any_content_adds_its_own_products_and_no_more(
+    row_norm: float | None, bounds: tuple[float, float]
+) -> None:
+    asked = PrincipalComponents(
+        columns=(0, 1, 2),
+        bounds=(bounds,) * 3,
+        adjacency=Adjacency.ADD_REMOVE,
+        center=(0.5, 0.0, -1e-9),
+        row_norm=row_norm,
+    ).request(Fraction(1))
+
+    def products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
+        return np.array(ArrayRows(numbers=rows).find(asked).products, dtype=object)
+
+    base = np.random.default_rng(7).normal(size=(20, 3)) * 3.0
+    numbers = [0.0, math.nan, math.inf, -math.inf, 1e308, 5e-324, 0.1]
+    for odd in itertools.product(numbers, repeat=3):
+        row = np.array([odd])
+        own = products(row)
+        assert (products(np.vstack([base, row])) - products(base) == own).all(), odd
+        assert 0 <= np.trace(own) <= 1 << 40, odd

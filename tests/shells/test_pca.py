@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -171,6 +174,20 @@ def test_shares_of_epsilon_add_up() -> None:
     assert mean + components == Fraction(7, 10)
     sampler = model.certificate_.sampler
     assert 2 * Fraction(sampler["component_epsilon"]) == Fraction(9, 10) * components
+
+
+def test_the_example_releases_and_certifies() -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "examples/principal_direction.py"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "share of the variance" in done.stdout
+    assert "epsilon = 1 (pure), replace adjacency" in done.stdout
 
 
 def test_rows_by_public_numbers() -> None:
