@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from expmech.estimators import (
     PrivateLogisticRegression,
     PrivateMean,
+    PrivatePCA,
     PrivateQuantile,
     PrivateRidge,
     PrivateSelector,
@@ -25,6 +26,9 @@ ESTIMATORS: list[Any] = [
     PrivateRidge(bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
     PrivateRidge(epsilon=0.1, bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
     PrivateLogisticRegression(epsilon=0.1, bounds_X=(-10, 10), classes="infer", random_state=0),
+    PrivatePCA(bounds=(-10, 10), center="bounds", random_state=0),
+    PrivatePCA(bounds=(-10, 10), center="private", random_state=0),
+    PrivatePCA(bounds=(-10, 10), center="bounds", random_state=0, adjacency="add-remove"),
     PrivateSelector(bounds=(-10, 10), random_state=0),
 ]
 

@@ -9,29 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.tables import Unread
 from expmech.ledger import Ledger
 from expmech.release import Release
+from expmech.samplers import Sampler
 from expmech.statistics import (
     ArrayRows,
     Bounds,
     Mean,
     PrincipalComponents,
     Settled,
-    public_count,
-    settle,
+    find_all,
 )
-from expmech.statistics.reading import stand_in
+from expmech.statistics.reading import read_numbers
 from expmech.statistics.standard import make_standard
 
 MEAN_SHARE = Fraction(1, 5)
 """Of epsilon, where the center is to be private."""
 
 _CENTERS = ("bounds", "private")
-_FILLING = ("middle", "lower", "clip")  # rules that give a missing value a number
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
@@ -85,6 +84,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     (200, 1)
     """
 
+    sampler: Sampler | str = "auto"  # a direction has one of its own
+
     def __init__(
         self,
         n_components: int = 1,
@@ -117,24 +118,21 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
         """Draw the components of X; y is ignored."""
         epsilon = self._validate_parameters()
-        table = X if isinstance(X, (list, tuple)) or hasattr(X, "shape") else np.asarray(X)
-        d = self._columns(table)
+        table, d = self._table(X)
         asked = self._statistic(self._validate_column_bounds(self.bounds, d))
-        count = public_count(ArrayRows(raw=table), self._relation, least=1)
-        mean = self._mean(asked, epsilon, count) if asked.center_is_private else None
-        left = epsilon if mean is None else epsilon - mean.epsilon
-        components = settle(asked, epsilon=left, count=count, timing=self.timing)
-        self._charge([components] if mean is None else [mean, components])
-        rows, certificates = ArrayRows(numbers=self._numbers(table, d)), []
-        if mean is not None:
-            found = self._draw_one(mean, rows, 0)
-            certificates.append(found.certificate)
-            asked = dataclasses.replace(asked, center=tuple(found.value.tolist()))
+        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
+        share = epsilon * MEAN_SHARE if asked.center_is_private else Fraction(0)
+        means = self._settle([_mean(asked)], rows, share) if share else []
+        (components,) = self._settle([asked], rows, epsilon - share)
+        self._charge([*means, components])
+        drawn = [self._draw_one(mean, rows, 0) for mean in means]
+        if drawn:
+            asked = dataclasses.replace(asked, center=tuple(drawn[0].value.tolist()))
             components = dataclasses.replace(components, statistic=asked)
-        drawn = self._draw_one(components, rows, 1)
-        self._keep(asked, drawn.value)
-        self.certificate_ = drawn.certificate
-        self.certificates_ = (*certificates, drawn.certificate)
+        drawn.append(self._draw_one(components, rows, 1))
+        self._keep(asked, drawn[-1].value)
+        self.certificate_ = drawn[-1].certificate
+        self.certificates_ = tuple(one.certificate for one in drawn)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -142,13 +140,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
         What is missing counts as at the fit, where that gives it a value; else it is refused.
         """
-        check_is_fitted(self)
-        finite: Any = "allow-nan" if self.missing in _FILLING else True
-        table = self._validate(X, reset=False, dtype=np.float64, ensure_all_finite=finite)
-        pairs = self._validate_column_bounds(self.bounds, table.shape[1])
-        stands = np.array([stand_in(pair, self.missing) for pair in pairs])
-        table = np.where(np.isnan(table), stands, table)
-        return np.asarray(((table - self.mean_) / self.scale_) @ self.components_.T)
+        table = self._validate_new(X, self.bounds)
+        with np.errstate(all="ignore"):
+            return np.asarray(((table - self.mean_) / self.scale_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """Return the rows that coordinates along the components stand for."""
@@ -206,16 +200,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             )
         return str(self.center)
 
-    def _mean(self, asked: PrincipalComponents, epsilon: Fraction, count: int | None) -> Settled:
-        """Settle the private mean, for its share of epsilon."""
-        mean = Mean(
-            columns=asked.columns,
-            bounds=asked.bounds,
-            adjacency=asked.adjacency,
-            missing=asked.missing,
-        )
-        return settle(mean, epsilon=epsilon * MEAN_SHARE, count=count, timing=self.timing)
-
     def _charge(self, settled: list[Settled]) -> None:
         """Charge all draws before the first; with a seed there is no accountant."""
         if self.accountant is None:
@@ -223,9 +207,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         ledger = self.accountant if isinstance(self.accountant, Ledger) else Ledger(self.accountant)
         ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
 
-    def _draw_one(self, settled: Settled, rows: ArrayRows, stream: int) -> Release:
+    def _draw_one(self, settled: Settled, rows: Unread, stream: int) -> Release:
         """Read and draw; what was drawn before may stand in the request."""
-        answer = rows.find(settled.request)
+        (answer,) = find_all([settled], rows)
         if self.random_state is None:
             return settled.release(answer)
         return settled.study(answer, (int(self.random_state), stream))
@@ -238,3 +222,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             self.explained_variance_ = found.variances * unit
             total = max(found.total_variance, np.finfo(np.float64).tiny)
             self.explained_variance_ratio_ = found.variances / total
+
+
+def _mean(asked: PrincipalComponents) -> Mean:
+    """Return the mean of the same columns, of which a private center is made."""
+    return Mean(
+        columns=asked.columns,
+        bounds=asked.bounds,
+        adjacency=asked.adjacency,
+        missing=asked.missing,
+    )

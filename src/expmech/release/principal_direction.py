@@ -49,7 +49,7 @@ from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
 _NO_CONSTANT = (
-    f"{OWNER} cannot promise timing='constant': how many proposals a direction takes is random, by"
+    "cannot promise timing='constant': how many proposals a direction takes is random, by"
     " a law that depends on the data. Use timing='unprotected' and let nobody see how long it took."
 )
 _ROWS = (
@@ -157,14 +157,15 @@ class PrincipalDirection(Mechanism):
 
     def settle(self, asked: Asked) -> Prepared:
         """Share epsilon and certify; the products are not looked at before the first draw."""
-        validate_choice(asked.timing, name="timing", owner=OWNER, choices=TIMINGS)
+        owner = asked.told.owner or OWNER
+        validate_choice(asked.timing, name="timing", owner=owner, choices=TIMINGS)
         if asked.sampler != "auto":
             raise ParameterError(
-                f"`sampler` of {OWNER} must be 'auto': a direction has one of its own; got"
+                f"`sampler` of {owner} must be 'auto': a direction has one of its own; got"
                 f" {asked.sampler!r}."
             )
         if asked.timing == CONSTANT:
-            raise UnsupportedError(_NO_CONSTANT)
+            raise UnsupportedError(f"{owner} {_NO_CONSTANT}")
         terms, told = self.terms(asked.epsilon), asked.told
 
         def fit() -> Draw:
@@ -187,7 +188,7 @@ class PrincipalDirection(Mechanism):
         """Return what a release does: proposals by normal numbers, with no loss evaluated."""
         validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
         self.terms(epsilon)
-        refusal = _NO_CONSTANT if timing == CONSTANT else None
+        refusal = f"{OWNER} {_NO_CONSTANT}" if timing == CONSTANT else None
         only = Option(
             name=OWNER,
             sampler=None,
@@ -266,6 +267,7 @@ class PrincipalDirection(Mechanism):
             sensitivity=float(terms.sensitivity),
             loss_error=0.0,
             eta=float(terms.eta),  # exact: it has 22 bits
+            unit=None,
             domain=domain,
             sampler=terms.describe(),
             finish=told.finish.describe(),

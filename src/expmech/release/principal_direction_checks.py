@@ -48,6 +48,7 @@ def verify_direction(certificate: Certificate) -> list[Check]:
         *_verify_shares(certificate),
         check_equal("delta", float(certificate.delta), 0.0),
         check_equal("loss error", float(certificate.loss_error), 0.0),
+        check_equal("unit", certificate.unit, None),
         check_equal("rows", domain["row_bits"], ROW_BITS),
         check_equal("rounding", domain["rounding_bits"], ROUNDING_BITS),
         Check(claim="public count", holds=counted, detail="told under 'replace' only"),
