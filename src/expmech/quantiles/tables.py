@@ -1,0 +1,211 @@
+"""Forward sums over increasing tuples of ranks: how much weight reaches each group of points.
+
+Theory page: docs/theory/joint_quantiles.md, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import UNIT
+from expmech.quantiles.levels import Levels
+from expmech.quantiles.ranks import RankGroups
+from expmech.quantiles.scaled import (
+    ABSENT,
+    Scaled,
+    cumulate,
+    exponential,
+    exponentials,
+    in_parts,
+    inverse,
+    normalise,
+    plus,
+    times,
+    total,
+    whole_numbers,
+)
+
+
+class Tables:
+    """Sums of ``exp(-energy)`` over the first j outputs, by the group that the j-th one is in.
+
+    With c the energy of a count, t_j the j-th width times the number of values, r ranks and N
+    sizes of groups,
+
+        entering[j](k) = sum over k' < k of exp(-c |r_k - r_k' - t_j|) arriving[j-1](k')
+        arriving[j](k) = sum over s of entering[j-s+1](k) C(N_k+s-1, s) exp(-c (t_j-s+2 + .. + t_j))
+
+    s the number of outputs that share group k. Runs longer than ``runs`` are bounded from above
+    instead of summed. Each table is a sum of non-negative numbers with a proven relative error, so
+    it is superharmonic up to the factor ``1 + slack`` a step.
+
+    Parameters
+    ----------
+    groups
+        Confidential.
+    levels, units
+        Public: the levels, and the energy of a loss of one over their denominator.
+    runs
+        Longest run of outputs in one group that is summed exactly. Changes the time only.
+    """
+
+    def __init__(self, groups: RankGroups, levels: Levels, units: int, *, runs: int) -> None:
+        self.groups, self.levels, self.units = groups, levels, units
+        self.runs = min(runs, len(levels.numerators))
+        rate = UNIT * units * levels.denominator
+        self.growth = exponentials(rate, groups.ranks)
+        self.decay = exponentials(-rate, groups.ranks)
+        self._runs: list[Scaled] = []  # of the last level, by length; longer ones bounded at last
+        self.entering: list[Scaled] = []
+        self.arriving: list[Scaled] = []
+        for j in range(len(levels.numerators)):
+            self.entering.append(self._enter(j) if j else self._first())
+            self.arriving.append(self._arrive(j))
+        self._runs = []
+
+    @property
+    def slack(self) -> Fraction:
+        """How far a sum as computed may fall short of one as proposed from, relatively."""
+        depth = 8 * math.isqrt(self.groups.n_groups) + 16 * len(self.levels.numerators) + 256
+        return Fraction(depth, 1 << 52) + Fraction(1, 1 << 38)
+
+    def fall(self, j: int) -> Scaled:
+        """Return ``exp(-c t_j)``, what an interval that holds no value weighs."""
+        return exponential(-UNIT * self.units * self.levels.widths[j] * self.groups.count)
+
+    def window(self, j: int) -> int:
+        """Return the largest whole number that is at most ``t_j``."""
+        return self.levels.widths[j] * self.groups.count // self.levels.denominator
+
+    @cached_property
+    def finals(self) -> Scaled:
+        """The weight of tuples whose last output is in each group, the last interval included."""
+        last = len(self.levels.numerators)
+        all_ = UNIT * self.units * self.levels.denominator * self.groups.count
+        fall = self.fall(last)
+        low, high = times(exponential(-all_), inverse(fall)), times(exponential(all_), fall)
+        near = self.groups.count - self.groups.ranks <= self.window(last)
+
+        def compute(part: slice) -> Scaled:
+            below, above = times(self.growth.at(part), low), times(self.decay.at(part), high)
+            kernel = plus(above.where(near[part]), below.where(~near[part]))
+            return times(self.arriving[-1].at(part), kernel)
+
+        return in_parts(self.groups.n_groups, compute)
+
+    @cached_property
+    def all(self) -> Scaled:
+        """The weight of all tuples, as a list of one."""
+        return total(self.finals)
+
+    def befores(self, j: int, k: int) -> Scaled:
+        """Return the terms of ``entering[j](k)``, one a group before k, for ``j >= 1``."""
+        ranks = self.groups.ranks
+        far = int(np.searchsorted(ranks, ranks[k] - self.window(j), side="left"))
+        here, fall = slice(k, k + 1), self.fall(j)
+        low = times(self.decay.at(here), inverse(fall))
+        high = times(self.growth.at(here), fall)
+        before = self.arriving[j - 1]
+        one = times(before.at(slice(0, far)), self.growth.at(slice(0, far)), low)
+        two = times(before.at(slice(far, k)), self.decay.at(slice(far, k)), high)
+        return Scaled(
+            np.concatenate([one.mantissa, two.mantissa]),
+            np.concatenate([one.exponent, two.exponent]),
+        )
+
+    def _first(self) -> Scaled:
+        """Return ``entering[0]``, the weight of the interval below the first output."""
+        fall, inside = self.fall(0), self.groups.ranks <= self.window(0)
+
+        def compute(part: slice) -> Scaled:
+            near = times(self.growth.at(part), fall).where(inside[part])
+            return plus(near, times(self.decay.at(part), inverse(fall)).where(~inside[part]))
+
+        return in_parts(self.groups.n_groups, compute)
+
+    def _enter(self, j: int) -> Scaled:
+        """Return ``entering[j]``: the two sides of the kernel, each a running sum."""
+        ranks, size, window = self.groups.ranks, self.groups.n_groups, self.window(j)
+        fall, before = self.fall(j), self.arriving[j - 1]
+        rise = inverse(fall)
+        edge = np.searchsorted(ranks, ranks - window, side="left")
+        beyond = cumulate(_product(before, self.growth))
+        near = _Windows(_product(before, self.decay), ranks, edge, window) if window else None
+
+        def compute(part: slice) -> Scaled:
+            found = times(_up_to(beyond, edge[part]), self.decay.at(part), rise)
+            if near is None:
+                return found
+            return plus(found, times(near.sums(part), self.growth.at(part), fall))
+
+        return in_parts(size, compute)
+
+    def _arrive(self, j: int) -> Scaled:
+        """Return ``arriving[j]``; keep the runs of each length, and a bound on the longer ones.
+
+        The number of placings grows by ``C(N+s, s+1) / C(N+s-1, s) = (N+s)/(s+1)`` with one output
+        more, which falls as s grows: runs too long to be counted are bounded by the last factor.
+        """
+        size, fall, before = self.groups.n_groups, self.fall(j), self._runs
+        lengths = min(j + 1, self.runs + 1)
+        kept = [Scaled(np.empty(size), np.empty(size, dtype=np.int64)) for _ in range(lengths)]
+
+        def compute(part: slice) -> Scaled:
+            sizes = self.groups.sizes[part]
+            arriving = Scaled(np.zeros(sizes.size), np.full(sizes.size, ABSENT))
+            for run in range(lengths):
+                if run == 0:
+                    weight = times(self.entering[j].at(part), whole_numbers(sizes))
+                else:
+                    weight = before[run - 1].at(part)
+                    if run == self.runs and len(before) > run:
+                        weight = plus(weight, before[run].at(part))
+                    more = whole_numbers((sizes + run) / (run + 1.0))
+                    weight = times(weight, fall, more)
+                weight = normalise(weight)
+                kept[run].mantissa[part], kept[run].exponent[part] = weight
+                arriving = plus(arriving, weight)
+            return arriving
+
+        arriving = in_parts(size, compute)
+        self._runs = kept
+        return arriving
+
+
+class _Windows:
+    """Sums over the groups from ``edge[k]`` to ``k - 1``, whose ranks lie within ``window``.
+
+    Blocks of ``window`` ranks: a window is the end of one block and the beginning of the next, so
+    two running sums that begin anew with each block do, without a subtraction.
+    """
+
+    def __init__(
+        self, terms: Scaled, ranks: NDArray[np.int64], edge: NDArray[np.int64], window: int
+    ) -> None:
+        self.edge, self.block = edge, ranks // window
+        self.starts = np.append(np.True_, self.block[1:] != self.block[:-1])
+        self.ahead = cumulate(terms, self.starts)
+        ends = np.append(self.starts[1:], np.True_)
+        backward = slice(None, None, -1)
+        self.back = cumulate(terms.at(backward), ends[backward]).at(backward)
+
+    def sums(self, part: slice) -> Scaled:
+        """Return the sums of some windows."""
+        edge, block, starts = self.edge[part], self.block[part], self.starts[part]
+        index = np.where(starts, 0, np.arange(part.start, part.stop))
+        within = _up_to(self.ahead, index)
+        return plus(within, self.back.at(edge).where(self.block[edge] < block))
+
+
+def _up_to(sums: Scaled, index: NDArray[np.int64]) -> Scaled:
+    """Return the running sum before each index; nothing comes before index 0."""
+    return sums.at(np.maximum(index - 1, 0)).where(index > 0)
+
+
+def _product(one: Scaled, other: Scaled) -> Scaled:
+    return in_parts(one.mantissa.size, lambda part: times(one.at(part), other.at(part)))

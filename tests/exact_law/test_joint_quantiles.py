@@ -1,0 +1,245 @@
+"""Many quantiles at once: the law of the shipped code by enumeration, and its neighbours."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.enumeration import largest_log_ratio, law_of, total_variation
+
+from expmech.bits import seeded_bits
+from expmech.coins import Coins
+from expmech.quantiles import JointDraw, Levels, Tables, groups_from_cells, parse_levels
+from expmech.release.joint_quantiles import JointQuantiles
+
+EPSILON = Fraction(1)
+Law = dict[Hashable, float]
+
+
+def closed_form(
+    cells: tuple[int, ...], levels: Levels, bits: int, adjacency: str, epsilon: Fraction = EPSILON
+) -> Law:
+    """Return the law from its definition: every nondecreasing tuple of lattice points."""
+    eta = levels.units(epsilon, adjacency) * levels.denominator * 2.0**-40
+    weights: Law = {}
+    for outputs in itertools.combinations_with_replacement(
+        range(1 << bits), len(levels.numerators)
+    ):
+        ranks = [sum(cell < output for cell in cells) for output in outputs]
+        ends = [0, *ranks, len(cells)]
+        loss = sum(
+            abs(ends[j + 1] - ends[j] - width * len(cells) / levels.denominator)
+            for j, width in enumerate(levels.widths)
+        )
+        weights[outputs] = math.exp(-eta * loss)
+    everything = sum(weights.values())
+    return {outputs: weight / everything for outputs, weight in weights.items()}
+
+
+def shipped(
+    cells: tuple[int, ...],
+    levels: Levels,
+    bits: int,
+    adjacency: str,
+    *,
+    runs: int | None = None,
+    epsilon: Fraction = EPSILON,
+) -> tuple[Law, float]:
+    """Return the law of one proposal of the code as shipped, given that it is accepted."""
+    groups = groups_from_cells(np.array(cells, dtype=np.int64), bits)
+    joint = JointDraw(groups, levels, levels.units(epsilon, adjacency))
+    if runs is not None:
+        joint._tables = Tables(groups, levels, joint.units, runs=runs)
+
+    def propose(coins: Coins) -> Hashable:
+        indices = joint.propose(coins)
+        return None if indices is None else tuple(indices.tolist())
+
+    found, _ = law_of(propose, cut=1e-18)
+    refused = found.pop(None, 0.0)
+    accepted = sum(found.values())
+    assert accepted + refused == pytest.approx(1.0, abs=1e-9)
+    return {outputs: mass / accepted for outputs, mass in found.items()}, accepted
+
+
+CASES = [
+    ((), ["1/2"], 2, "add-remove"),
+    ((), ["0.25", "0.5", "0.6"], 2, "add-remove"),
+    ((0, 1, 3), ["0.5"], 2, "replace"),
+    ((1, 1, 1, 2), ["1/3", "2/3"], 2, "replace"),
+    ((0, 2, 2, 2, 3, 3), ["0.1", "0.5", "0.9"], 2, "replace"),
+    ((3, 3, 3), ["1/30", "1/2", "29/30"], 2, "add-remove"),
+    ((0, 1, 2, 3, 4, 5, 6, 7), ["0.25", "0.75"], 3, "add-remove"),
+    ((5, 5, 0, 7, 2), ["0.2", "0.4"], 3, "replace"),
+    ((7, 7, 7, 7, 7, 7, 7, 7), ["0.2", "0.4", "0.5"], 3, "replace"),
+]
+
+
+@pytest.mark.parametrize(("cells", "texts", "bits", "adjacency"), CASES)
+def test_law_of_the_shipped_draw_is_the_joint_exponential_mechanism(
+    cells: tuple[int, ...], texts: list[str], bits: int, adjacency: str
+) -> None:
+    levels = parse_levels(texts)
+    found, accepted = shipped(cells, levels, bits, adjacency)
+    assert total_variation(found, closed_form(cells, levels, bits, adjacency)) < 1e-10
+    assert accepted > 1 - 2e-6  # rounding costs next to no restarts
+    wrong = closed_form(cells, levels, bits, adjacency, epsilon=EPSILON * Fraction(11, 10))
+    all_alike = len({sum(cell < point for cell in cells) for point in range(1 << bits)}) == 1
+    assert all_alike or total_variation(found, wrong) > 1e-4
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_bound_on_long_runs_costs_restarts_and_changes_no_probability(runs: int) -> None:
+    cells, levels = (0, 2, 2, 2, 3), parse_levels(["0.2", "0.4", "0.6", "0.8"])
+    found, accepted = shipped(cells, levels, 2, "replace", runs=runs)
+    assert total_variation(found, closed_form(cells, levels, 2, "replace")) < 1e-10
+    assert 0.5 < accepted < 1 - 1e-3
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("texts", [["1/2"], ["0.1", "0.5"], ["1/3", "2/3"], ["0.2", "0.3", "0.9"]])
+def test_all_pairs_of_neighbours_keep_epsilon(texts: list[str], adjacency: str) -> None:
+    """Compare closed forms, which the test above equates with the code, over all small data."""
+    levels, bits, epsilon = parse_levels(texts), 2, Fraction(2)
+    sizes = (3,) if adjacency == "replace" else (0, 1, 2, 3, 4)
+    data = [
+        cells
+        for size in sizes
+        for cells in itertools.combinations_with_replacement(range(1 << bits), size)
+    ]
+    laws = {cells: closed_form(cells, levels, bits, adjacency, epsilon) for cells in data}
+    double = {cells: closed_form(cells, levels, bits, adjacency, 2 * epsilon) for cells in data}
+    worst = wrong = 0.0
+    for one, other in itertools.combinations(data, 2):
+        if neighbours(one, other, adjacency):
+            worst = max(worst, largest_log_ratio(laws[one], laws[other]))
+            wrong = max(wrong, largest_log_ratio(double[one], double[other]))
+    assert 0.5 * epsilon < worst <= epsilon * (1 + Fraction(1, 10**9))
+    assert wrong > epsilon  # half the sensitivity, the tempting mistake, is not private
+
+
+def neighbours(one: tuple[int, ...], other: tuple[int, ...], adjacency: str) -> bool:
+    """Tell whether two multisets of cells are neighbours."""
+    more, less = (one, other) if len(one) >= len(other) else (other, one)
+    without = [tuple(more[:j] + more[j + 1 :]) for j in range(len(more))]
+    if adjacency == "add-remove":
+        return len(more) == len(less) + 1 and less in without
+    return any(less[:j] + less[j + 1 :] in without for j in range(len(less)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "texts", "adjacency"),
+    [
+        ((0, 1, 3), (0, 1, 2), ["1/3", "2/3"], "replace"),
+        ((0, 0, 0), (0, 0, 3), ["0.1", "0.5"], "replace"),
+        ((1, 2), (1, 2, 2), ["0.25", "0.5"], "add-remove"),
+        ((), (2,), ["0.5", "0.75"], "add-remove"),
+    ],
+)
+def test_neighbours_keep_epsilon_in_the_code_as_shipped(
+    one: tuple[int, ...], other: tuple[int, ...], texts: list[str], adjacency: str
+) -> None:
+    levels = parse_levels(texts)
+    laws = [shipped(cells, levels, 2, adjacency)[0] for cells in (one, other)]
+    assert largest_log_ratio(*laws) <= EPSILON * (1 + Fraction(1, 10**9))
+
+
+def sort_inside(cells: tuple[int, ...], law: Law, bits: int) -> Law:
+    """Return the law if outputs that share a group were drawn one by one and then sorted."""
+    ranks = {point: sum(cell < point for cell in cells) for point in range(1 << bits)}
+    by_ranks: dict[tuple[int, ...], float] = {}
+    for outputs, mass in law.items():
+        key = tuple(ranks[output] for output in outputs)  # type: ignore[attr-defined]
+        by_ranks[key] = by_ranks.get(key, 0.0) + mass
+    mutant: Law = {}
+    for key, mass in by_ranks.items():
+        choices = [[point for point in ranks if ranks[point] == rank] for rank in key]
+        placings = list(itertools.product(*choices))
+        for placing in placings:
+            outputs = tuple(sorted(placing))
+            mutant[outputs] = mutant.get(outputs, 0.0) + mass / len(placings)
+    return mutant
+
+
+def test_sorting_inside_a_group_is_not_private() -> None:
+    """Drawn one by one and sorted, s different points come s! times as often as s equal ones."""
+    levels, bits, epsilon = parse_levels(["1/4", "1/2", "3/4"]), 2, Fraction(1, 2)
+    worst = wrong = 0.0
+    data = list(itertools.combinations_with_replacement(range(1 << bits), 3))
+    laws = {cells: closed_form(cells, levels, bits, "replace", epsilon) for cells in data}
+    mutants = {cells: sort_inside(cells, law, bits) for cells, law in laws.items()}
+    for one, other in itertools.combinations(data, 2):
+        if neighbours(one, other, "replace"):
+            worst = max(worst, largest_log_ratio(laws[one], laws[other]))
+            wrong = max(wrong, largest_log_ratio(mutants[one], mutants[other]))
+    assert worst <= epsilon
+    assert wrong > 1.4 * epsilon
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 15), min_size=1, max_size=12),
+    st.lists(st.integers(1, 29), min_size=1, max_size=4, unique=True),
+    st.floats(0.01, 400.0),
+)
+def test_tables_hold_the_sum_over_all_tuples(
+    cells: list[int], numerators: list[int], epsilon: float
+) -> None:
+    levels = parse_levels([Fraction(number, 30) for number in sorted(numerators)])
+    groups = groups_from_cells(np.array(cells), 4)
+    units = levels.units(Fraction(epsilon), "replace")
+    (mantissa,), (exponent,) = Tables(groups, levels, units, runs=9).all
+    scale, count = levels.denominator, len(cells)
+    logs = []
+    for outputs in itertools.combinations_with_replacement(range(groups.n_groups), len(numerators)):
+        ends = [0, *(int(groups.ranks[k]) for k in outputs), count]
+        missed = sum(
+            abs(scale * (ends[j + 1] - ends[j]) - width * count)
+            for j, width in enumerate(levels.widths)
+        )
+        placings = math.prod(
+            math.comb(int(groups.sizes[k]) + len(list(run)) - 1, int(groups.sizes[k]) - 1)
+            for k, run in itertools.groupby(outputs)
+        )
+        logs.append(math.log(placings) - units * 2.0**-40 * missed)
+    assert math.log(mantissa) + int(exponent) * math.log(2.0) == pytest.approx(
+        float(np.logaddexp.reduce(logs)), abs=1e-9, rel=1e-13
+    )
+
+
+def test_tied_values_far_from_every_level_do_not_stall() -> None:
+    """A floor of e^-700 in the tables made e^1298 expected restarts here."""
+    values = np.concatenate([np.full(4000, 1.0), np.full(4000, 2.0)])
+    joint = JointQuantiles.from_values(
+        values, levels=[j / 10 for j in range(1, 10)], lower=0.0, upper=3.0, adjacency="add-remove"
+    )
+    drawn = joint.sample(epsilon=1.0, size=3, seed=1)
+    assert (np.diff(drawn, axis=1) >= 0).all()
+
+
+def test_levels_are_fractions_with_a_common_denominator() -> None:
+    levels = parse_levels(["0.1", 0.2, Fraction(1, 30) * 10, "0.9"])
+    assert levels.denominator == 30 and levels.numerators == (3, 6, 10, 27)
+    assert parse_levels(levels.texts) == levels
+    assert levels.sensitivity("replace") == 2
+    assert levels.sensitivity("add-remove") == 2 * (1 - Fraction(3, 30))
+
+
+def test_values_and_counts_give_the_same_draws() -> None:
+    values = np.random.default_rng(3).normal(size=500)
+    cells = np.clip(np.floor((values + 4.0) * (1024 / 8.0)), 0, 1023).astype(int)
+    options: dict[str, Any] = {"levels": ["0.25", "0.5", "0.75"], "lower": -4.0, "upper": 4.0}
+    one = JointQuantiles.from_values(values, bits=10, **options)
+    two = JointQuantiles.from_counts(np.bincount(cells, minlength=1024), **options)
+    np.testing.assert_array_equal(
+        one.sample(epsilon=1.0, size=5, seed=7), two.sample(epsilon=1.0, size=5, seed=7)
+    )
+    joint = two.draw_indices(Coins(seeded_bits(1)), epsilon=1.0, size=2)
+    assert joint.shape == (2, 3)
