@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,7 @@ from support.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.quantiles import JointDraw, Levels, Tables, groups_from_cells, parse_levels
-from expmech.release.joint_quantiles import JointQuantiles
+from expmech.release.joint_quantiles import JointQuantiles, verify_terms
 
 EPSILON = Fraction(1)
 Law = dict[Hashable, float]
@@ -222,6 +223,41 @@ def test_tied_values_far_from_every_level_do_not_stall() -> None:
     )
     drawn = joint.sample(epsilon=1.0, size=3, seed=1)
     assert (np.diff(drawn, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1.0, 2.0**20])
+def test_extreme_sizes_and_budgets_are_served(epsilon: float) -> None:
+    counts = np.zeros(256, dtype=np.int64)
+    counts[[3, 200]] = 1 << 30
+    joint = JointQuantiles.from_counts(counts, levels=["0.2", "0.5", "0.6"], lower=0.0, upper=1.0)
+    drawn = joint.sample(epsilon=epsilon, size=3, seed=4)
+    assert (np.diff(drawn, axis=1) >= 0).all()
+    counts[:] = 0
+    nobody = JointQuantiles.from_counts(
+        counts, levels=[f"{j}/100" for j in range(1, 100)], lower=0, upper=1, adjacency="add-remove"
+    )
+    assert (np.diff(nobody.sample(epsilon=epsilon, seed=4)[0]) >= 0).all()
+
+
+def test_certificates_can_be_recomputed_and_do_not_tell_a_confidential_count() -> None:
+    values = np.linspace(0, 1, 77)
+    for adjacency in ("replace", "add-remove"):
+        joint = JointQuantiles.from_values(
+            values, levels=["0.1", "1/3"], lower=0.0, upper=1.0, adjacency=adjacency
+        )
+        for epsilon in (0.1, 1.0, Fraction(1, 3)):
+            certificate = asdict(joint.certificate(epsilon=epsilon))
+            assert all(holds for _, holds, _ in verify_terms(certificate))
+            for name, value in (("eta", 0.3), ("sensitivity", 1.0), ("adjacency", "other")):
+                wrong = certificate | {name: value}
+                if name == "adjacency":
+                    wrong["adjacency"] = "replace" if adjacency == "add-remove" else "add-remove"
+                assert not all(holds for _, holds, _ in verify_terms(wrong))
+        more = JointQuantiles.from_values(
+            np.linspace(0, 1, 78), levels=["0.1", "1/3"], lower=0.0, upper=1.0, adjacency=adjacency
+        )
+        same = more.certificate(epsilon=1.0) == joint.certificate(epsilon=1.0)
+        assert same is (adjacency == "add-remove")
 
 
 def test_levels_are_fractions_with_a_common_denominator() -> None:

@@ -6,8 +6,9 @@ Theory page: docs/theory/joint_quantiles.md, sections 3 and 5.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import flint
 import numpy as np
@@ -22,6 +23,7 @@ from expmech.quantiles.tables import Tables
 
 _CHEAP = 1 << 22  # entries of runs of every length that are summed without being asked for
 _PATIENCE = 8  # tuples refused before longer runs are summed
+_KEPT = 4096  # short lists of weights kept
 _BLOCK = 1024  # indices are drawn by blocks of at least this many, then within
 
 
@@ -29,18 +31,25 @@ class Choices:
     """Draw indices by integer weights, each at least a fixed multiple of the number it stands for.
 
     ``factors`` collects, as ``(total, weight)``, one over the probability of what was drawn.
+    Weights of short lists are ``kept`` for the next tuple.
     """
 
-    def __init__(self, coins: Coins) -> None:
-        self.coins = coins
+    def __init__(self, coins: Coins, kept: dict[Hashable, NDArray[np.int64]]) -> None:
+        self.coins, self.kept = coins, kept
         self.factors: list[tuple[int, int]] = []
 
-    def pick(self, terms: Scaled) -> int:
+    def pick(self, key: Hashable, make: Callable[[], Scaled]) -> int:
         """Draw an index with a probability close to its share of the terms; never of a zero."""
+        if key in self.kept:
+            return self.pick_weight(self.kept[key])
+        terms = make()
         values = _beside_the_largest(terms)
         size = max(_BLOCK, math.isqrt(values.size))
         if values.size <= size:
-            return self.pick_weight(integer_weights(values, terms.mantissa > 0.0))
+            cumulative = integer_weights(values, terms.mantissa > 0.0)
+            if len(self.kept) < _KEPT:
+                self.kept[key] = cumulative
+            return self.pick_weight(cumulative)
         starts = np.arange(0, values.size, size)
         some = np.maximum.reduceat(terms.mantissa, starts) > 0.0
         block = self.pick_weight(integer_weights(np.add.reduceat(values, starts), some))
@@ -86,6 +95,7 @@ class JointDraw:
     def __init__(self, groups: RankGroups, levels: Levels, units: int) -> None:
         self.groups, self.levels, self.units = groups, levels, units
         self._tables: Tables | None = None
+        self._kept: dict[Hashable, NDArray[np.int64]] = {}
         self._refused = 0
 
     @property
@@ -101,6 +111,7 @@ class JointDraw:
         return self._tables
 
     def _build(self, runs: int) -> Tables:
+        self._kept = {}
         return Tables(self.groups, self.levels, self.units, runs=runs)
 
     def draw(self, coins: Coins) -> NDArray[np.int64]:
@@ -113,7 +124,8 @@ class JointDraw:
 
     def propose(self, coins: Coins) -> NDArray[np.int64] | None:
         """Return a tuple, or None where what is left over comes up: then all of it begins anew."""
-        tables, choices = self.tables, Choices(coins)
+        tables = self.tables
+        choices = Choices(coins, self._kept)
         runs = self._choose_groups(tables, choices)
         if not self._accept(tables, choices, runs, coins):
             return None
@@ -123,15 +135,16 @@ class JointDraw:
     def _choose_groups(self, tables: Tables, choices: Choices) -> list[tuple[int, int]]:
         """Return the groups that hold outputs, last first, each with how many it holds."""
         left = len(self.levels.numerators)
-        group = choices.pick(tables.finals)
+        group = choices.pick("last", lambda: tables.finals)
         chosen = []
         while True:
-            run = 1 + choices.pick(self._run_terms(tables, left - 1, group))
+            terms = partial(self._run_terms, tables, left - 1, group)
+            run = 1 + choices.pick(("run", left, group), terms)
             chosen.append((group, run))
             left -= run
             if left == 0:
                 return chosen
-            group = choices.pick(tables.befores(left, group))
+            group = choices.pick(("group", left, group), partial(tables.befores, left, group))
 
     def _run_terms(self, tables: Tables, j: int, group: int) -> Scaled:
         """Return the terms of ``arriving[j](group)``, one a length of the run that ends it."""
@@ -159,12 +172,13 @@ class JointDraw:
         """Flip the coin of a proposal: its weight over its probability and the bound M."""
         energy = self.energy(runs)
         placings = math.prod(math.comb(int(self.groups.sizes[k]) + s - 1, s) for k, s in runs)
-        bound = self._bound(tables)
+        most, power = tables.bound
 
         def enclosure(_: int, precision: int) -> flint.arb:
             with flint.ctx.workprec(precision + 64):
                 exponent = flint.fmpq(-energy.numerator, energy.denominator)
-                chance = flint.arb(exponent).exp() * placings * bound
+                chance = flint.arb(exponent).exp() * flint.arb((1, -power)) * placings
+                chance = chance * flint.fmpq(most.denominator, most.numerator)
                 for whole_, part in choices.factors:
                     chance = chance * whole_ / part
                 return chance
@@ -185,16 +199,6 @@ class JointDraw:
         )
         return UNIT * self.units * missed
 
-    def _bound(self, tables: Tables) -> flint.fmpq:
-        """Return one over M: the sum over all tuples as computed, raised by the slack a step."""
-        (mantissa,), (exponent,) = tables.all
-        steps = 2 * len(self.levels.numerators) + 2
-        most = (
-            Fraction(float(mantissa)) * (1 + tables.slack + _slack(self.groups.n_groups)) ** steps
-        )
-        power = flint.fmpq(2) ** -int(exponent)
-        return flint.fmpq(most.denominator, most.numerator) * power
-
     def _place(self, coins: Coins, group: int, run: int) -> list[int]:
         """Return a uniform multiset of ``run`` points of a group, in order.
 
@@ -214,9 +218,3 @@ class JointDraw:
 @cache
 def _fall(nats: Fraction) -> Scaled:
     return exponential(nats)
-
-
-def _slack(n_groups: int) -> Fraction:
-    """Return how much integer weights may exceed what they stand for, relatively, in two picks."""
-    longest = max(_BLOCK, math.isqrt(n_groups) + 2)
-    return Fraction(longest * longest, 1 << 52) + Fraction(1, 1 << 37)

@@ -70,9 +70,22 @@ class Tables:
 
     @property
     def slack(self) -> Fraction:
-        """How far a sum as computed may fall short of one as proposed from, relatively."""
-        depth = 8 * math.isqrt(self.groups.n_groups) + 16 * len(self.levels.numerators) + 256
-        return Fraction(depth, 1 << 52) + Fraction(1, 1 << 38)
+        """How far sums as proposed from may exceed those as computed, relatively, a step.
+
+        The first term is for running sums and runs, the others for integer weights in two picks.
+        """
+        depth = 512 + 16 * len(self.levels.numerators)
+        longest = max(1024, math.isqrt(self.groups.n_groups) + 2)
+        return (
+            Fraction(depth, 1 << 52) + Fraction(longest * longest, 1 << 52) + Fraction(1, 1 << 37)
+        )
+
+    @cached_property
+    def bound(self) -> tuple[Fraction, int]:
+        """M as ``number * 2^power``: the weight of all tuples, raised by the slack a step."""
+        (mantissa,), (exponent,) = self.all
+        steps = 2 * len(self.levels.numerators) + 2
+        return Fraction(float(mantissa)) * (1 + self.slack) ** steps, int(exponent)
 
     def fall(self, j: int) -> Scaled:
         """Return ``exp(-c t_j)``, what an interval that holds no value weighs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -77,7 +78,7 @@ class QuantileTerms:
             kind=kind,
             epsilon=float(epsilon),
             delta=0.0,
-            adjacency=self.adjacency,
+            adjacency=self.adjacency.value,
             sensitivity=float_up(self.levels.sensitivity(self.adjacency)),
             loss_error=0.0,
             eta=float_down(Fraction(units * self.levels.denominator, UNITS_PER_NAT)),
@@ -105,7 +106,7 @@ class JointQuantiles:
     --------
     >>> values = np.linspace(0.0, 10.0, 101)
     >>> thirds = JointQuantiles.from_values(values, levels=["1/3", "2/3"], lower=0.0, upper=10.0)
-    >>> low, high = thirds.release(epsilon=1.0).value
+    >>> low, high = thirds.release(epsilon=1.0).value.tolist()
     >>> 0.0 <= low <= high <= 10.0
     True
     """
@@ -233,11 +234,9 @@ def verify_terms(certificate: dict[str, Any]) -> list[tuple[str, bool, str]]:
     sampler, domain = certificate["sampler"], certificate["domain"]
     levels = parse_levels(sampler["levels"], owner=NAME)
     adjacency = validate_adjacency(certificate["adjacency"], owner=NAME)
-    epsilon = validate_epsilon(certificate["epsilon"], owner=NAME)
     sensitivity, units = levels.sensitivity(adjacency), sampler["units"]
-    most = int(Fraction(repr(float(certificate["epsilon"]))) * UNITS_PER_NAT / 2)
-    most = int(most / (levels.denominator * sensitivity))
-    least = levels.units(epsilon, adjacency)
+    least = levels.units(validate_epsilon(certificate["epsilon"], owner=NAME), adjacency)
+    most = levels.units(Fraction(math.nextafter(certificate["epsilon"], math.inf)), adjacency)
     eta = float_down(Fraction(least * levels.denominator, UNITS_PER_NAT))
     Box(domain["lower"], domain["upper"], bits=domain["bits"])  # raises unless it is one
     return [

@@ -1,0 +1,287 @@
+"""Permute-and-flip and top-k: laws of the shipped code by enumeration, and all neighbours."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.enumeration import largest_log_ratio, law_of, total_variation
+
+from expmech.adjacency import Adjacency
+from expmech.bits import seeded_bits
+from expmech.coins import Coins
+from expmech.errors import ExpmechError
+from expmech.lists import PeelingDraw, SequenceDraw
+from expmech.release import permute_and_flip, top_k
+from expmech.release.permute_and_flip import PermuteAndFlip
+from expmech.release.top_k import TopK, TopKTerms
+
+Law = dict[Hashable, float]
+EPSILON = Fraction(1)
+
+
+def winner_law(chances: Sequence[float]) -> list[float]:
+    """Return ``p_j`` times the integral of ``prod_{i != j} (1 - t p_i)``, by polynomials."""
+    law = []
+    for j, chance in enumerate(chances):
+        product = np.polynomial.Polynomial([1.0])
+        for i, other in enumerate(chances):
+            if i != j:
+                product *= np.polynomial.Polynomial([1.0, -other])
+        law.append(chance * float(product.integ()(1.0)))
+    return law
+
+
+def flip_law(scores: Sequence[float], eta: float) -> Law:
+    """Return the law of permute-and-flip from its definition."""
+    return dict(enumerate(winner_law([math.exp(-eta * (max(scores) - s)) for s in scores])))
+
+
+def exponential_law(scores: Sequence[float], eta: float) -> Law:
+    weights = [math.exp(-eta * (max(scores) - score)) for score in scores]
+    return {j: weight / sum(weights) for j, weight in enumerate(weights)}
+
+
+@pytest.mark.parametrize("scores", [(0.0,), (2.0, 2.0), (3, 5, 4), (0, 0, 7, 1), (1, -2, 3, 3, 0)])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_permute_and_flip_law_of_the_shipped_code(
+    scores: tuple[float, ...], monotone: bool
+) -> None:
+    mechanism = PermuteAndFlip.from_scores(scores, sensitivity=1, monotone=monotone)
+    found, leftover = law_of(lambda coins: int(mechanism.draw(coins, epsilon=EPSILON, size=1)[0]))
+    assert leftover < 1e-12
+    eta = float(EPSILON) / (1 if monotone else 2)
+    assert total_variation(found, flip_law(scores, eta)) < 1e-6
+    if len(set(scores)) > 1:
+        assert total_variation(found, exponential_law(scores, eta)) > 1e-3
+        assert total_variation(found, no_best_law(scores, eta)) > 1e-3
+
+
+def no_best_law(scores: Sequence[float], eta: float) -> Law:
+    """Return the law where coins are measured from a public best, and nobody winning begins anew.
+
+    As the public bound grows this becomes the exponential mechanism: nothing is gained.
+    """
+    public = max(scores) + 1.0
+    chances = winner_law([math.exp(-eta * (public - score)) for score in scores])
+    return {j: chance / sum(chances) for j, chance in enumerate(chances)}
+
+
+def test_permute_and_flip_keeps_epsilon_and_the_monotone_factor_only_where_scores_are() -> None:
+    vectors = list(itertools.product(range(4), repeat=3))
+    laws = {v: flip_law(v, float(EPSILON) / 2) for v in vectors}
+    sharp = {v: flip_law(v, float(EPSILON)) for v in vectors}
+    worst = one_way = wrong = 0.0
+    for one, other in itertools.combinations(vectors, 2):
+        moves = [b - a for a, b in zip(one, other, strict=True)]
+        if max(map(abs, moves)) > 1:
+            continue
+        worst = max(worst, largest_log_ratio(laws[one], laws[other]))
+        if min(moves) >= 0 or max(moves) <= 0:
+            one_way = max(one_way, largest_log_ratio(sharp[one], sharp[other]))
+        else:
+            wrong = max(wrong, largest_log_ratio(sharp[one], sharp[other]))
+    limit = float(EPSILON) * (1 + 1e-12)
+    assert 0.8 * limit < worst <= limit
+    assert 0.8 * limit < one_way <= limit
+    assert wrong > 1.4 * limit
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=7), st.floats(0.01, 5))
+def test_permute_and_flip_never_loses_more_than_the_exponential_mechanism(
+    scores: list[float], eta: float
+) -> None:
+    losses = [max(scores) - score for score in scores]
+    flip, exponential = flip_law(scores, eta), exponential_law(scores, eta)
+    ours = sum(flip[j] * loss for j, loss in enumerate(losses))
+    theirs = sum(exponential[j] * loss for j, loss in enumerate(losses))
+    assert ours <= theirs + 1e-9
+
+
+def joint_law(counts: Sequence[int], k: int, eta: float, *, off_by_one: int = 0) -> Law:
+    """Return the law from its definition: every sequence of k different items.
+
+    The mutant draws levels by the product of ``reach - i + 1 + off_by_one`` for i from 1.
+    """
+    best = sorted(counts, reverse=True)
+    weights: Law = {}
+    by_level = []
+    for level in range(int(40 / eta) + best[0]):
+        reaches = [sum(count >= best[i] - level for count in counts) - i for i in range(k)]
+        number, wrong = math.prod(reaches), math.prod(reach + off_by_one for reach in reaches)
+        by_level.append(math.exp(-eta * level) * wrong / number)
+    above = np.cumsum(by_level[::-1])[::-1]
+    for items in itertools.permutations(range(len(counts)), k):
+        loss = max(best[i] - counts[item] for i, item in enumerate(items))
+        weights[items] = float(above[loss]) if off_by_one else math.exp(-eta * loss)
+    everything = sum(weights.values())
+    return {items: weight / everything for items, weight in weights.items()}
+
+
+def proposed(counts: Sequence[int], k: int, units: int) -> tuple[Law, float]:
+    draw = SequenceDraw(np.array(counts), k, units)
+
+    def propose(coins: Coins) -> Hashable:
+        level = draw.propose_level(coins)
+        return None if level is None else tuple(draw.place(coins, level).tolist())
+
+    found, leftover = law_of(propose, cut=1e-13)
+    assert leftover < 1e-8
+    refused = found.pop(None, 0.0)
+    accepted = 1.0 - refused
+    return {items: mass / accepted for items, mass in found.items()}, accepted
+
+
+@pytest.mark.parametrize(
+    ("counts", "k"),
+    [((4, 4, 4), 2), ((5, 1, 3), 2), ((9, 2, 2, 0), 3), ((1, 0), 1), ((3, 2, 1, 0), 4), ((7,), 1)],
+)
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 3), Fraction(3, 2)])
+def test_joint_top_k_law_of_the_shipped_code(
+    counts: tuple[int, ...], k: int, rate: Fraction
+) -> None:
+    units = int(rate * (1 << 40))
+    found, accepted = proposed(counts, k, units)
+    assert total_variation(found, joint_law(counts, k, units * 2.0**-40)) < 1e-7
+    assert accepted > 0.35
+    if len(set(counts)) > 1:
+        mutant = joint_law(counts, k, units * 2.0**-40, off_by_one=1)
+        assert total_variation(found, mutant) > 1e-3
+
+
+def test_counting_formula_counts_sequences_and_an_off_by_one_does_not() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        counts = rng.integers(0, 6, size=5).tolist()
+        draw = SequenceDraw(np.array(counts), 3, 1 << 40)
+        best = sorted(counts, reverse=True)
+        for level in range(7):
+            number = sum(
+                max(best[i] - counts[item] for i, item in enumerate(items)) <= level
+                for items in itertools.permutations(range(5), 3)
+            )
+            reaches = draw.reaches(level)
+            assert math.prod(reach - i for i, reach in enumerate(reaches)) == number
+            assert math.prod(reach - i + 1 for i, reach in enumerate(reaches)) != number
+
+
+def test_joint_top_k_keeps_epsilon_over_all_neighbours() -> None:
+    """Under add-remove a person may hold any set of items; under replace swap it for another."""
+    data, k = list(itertools.product(range(4), repeat=3)), 2
+    for adjacency, spread in (("add-remove", 2), ("replace", 4)):
+        terms = TopKTerms(
+            count=3, k=k, method="joint", adjacency=Adjacency(adjacency), one_item_each=False
+        )
+        assert terms.spread == spread
+        laws = {c: joint_law(c, k, float(EPSILON) / spread) for c in data}
+        sharper = {c: joint_law(c, k, float(EPSILON) / (spread - 1)) for c in data}
+        worst = wrong = 0.0
+        for one, other in itertools.combinations(data, 2):
+            moves = [b - a for a, b in zip(one, other, strict=True)]
+            same_way = min(moves) >= 0 or max(moves) <= 0
+            if max(map(abs, moves)) <= 1 and (adjacency == "replace" or same_way):
+                worst = max(worst, largest_log_ratio(laws[one], laws[other]))
+                wrong = max(wrong, largest_log_ratio(sharper[one], sharper[other]))
+        assert worst <= float(EPSILON) * (1 + 1e-12)
+        assert adjacency == "replace" or wrong > float(EPSILON)
+
+
+def test_joint_top_k_under_replace_needs_its_whole_spread() -> None:
+    """One person leaves the second item and takes all the rare ones and the first."""
+    one, other = (20, 2, *[0] * 58), (21, 1, *[1] * 58)
+    for spread, private in ((4, True), (3, False)):
+        laws = [joint_law(counts, 2, float(EPSILON) / spread) for counts in (one, other)]
+        assert (largest_log_ratio(*laws) <= float(EPSILON)) is private
+
+
+def test_one_item_a_person_needs_a_third_only_under_replace() -> None:
+    k, data = 2, [c for c in itertools.product(range(7), repeat=3) if sum(c) == 6]
+    laws = {c: joint_law(c, k, float(EPSILON) / 3) for c in data}
+    mutant = {c: joint_law(c, k, float(EPSILON) / 2) for c in data}
+    worst = wrong = 0.0
+    for one, other in itertools.combinations(data, 2):
+        if sorted(b - a for a, b in zip(one, other, strict=True)) == [-1, 0, 1]:
+            worst = max(worst, largest_log_ratio(laws[one], laws[other]))
+            wrong = max(wrong, largest_log_ratio(mutant[one], mutant[other]))
+    assert worst <= float(EPSILON) * (1 + 1e-12)
+    assert wrong > float(EPSILON)
+
+
+def peeled_law(counts: Sequence[int], k: int, eta: float) -> Law:
+    law: Law = {(): 1.0}
+    for _ in range(k):
+        longer: Law = {}
+        for taken, mass in law.items():
+            left = [j for j in range(len(counts)) if j not in taken]  # type: ignore[operator]
+            for place, chance in flip_law([counts[j] for j in left], eta).items():
+                longer[(*taken, left[place])] = mass * chance  # type: ignore[misc, call-overload]
+        law = longer
+    return law
+
+
+@pytest.mark.parametrize("counts", [(3, 1, 0), (2, 2, 2, 2), (5, 0, 4, 1)])
+def test_peeling_law_of_the_shipped_code(counts: tuple[int, ...]) -> None:
+    top = TopK.from_counts(counts, k=2, method="peeling", adjacency="add-remove")
+    found, leftover = law_of(
+        lambda coins: tuple(top.draw(coins, epsilon=EPSILON, size=1)[0].tolist())
+    )
+    assert leftover < 1e-10
+    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / 2)) < 1e-9
+    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / 4)) > 1e-2 or (
+        len(set(counts)) == 1
+    )
+
+
+def test_worst_privacy_of_peeling_is_epsilon() -> None:
+    data, k = list(itertools.product(range(3), repeat=3)), 2
+    laws = {c: peeled_law(c, k, float(EPSILON) / k) for c in data}
+    for one, other in itertools.combinations(data, 2):
+        moves = [b - a for a, b in zip(one, other, strict=True)]
+        if max(map(abs, moves)) <= 1 and (min(moves) >= 0 or max(moves) <= 0):
+            assert largest_log_ratio(laws[one], laws[other]) <= float(EPSILON) * (1 + 1e-12)
+
+
+def test_ties_at_the_edge_and_large_counts_are_served() -> None:
+    counts = np.array([1 << 50, 0, 0, 1 << 49])
+    for method in ("joint", "peeling"):
+        top = TopK.from_counts(counts, k=4, method=method)
+        assert sorted(top.sample(epsilon=1000.0, seed=1)[0].tolist()) == [0, 1, 2, 3]
+        assert sorted(top.sample(epsilon=2.0**-20, seed=1)[0].tolist()) == [0, 1, 2, 3]
+    assert PeelingDraw(counts, 1, 1 << 40).draw(Coins(seeded_bits(4))).tolist() == [0]
+
+
+def test_certificates_of_lists_can_be_recomputed() -> None:
+    best = PermuteAndFlip.from_scores([1.0, 2.0, 4.0], sensitivity=0.7, monotone=True)
+    for epsilon in (0.1, 1.0, Fraction(1, 3)):
+        certificate = asdict(best.certificate(epsilon=epsilon))
+        assert all(holds for _, holds, _ in permute_and_flip.verify_terms(certificate))
+        for name, value in (("eta", 2 * certificate["eta"]), ("sensitivity", 0.5)):
+            wrong = permute_and_flip.verify_terms(certificate | {name: value})
+            assert not all(holds for _, holds, _ in wrong)
+        for method, adjacency in itertools.product(("joint", "peeling"), ("replace", "add-remove")):
+            top = TopK.from_counts([3, 2, 1], k=2, method=method, adjacency=adjacency)
+            certificate = asdict(top.certificate(epsilon=epsilon))
+            assert all(holds for _, holds, _ in top_k.verify_terms(certificate))
+            wrong = top_k.verify_terms(certificate | {"eta": 1.01 * certificate["eta"]})
+            assert not all(holds for _, holds, _ in wrong)
+
+
+def test_bad_input_is_refused_without_showing_it() -> None:
+    with pytest.raises(ExpmechError, match="whole numbers"):
+        TopK.from_counts([0.5, 1.0], k=1)
+    with pytest.raises(ExpmechError, match=r"in 1\.\.2"):
+        TopK.from_counts([4, 9], k=3)
+    with pytest.raises(ExpmechError, match=r"0\.\.2\^50"):
+        TopK.from_counts([-4, 9], k=1)
+    with pytest.raises(ExpmechError, match="something else"):
+        PermuteAndFlip.from_scores([1.0, math.nan], sensitivity=1)
+    with pytest.raises(ExpmechError, match="as many"):
+        PermuteAndFlip.from_scores([1.0, 2.0], candidates=["a"], sensitivity=1)
