@@ -204,6 +204,8 @@ def test_joint_top_k_under_replace_needs_its_whole_spread() -> None:
 
 def test_one_item_a_person_needs_a_third_only_under_replace() -> None:
     k, data = 2, [c for c in itertools.product(range(7), repeat=3) if sum(c) == 6]
+    top = TopK.from_counts([2, 2, 2], k=k, one_item_each=True)
+    assert top.public.spread == 3
     laws = {c: joint_law(c, k, float(EPSILON) / 3) for c in data}
     mutant = {c: joint_law(c, k, float(EPSILON) / 2) for c in data}
     worst = wrong = 0.0

@@ -76,7 +76,7 @@ def integer_weights(values: NDArray[np.float64], possible: NDArray[np.bool_]) ->
     weighs at least 1, also where float64 has no number small enough beside the largest.
     """
     scale = 2.0 ** (58 - int(values.size).bit_length() - int(np.frexp(values.max())[1]))
-    weights = (values * (scale * (1.0 + 2.0**-40))).astype(np.int64)
+    weights = (values * (scale * (1.0 + 2.0**-36))).astype(np.int64)
     weights += possible
     return np.cumsum(weights)
 

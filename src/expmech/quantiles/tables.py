@@ -77,7 +77,7 @@ class Tables:
         depth = 512 + 16 * len(self.levels.numerators)
         longest = max(1024, math.isqrt(self.groups.n_groups) + 2)
         return (
-            Fraction(depth, 1 << 52) + Fraction(longest * longest, 1 << 52) + Fraction(1, 1 << 37)
+            Fraction(depth, 1 << 52) + Fraction(longest * longest, 1 << 52) + Fraction(1, 1 << 33)
         )
 
     @cached_property

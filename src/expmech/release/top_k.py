@@ -28,6 +28,7 @@ NAME = "TopK"
 KIND = "Items"
 METHODS = ("joint", "peeling")
 MOST_ITEMS = 1 << 26
+MOST_PLACES = 1000
 _PUBLIC_LIST = "the list of items is public: it was not collected from the data"
 _ONE_EACH = "each person has exactly one item, as the caller declares"
 _AT_MOST_ONE = "a person adds at most 1 to the count of each item, as the caller declares"
@@ -138,7 +139,7 @@ class TopK:
         counts
             Whole numbers, one an item; a person adds at most 1 to each.
         k
-            How many items to release, in order.
+            How many items to release, in order, at most 1000.
         items
             Public labels; None: positions.
         method
@@ -161,7 +162,7 @@ class TopK:
             raise ParameterTypeError(f"`one_item_each` of {NAME} must be True or False.")
         public = TopKTerms(
             count=table.size,
-            k=validate_integer(k, name="k", owner=NAME, low=1, high=table.size),
+            k=validate_integer(k, name="k", owner=NAME, low=1, high=min(table.size, MOST_PLACES)),
             method=validate_choice(method, name="method", owner=NAME, choices=METHODS),
             adjacency=validate_adjacency(adjacency, owner=NAME),
             one_item_each=one_item_each,
