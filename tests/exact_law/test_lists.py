@@ -230,14 +230,17 @@ def peeled_law(counts: Sequence[int], k: int, eta: float) -> Law:
 
 
 @pytest.mark.parametrize("counts", [(3, 1, 0), (2, 2, 2, 2), (5, 0, 4, 1)])
-def test_peeling_law_of_the_shipped_code(counts: tuple[int, ...]) -> None:
-    top = TopK.from_counts(counts, k=2, method="peeling", adjacency="add-remove")
+@pytest.mark.parametrize(("adjacency", "factor"), [("add-remove", 1), ("replace", 2)])
+def test_peeling_law_of_the_shipped_code(
+    counts: tuple[int, ...], adjacency: str, factor: int
+) -> None:
+    top = TopK.from_counts(counts, k=2, method="peeling", adjacency=adjacency)
     found, leftover = law_of(
         lambda coins: tuple(top.draw(coins, epsilon=EPSILON, size=1)[0].tolist())
     )
     assert leftover < 1e-10
-    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / 2)) < 1e-9
-    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / 4)) > 1e-2 or (
+    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / (2 * factor))) < 1e-9
+    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / (4 * factor))) > 1e-2 or (
         len(set(counts)) == 1
     )
 

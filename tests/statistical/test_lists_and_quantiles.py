@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 
+import flint
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
+from expmech.coins.exact import Enclosure
 from expmech.lists import PeelingDraw
 from expmech.lists.peeling import skip_rate, visit
 from expmech.release.joint_quantiles import JointQuantiles
@@ -191,3 +194,34 @@ def test_permute_and_flip_of_equal_scores_is_uniform() -> None:
     p = p_value(drawn, dict.fromkeys(range(4), 0.25))
     assert p > LEVEL, f"n = 4000, p = {p}, seed 2"
     assert p_value([min(j, 2) for j in drawn], dict.fromkeys(range(4), 0.25)) < LEVEL
+
+
+class CheckingCoins(Coins):
+    """Coins that look whether floats are as near to their balls as the fast path needs."""
+
+    looked = 0
+
+    def bernoulli(
+        self, probability: NDArray[np.float64], enclosure: Enclosure
+    ) -> NDArray[np.bool_]:
+        for j in range(0, probability.size, 1 + probability.size // 50):
+            self.looked += 1
+            with flint.ctx.workprec(256):
+                error = enclosure(j, 192) - flint.arb(float(probability[j]))
+                assert abs(error) < flint.arb(2) ** -47
+        return super().bernoulli(probability, enclosure)
+
+
+def test_floats_are_within_the_margin_of_their_coins() -> None:
+    coins = CheckingCoins(seeded_bits(8))
+    counts = np.concatenate([[3000], 2000 - np.arange(2000)]).astype(np.int64)
+    for rate in (1, 30, 1000):
+        draw = PeelingDraw(counts, 1, (1 << 40) // rate)
+        for _ in range(5):
+            draw.winners(coins, 0)
+    values = np.random.default_rng(2).normal(size=300)
+    joint = JointQuantiles.from_values(values, levels=["0.1", "0.2", "0.7"], lower=-9, upper=9)
+    joint.draw(coins, epsilon=1.0, size=10)
+    TopK.from_counts(counts, k=20).draw(coins, epsilon=1.0, size=10)
+    PermuteAndFlip.from_scores(values, sensitivity=1).draw(coins, epsilon=1.0, size=10)
+    assert coins.looked > 300
