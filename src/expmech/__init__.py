@@ -23,6 +23,9 @@ from expmech.release import (
     NoisyMean,
     PrincipalDirection,
     Release,
+    JointQuantiles,
+    PermuteAndFlip,
+    TopK,
 )
 from expmech.samplers import (
     BoxTree,
@@ -61,6 +64,7 @@ __all__ = [
     "Facts",
     "Grid",
     "Growth",
+    "JointQuantiles",
     "L1Ball",
     "L2Ball",
     "Ledger",
@@ -70,6 +74,7 @@ __all__ = [
     "Option",
     "ParameterError",
     "ParameterTypeError",
+    "PermuteAndFlip",
     "Plan",
     "PrincipalDirection",
     "ProductLaplace",
@@ -83,6 +88,7 @@ __all__ = [
     "Tabulated",
     "Tangent",
     "Terms",
+    "TopK",
     "Uniform",
     "UnsupportedError",
     "__version__",

@@ -14,7 +14,8 @@ import expmech as em
 ROOT = Path(em.__file__).parent
 LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency"]
 CORE = ["bits", "coins", "theory", "domains", "losses", "target", "cost", "envelopes", "samplers"]
-ORDER = [*LEAVES, *CORE, "directions", "release", "ledger", "statistics", "data"]
+LAWS = ["quantiles", "lists", "directions"]
+ORDER = [*LEAVES, *CORE, *LAWS, "release", "ledger", "statistics", "data"]
 SHELLS = ["estimators", "cli", "paper", "opendp", "dp_accounting"]
 TOP = {"cli": ["estimators", "paper"]}
 CONCRETE = re.compile(r"isinstance\([^)]*\b(Box|L1Ball|L2Ball|Simplex|Candidates)\b")

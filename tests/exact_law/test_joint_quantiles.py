@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
-from dataclasses import asdict
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,8 @@ from support.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.quantiles import JointDraw, Levels, Tables, groups_from_cells, parse_levels
-from expmech.release.joint_quantiles import JointQuantiles, verify_terms
+from expmech.release.joint_quantiles import JointQuantiles
+from expmech.release.verification import verify_certificate
 
 EPSILON = Fraction(1)
 Law = dict[Hashable, float]
@@ -246,13 +247,23 @@ def test_certificates_can_be_recomputed_and_do_not_tell_a_confidential_count() -
             values, levels=["0.1", "1/3"], lower=0.0, upper=1.0, adjacency=adjacency
         )
         for epsilon in (0.1, 1.0, Fraction(1, 3)):
-            certificate = asdict(joint.certificate(epsilon=epsilon))
-            assert all(holds for _, holds, _ in verify_terms(certificate))
-            for name, value in (("eta", 0.3), ("sensitivity", 1.0), ("adjacency", "other")):
-                wrong = certificate | {name: value}
-                if name == "adjacency":
-                    wrong["adjacency"] = "replace" if adjacency == "add-remove" else "add-remove"
-                assert not all(holds for _, holds, _ in verify_terms(wrong))
+            certificate = joint.certificate(epsilon=epsilon)
+            assert all(check.holds for check in verify_certificate(certificate))
+            other = "replace" if adjacency == "add-remove" else "add-remove"
+            changes: list[dict[str, Any]] = [
+                {"eta": 0.3},
+                {"epsilon": 0.99 * certificate.epsilon},
+                {"sensitivity": 1.0},
+                {"adjacency": other},
+                {"timing": "constant"},
+                {"sampler": certificate.sampler | {"levels": ["1/10", "1/2"]}},
+                {"sampler": certificate.sampler | {"units": certificate.sampler["units"] + 1}},
+                {"domain": certificate.domain | {"kind": "Box"}},
+                {"finish": {"map": "by level", "levels": ["0.1", "0.9"]}},
+            ]
+            for change in changes:
+                wrong = verify_certificate(replace(certificate, **change))
+                assert not all(check.holds for check in wrong), change
         more = JointQuantiles.from_values(
             np.linspace(0, 1, 78), levels=["0.1", "1/3"], lower=0.0, upper=1.0, adjacency=adjacency
         )

@@ -5,23 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from support.enumeration import largest_log_ratio, law_of, total_variation
 
 from expmech.adjacency import Adjacency
-from expmech.bits import seeded_bits
+from expmech.bits import Bits, seeded_bits
 from expmech.coins import Coins
 from expmech.errors import ExpmechError
 from expmech.lists import PeelingDraw, SequenceDraw
-from expmech.release import permute_and_flip, top_k
 from expmech.release.permute_and_flip import PermuteAndFlip
-from expmech.release.top_k import TopK, TopKTerms
+from expmech.release.top_k import TopK
+from expmech.release.top_k_checks import TopKTerms
 
 Law = dict[Hashable, float]
 EPSILON = Fraction(1)
@@ -263,20 +264,49 @@ def test_ties_at_the_edge_and_large_counts_are_served() -> None:
     assert PeelingDraw(counts, 1, 1 << 40).draw(Coins(seeded_bits(4))).tolist() == [0]
 
 
-def test_certificates_of_lists_can_be_recomputed() -> None:
-    best = PermuteAndFlip.from_scores([1.0, 2.0, 4.0], sensitivity=0.7, monotone=True)
-    for epsilon in (0.1, 1.0, Fraction(1, 3)):
-        certificate = asdict(best.certificate(epsilon=epsilon))
-        assert all(holds for _, holds, _ in permute_and_flip.verify_terms(certificate))
-        for name, value in (("eta", 2 * certificate["eta"]), ("sensitivity", 0.5)):
-            wrong = permute_and_flip.verify_terms(certificate | {name: value})
-            assert not all(holds for _, holds, _ in wrong)
-        for method, adjacency in itertools.product(("joint", "peeling"), ("replace", "add-remove")):
-            top = TopK.from_counts([3, 2, 1], k=2, method=method, adjacency=adjacency)
-            certificate = asdict(top.certificate(epsilon=epsilon))
-            assert all(holds for _, holds, _ in top_k.verify_terms(certificate))
-            wrong = top_k.verify_terms(certificate | {"eta": 1.01 * certificate["eta"]})
-            assert not all(holds for _, holds, _ in wrong)
+@pytest.mark.parametrize("scores", [[0.0] * 7, [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+def test_permute_and_flip_takes_one_word_a_candidate_and_one_more(scores: list[float]) -> None:
+    """Seven winners, or mostly one: an integer by rejection would take more words now and then."""
+    mechanism = PermuteAndFlip.from_scores(scores, sensitivity=1)
+    words = []
+    for seed in range(200):
+        counted = CountingBits(seed)
+        mechanism.draw(Coins(counted), epsilon=20.0, size=1)
+        words.append(counted.words)
+    assert set(words) == {8}
+
+
+class CountingBits(Bits):
+    """A seeded stream that counts the words taken from it."""
+
+    def __init__(self, seed: int) -> None:
+        self._inner, self.words = seeded_bits(seed), 0
+        self.source = self._inner.source
+
+    def take(self, dtype: Any, size: int) -> NDArray[Any]:
+        self.words += size
+        return self._inner.take(dtype, size)
+
+
+def test_one_below_is_uniform_and_takes_more_digits_where_one_word_does_not_decide() -> None:
+    class Scripted(Bits):
+        source = "a script"
+
+        def __init__(self, words: list[int]) -> None:
+            self.words = words
+
+        def take(self, dtype: Any, size: int) -> NDArray[Any]:
+            return np.array([self.words.pop(0) for _ in range(size)], dtype=dtype)
+
+    third = (1 << 64) // 3  # 1/3 lies inside its word: the next one tells on which side U is
+    assert Coins(Scripted([third - 1])).one_below(3) == 0
+    assert Coins(Scripted([third, third - 1])).one_below(3) == 0
+    assert Coins(Scripted([third, third + 1])).one_below(3) == 1
+    assert Coins(Scripted([third + 1])).one_below(3) == 1
+    assert Coins(Scripted([(1 << 64) - 1])).one_below(3) == 2
+    coins = Coins(seeded_bits(3))
+    counts = np.bincount([coins.one_below(5) for _ in range(20_000)], minlength=5)
+    assert abs(counts - 4000).max() < 6 * math.sqrt(4000), f"{counts}, n = 20000, seed 3"
 
 
 def test_bad_input_is_refused_without_showing_it() -> None:

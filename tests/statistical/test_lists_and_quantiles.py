@@ -221,7 +221,7 @@ def test_floats_are_within_the_margin_of_their_coins() -> None:
             draw.winners(coins, 0)
     values = np.random.default_rng(2).normal(size=300)
     joint = JointQuantiles.from_values(values, levels=["0.1", "0.2", "0.7"], lower=-9, upper=9)
-    joint.draw(coins, epsilon=1.0, size=10)
+    joint.draw_indices(coins, epsilon=1.0, size=10)
     TopK.from_counts(counts, k=20).draw(coins, epsilon=1.0, size=10)
     PermuteAndFlip.from_scores(values, sensitivity=1).draw(coins, epsilon=1.0, size=10)
     assert coins.looked > 300

@@ -59,6 +59,9 @@ class EnumeratingCoins(Coins):
     def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
         return np.array([self._branch([1.0 / n] * n) for _ in range(size)], dtype=np.int64)
 
+    def one_below(self, n: int) -> int:
+        return self._branch([1.0 / n] * n)
+
     def bernoulli(
         self, probability: NDArray[np.float64], enclosure: Enclosure
     ) -> NDArray[np.bool_]:

@@ -55,9 +55,9 @@ class Coins:
 
     Notes
     -----
-    The methods a test double has to replace are :meth:`integers_below`, :meth:`bernoulli`,
-    :meth:`bernoulli_exp`, :meth:`geometric` and :meth:`categorical`; the others are built from
-    them.
+    The methods a test double has to replace are :meth:`integers_below`, :meth:`one_below`,
+    :meth:`bernoulli`, :meth:`bernoulli_exp`, :meth:`geometric` and :meth:`categorical`; the others
+    are built from them.
     """
 
     def __init__(self, bits: Bits, *, guard: float = 2.0**-46) -> None:
@@ -90,6 +90,19 @@ class Coins:
             drawn[late] = self.bits.take(dtype, late.size) & mask
             late = late[drawn[late] >= n]
         return drawn
+
+    def one_below(self, n: int) -> int:
+        """Draw an integer, uniform on ``0 .. n-1``, whose range is confidential.
+
+        One word decides, whatever n is; more are taken with probability below ``n 2^-64``.
+        """
+        prefix, n_bits = int(self.bits.take(np.uint64, 1)[0]), _WORD
+        while True:
+            # U lies in [prefix, prefix + 1) 2^-n_bits: is floor(n U) known yet?
+            least, most = prefix * n >> n_bits, (prefix * n + n - 1) >> n_bits
+            if least == most:
+                return least
+            prefix, n_bits = self._more(prefix), n_bits + _WORD
 
     def fair(self, size: int) -> NDArray[np.bool_]:
         """Flip ``size`` fair coins."""

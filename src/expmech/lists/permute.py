@@ -13,7 +13,7 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
 
     ``p = exp(-energies 2^-40)``: the first of a random order to win its coin. Order and coins are
     independent, so that is a uniform one of all that win; the least energy must be 0, whose coin
-    always does. As many coins as energies, whatever they are.
+    always does. As many coins as energies and one word for the place, whatever they are.
     """
     winners = np.flatnonzero(coins.bernoulli_exp(energies))
-    return int(winners[int(coins.integers_below(winners.size, 1)[0])])
+    return int(winners[coins.one_below(winners.size)])

@@ -75,6 +75,51 @@ class OneNumber(Finish):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ByLevel(Finish):
+    """Quantiles by the texts of their levels; nothing is sorted, as a tuple is drawn in order."""
+
+    name = "by level"
+    levels: tuple[str, ...]
+
+    def apply(self, value: Any) -> dict[str, float]:
+        """Return one number a level."""
+        return dict(zip(self.levels, map(float, value), strict=True))
+
+    def back(self, released: Any) -> NDArray[Any]:
+        """Return the numbers; raise unless there is one for each level and no other."""
+        if not isinstance(released, Mapping) or set(released) != set(self.levels):
+            raise ParameterError("Quantiles must be one number for each level of the certificate.")
+        return np.array([released[level] for level in self.levels], dtype=np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the map for a certificate."""
+        return super().describe() | {"levels": list(self.levels)}
+
+    @classmethod
+    def rebuild(cls, described: Mapping[str, Any]) -> Self:
+        """Return the map that a certificate names."""
+        return cls(levels=tuple(map(str, described["levels"])))
+
+
+@dataclass(frozen=True)
+class Listed(Finish):
+    """Different labels, the best first."""
+
+    name = "list"
+
+    def apply(self, value: Any) -> list[Any]:
+        """Return the labels as a list."""
+        labels: list[Any] = np.asarray(value).tolist()
+        return labels
+
+    def back(self, released: Any) -> NDArray[Any]:
+        """Return the places, as labels do not tell positions; raise where one comes twice."""
+        if not isinstance(released, list) or len(set(released)) < len(released):
+            raise ParameterError("A list of the best must hold different labels.")
+        return np.arange(len(released), dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Coefficients(Finish):
     """Intercept and slopes in the units of the data, from coefficients of scaled columns.
 
@@ -224,7 +269,10 @@ class Directions(Finish):
 
 FINISHES: Registry[type[Finish]] = Registry(
     "expmech.finishes",
-    [(kind.name, kind) for kind in (Unchanged, OneNumber, Coefficients, Directions)],
+    [
+        (kind.name, kind)
+        for kind in (Unchanged, OneNumber, ByLevel, Listed, Coefficients, Directions)
+    ],
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech._version import __version__
 from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.bits import Bits, operating_system_bits, seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.coins import Coins
+from expmech.cost import Forecast
 from expmech.domains import Box
-from expmech.errors import ParameterError, ParameterTypeError, validate_integer
+from expmech.errors import ParameterError, ParameterTypeError
 from expmech.quantiles import (
     JointDraw,
     Levels,
@@ -26,14 +24,14 @@ from expmech.quantiles import (
     groups_from_counts,
     parse_levels,
 )
-from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.release.exponential import Release
-from expmech.rounding import float_down, float_up
+from expmech.release.direct import DirectMechanism, DirectTerms
+from expmech.release.joint_quantiles_checks import KIND, OWNER, energy_scale
+from expmech.release.prepared import Draw
+from expmech.rounding import float_up
+from expmech.samplers import Draws
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
-NAME = "JointQuantiles"
-KIND = "Quantiles"
 MOST_VALUES = 1 << 31
 _CLIPPED = (
     "values were clipped to the public bounds and moved to the middle of one of 2^bits cells one by"
@@ -41,6 +39,10 @@ _CLIPPED = (
 )
 _PLATFORM = (
     "float64 sums and products are those of IEEE 754; the operating system's random key is secret"
+)
+_NOTE = (
+    "one joint draw of all levels: the numbers above are entries of tables, one a level and"
+    " different rank, filled once; then about one proposal a draw"
 )
 
 
@@ -57,15 +59,13 @@ class QuantileTerms:
     adjacency: Adjacency
     count: int | None
 
-    def units(self, epsilon: float | Fraction) -> int:
+    def units(self, budget: Fraction) -> int:
         """Return the energy of a loss of one over the levels' denominator, in 2^-40 nats."""
-        return self.levels.units(validate_epsilon(epsilon, owner=NAME), self.adjacency)
+        return self.levels.units(budget, self.adjacency)
 
-    def certificate(
-        self, epsilon: float | Fraction, *, kind: str = RELEASE, bits: Bits | None = None
-    ) -> Certificate:
-        """Return the certificate of a draw, which no value enters."""
-        units = self.units(epsilon)
+    def certify(self, budget: Fraction) -> DirectTerms:
+        """Return the terms of a draw, which no value enters."""
+        units = self.units(budget)
         domain: dict[str, Any] = {
             "kind": KIND,
             "lower": self.box.lower.tolist(),
@@ -74,33 +74,30 @@ class QuantileTerms:
         }
         if self.count is not None:
             domain["count"] = self.count
-        return Certificate(
-            kind=kind,
-            epsilon=float(epsilon),
-            delta=0.0,
-            adjacency=self.adjacency.value,
+        many = len(self.levels.numerators)
+        points = float(1 << self.box.bits)
+        return DirectTerms(
             sensitivity=float_up(self.levels.sensitivity(self.adjacency)),
             loss_error=0.0,
-            eta=float_down(Fraction(units * self.levels.denominator, UNITS_PER_NAT)),
+            eta=energy_scale(self.levels, units),
             domain=domain,
-            sampler={"sampler": NAME, "levels": self.levels.texts, "units": units},
-            timing=DATA_DEPENDENT,
-            randomness=(operating_system_bits() if bits is None else bits).source,
+            parameters={"levels": self.levels.texts, "units": units},
             assumptions=(_CLIPPED, _PLATFORM),
-            version=__version__,
+            adjacency=self.adjacency,
+            log_size=math.lgamma(points + many) - math.lgamma(points) - math.lgamma(many + 1),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointQuantiles:
+class JointQuantiles(DirectMechanism):
     """Draw all quantiles at once, exactly from ``f(o) ~ exp(-eta L(o))`` on nondecreasing tuples.
 
     ``L(o) = sum_j |#{o_j-1 <= x < o_j} - (q_j - q_j-1) n|`` over the m + 1 intervals that outputs
     cut the lattice into. D = 2 under "replace", ``2 (1 - min_j (q_j - q_j-1))`` under "add-remove",
     and ``eta = epsilon / 2D`` rounded down to where energies are whole numbers.
 
-    Make one with :meth:`from_values` or :meth:`from_counts`. Tables are built at the first draw and
-    serve all draws of the same epsilon.
+    Make one with :meth:`from_values` or :meth:`from_counts`. Tables are built at the first draw of
+    what :meth:`prepare` returns and serve all draws of it.
 
     Examples
     --------
@@ -111,9 +108,12 @@ class JointQuantiles:
     True
     """
 
+    owner = OWNER
+    timing = DATA_DEPENDENT
+    constant_instead = "Release one quantile at a time, at a share of epsilon."
+
     public: QuantileTerms
     groups: RankGroups = field(repr=False)
-    _draws: dict[int, JointDraw] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def from_values(
@@ -141,8 +141,8 @@ class JointQuantiles:
         """
         box = Box([lower], [upper], bits=bits)
         parsed, relation = (
-            parse_levels(levels, owner=NAME),
-            validate_adjacency(adjacency, owner=NAME),
+            parse_levels(levels, owner=OWNER),
+            validate_adjacency(adjacency, owner=OWNER),
         )
         numbers = _validate_values(values)
         cells = cells_of(numbers, float(box.lower[0]), float(box.upper[0]), bits)
@@ -160,19 +160,20 @@ class JointQuantiles:
     ) -> JointQuantiles:
         """Take how many values lie in each of ``2^bits`` equal cells: what an engine sends back."""
         parsed, relation = (
-            parse_levels(levels, owner=NAME),
-            validate_adjacency(adjacency, owner=NAME),
+            parse_levels(levels, owner=OWNER),
+            validate_adjacency(adjacency, owner=OWNER),
         )
         cells = np.asarray(counts)
         bits = max(1, (cells.size - 1).bit_length())
         if cells.dtype.kind not in "iu" or cells.ndim != 1 or cells.size != 1 << bits:
             raise ParameterTypeError(
-                f"`counts` of {NAME} must be whole numbers, one a cell, of a power of two of cells."
+                f"`counts` of {OWNER} must be whole numbers, one a cell, and a power of two of"
+                " them."
             )
         box = Box([lower], [upper], bits=bits)
         wide = cells.astype(np.int64)
         if (wide < 0).any() or int(wide.sum()) > MOST_VALUES:
-            raise ParameterError(f"`counts` of {NAME} must be at least 0, together at most 2^31.")
+            raise ParameterError(f"`counts` of {OWNER} must be at least 0, together at most 2^31.")
         return cls._make(parsed, box, relation, groups_from_counts(wide, bits))
 
     @classmethod
@@ -180,96 +181,58 @@ class JointQuantiles:
         cls, levels: Levels, box: Box, adjacency: Adjacency, groups: RankGroups
     ) -> JointQuantiles:
         if adjacency.count_is_public and groups.count == 0:
-            raise ParameterError(f"`values` of {NAME} must not be empty under 'replace'.")
+            raise ParameterError(f"`values` of {OWNER} must not be empty under 'replace'.")
         count = groups.count if adjacency.count_is_public else None
         public = QuantileTerms(levels=levels, box=box, adjacency=adjacency, count=count)
         return cls(public=public, groups=groups)
 
-    def release(self, *, epsilon: float | Fraction) -> Release:
-        """Draw one tuple with randomness from the operating system; it may leave."""
-        return self._draw_one(epsilon, RELEASE, operating_system_bits())
+    def terms(self, budget: Fraction) -> DirectTerms:
+        """Return what is public about a draw."""
+        return self.public.certify(budget)
 
-    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw one tuple from a seeded stream, as :meth:`release` would.
+    def fit(self, budget: Fraction) -> Draw:
+        """Return the draw of tuples, one a row; its tables are built when the first is drawn."""
+        joint = self._fit(budget)
 
-        Its certificate says that it is a study.
-        """
-        return self._draw_one(epsilon, STUDY, seeded_bits(seed))
+        def draw(coins: Coins, size: int) -> Draws:
+            indices = np.stack([joint.draw(coins) for _ in range(size)])
+            values = self.public.box.values(indices.reshape(-1, 1)).reshape(indices.shape)
+            return Draws(values=values, proposals=np.zeros(size, dtype=np.int64))
 
-    def sample(
-        self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
-    ) -> NDArray[np.float64]:
-        """Draw ``size`` independent tuples, one a row, from a seeded stream: never a release."""
-        size = validate_integer(size, name="size", owner=f"{NAME}.sample", low=1, high=1 << 40)
-        return self.draw(Coins(seeded_bits(seed)), epsilon=epsilon, size=size)
+        return draw
 
-    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self.public.certificate(epsilon)
+    def _fit(self, budget: Fraction) -> JointDraw:
+        return JointDraw(self.groups, self.public.levels, self.public.units(budget))
 
-    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
-        """Draw ``size`` tuples, one a row, from ``coins``."""
-        indices = self.draw_indices(coins, epsilon=epsilon, size=size)
-        return self.public.box.values(indices.reshape(-1, 1)).reshape(indices.shape)
+    def forecast(self) -> Forecast:
+        """Count entries of the tables: levels times different ranks, between one and all."""
+        many, cells = len(self.public.levels.numerators), 1 << self.public.box.bits
+        count = self.public.count
+        ranks = cells if count is None else min(count + 1, cells)
+        both = float(many), float(many * ranks)
+        return Forecast(expected=both, nearly_all=both, typical=both[1])
+
+    @property
+    def note(self) -> str:
+        """What a plan says about it."""
+        return _NOTE
 
     def draw_indices(
         self, coins: Coins, *, epsilon: float | Fraction, size: int
     ) -> NDArray[np.int64]:
         """Draw ``size`` tuples of lattice indices, one a row."""
-        units = self.public.units(epsilon)
-        if units not in self._draws:
-            self._draws.clear()  # tables are large: those of one epsilon are kept
-            self._draws[units] = JointDraw(self.groups, self.public.levels, units)
-        return np.stack([self._draws[units].draw(coins) for _ in range(size)])
-
-    def _draw_one(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Release:
-        certificate = self.public.certificate(epsilon, kind=kind, bits=bits)
-        return Release(
-            value=self.draw(Coins(bits), epsilon=epsilon, size=1)[0], certificate=certificate
-        )
-
-
-def verify_terms(certificate: dict[str, Any]) -> list[tuple[str, bool, str]]:
-    """Return ``(claim, holds, detail)`` for what follows from a certificate's other fields."""
-    sampler, domain = certificate["sampler"], certificate["domain"]
-    levels = parse_levels(sampler["levels"], owner=NAME)
-    adjacency = validate_adjacency(certificate["adjacency"], owner=NAME)
-    sensitivity, units = levels.sensitivity(adjacency), sampler["units"]
-    least = levels.units(validate_epsilon(certificate["epsilon"], owner=NAME), adjacency)
-    most = levels.units(Fraction(math.nextafter(certificate["epsilon"], math.inf)), adjacency)
-    eta = float_down(Fraction(least * levels.denominator, UNITS_PER_NAT))
-    Box(domain["lower"], domain["upper"], bits=domain["bits"])  # raises unless it is one
-    return [
-        ("sensitivity", certificate["sensitivity"] == float_up(sensitivity), f"{sensitivity}"),
-        ("units", type(units) is int and least <= units <= most, f"{units}, recomputed {least}"),
-        (
-            "eta",
-            certificate["eta"] == float_down(Fraction(units * levels.denominator, UNITS_PER_NAT)),
-            f"{certificate['eta']!r}, recomputed {eta!r}",
-        ),
-        ("pure", certificate["delta"] == 0.0 and certificate["loss_error"] == 0.0, "delta = 0"),
-        (
-            "public count",
-            ("count" in domain) == adjacency.count_is_public,
-            f"{adjacency} adjacency",
-        ),
-        (
-            "domain",
-            domain["kind"] == KIND and len(domain["lower"]) == 1,
-            f"{domain['kind']} of {NAME}",
-        ),
-        ("timing", certificate["timing"] == DATA_DEPENDENT, f"{certificate['timing']!r}"),
-    ]
+        joint = self._fit(validate_epsilon(epsilon, owner=OWNER))
+        return np.stack([joint.draw(coins) for _ in range(size)])
 
 
 def _validate_values(values: Any) -> NDArray[np.float64]:
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "fiu":
         raise ParameterTypeError(
-            f"`values` of {NAME} must be an array of numbers; got dtype {numbers.dtype}."
+            f"`values` of {OWNER} must be an array of numbers; got dtype {numbers.dtype}."
         )
     if numbers.ndim != 1 or numbers.size > MOST_VALUES:
-        raise ParameterError(f"`values` of {NAME} must have shape (n,) with n at most 2^31.")
+        raise ParameterError(f"`values` of {OWNER} must have shape (n,) with n at most 2^31.")
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():
-        raise ParameterError(f"`values` of {NAME} must not hold nan.")
+        raise ParameterError(f"`values` of {OWNER} must not hold nan.")
     return np.ascontiguousarray(numbers, dtype=np.float64)

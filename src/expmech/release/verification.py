@@ -20,8 +20,11 @@ from expmech.extensions import Registry
 from expmech.release.certificate import RELEASE, STUDY, Certificate
 from expmech.release.exponential_checks import admits_point, verify_exponential
 from expmech.release.finish import rebuild_finish
+from expmech.release.joint_quantiles_checks import admits_quantiles, verify_joint_quantiles
 from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
+from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
+from expmech.release.top_k_checks import admits_list, verify_top_k
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
@@ -44,6 +47,9 @@ MECHANISMS: Registry[Verifier] = Registry(
         ("ExponentialMechanism", Verifier(verify=verify_exponential, admits=admits_point)),
         ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_mean)),
         ("PrincipalDirection", Verifier(verify=verify_direction, admits=admits_direction)),
+        ("JointQuantiles", Verifier(verify=verify_joint_quantiles, admits=admits_quantiles)),
+        ("PermuteAndFlip", Verifier(verify=verify_permute_and_flip, admits=admits_candidate)),
+        ("TopK", Verifier(verify=verify_top_k, admits=admits_list)),
     ],
 )
 _DAMAGED = (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)

@@ -1,0 +1,37 @@
+"""What checks of certificates without a sampler share."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from expmech.release.certificate import Certificate
+from expmech.samplers import Check
+from expmech.samplers.base import check_equal
+
+
+def budgets(certificate: Certificate) -> tuple[Fraction, Fraction]:
+    """Return the least and the most that was spent where this epsilon was written.
+
+    Its decimal text is never below what was spent; a float is spent one float64 step lower.
+    """
+    written = float(certificate.epsilon)
+    below = math.nextafter(math.nextafter(written, 0.0), 0.0)
+    return Fraction(below), Fraction(repr(written))
+
+
+def check_units(units: Any, least: int, most: int) -> Check:
+    """Compare the energy of a step with what the budgets allow."""
+    holds = type(units) is int and units >= 1 and least <= units <= most
+    return Check(claim="units", holds=holds, detail=f"{units!r}, recomputed {most}")
+
+
+def check_direct(certificate: Certificate, owner: str, kind: str, timing: str) -> list[Check]:
+    """Check what certificates of such a mechanism have in common: names, timing, no delta."""
+    return [
+        check_equal("domain", certificate.domain["kind"], kind),
+        check_equal("sampler", certificate.sampler["sampler"], owner),
+        check_equal("timing", certificate.timing, timing),
+        check_equal("delta", float(certificate.delta), 0.0),
+    ]
