@@ -33,7 +33,14 @@ ColumnBounds = Annotated[
 ]
 Column = Annotated[str, typer.Option("--column", help="Column name.")]
 Columns = Annotated[list[str], typer.Option("--column", help="Column name; repeat for several.")]
-Level = Annotated[str, typer.Option("--q", help="Which quantile, as a decimal between 0 and 1.")]
+Level = Annotated[
+    str,
+    typer.Option(
+        "--q",
+        help="Which quantile, as a decimal between 0 and 1 or a fraction; several by commas, drawn"
+        " together.",
+    ),
+]
 Bits = Annotated[int, typer.Option("--bits", help="The answer is one of 2^bits points, 1 to 22.")]
 Penalty = Annotated[float | None, typer.Option("--penalty", help="Ridge penalty, on scaled rows.")]
 Radius = Annotated[

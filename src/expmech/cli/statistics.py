@@ -22,8 +22,10 @@ from expmech.statistics import (
     MostFrequent,
     PrincipalComponents,
     QuantileOf,
+    QuantilesOf,
     Ridge,
     Statistic,
+    TopOf,
     validate_bounds,
 )
 from expmech.statistics.aggregates import Bounds, validate_columns
@@ -32,6 +34,11 @@ from expmech.statistics.logistic import LOGISTIC_PENALTY
 _UNIT = "-1,1"
 Candidates = Annotated[
     str, typer.Option("--candidates", help="Public list of values, separated by commas.")
+]
+Length = Annotated[int, typer.Option("--candidates", help="Length of the public list.")]
+Places = Annotated[int, typer.Option("--k", help="How many, the most frequent first.")]
+Method = Annotated[
+    str, typer.Option("--method", help="joint: one draw of the list; peeling: place by place.")
 ]
 
 
@@ -86,12 +93,28 @@ def _quantile(
     bounds: options.Bounds,
     q: options.Level = "0.5",
     bits: options.Bits = 16,
-) -> QuantileOf:
-    """Release a quantile of a column; the median by default."""
-    return QuantileOf(
+) -> QuantileOf | QuantilesOf:
+    """Release a quantile of a column, the median by default; or several by one joint draw."""
+    limits = validate_bounds(parse_bounds(bounds), name=column)
+    texts = split(q) or [q]
+    found = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
+    if len(texts) == 1:
+        return QuantileOf(
+            column=column,
+            bounds=limits,
+            q=found[texts[0]],
+            bits=bits,
+            adjacency=shared.adjacency,
+            missing=shared.missing,
+        )
+    if len(set(found.values())) != len(texts):
+        raise ParameterError(f"`--q` must be different levels; got {q}.")
+    texts.sort(key=found.__getitem__)
+    return QuantilesOf(
         column=column,
-        bounds=validate_bounds(parse_bounds(bounds), name=column),
-        q=exact_amount(q, name="--q", owner="a quantile"),
+        bounds=limits,
+        levels=tuple(found[text] for text in texts),
+        texts=tuple(texts),
         bits=bits,
         adjacency=shared.adjacency,
         missing=shared.missing,
@@ -103,8 +126,8 @@ def _plan_quantile(
     bounds: options.Bounds,
     q: options.Level = "0.5",
     bits: options.Bits = 16,
-) -> QuantileOf:
-    """Plan a quantile of a column."""
+) -> QuantileOf | QuantilesOf:
+    """Plan a quantile of a column, or several by one joint draw."""
     return _quantile(shared, "the column", bounds, q, bits)
 
 
@@ -194,16 +217,18 @@ def _select(shared: Shared, column: options.Column, candidates: Candidates) -> M
         labels=names,
         adjacency=shared.adjacency,
         missing=shared.missing,
+        exponential=shared.sampler_named,
     )
 
 
-def _plan_select(
-    shared: Shared,
-    candidates: Annotated[int, typer.Option("--candidates", help="Length of the public list.")],
-) -> MostFrequent:
+def _numbers_up_to(length: int) -> tuple[Any, ...]:
+    most = validate_integer(length, name="--candidates", owner="plan", low=2, high=1 << 22)
+    return tuple(range(most))
+
+
+def _plan_select(shared: Shared, candidates: Length) -> MostFrequent:
     """Plan the choice of the most frequent of a public list."""
-    length = validate_integer(candidates, name="--candidates", owner="plan", low=2, high=1 << 22)
-    names: tuple[Any, ...] = tuple(range(length))
+    names = _numbers_up_to(candidates)
     return MostFrequent(
         column="the column", candidates=names, labels=names, adjacency=shared.adjacency
     )
@@ -240,11 +265,41 @@ def _plan_pca(
 ) -> PrincipalComponents:
     """Plan principal components of columns."""
     columns = _numbered(features)
-    return PrincipalComponents(
-        columns=columns,
-        bounds=(_UNIT,) * len(columns),
-        n_components=components,
-        variances=variances,
+    unit = [_UNIT] * len(columns)
+    return _pca(shared, columns, unit, components, variances=variances)
+
+
+def _top(
+    shared: Shared,
+    column: options.Column,
+    candidates: Candidates,
+    k: Places = 10,
+    method: Method = "joint",
+) -> TopOf:
+    """Release the k most frequent of a public list of values, in order."""
+    names = tuple(split(candidates))
+    return TopOf(
+        column=column,
+        candidates=names,
+        labels=names,
+        k=k,
+        method=method,
+        adjacency=shared.adjacency,
+        missing=shared.missing,
+    )
+
+
+def _plan_top(
+    shared: Shared, candidates: Length, k: Places = 10, method: Method = "joint"
+) -> TopOf:
+    """Plan the k most frequent of a public list."""
+    names = _numbers_up_to(candidates)
+    return TopOf(
+        column="the column",
+        candidates=names,
+        labels=names,
+        k=k,
+        method=method,
         adjacency=shared.adjacency,
     )
 
@@ -271,4 +326,5 @@ STATISTICS: tuple[Registered, ...] = (
     Registered(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
     Registered(name="pca", of_table=_pca, of_numbers=_plan_pca),
     Registered(name="select", of_table=_select, of_numbers=_plan_select),
+    Registered(name="top", of_table=_top, of_numbers=_plan_top),
 )

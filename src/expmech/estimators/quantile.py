@@ -13,36 +13,45 @@ from expmech.estimators.base import PrivateEstimator, column_names
 from expmech.estimators.tables import Unread
 from expmech.ledger import show_amount
 from expmech.samplers import Sampler
-from expmech.statistics import ArrayRows, QuantileOf
+from expmech.samplers.base import CONSTANT
+from expmech.statistics import ArrayRows, QuantileOf, QuantilesOf
+from expmech.statistics.joint_quantiles import near_levels
 from expmech.statistics.reading import read_numbers
 
 
 class PrivateQuantile(PrivateEstimator):
     """Quantiles of each column.
 
-    The exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points.
+    The exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points; several
+    quantiles of a column by one joint draw.
 
     Parameters
     ----------
     q
-        Which quantile, strictly between 0 and 1, or a list of them.
+        Which quantile, strictly between 0 and 1, or a list of them: numbers, decimal text, or
+        fractions such as "1/30".
     epsilon
-        Budget of one fit. Several quantiles, or columns, get equal shares of it: basic composition.
+        Budget of one fit. Columns get equal shares of it, and so do several quantiles unless they
+        are drawn jointly: basic composition.
     bounds
         Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
         outside are clipped.
     bits
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
+    joint
+        Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
+        shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
+        draw does not serve.
     sampler, timing, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
     ----------
     quantiles_ : ndarray of shape (n_features,), or (n_quantiles, n_features) where q is a list
-        The private quantiles, in the units of the data. Those of a list are put in order, which
-        costs nothing.
+        The private quantiles, in the units of the data. Those of a list come in order.
     certificates_ : tuple of Certificate
-        One a value, quantile by quantile, each with its share of epsilon.
+        One a column where quantiles are drawn jointly; else one a value, quantile by quantile. Each
+        with its share of epsilon.
     certificate_ : Certificate
         The first of them; where there are several it says that it is one of so many, and what they
         cost together.
@@ -61,6 +70,7 @@ class PrivateQuantile(PrivateEstimator):
         epsilon: Any = 1.0,
         bounds: Any = None,
         bits: int = 16,
+        joint: bool = True,
         sampler: Sampler | str = "auto",
         timing: str = "unprotected",
         accountant: Any = None,
@@ -72,6 +82,7 @@ class PrivateQuantile(PrivateEstimator):
         self.epsilon = epsilon
         self.bounds = bounds
         self.bits = bits
+        self.joint = joint
         self.sampler = sampler
         self.timing = timing
         self.accountant = accountant
@@ -84,6 +95,47 @@ class PrivateQuantile(PrivateEstimator):
         budget, levels = self._validate_parameters(), self._levels()
         bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
         table, d = self._table(X)
+        if not isinstance(self.joint, (bool, np.bool_)):
+            raise ParameterTypeError(
+                f"`joint` of {self._name} must be True or False; got {self.joint!r}."
+            )
+        served = self.sampler == "auto" and self.timing != CONSTANT
+        draw = self._draw_together if self.joint and served and len(levels) > 1 else self._draw_each
+        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
+        values = draw(rows, levels, d, bits, budget)
+        self.quantiles_ = values[0] if np.ndim(self.q) == 0 else values
+        self.certificate_ = self.certificates_[0]
+        return self
+
+    def _draw_together(
+        self, rows: Unread, levels: list[Fraction], d: int, bits: int, budget: Fraction
+    ) -> NDArray[np.float64]:
+        """Return the quantiles, (levels, columns), of one joint draw a column."""
+        bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
+        near = near_levels(levels)
+        different = sorted(set(near))
+        columns = [
+            QuantilesOf(
+                column=j,
+                bounds=bounds[j],
+                levels=tuple(different),
+                bits=bits,
+                adjacency=self._relation,
+                missing=self.missing,
+                label=f"column {names[j]}",
+                shares=_shared(d, budget),
+            )
+            for j in range(d)
+        ]
+        releases = self._draw(columns, rows, epsilon=budget / d)
+        self.certificates_ = tuple(release.certificate for release in releases)
+        drawn = np.stack([release.value for release in releases], axis=1)
+        return drawn[[different.index(level) for level in near]]
+
+    def _draw_each(
+        self, rows: Unread, levels: list[Fraction], d: int, bits: int, budget: Fraction
+    ) -> NDArray[np.float64]:
+        """Return the quantiles, (levels, columns), each drawn at a share of epsilon."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
         count = len(levels) * d
         quantiles = [
@@ -100,13 +152,10 @@ class PrivateQuantile(PrivateEstimator):
             for level in levels
             for j in range(d)
         ]
-        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
         releases = self._draw(quantiles, rows, epsilon=budget / count)
-        values = np.array([release.value for release in releases]).reshape(len(levels), d)
-        self.quantiles_ = values[0] if np.ndim(self.q) == 0 else _in_order(levels, values)
         self.certificates_ = tuple(release.certificate for release in releases)
-        self.certificate_ = self.certificates_[0]
-        return self
+        values = np.array([release.value for release in releases]).reshape(len(levels), d)
+        return _in_order(levels, values)
 
     def _levels(self) -> list[Fraction]:
         listed = [self.q] if np.ndim(self.q) == 0 else list(self.q)

@@ -6,17 +6,31 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from expmech.errors import ParameterError, validate_scale
+import numpy as np
+
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_integer,
+    validate_scale,
+)
 from expmech.estimators.base import PrivateEstimator, column_names
 from expmech.estimators.tables import Unread, only_column
 from expmech.samplers import Sampler
-from expmech.statistics import ArrayRows, BestScore, LargestTotal, MostFrequent, Statistic
+from expmech.statistics import (
+    ArrayRows,
+    BestScore,
+    LargestTotal,
+    MostFrequent,
+    Statistic,
+    TopOf,
+)
 from expmech.statistics.keys import canonical_key
 from expmech.statistics.reading import read_numbers
 
 
 class PrivateSelector(PrivateEstimator):
-    """The best of a public list of candidates by score: the classical exponential mechanism.
+    """The best of a public list of candidates by score, by permute-and-flip; or the k best.
 
     Parameters
     ----------
@@ -27,24 +41,32 @@ class PrivateSelector(PrivateEstimator):
         candidates, how many rows of the single column X equal them, numbers by their value whether
         they are written as numbers or as text.
     sensitivity
-        How much a score may change between adjacent data sets (half of it where all scores move the
-        same way): the caller's promise, and an assumption of the certificate. Only with
-        ``scoring``.
+        How much a score may change between adjacent data sets: the caller's promise, and an
+        assumption of the certificate. Only with ``scoring``.
+    monotone
+        Whether all scores move the same way between adjacent data sets, as counts do when a row is
+        added: a promise too, which halves what they cost. Only with ``scoring``.
+    k
+        None: the best. A number: so many of ``candidates``, the most frequent first, by one joint
+        draw. Not with ``scoring``.
     epsilon
         Budget of one fit: a number, or decimal text.
     bounds
         Public bounds of the columns, for their totals: a pair ``(lower, upper)``, or one pair a
         column.
-    sampler, timing, accountant, adjacency, missing, random_state
-        As for :class:`PrivateMean`.
+    sampler
+        "auto" is permute-and-flip, whose expected loss is never above that of the exponential
+        mechanism; a sampler asks for the latter.
+    timing, accountant, adjacency, missing, random_state
+        As for :class:`PrivateMean`. Permute-and-flip flips one coin a candidate, whatever the data.
 
     Attributes
     ----------
     best_ : object
         The chosen candidate: one of ``candidates``, or the name (position, where there are no
-        names) of a column.
+        names) of a column. With ``k`` a list of them, the first place first.
     best_index_ : int
-        Its position.
+        Its position; with ``k`` a list of positions.
     certificate_ : Certificate
         What was promised.
 
@@ -61,6 +83,8 @@ class PrivateSelector(PrivateEstimator):
         candidates: Sequence[Any] | None = None,
         scoring: Callable[[Any, Any, Any], float] | None = None,
         sensitivity: float | Fraction | None = None,
+        monotone: bool = False,
+        k: int | None = None,
         epsilon: Any = 1.0,
         bounds: Any = None,
         sampler: Sampler | str = "auto",
@@ -73,6 +97,8 @@ class PrivateSelector(PrivateEstimator):
         self.candidates = candidates
         self.scoring = scoring
         self.sensitivity = sensitivity
+        self.monotone = monotone
+        self.k = k
         self.epsilon = epsilon
         self.bounds = bounds
         self.sampler = sampler
@@ -85,25 +111,51 @@ class PrivateSelector(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
         """Draw the best candidate; y goes to ``scoring`` and is otherwise ignored."""
         budget = self._validate_parameters()
+        self._validate_choice()
+        table, d = self._table(X)
+        names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
+        statistic, read = self._statistic(table, y, d, names)
+        (release,) = self._draw([statistic], Unread(table=table, read=read), epsilon=budget)
+        if self.k is None:
+            self.best_index_: Any = int(release.value)
+            self.best_ = names[self.best_index_]
+        else:
+            self.best_index_ = [int(place) for place in release.value]
+            self.best_ = [names[place] for place in self.best_index_]
+        self.certificate_ = release.certificate
+        return self
+
+    def _validate_choice(self) -> None:
+        """Raise where parameters do not belong together."""
         if self.scoring is None and self.sensitivity is not None:
             raise ParameterError(
                 f"`sensitivity` of {self._name} must be None without `scoring`; got"
                 f" {self.sensitivity!r}."
             )
-        table, d = self._table(X)
-        names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
-        statistic, read = self._statistic(table, y, d, names)
-        (release,) = self._draw([statistic], Unread(table=table, read=read), epsilon=budget)
-        self.best_index_ = int(release.value)
-        self.best_ = names[self.best_index_]
-        self.certificate_ = release.certificate
-        return self
+        if not isinstance(self.monotone, (bool, np.bool_)):
+            raise ParameterTypeError(
+                f"`monotone` of {self._name} must be True or False; got {self.monotone!r}."
+            )
+        if self.scoring is None and self.monotone:
+            raise ParameterError(
+                f"`monotone` of {self._name} must be False without `scoring`: how counts and totals"
+                " move is known."
+            )
+        if self.k is None:
+            return
+        if self.scoring is not None or self.candidates is None:
+            raise ParameterError(
+                f"`k` of {self._name} must be None unless `candidates` are counted; got {self.k!r}."
+            )
+        places = len(self.candidates)
+        validate_integer(self.k, name="k", owner=self._name, low=1, high=places)
 
     def _statistic(
         self, table: Any, y: Any, d: int, names: list[Any]
     ) -> tuple[Statistic, Callable[[], ArrayRows]]:
         """Return the choice that the parameters ask for, and what reads the rows for it."""
         positions, relation = tuple(range(len(names))), self._relation
+        exponential = self.sampler != "auto"
         if self.scoring is not None:
             sensitivity = validate_scale(self.sensitivity, name="sensitivity", owner=self._name)
             chosen = BestScore(
@@ -111,8 +163,10 @@ class PrivateSelector(PrivateEstimator):
                 candidates=tuple(self._different(names, names)),
                 function=self.scoring,
                 sensitivity=sensitivity,
+                monotone=bool(self.monotone),
                 adjacency=relation,
                 missing=self.missing,
+                exponential=exponential,
             )
             return chosen, lambda: ArrayRows(raw=table, target=y)
         if self.candidates is None:
@@ -123,20 +177,44 @@ class PrivateSelector(PrivateEstimator):
                 labels=positions,
                 adjacency=relation,
                 missing=self.missing,
+                exponential=exponential,
             )
             return total, lambda: ArrayRows(numbers=read_numbers(table, columns=d))
+        return self._counted(table, d, names)
+
+    def _counted(
+        self, table: Any, d: int, names: list[Any]
+    ) -> tuple[Statistic, Callable[[], ArrayRows]]:
+        """Return the choice by how many rows equal each candidate."""
+        positions, relation = tuple(range(len(names))), self._relation
         if d != 1:
             raise ParameterError(
                 f"`X` of {self._name} must have one column, whose values are counted; got {d}."
             )
+        self._different(names, list(map(canonical_key, names)))
+
+        def read() -> ArrayRows:
+            return ArrayRows(raw=only_column(table))
+
+        if self.k is not None:
+            top = TopOf(
+                column=0,
+                candidates=tuple(names),
+                labels=positions,
+                k=int(self.k),
+                adjacency=relation,
+                missing=self.missing,
+            )
+            return top, read
         frequent = MostFrequent(
             column=0,
-            candidates=tuple(self._different(names, list(map(canonical_key, names)))),
+            candidates=tuple(names),
             labels=positions,
             adjacency=relation,
             missing=self.missing,
+            exponential=self.sampler != "auto",
         )
-        return frequent, lambda: ArrayRows(raw=only_column(table))
+        return frequent, read
 
     def _different(self, names: list[Any], keys: list[Any]) -> list[Any]:
         """Return the candidates; raise unless there are two, and their keys differ."""

@@ -6,7 +6,7 @@ It says its name, its timing class and its cost, certifies from public quantitie
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +19,7 @@ from expmech.bits import OPERATING_SYSTEM
 from expmech.cost import Forecast
 from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_integer
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
-from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.samplers import TIMINGS, Option, Plan, Sampler
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
@@ -43,7 +43,7 @@ class DirectTerms:
     log_size: float | None = None
 
 
-class DirectMechanism(ABC):
+class DirectMechanism(Mechanism):
     """Everything a mechanism offers on top of its public terms and its draw.
 
     Attributes
@@ -77,24 +77,17 @@ class DirectMechanism(ABC):
     def note(self) -> str:
         """What a plan says about it."""
 
-    def prepare(
-        self,
-        *,
-        epsilon: float | Fraction,
-        sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
-        told: Told | None = None,
-    ) -> Prepared:
+    def settle(self, asked: Asked) -> Prepared:
         """Settle everything but the draw; what is confidential is not looked at before it."""
-        budget = validate_epsilon(epsilon, owner=self.owner)
-        self._check(sampler, timing)
-        told = Told() if told is None else told
+        budget = validate_epsilon(asked.epsilon, owner=self.owner)
+        self._check(asked.sampler, asked.timing)
+        told = asked.told
         terms = self.terms(budget)
         certificate = Certificate(
             kind=RELEASE,
             mechanism=self.owner,
             statistic=told.statistic,
-            epsilon=epsilon_up(epsilon),
+            epsilon=epsilon_up(asked.epsilon),
             delta=0.0,
             adjacency=str(terms.adjacency),
             sensitivity=terms.sensitivity,
@@ -132,14 +125,6 @@ class DirectMechanism(ABC):
             f" timing='constant'. {self.constant_instead}"
         )
 
-    def release(self, *, epsilon: float | Fraction) -> Release:
-        """Draw one answer with randomness from the operating system; it may leave."""
-        return self.prepare(epsilon=epsilon).release()
-
-    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw one answer from a seeded stream, as :meth:`release` would; it is a study."""
-        return self.prepare(epsilon=epsilon).study(seed)
-
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> NDArray[Any]:
@@ -147,10 +132,6 @@ class DirectMechanism(ABC):
         owner = f"{self.owner}.sample"
         size = validate_integer(size, name="size", owner=owner, low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon).sample(size, seed).values
-
-    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self.prepare(epsilon=epsilon).certificate
 
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
         """Return what a release guarantees and costs: public, so it may be printed."""

@@ -3,6 +3,7 @@
 from expmech.statistics.aggregates import Bounds, Moments, validate_bounds
 from expmech.statistics.arrays import ArrayRows
 from expmech.statistics.base import Settled, Statistic, find_all, plan, public_count, settle
+from expmech.statistics.joint_quantiles import QuantilesOf
 from expmech.statistics.logistic import Logistic
 from expmech.statistics.mean import Mean
 from expmech.statistics.pca import PrincipalComponents
@@ -10,6 +11,7 @@ from expmech.statistics.quantile import QuantileOf
 from expmech.statistics.requests import Request, Rows
 from expmech.statistics.ridge import Ridge
 from expmech.statistics.select import BestScore, LargestTotal, MostFrequent
+from expmech.statistics.top_k import TopOf
 
 __all__ = [
     "ArrayRows",
@@ -22,11 +24,13 @@ __all__ = [
     "MostFrequent",
     "PrincipalComponents",
     "QuantileOf",
+    "QuantilesOf",
     "Request",
     "Ridge",
     "Rows",
     "Settled",
     "Statistic",
+    "TopOf",
     "find_all",
     "plan",
     "public_count",

@@ -11,7 +11,7 @@ from expmech.adjacency import Adjacency
 from expmech.domains import Candidates
 from expmech.errors import ParameterError
 from expmech.losses import Scores
-from expmech.release import ExponentialMechanism, Mechanism
+from expmech.release import ExponentialMechanism, Mechanism, PermuteAndFlip
 from expmech.rounding import float_up
 from expmech.statistics.aggregates import PRODUCT_BITS, Bounds, Moments
 from expmech.statistics.base import Statistic
@@ -28,33 +28,57 @@ _SCORING = (
 class Scoring:
     """Scores up to a shift, their sensitivity, and a public bound on their differences.
 
-    ``sensitivity`` is that of the scores (half of it where all of them move the same way: see
-    :class:`expmech.losses.Scores`). Only a constant running time needs the bound.
+    ``sensitivity`` is that of a score; ``monotone`` says that between neighbours all of them move
+    the same way, up to a shift that they share, which halves what counts. Only a constant running
+    time of the exponential mechanism needs the bound.
     """
 
     scores: tuple[float, ...]
     sensitivity: Fraction
+    monotone: bool
     bound: Fraction | None
 
 
 class Selection(Statistic):
-    """The choice of one of ``labels`` by score: the classical exponential mechanism."""
+    """The choice of one of ``labels`` by score: permute-and-flip.
+
+    ``exponential`` asks for the exponential mechanism instead, whose expected loss is never lower.
+    """
 
     labels: tuple[Any, ...]
+    exponential: bool = False
 
     @abstractmethod
     def scoring(self, found: Any) -> Scoring:
         """Return the scores that an answer to the request gives."""
 
     def mechanism(self, found: Any, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the exponential mechanism on the list."""
+        """Return permute-and-flip, or the exponential mechanism, on the list."""
         scoring = self.scoring(found)
+        if not self.exponential:
+            return PermuteAndFlip.from_scores(
+                scoring.scores,
+                sensitivity=scoring.sensitivity,
+                candidates=self.labels,
+                monotone=scoring.monotone,
+                adjacency=self.adjacency,
+            )
         return ExponentialMechanism(
             loss=Scores(scoring.scores),
             domain=Candidates(self.labels),
             adjacency=self.adjacency,
-            sensitivity=scoring.sensitivity,
+            sensitivity=scoring.sensitivity / (2 if scoring.monotone else 1),
             bound=None if scoring.bound is None else float_up(scoring.bound),
+        )
+
+
+def check_candidates(candidates: tuple[Any, ...]) -> None:
+    """Raise unless there are two candidates and their keys differ."""
+    keys = [canonical_key(candidate) for candidate in candidates]
+    if len(keys) < 2 or len(set(keys)) != len(keys):
+        raise ParameterError(
+            "`candidates` must be at least two different values; got"
+            f" {', '.join(map(str, candidates)) or 'none'}."
         )
 
 
@@ -67,14 +91,10 @@ class MostFrequent(Selection):
     labels: tuple[Any, ...]
     adjacency: Adjacency
     missing: str = "middle"
+    exponential: bool = False
 
     def __post_init__(self) -> None:
-        keys = [canonical_key(candidate) for candidate in self.candidates]
-        if len(keys) < 2 or len(set(keys)) != len(keys):
-            raise ParameterError(
-                "`candidates` must be at least two different values; got"
-                f" {', '.join(map(str, self.candidates)) or 'none'}."
-            )
+        check_candidates(self.candidates)
 
     @property
     def name(self) -> str:
@@ -90,11 +110,14 @@ class MostFrequent(Selection):
         return Tally(counts=(0,) * len(self.candidates), rows=count)
 
     def scoring(self, found: Tally) -> Scoring:
-        """Score by count; under add-remove all counts move the same way, which halves D."""
-        counts = tuple(map(float, found.counts))
-        if self.adjacency.count_is_public:
-            return Scoring(scores=counts, sensitivity=Fraction(1), bound=Fraction(found.rows))
-        return Scoring(scores=counts, sensitivity=Fraction(1, 2), bound=None)
+        """Score by count; under add-remove all counts move the same way."""
+        public = self.adjacency.count_is_public
+        return Scoring(
+            scores=tuple(map(float, found.counts)),
+            sensitivity=Fraction(1),
+            monotone=not public,
+            bound=Fraction(found.rows) if public else None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +129,7 @@ class LargestTotal(Selection):
     labels: tuple[Any, ...]
     adjacency: Adjacency
     missing: str = "middle"
+    exponential: bool = False
 
     def __post_init__(self) -> None:
         spread = max(high for _, high in self.bounds) - min(low for low, _ in self.bounds)
@@ -142,10 +166,10 @@ class LargestTotal(Selection):
         spread = max(upper) - min(lower)
         if self.adjacency.count_is_public:
             widest = max(high - low for low, high in zip(lower, upper, strict=True))
-            return Scoring(scores=scores, sensitivity=widest, bound=found.count * spread)
-        # a row adds points of [0, most - least] to each total, up to the same shift for all: as in
-        # Scores, half of that is D
-        return Scoring(scores=scores, sensitivity=spread / 2, bound=None)
+            bound = found.count * spread
+            return Scoring(scores=scores, sensitivity=widest, monotone=False, bound=bound)
+        # a row adds points of [0, most - least] to each total, up to the same shift for all
+        return Scoring(scores=scores, sensitivity=spread, monotone=True, bound=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +182,8 @@ class BestScore(Selection):
     sensitivity: Fraction
     adjacency: Adjacency
     missing: str = "middle"
+    exponential: bool = False
+    monotone: bool = False
 
     @property
     def name(self) -> str:
@@ -179,4 +205,6 @@ class BestScore(Selection):
 
     def scoring(self, found: tuple[float, ...]) -> Scoring:
         """Return the scores with the sensitivity that the caller promises."""
-        return Scoring(scores=found, sensitivity=self.sensitivity, bound=None)
+        return Scoring(
+            scores=found, sensitivity=self.sensitivity, monotone=self.monotone, bound=None
+        )
