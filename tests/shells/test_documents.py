@@ -19,6 +19,7 @@ PAGES = [
     "docs/timing.md",
     "docs/exactness.md",
     "docs/estimators.md",
+    "docs/lists_and_quantiles.md",
 ]
 
 

@@ -20,7 +20,7 @@ from expmech.statistics.requests import Column, MomentsOf, ScoresOf, Tally, Tall
 
 _SCORING = (
     "the caller's `scoring` gives a finite score for every data set, and its scores move by at most"
-    " `sensitivity` between adjacent ones"
+    " the stated sensitivity between adjacent ones"
 )
 
 
