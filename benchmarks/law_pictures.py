@@ -126,7 +126,7 @@ def top_k(file: Path) -> None:
     _save(figure, file)
 
 
-def _save(figure: plt.Figure, file: Path) -> None:
+def _save(figure: Figure, file: Path) -> None:
     figure.tight_layout()
     figure.savefig(file, dpi=110, metadata={"Software": None})
     plt.close(figure)

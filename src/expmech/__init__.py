@@ -20,11 +20,11 @@ from expmech.losses import AffineForm, Curvature, Facts, Growth
 from expmech.release import (
     Certificate,
     ExponentialMechanism,
+    JointQuantiles,
     NoisyMean,
+    PermuteAndFlip,
     PrincipalDirection,
     Release,
-    JointQuantiles,
-    PermuteAndFlip,
     TopK,
 )
 from expmech.samplers import (

@@ -93,6 +93,7 @@ class DirectMechanism(Mechanism):
             sensitivity=terms.sensitivity,
             loss_error=terms.loss_error,
             eta=terms.eta,
+            unit=None,
             domain=terms.domain,
             sampler={"sampler": self.owner, **terms.parameters},
             finish=told.finish.describe(),

@@ -22,8 +22,8 @@ from expmech.release.exponential_checks import admits_point, verify_exponential
 from expmech.release.finish import rebuild_finish
 from expmech.release.joint_quantiles_checks import admits_quantiles, verify_joint_quantiles
 from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
-from expmech.release.principal_direction_checks import admits_direction, verify_direction
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
+from expmech.release.principal_direction_checks import admits_direction, verify_direction
 from expmech.release.top_k_checks import admits_list, verify_top_k
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
