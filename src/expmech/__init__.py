@@ -2,7 +2,7 @@
 
 from typing import Any as _Any
 
-from expmech import losses, theory
+from expmech import losses, risks, theory
 from expmech._version import __version__
 from expmech.adjacency import Adjacency
 from expmech.domains import Box, Candidates, Domain, Grid, L1Ball, L2Ball, Region, Simplex
@@ -17,6 +17,7 @@ from expmech.errors import (
 )
 from expmech.ledger import Ledger
 from expmech.losses import AffineForm, Curvature, Facts, Growth
+from expmech.optimum import Lattice
 from expmech.release import (
     Certificate,
     ExponentialMechanism,
@@ -25,6 +26,7 @@ from expmech.release import (
     PermuteAndFlip,
     PrincipalDirection,
     Release,
+    PerturbedOptimum,
     TopK,
 )
 from expmech.samplers import (
@@ -67,6 +69,7 @@ __all__ = [
     "JointQuantiles",
     "L1Ball",
     "L2Ball",
+    "Lattice",
     "Ledger",
     "LossError",
     "Metropolis",
@@ -75,6 +78,7 @@ __all__ = [
     "ParameterError",
     "ParameterTypeError",
     "PermuteAndFlip",
+    "PerturbedOptimum",
     "Plan",
     "PrincipalDirection",
     "ProductLaplace",
@@ -93,6 +97,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "losses",
+    "risks",
     "theory",
 ]
 

@@ -5,6 +5,7 @@ from expmech.release.exponential import ExponentialMechanism
 from expmech.release.joint_quantiles import JointQuantiles
 from expmech.release.noisy_mean import NoisyMean
 from expmech.release.permute_and_flip import PermuteAndFlip
+from expmech.release.perturbed_optimum import PerturbedOptimum
 from expmech.release.prepared import Asked, Mechanism, Prepared, Release, Told
 from expmech.release.principal_direction import PrincipalDirection
 from expmech.release.top_k import TopK
@@ -17,6 +18,7 @@ __all__ = [
     "Mechanism",
     "NoisyMean",
     "PermuteAndFlip",
+    "PerturbedOptimum",
     "Prepared",
     "PrincipalDirection",
     "Release",

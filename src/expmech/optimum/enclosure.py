@@ -1,0 +1,255 @@
+"""A certified box around the root of ``G(y) + b``, from one exact residual.
+
+With ``v = G(yh) + b`` and J the mean Hessian between yh and the root y, ``J (y - yh) = -v``. A
+symmetric P near the inverse of a Gram matrix H near J gives the centre ``yh - P v`` and what it may
+be off by. Proofs: docs/theory/perturbed_optimum.md, 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.optimum.noise import Cell
+from expmech.optimum.rows import STEP_BITS, Floats, Rows
+from expmech.optimum.solver import Problem, Solution
+from expmech.risks import Risk
+
+_LIMB = 18
+_SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above their bound
+_UP = 1.0 + 2.0**-30  # pays for the rounding of sums of up to 2^20 nonnegative floats
+_ROUNDS = 3
+_MOST_POINT = 2.0**40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """Exact ends of an interval a coordinate, flattened by class."""
+
+    lower: list[Fraction]
+    upper: list[Fraction]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Residual:
+    """``G(yh) + b`` at a grid point: exact middle values, bounds on their error, the margins.
+
+    The true residual is the middle, plus ``sum_i x_i e_i`` with derivatives ``e_i`` off by eta in
+    the margin and by beta besides, plus a vector within ``error``.
+    """
+
+    point: list[Fraction]
+    middle: list[Fraction]
+    error: Floats
+    margins: Floats
+    eta: float = 0.0
+    beta: float = 0.0
+
+    def total_error(self, problem: Problem) -> Floats:
+        """Bound the error of every coordinate."""
+        slopes = float(problem.risk.lipschitz) * 2.0 * self.eta + self.beta
+        sums = np.tile(problem.rows.absolute_sums, problem.risk.margins)
+        return np.asarray((self.error + sums * slopes) * _UP)
+
+
+def snap_point(point: Floats, bits: int) -> Floats:
+    """Return the nearest multiples of 2^-bits (of a coarser power where floats end)."""
+    clipped = np.clip(np.nan_to_num(point), -_MOST_POINT, _MOST_POINT)
+    return np.asarray(np.rint(clipped * 2.0**bits) * 2.0**-bits)
+
+
+def exact_margins(rows: Rows, point: Floats, bits: int) -> tuple[Floats, float, float]:
+    """Return margins at a grid point, the largest, and what they are off by besides 2^-52 |t|.
+
+    The point is cut into parts so short that a product with the rows is exact in any order; the
+    parts are then added up, the largest first.
+    """
+    part_bits = 53 - STEP_BITS - max(1, rows.dimension - 1).bit_length()
+    digits, parts = point.copy(), []
+    exponent = part_bits - 1 - bits
+    while True:  # from the last digits up: what is left is a multiple of 2^exponent
+        rest = np.rint(digits * 2.0**-exponent) * 2.0**exponent
+        parts.append(digits - rest)
+        digits = rest
+        if not digits.any():
+            break
+        exponent += part_bits - 1
+    parts.reverse()
+    total = rows.times(parts[0].T)
+    tail = 0.0
+    for part in parts[1:]:
+        product = rows.times(part.T)
+        tail = max(tail, float(np.abs(product).max(initial=0.0)))
+        total += product
+    largest = float(np.abs(total).max(initial=0.0))
+    if len(parts) <= 2:
+        return total, largest, 0.0
+    if len(parts) == 3 and bits > 32:
+        return total, largest, 2.0**-52 * tail
+    return total, largest, len(parts) * 2.0**-53 * (largest + tail) * _UP
+
+
+def slope_unit(risk: Risk) -> float:
+    """Return the unit 2^-52 2^e of rounded derivatives, 2^e at least their bound."""
+    return 2.0 ** (max(0, math.ceil(math.log2(float(risk.bound)))) - _SLOPE_BITS)
+
+
+def residual_at(
+    problem: Problem, point: Floats, penalties: list[Fraction], noise: Cell
+) -> Residual:
+    """Return the residual at a grid point: sums are of whole numbers, in any order the same."""
+    rows, risk = problem.rows, problem.risk
+    margins, largest, extra = exact_margins(rows, point, risk.grid_bits)
+    slopes = risk.derivative(margins, rows.targets)
+    eta, beta = risk.derivative_error(largest, extra)
+    unit = slope_unit(risk)
+    whole = np.rint(slopes * (1.0 / unit))
+    if not np.array_equal(whole * unit, slopes):
+        beta += unit / 2.0
+    sums = _sum_slopes(rows, whole, Fraction(unit))
+    exact = [Fraction(value) for value in point.ravel().tolist()]
+    weights = penalties * risk.margins
+    middle = [
+        total + weight * value + (low + high) / 2
+        for total, weight, value, low, high in zip(sums, weights, exact, *noise, strict=True)
+    ]
+    radii = np.array([float(high - low) / 2.0 for low, high in zip(*noise, strict=True)])
+    return Residual(
+        point=exact, middle=middle, error=radii * _UP, margins=margins, eta=eta, beta=beta
+    )
+
+
+def _sum_slopes(rows: Rows, whole: Floats, unit: Fraction) -> list[Fraction]:
+    """Return ``unit sum_i whole_i x_i``, exactly, by limbs of 18 bits."""
+    high = np.rint(whole * 2.0 ** (-2 * _LIMB))
+    rest = whole - high * 2.0 ** (2 * _LIMB)
+    middle = np.rint(rest * 2.0**-_LIMB)
+    low = rest - middle * 2.0**_LIMB
+    k = whole.shape[1]
+    sums = rows.cross_exactly(np.concatenate([high, middle, low], axis=1))
+    scale = unit / (1 << STEP_BITS)
+    return [
+        scale * ((line[j] << 2 * _LIMB) + (line[k + j] << _LIMB) + line[2 * k + j])
+        for j in range(k)
+        for line in sums
+    ]
+
+
+def enclose(
+    problem: Problem, solution: Solution, residual: Residual, squared_norm: Fraction
+) -> Box:
+    """Return a box that holds the root, centred at ``yh - P v`` where that is certified."""
+    v = np.array([float(value) for value in residual.middle])
+    error = residual.total_error(problem) + np.abs(v) * 2.0**-52
+    weights = np.tile(problem.penalties, problem.risk.margins)
+    far = math.sqrt(float(((np.abs(v) + error) ** 2 / weights).sum())) * _UP
+    box = _box(residual.point, np.zeros_like(v), far / np.sqrt(weights) * _UP)
+    near = _Nearness.of(problem, solution)
+    if near is None:
+        return box
+    move = -(solution.inverse @ v)
+    slack = near.slack(problem, residual, v)
+    size = near.norm(v, error)
+    shift = math.sqrt(float(squared_norm) / float(problem.penalties.min())) * far * _UP
+    for _ in range(_ROUNDS):
+        change = near.change(problem, residual.margins, shift)
+        if not change < 0.5:
+            return box
+        distance = size / (1.0 - change) * _UP  # of the root from yh, in the norm of H
+        largest = float(near.lengths.max()) * distance * _UP
+        radius = (near.defect * largest + near.lengths * (change * distance) + slack) * _UP
+        if np.isfinite(radius).all():
+            box = _box(residual.point, move, np.asarray(radius))
+        shift = min(shift, math.sqrt(float(squared_norm) * problem.rows.dimension) * largest * _UP)
+    return box
+
+
+def _box(point: list[Fraction], move: Floats, radius: Floats) -> Box:
+    centres = [one + Fraction(m) for one, m in zip(point, move.tolist(), strict=True)]
+    radii = [Fraction(one) for one in radius.tolist()]
+    return Box(
+        lower=[c - r for c, r in zip(centres, radii, strict=True)],
+        upper=[c + r for c, r in zip(centres, radii, strict=True)],
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Nearness:
+    """How near P is to the inverse of the Gram matrix H of the stored weights.
+
+    ``defect`` bounds the row sums of ``|P H - I|``, each below 1/2; ``lengths`` bounds both
+    ``sqrt((H^-1)_jj)`` and ``|P e_j|`` in the norm of H.
+    """
+
+    solution: Solution
+    defect: Floats
+    lengths: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, solution: Solution) -> _Nearness | None:
+        """Return it, or None where floats give no good inverse."""
+        matrix, inverse = solution.hessian.matrix, np.abs(solution.inverse)
+        size = len(matrix)
+        defect = np.abs(solution.inverse @ matrix - np.eye(size)).sum(axis=1)
+        defect += inverse @ np.abs(matrix).sum(axis=1) * (2.0**-52 * (size + 256))
+        columns = np.tile(np.sqrt(problem.rows.squared_sums), problem.risk.margins) * _UP
+        terms = float(problem.risk.lipschitz) * ((problem.rows.count + 64) * 2.0**-50 + 2.0**-44)
+        defect = (defect + inverse @ columns * (columns.sum() * terms)) * _UP
+        diagonal = np.diag(solution.inverse)
+        if not (float(defect.max()) < 0.5 and (diagonal > 0.0).all()):
+            return None
+        lengths = np.sqrt(diagonal / (1.0 - float(defect.max()))) * _UP
+        return cls(solution=solution, defect=defect, lengths=np.asarray(lengths))
+
+    def norm(self, v: Floats, error: Floats) -> float:
+        """Bound ``sqrt(v' H^-1 v)`` over vectors within ``error`` of v."""
+        inverse = np.abs(self.solution.inverse)
+        middle = float(v @ self.solution.inverse @ v)
+        middle += float(np.abs(v) @ inverse @ np.abs(v)) * 2.0**-50 * v.size
+        both = math.sqrt(max(middle, 0.0)) + math.sqrt(float(error @ inverse @ error)) * _UP
+        return both / math.sqrt(1.0 - float(self.defect.max())) * _UP
+
+    def slack(self, problem: Problem, residual: Residual, v: Floats) -> Floats:
+        """Bound what the error of the residual, times P, does to each coordinate."""
+        inverse, count = np.abs(self.solution.inverse), problem.rows.count
+        direct = residual.error + np.abs(v) * (2.0**-51 * (v.size + 2))
+        a, k = float(problem.risk.lipschitz), problem.risk.margins
+        moved = self.lengths * (residual.eta * math.sqrt(2.0 * a * count) * 2.0)
+        if k == 1 and residual.beta > 0.0:
+            weights = self.solution.hessian.weights
+            heavy = weights >= a * 2.0**-8
+            rest = np.minimum(problem.rows.absolute_sums, float(count - heavy.sum()))
+            inside = math.sqrt(float((1.0 / weights[heavy]).sum())) * _UP
+            moved += self.lengths * (residual.beta * inside)
+        else:
+            rest = np.tile(problem.rows.absolute_sums, k)
+        return np.asarray((inverse @ (direct + rest * residual.beta) + moved) * _UP)
+
+    def change(self, problem: Problem, margins: Floats, shift: float) -> float:
+        """Bound ``|J - H|`` relative to H, margins moving by at most ``shift`` from these."""
+        risk, targets, hessian = problem.risk, problem.rows.targets, self.solution.hessian
+        shift += 2.0**-50 * float(np.abs(margins).max(initial=0.0))  # margins are rounded
+        if risk.margins > 1:
+            away = float(np.abs(margins - hessian.weights).max(initial=0.0))
+            return risk.relative_change(shift + away)
+        _, _, now = next(risk.curvature(margins, targets))
+        off = np.abs(now - hessian.weights)
+        loose = risk.unsettled(margins, targets, shift)
+        loose |= off > hessian.weights * 0.5
+        off /= np.maximum(hessian.weights, 2.0**-1000)
+        relative = float(off[~loose].max(initial=0.0))
+        change = (1.0 + relative) * (1.0 + risk.relative_change(shift)) - 1.0 + 2.0**-44
+        return change + self._loose(problem, np.flatnonzero(loose))
+
+    def _loose(self, problem: Problem, rows: NDArray[np.int64]) -> float:
+        """Bound what rows do whose weight may be anything from 0 to a: ``a sum x' H^-1 x``."""
+        if rows.size == 0:
+            return 0.0
+        few = problem.rows.take(rows)
+        found = few.gram(np.ones(few.count))
+        size = float(np.abs(found * self.solution.inverse).sum())
+        return float(problem.risk.lipschitz) * size / (1.0 - float(self.defect.max())) * _UP

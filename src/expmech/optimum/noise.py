@@ -1,0 +1,112 @@
+"""Noise on a gradient, as reals whose digits are revealed as needed.
+
+``MaxNorm``: a discretised density ``exp(-r |b|_inf)``; ``SumNorm``: ``exp(-r |b|_1)``, continuous;
+``ClassNorm``: ``exp(-r max_j sum_k |b_kj|)``, continuous, for k classes. Theory:
+docs/theory/perturbed_optimum.md, 3.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Protocol
+
+from expmech.coins import Coins
+from expmech.coins.cube import propose_cube_laplace
+from expmech.coins.reals import ExponentialReals, LaplaceReals, UniformReals
+
+Cell = tuple[list[Fraction], list[Fraction]]
+
+_GUARD_BITS = 32
+
+
+class Noise(Protocol):
+    """A random vector, known as a box that can be made smaller."""
+
+    def cell(self) -> Cell:
+        """Return the lower and the upper ends of the box that holds the vector."""
+
+    def reveal(self, coins: Coins) -> None:
+        """Draw more digits: the box shrinks."""
+
+
+class MaxNorm:
+    """``b = step (U + xi - 1/2)``, U integers with ``P(u) ~ exp(-rate |u|_inf)``, xi uniform."""
+
+    def __init__(self, coins: Coins, size: int, *, step: Fraction, rate: Fraction) -> None:
+        kept = False
+        while not kept:  # refused with probability about size * rate / 2, whatever the data
+            drawn, keeps = propose_cube_laplace(coins, size, rate, 1)
+            kept = bool(keeps[0])
+        self._whole = drawn[0].tolist()
+        self._step = step
+        self._fraction = UniformReals(coins, size)
+
+    def cell(self) -> Cell:
+        """Return the box of the digits known so far."""
+        q = self._fraction.digits
+        unit, half = self._step / (1 << q), 1 << (q - 1)
+        pairs = zip(self._whole, self._fraction.lower, strict=True)
+        ends = [(u << q) + w - half for u, w in pairs]
+        return [unit * end for end in ends], [unit * (end + 1) for end in ends]
+
+    def reveal(self, coins: Coins) -> None:
+        """Draw more digits of xi."""
+        self._fraction.reveal(coins)
+
+
+class SumNorm:
+    """Independent Laplace reals of density ``~ exp(-rate |b_j|)``."""
+
+    def __init__(self, coins: Coins, size: int, *, rate: Fraction) -> None:
+        self._reals = LaplaceReals(coins, rate, size)
+        self._reals.reveal(coins)
+
+    def cell(self) -> Cell:
+        """Return the box of the digits known so far."""
+        unit = Fraction(2) ** -self._reals.digits
+        lower = self._reals.lower
+        return [unit * w for w in lower], [unit * (w + 1) for w in lower]
+
+    def reveal(self, coins: Coins) -> None:
+        """Draw more digits."""
+        self._reals.reveal(coins)
+
+
+class ClassNorm:
+    """A K x d array b, flattened by class, of density ``~ exp(-rate max_j sum_k |b_kj|)``.
+
+    ``b = T s E_kj / (E_0j + .. + E_Kj)``: T a sum of Kd + 1 exponential reals of the given rate, s
+    fair signs, E exponential reals of rate one. Given T the columns are independent and uniform in
+    the L1 ball of radius T.
+    """
+
+    def __init__(self, coins: Coins, classes: int, columns: int, *, rate: Fraction) -> None:
+        self._classes, self._columns = classes, columns
+        self._radii = ExponentialReals(coins, rate, classes * columns + 1)
+        self._shares = ExponentialReals(coins, Fraction(1), (classes + 1) * columns)
+        self._positive = coins.fair(classes * columns).tolist()
+        self.reveal(coins)
+
+    def cell(self) -> Cell:
+        """Return a box around the vector: quotients are rounded outward to 2^-digits."""
+        q, d = self._shares.digits, self._columns
+        unit = Fraction(2) ** -self._radii.digits
+        low = unit * sum(self._radii.lower)
+        high = unit * (sum(self._radii.lower) + len(self._radii.lower))
+        sums = [sum(self._shares.lower[j::d]) for j in range(d)]
+        lower, upper = [], []
+        for place in range(self._classes * d):
+            part, total = self._shares.lower[d + place], sums[place % d]
+            rest = total - part  # the share is E / (E + rest), and rest is at most K cells larger
+            least = Fraction((part << q) // (part + rest + self._classes or 1), 1 << q)
+            most = Fraction(-((-(part + 1) << q) // (part + 1 + rest)), 1 << q)
+            ends = (low * least, high * min(most, Fraction(1)))
+            ends = ends if self._positive[place] else (-ends[1], -ends[0])
+            lower.append(ends[0])
+            upper.append(ends[1])
+        return lower, upper
+
+    def reveal(self, coins: Coins) -> None:
+        """Draw more digits of every exponential real."""
+        self._radii.reveal(coins)
+        self._shares.reveal(coins)

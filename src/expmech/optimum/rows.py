@@ -1,0 +1,215 @@
+"""Rows shortened to public norms and snapped toward zero, each by a rule of its own.
+
+Products with them are exact sums of whole numbers. Theory: docs/theory/perturbed_optimum.md, 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.errors import ParameterError, ParameterTypeError
+from expmech.risks import Risk
+
+Floats = NDArray[np.float64]
+
+STEP_BITS = 20
+"""Entries are whole multiples of 2^-20."""
+
+BLOCK = 1 << 15
+"""Rows multiplied at a time: 20 bits of an entry, 18 of a limb and 15 of a count make 53."""
+
+MOST_COLUMNS = 8192
+"""Squares of 40 bits add up below 2^53 for so many columns."""
+
+_OWNER = "PerturbedOptimum"
+_UNIT = float(1 << STEP_BITS)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """Confidential rows: entries are multiples of 2^-20, norms at most the public ones."""
+
+    matrix: Any  # a float64 array, or a CSR matrix of scipy
+    targets: Floats
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows, which is confidential under add-remove."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """Return the number of columns."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def blocks(self) -> Iterator[slice]:
+        """Return slices of at most 2^15 rows."""
+        return (slice(first, first + BLOCK) for first in range(0, self.count, BLOCK))
+
+    def times(self, vectors: Floats) -> Floats:
+        """Return ``X vectors`` for vectors in columns."""
+        return np.asarray(self.matrix @ vectors)
+
+    def cross(self, values: Floats) -> Floats:
+        """Return ``X' values`` for values in columns, as floats."""
+        return np.asarray(self.matrix.T @ values)
+
+    def cross_exactly(self, limbs: NDArray[np.float64]) -> list[list[int]]:
+        """Return ``2^20 X' limbs`` as integers, for whole numbers of at most 18 bits a limb."""
+        total = [[0] * limbs.shape[1] for _ in range(self.dimension)]
+        for rows in self.blocks:
+            part = np.asarray(self.matrix[rows].T @ limbs[rows]) * _UNIT
+            for j, line in enumerate(part.astype(np.int64).tolist()):
+                total[j] = [one + more for one, more in zip(total[j], line, strict=True)]
+        return total
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return ``X' diag(weights) X`` as floats, block by block."""
+        total = np.zeros((self.dimension, self.dimension))
+        for rows in self.blocks:
+            part = self.matrix[rows]
+            if isinstance(part, np.ndarray):
+                total += (part * weights[rows][:, None]).T @ part
+            else:
+                total += (part.T @ part.multiply(weights[rows][:, None]).tocsr()).toarray()
+        return total
+
+    def take(self, kept: Any) -> Rows:
+        """Return some of the rows."""
+        return Rows(matrix=self.matrix[kept], targets=self.targets[kept])
+
+    @cached_property
+    def absolute_sums(self) -> Floats:
+        """Return the column sums of |x|, rounded up."""
+        total = np.zeros(self.dimension)
+        for rows in self.blocks:
+            total += np.asarray(abs(self.matrix[rows]).sum(axis=0)).ravel()
+        return total * (1.0 + 2.0**-30)
+
+    @cached_property
+    def squared_sums(self) -> Floats:
+        """Return the column sums of x^2, rounded up."""
+        total = np.zeros(self.dimension)
+        for rows in self.blocks:
+            part = self.matrix[rows]
+            if isinstance(part, np.ndarray):
+                total += np.einsum("ij,ij->j", part, part)
+            else:
+                total += np.asarray(part.multiply(part).sum(axis=0)).ravel()
+        return total * (1.0 + 2.0**-30)
+
+
+def prepare_rows(
+    features: Any,
+    targets: Any,
+    *,
+    risk: Risk,
+    squared_norm: Fraction,
+    sum_norm: Fraction | None,
+) -> Rows:
+    """Shorten rows to ``|x|^2 <= squared_norm`` (and ``|x|_1 <= sum_norm``), target included.
+
+    Entries are clipped to [-1, 1], missing ones are 0; a whole row is multiplied by one factor, and
+    everything is snapped toward zero to multiples of 2^-20. The norms are then checked in whole
+    numbers, so they hold for the rows that are used.
+    """
+    table = _validate_features(features)
+    labels = risk.prepare_targets(targets)
+    if labels.shape != (table.shape[0],):
+        raise ParameterError(f"`targets` of {_OWNER} must have one entry a row of `features`.")
+    factors = np.ones(table.shape[0])
+    if isinstance(table, np.ndarray):
+        matrix = np.empty(table.shape)
+        for first in range(0, len(table), BLOCK):
+            rows = slice(first, first + BLOCK)
+            matrix[rows], factors[rows] = _shorten(table[rows], squared_norm, sum_norm)
+    else:
+        matrix, factors = _shorten_sparse(table, squared_norm, sum_norm)
+    if risk.scales_targets():
+        labels = np.trunc(labels * factors * _UNIT) / _UNIT
+    return Rows(matrix=matrix, targets=labels)
+
+
+def _validate_features(features: Any) -> Any:
+    sparse = hasattr(features, "tocsr")
+    table = features.tocsr() if sparse else np.asarray(features)
+    if table.dtype.kind not in "fiub":
+        raise ParameterTypeError(
+            f"`features` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
+        )
+    if table.ndim != 2 or not 1 <= table.shape[1] <= MOST_COLUMNS:
+        raise ParameterError(
+            f"`features` of {_OWNER} must have 2 dimensions and 1 to {MOST_COLUMNS} columns."
+        )
+    return table
+
+
+def _factors(squares: Floats, sums: Floats, s2: Fraction, s1: Fraction | None) -> Floats:
+    """Return the factor of each row, from norms in float64: right up to rounding."""
+    factors = np.minimum(1.0, np.sqrt(float(s2) / np.maximum(squares, 2.0**-100)))
+    if s1 is not None:
+        factors = np.minimum(factors, float(s1) / np.maximum(sums, 2.0**-100))
+    return factors
+
+
+def _shorten(rows: Any, s2: Fraction, s1: Fraction | None) -> tuple[Floats, Floats]:
+    clipped = np.asarray(rows, dtype=np.float64)
+    clipped = np.nan_to_num(clipped, nan=0.0, posinf=1.0, neginf=-1.0)
+    np.clip(clipped, -1.0, 1.0, out=clipped)
+    sums = np.abs(clipped).sum(axis=1) if s1 is not None else np.zeros(0)
+    factors = _factors(np.einsum("ij,ij->i", clipped, clipped), sums, s2, s1)
+    whole = _snap(clipped, factors)
+    late = _too_long(whole, s2, s1)
+    while late.size:  # by rounding alone: a factor of 1 - 2^-30 or so is enough
+        factors[late] *= 1.0 - 2.0**-30
+        whole[late] = _snap(clipped[late], factors[late])
+        late = late[_too_long(whole[late], s2, s1)]
+    whole /= _UNIT
+    return whole, factors
+
+
+def _snap(rows: Floats, factors: Floats) -> Floats:
+    whole = rows * (factors * _UNIT)[:, None]
+    return np.trunc(whole, out=whole)
+
+
+def _too_long(whole: Floats, s2: Fraction, s1: Fraction | None) -> NDArray[np.int64]:
+    """Return the rows over a norm; sums of whole numbers below 2^53 are exact in any order."""
+    most = (s2 * (1 << 2 * STEP_BITS)).__floor__()
+    late = np.einsum("ij,ij->i", whole, whole) > most
+    if s1 is not None:
+        late |= np.abs(whole).sum(axis=1) > (s1 * (1 << STEP_BITS)).__floor__()
+    return np.flatnonzero(late)
+
+
+def _shorten_sparse(table: Any, s2: Fraction, s1: Fraction | None) -> tuple[Any, Floats]:
+    """Do the same to the stored entries of a sparse table."""
+    matrix = table.astype(np.float64).copy()
+    matrix.sum_duplicates()
+    matrix.data = np.clip(np.nan_to_num(matrix.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+    sizes = np.diff(matrix.indptr)
+    row_of = np.repeat(np.arange(matrix.shape[0]), sizes)
+    clipped = matrix.data.copy()
+    squares: Floats = np.bincount(row_of, clipped * clipped, matrix.shape[0]).astype(np.float64)
+    sums: Floats = np.bincount(row_of, np.abs(clipped), matrix.shape[0]).astype(np.float64)
+    factors = _factors(squares, sums, s2, s1)
+    most = (s2 * (1 << 2 * STEP_BITS)).__floor__()
+    while True:
+        whole = np.trunc(clipped * (factors * _UNIT)[row_of])
+        late = np.bincount(row_of, whole * whole, matrix.shape[0]) > most
+        if s1 is not None:
+            limit = (s1 * (1 << STEP_BITS)).__floor__()
+            late |= np.bincount(row_of, np.abs(whole), matrix.shape[0]) > limit
+        if not late.any():
+            break
+        factors[late] *= 1.0 - 2.0**-30
+    matrix.data = whole / _UNIT
+    return matrix, factors

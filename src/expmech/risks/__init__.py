@@ -1,0 +1,8 @@
+"""Convex risks of a row, by their first two derivatives."""
+
+from expmech.risks.base import Risk
+from expmech.risks.custom import Custom
+from expmech.risks.ramps import Huber, SmoothedHinge, SmoothedPinball
+from expmech.risks.smooth import Logistic, Softmax
+
+__all__ = ["Custom", "Huber", "Logistic", "Risk", "SmoothedHinge", "SmoothedPinball", "Softmax"]
