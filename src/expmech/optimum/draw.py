@@ -7,7 +7,6 @@ cell. Theory: docs/theory/perturbed_optimum.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.errors import validate_integer
 from expmech.optimum.calibration import CLASS_NORM, MAX_NORM, Terms
-from expmech.optimum.enclosure import Box, Residual, enclose, residual_at, snap_point
+from expmech.optimum.dyadic import Cell
+from expmech.optimum.enclosure import Residual, enclose, residual_at, snap_point
 from expmech.optimum.noise import ClassNorm, MaxNorm, Noise, SumNorm
 from expmech.optimum.precise import (
     descended_point,
@@ -36,8 +36,8 @@ class Lattice:
     Examples
     --------
     >>> lattice = Lattice(bits=1, reach_bits=1)
-    >>> lattice.cell_of(Fraction(3, 4), Fraction(7, 8)), lattice.cell_of(Fraction(9), Fraction(99))
-    (2, 4)
+    >>> lattice.cells_of(Cell(lower=[3, 99], upper=[3, 999], exponent=2))
+    [2, 4]
     """
 
     bits: int = 20
@@ -47,23 +47,19 @@ class Lattice:
         validate_integer(self.bits, name="bits", owner="Lattice", low=0, high=36)
         validate_integer(self.reach_bits, name="reach_bits", owner="Lattice", low=0, high=16)
 
-    def cell_of(self, lower: Fraction, upper: Fraction) -> int | None:
-        """Return the cell that holds the whole interval, or None; cell i is about i 2^-bits."""
-        first, last = self._index(lower), self._index(upper)
-        return first if first == last else None
+    def cells_of(self, box: Cell) -> list[int] | None:
+        """Return the cell i, about ``i 2^-bits``, that holds each interval.
 
-    def _index(self, value: Fraction) -> int:
-        most = 1 << (self.bits + self.reach_bits)
-        return max(-most, min(most, (value * (1 << self.bits) + Fraction(1, 2)).__floor__()))
-
-    def cells_of(self, box: Box) -> list[int] | None:
-        """Return the cells of all coordinates, or None if one is undecided."""
+        None if one has more.
+        """
+        drop = box.exponent - self.bits
+        half, most = 1 << (drop - 1), 1 << (self.bits + self.reach_bits)
         found = []
         for lower, upper in zip(box.lower, box.upper, strict=True):
-            cell = self.cell_of(lower, upper)
-            if cell is None:
+            first = max(-most, min(most, (lower + half) >> drop))
+            if first != max(-most, min(most, (upper + half) >> drop)):
                 return None
-            found.append(cell)
+            found.append(first)
         return found
 
 
@@ -85,19 +81,18 @@ def draw_cells(
     """
     noise = draw_noise(terms, coins)
     cell = noise.cell()
-    middle = [float((low + high) / 2) for low, high in zip(*cell, strict=True)]
     problem = Problem(
         rows=rows,
         risk=terms.risk,
         penalties=np.array([float(one) for one in terms.penalties]),
-        pull=np.array(middle).reshape(terms.risk.margins, terms.dimension),
+        pull=cell.middle().to_floats().reshape(terms.risk.margins, terms.dimension),
     )
     solution = solve(problem)
     point = snap_point(solution.point, terms.risk.grid_bits)
-    residual = residual_at(problem, point, terms.penalties, cell)
+    residual = residual_at(problem, point, cell)
     found = lattice.cells_of(enclose(problem, solution, residual, terms.squared_norm))
     boxes = 1
-    bits = terms.risk.grid_bits
+    bits = max(terms.risk.grid_bits, residual.point.exponent)
     if found is None:
         solution = refreshed(problem, solution, residual.margins)
     while found is None:
@@ -123,13 +118,11 @@ def _refine(
     A step by the approximate inverse; where that does not halve the residual, a gradient step.
     """
     cell = noise.cell()
-    here = precise_residual(problem, residual.point, terms.penalties, cell, bits)
-    better = precise_residual(
-        problem, improved_point(solution, here, bits), terms.penalties, cell, bits
-    )
+    here = precise_residual(problem, residual.point.at(bits), cell)
+    better = precise_residual(problem, improved_point(solution, here, bits), cell)
     if 4 * squared_size(better) <= squared_size(here):
         return better
     down = descended_point(problem, here, terms.squared_norm, bits)
-    slower = precise_residual(problem, down, terms.penalties, cell, bits)
+    slower = precise_residual(problem, down, cell)
     candidates = (here, better, slower)
     return min(candidates, key=squared_size)

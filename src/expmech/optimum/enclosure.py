@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.optimum.noise import Cell
+from expmech.optimum.dyadic import Cell, Dyadics
 from expmech.optimum.rows import STEP_BITS, Floats, Rows
 from expmech.optimum.solver import Problem, Solution
 from expmech.risks import Risk
@@ -24,14 +24,7 @@ _SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above 
 _UP = 1.0 + 2.0**-30  # pays for the rounding of sums of up to 2^20 nonnegative floats
 _ROUNDS = 3
 _MOST_POINT = 2.0**40
-
-
-@dataclass(frozen=True, kw_only=True)
-class Box:
-    """Exact ends of an interval a coordinate, flattened by class."""
-
-    lower: list[Fraction]
-    upper: list[Fraction]
+_BOX_BITS = 64
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,8 +35,8 @@ class Residual:
     the margin and by beta besides, plus a vector within ``error``.
     """
 
-    point: list[Fraction]
-    middle: list[Fraction]
+    point: Dyadics
+    middle: Dyadics
     error: Floats
     margins: Floats
     eta: float = 0.0
@@ -79,10 +72,11 @@ def exact_margins(rows: Rows, point: Floats, bits: int) -> tuple[Floats, float, 
             break
         exponent += part_bits - 1
     parts.reverse()
-    total = rows.times(parts[0].T)
-    tail = 0.0
-    for part in parts[1:]:
-        product = rows.times(part.T)
+    products = rows.times(np.concatenate(parts).T)
+    k = len(point)
+    total, tail = products[:, :k].copy(), 0.0
+    for first in range(k, k * len(parts), k):
+        product = products[:, first : first + k]
         tail = max(tail, float(np.abs(product).max(initial=0.0)))
         total += product
     largest = float(np.abs(total).max(initial=0.0))
@@ -98,9 +92,7 @@ def slope_unit(risk: Risk) -> float:
     return 2.0 ** (max(0, math.ceil(math.log2(float(risk.bound)))) - _SLOPE_BITS)
 
 
-def residual_at(
-    problem: Problem, point: Floats, penalties: list[Fraction], noise: Cell
-) -> Residual:
+def residual_at(problem: Problem, point: Floats, noise: Cell) -> Residual:
     """Return the residual at a grid point: sums are of whole numbers, in any order the same."""
     rows, risk = problem.rows, problem.risk
     margins, largest, extra = exact_margins(rows, point, risk.grid_bits)
@@ -110,20 +102,24 @@ def residual_at(
     whole = np.rint(slopes * (1.0 / unit))
     if not np.array_equal(whole * unit, slopes):
         beta += unit / 2.0
-    sums = _sum_slopes(rows, whole, Fraction(unit))
-    exact = [Fraction(value) for value in point.ravel().tolist()]
-    weights = penalties * risk.margins
-    middle = [
-        total + weight * value + (low + high) / 2
-        for total, weight, value, low, high in zip(sums, weights, exact, *noise, strict=True)
-    ]
-    radii = np.array([float(high - low) / 2.0 for low, high in zip(*noise, strict=True)])
+    exact = Dyadics.of(point.ravel().tolist())
     return Residual(
-        point=exact, middle=middle, error=radii * _UP, margins=margins, eta=eta, beta=beta
+        point=exact,
+        middle=add_terms(problem, _sum_slopes(rows, whole, unit), exact, noise),
+        error=noise.radii(),
+        margins=margins,
+        eta=eta,
+        beta=beta,
     )
 
 
-def _sum_slopes(rows: Rows, whole: Floats, unit: Fraction) -> list[Fraction]:
+def add_terms(problem: Problem, sums: Dyadics, point: Dyadics, noise: Cell) -> Dyadics:
+    """Return ``sums + Lambda y + b`` at the middle of the noise's cell, exactly."""
+    penalties = Dyadics.of(problem.penalties.tolist() * problem.risk.margins)
+    return sums.plus(penalties.times(point)).plus(noise.middle())
+
+
+def _sum_slopes(rows: Rows, whole: Floats, unit: float) -> Dyadics:
     """Return ``unit sum_i whole_i x_i``, exactly, by limbs of 18 bits."""
     high = np.rint(whole * 2.0 ** (-2 * _LIMB))
     rest = whole - high * 2.0 ** (2 * _LIMB)
@@ -131,19 +127,19 @@ def _sum_slopes(rows: Rows, whole: Floats, unit: Fraction) -> list[Fraction]:
     low = rest - middle * 2.0**_LIMB
     k = whole.shape[1]
     sums = rows.cross_exactly(np.concatenate([high, middle, low], axis=1))
-    scale = unit / (1 << STEP_BITS)
-    return [
-        scale * ((line[j] << 2 * _LIMB) + (line[k + j] << _LIMB) + line[2 * k + j])
+    values = [
+        (line[j] << 2 * _LIMB) + (line[k + j] << _LIMB) + line[2 * k + j]
         for j in range(k)
         for line in sums
     ]
+    return Dyadics(values=values, exponent=STEP_BITS - round(math.log2(unit)))
 
 
 def enclose(
     problem: Problem, solution: Solution, residual: Residual, squared_norm: Fraction
-) -> Box:
+) -> Cell:
     """Return a box that holds the root, centred at ``yh - P v`` where that is certified."""
-    v = np.array([float(value) for value in residual.middle])
+    v = residual.middle.to_floats()
     error = residual.total_error(problem) + np.abs(v) * 2.0**-52
     weights = np.tile(problem.penalties, problem.risk.margins)
     far = math.sqrt(float(((np.abs(v) + error) ** 2 / weights).sum())) * _UP
@@ -168,13 +164,14 @@ def enclose(
     return box
 
 
-def _box(point: list[Fraction], move: Floats, radius: Floats) -> Box:
-    centres = [one + Fraction(m) for one, m in zip(point, move.tolist(), strict=True)]
-    radii = [Fraction(one) for one in radius.tolist()]
-    return Box(
-        lower=[c - r for c, r in zip(centres, radii, strict=True)],
-        upper=[c + r for c, r in zip(centres, radii, strict=True)],
-    )
+def _box(point: Dyadics, move: Floats, radius: Floats) -> Cell:
+    """Return ``point + move +- radius``, rounded outward."""
+    exponent = max(point.exponent, _BOX_BITS) + _BOX_BITS
+    centre = point.plus(Dyadics.of(move.tolist())).rounded(exponent).values
+    width = Dyadics.of(radius.tolist()).rounded(exponent).values
+    pairs = list(zip(centre, width, strict=True))
+    lower, upper = [c - w - 2 for c, w in pairs], [c + w + 2 for c, w in pairs]
+    return Cell(lower=lower, upper=upper, exponent=exponent)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -13,10 +13,7 @@ from typing import Protocol
 from expmech.coins import Coins
 from expmech.coins.cube import propose_cube_laplace
 from expmech.coins.reals import ExponentialReals, LaplaceReals, UniformReals
-
-Cell = tuple[list[Fraction], list[Fraction]]
-
-_GUARD_BITS = 32
+from expmech.optimum.dyadic import Cell, Dyadics
 
 
 class Noise(Protocol):
@@ -38,16 +35,17 @@ class MaxNorm:
             drawn, keeps = propose_cube_laplace(coins, size, rate, 1)
             kept = bool(keeps[0])
         self._whole = drawn[0].tolist()
-        self._step = step
+        self._step = Dyadics.of([step])
         self._fraction = UniformReals(coins, size)
 
     def cell(self) -> Cell:
         """Return the box of the digits known so far."""
         q = self._fraction.digits
-        unit, half = self._step / (1 << q), 1 << (q - 1)
+        half, step = 1 << (q - 1), self._step.values[0]
         pairs = zip(self._whole, self._fraction.lower, strict=True)
-        ends = [(u << q) + w - half for u, w in pairs]
-        return [unit * end for end in ends], [unit * (end + 1) for end in ends]
+        ends = [step * ((u << q) + w - half) for u, w in pairs]
+        upper = [end + step for end in ends]
+        return Cell(lower=ends, upper=upper, exponent=q + self._step.exponent)
 
     def reveal(self, coins: Coins) -> None:
         """Draw more digits of xi."""
@@ -63,9 +61,8 @@ class SumNorm:
 
     def cell(self) -> Cell:
         """Return the box of the digits known so far."""
-        unit = Fraction(2) ** -self._reals.digits
         lower = self._reals.lower
-        return [unit * w for w in lower], [unit * (w + 1) for w in lower]
+        return Cell(lower=lower, upper=[w + 1 for w in lower], exponent=self._reals.digits)
 
     def reveal(self, coins: Coins) -> None:
         """Draw more digits."""
@@ -90,21 +87,20 @@ class ClassNorm:
     def cell(self) -> Cell:
         """Return a box around the vector: quotients are rounded outward to 2^-digits."""
         q, d = self._shares.digits, self._columns
-        unit = Fraction(2) ** -self._radii.digits
-        low = unit * sum(self._radii.lower)
-        high = unit * (sum(self._radii.lower) + len(self._radii.lower))
+        low = sum(self._radii.lower)
+        high = low + len(self._radii.lower)
         sums = [sum(self._shares.lower[j::d]) for j in range(d)]
         lower, upper = [], []
         for place in range(self._classes * d):
             part, total = self._shares.lower[d + place], sums[place % d]
             rest = total - part  # the share is E / (E + rest), and rest is at most K cells larger
-            least = Fraction((part << q) // (part + rest + self._classes or 1), 1 << q)
-            most = Fraction(-((-(part + 1) << q) // (part + 1 + rest)), 1 << q)
-            ends = (low * least, high * min(most, Fraction(1)))
+            least = (part << q) // (part + rest + self._classes)
+            most = min(1 << q, -((-(part + 1) << q) // (part + 1 + rest)))
+            ends = (low * least, high * most)
             ends = ends if self._positive[place] else (-ends[1], -ends[0])
             lower.append(ends[0])
             upper.append(ends[1])
-        return lower, upper
+        return Cell(lower=lower, upper=upper, exponent=q + self._radii.digits)
 
     def reveal(self, coins: Coins) -> None:
         """Draw more digits of every exponential real."""

@@ -11,47 +11,36 @@ from fractions import Fraction
 import flint
 import numpy as np
 
-from expmech.optimum.enclosure import Residual
-from expmech.optimum.noise import Cell
-from expmech.optimum.rows import STEP_BITS, Floats, Rows
+from expmech.optimum.dyadic import Cell, Dyadics
+from expmech.optimum.enclosure import Residual, add_terms
+from expmech.optimum.rows import STEP_BITS, Rows
 from expmech.optimum.solver import Problem, Solution
 
 _LIMB = 17
 _PART = 20  # digits of a point multiplied at a time: 20 + 20 + 13 of columns make 53
 
 
-def precise_residual(
-    problem: Problem, point: list[Fraction], penalties: list[Fraction], noise: Cell, bits: int
-) -> Residual:
-    """Return the residual at a point whose coordinates are multiples of 2^-bits.
-
-    Derivatives are enclosed with ``bits + 64`` bits and rounded to 2^-bits.
-    """
-    rows, risk = problem.rows, problem.risk
-    k = risk.margins
-    margins = _whole_margins(rows, point, k, bits)
+def precise_residual(problem: Problem, point: Dyadics, noise: Cell) -> Residual:
+    """Return the residual at a point; derivatives are enclosed 64 bits beyond the point's own."""
+    rows, k = problem.rows, problem.risk.margins
+    bits = point.exponent
+    margins = _whole_margins(rows, point.values, k)
     whole, error = _whole_slopes(problem, margins, bits)
-    sums = [_sum_limbs(rows, column, bits) for column in whole]
-    flat = [total for column in sums for total in column]
-    middle = [
-        total + weight * value + (low + high) / 2
-        for total, weight, value, low, high in zip(flat, penalties * k, point, *noise, strict=True)
-    ]
-    radii = np.array([float(high - low) / 2.0 for low, high in zip(*noise, strict=True)])
-    column_error = np.tile(rows.absolute_sums * error, k)
-    unit = Fraction(1, 1 << (bits + STEP_BITS))
-    floats = np.array([[float(unit * t) for t in column] for column in margins]).T
+    sums = Dyadics(
+        values=[total for column in whole for total in _sum_limbs(rows, column)],
+        exponent=bits + STEP_BITS,
+    )
+    floats = [Dyadics(values=one, exponent=bits + STEP_BITS).to_floats() for one in margins]
     return Residual(
         point=point,
-        middle=middle,
-        error=(column_error + radii) * (1.0 + 2.0**-30),
-        margins=floats.reshape(rows.count, k),
+        middle=add_terms(problem, sums, point, noise),
+        error=(np.tile(rows.absolute_sums * error, k) + noise.radii()) * (1.0 + 2.0**-30),
+        margins=np.array(floats).reshape(k, rows.count).T,
     )
 
 
-def _whole_margins(rows: Rows, point: list[Fraction], k: int, bits: int) -> list[list[int]]:
-    """Return the margins in units of 2^-(bits + 20), one list a class, exactly."""
-    whole = [int(value * (1 << bits)) for value in point]
+def _whole_margins(rows: Rows, whole: list[int], k: int) -> list[list[int]]:
+    """Return the margins in units of 2^-20 times the point's, one list a class, exactly."""
     total = [[0] * rows.count for _ in range(k)]
     shift = 0
     while any(whole):
@@ -87,8 +76,8 @@ def _whole_slopes(
     return found, (worst * (1.0 + 2.0**-30) + 1.0) * 2.0**-bits
 
 
-def _sum_limbs(rows: Rows, whole: list[int], bits: int) -> list[Fraction]:
-    """Return ``2^-bits sum_i whole_i x_i``, exactly, by limbs of 17 bits."""
+def _sum_limbs(rows: Rows, whole: list[int]) -> list[int]:
+    """Return ``2^20 sum_i whole_i x_i``, exactly, by limbs of 17 bits."""
     totals = [0] * rows.dimension
     shift, mask = 0, (1 << _LIMB) - 1
     while any(whole):
@@ -100,31 +89,27 @@ def _sum_limbs(rows: Rows, whole: list[int], bits: int) -> list[Fraction]:
         sums = rows.cross_exactly(np.array(limbs, dtype=np.float64)[:, None])
         totals = [old + (new[0] << shift) for old, new in zip(totals, sums, strict=True)]
         shift += _LIMB
-    return [Fraction(total, 1 << (bits + STEP_BITS)) for total in totals]
+    return totals
 
 
-def improved_point(solution: Solution, residual: Residual, bits: int) -> list[Fraction]:
+def improved_point(solution: Solution, residual: Residual, bits: int) -> Dyadics:
     """Return ``yh - P v``, rounded to multiples of 2^-bits."""
-    v = np.array([float(value) for value in residual.middle])
-    move = -(solution.inverse @ v)
-    return _rounded(residual.point, move, bits)
+    move = -(solution.inverse @ residual.middle.to_floats())
+    return residual.point.plus(Dyadics.of(move.tolist())).rounded(bits)
 
 
 def descended_point(
     problem: Problem, residual: Residual, squared_norm: Fraction, bits: int
-) -> list[Fraction]:
+) -> Dyadics:
     """Return a gradient step of length 1/L: it always comes nearer, if slowly."""
     steepest = float(problem.risk.lipschitz) * problem.rows.count * float(squared_norm)
     steepest += float(problem.penalties.max())
-    move = np.array([-float(value) for value in residual.middle]) / steepest
-    return _rounded(residual.point, move, bits)
-
-
-def _rounded(point: list[Fraction], move: Floats, bits: int) -> list[Fraction]:
-    sums = zip(point, move.tolist(), strict=True)
-    return [Fraction(round((one + Fraction(step)) * (1 << bits)), 1 << bits) for one, step in sums]
+    move = residual.middle.to_floats() / -steepest
+    return residual.point.plus(Dyadics.of(move.tolist())).rounded(bits)
 
 
 def squared_size(residual: Residual) -> Fraction:
     """Return ``|v|^2``, to compare points by."""
-    return sum((value * value for value in residual.middle), Fraction(0))
+    middle = residual.middle
+    total = sum(value * value for value in middle.values)
+    return Fraction(total) / Fraction(4) ** middle.exponent

@@ -56,10 +56,14 @@ class Rows:
 
     def times(self, vectors: Floats) -> Floats:
         """Return ``X vectors`` for vectors in columns."""
-        return np.asarray(self.matrix @ vectors)
+        if vectors.shape[1] == 1:  # a vector goes a faster way through BLAS
+            return np.asarray(self.matrix @ vectors[:, 0])[:, None]
+        return np.asarray(self.matrix @ np.ascontiguousarray(vectors))
 
     def cross(self, values: Floats) -> Floats:
         """Return ``X' values`` for values in columns, as floats."""
+        if values.shape[1] == 1:
+            return np.asarray(self.matrix.T @ values[:, 0])[:, None]
         return np.asarray(self.matrix.T @ values)
 
     def cross_exactly(self, limbs: NDArray[np.float64]) -> list[list[int]]:
@@ -161,11 +165,13 @@ def _factors(squares: Floats, sums: Floats, s2: Fraction, s1: Fraction | None) -
 
 
 def _shorten(rows: Any, s2: Fraction, s1: Fraction | None) -> tuple[Floats, Floats]:
-    clipped = np.asarray(rows, dtype=np.float64)
-    clipped = np.nan_to_num(clipped, nan=0.0, posinf=1.0, neginf=-1.0)
-    np.clip(clipped, -1.0, 1.0, out=clipped)
+    clipped = np.clip(np.asarray(rows, dtype=np.float64), -1.0, 1.0)
+    squares = np.einsum("ij,ij->i", clipped, clipped)
+    missing = np.flatnonzero(np.isnan(squares))
+    clipped[missing] = np.nan_to_num(clipped[missing], nan=0.0)
+    squares[missing] = (clipped[missing] ** 2).sum(axis=1)
     sums = np.abs(clipped).sum(axis=1) if s1 is not None else np.zeros(0)
-    factors = _factors(np.einsum("ij,ij->i", clipped, clipped), sums, s2, s1)
+    factors = _factors(squares, sums, s2, s1)
     whole = _snap(clipped, factors)
     late = _too_long(whole, s2, s1)
     while late.size:  # by rounding alone: a factor of 1 - 2^-30 or so is enough

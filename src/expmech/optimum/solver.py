@@ -15,7 +15,7 @@ from expmech.risks import Risk
 
 _MOST_STEPS = 200
 _TRIALS = 60
-_KEEP = 0.05  # relative change of a row's weight that leaves a Hessian in use
+_KEEP = 2.0**-6  # relative change of a row's weight that leaves a Hessian in use
 _SMALL = 2.0**-6
 _SUBSAMPLE = 20_000
 
@@ -59,7 +59,7 @@ class Hessian:
         return cls(matrix=matrix, weights=weights)
 
     def refresh(self, problem: Problem, margins: Floats) -> bool:
-        """Bring the Hessian to the given margins, up to 5% a row; return whether it changed."""
+        """Bring the Hessian to the given margins, up to 2^-6 a row; return whether it changed."""
         risk = problem.risk
         if risk.margins > 1:
             if risk.relative_change(_largest(margins - self.weights)) <= _KEEP:
@@ -132,8 +132,10 @@ def minimise(problem: Problem, start: Floats, *, tolerance: float) -> Solution:
         size = float(np.abs(step).max()) * length
         if size <= tolerance or (size <= 2.0**-24 and size >= before / 2):
             break
+        if length == 1.0 and before < np.inf and size * (size / before) <= tolerance / 4.0:
+            break  # steps shrink at least as fast as the last one did
         before = size
-        margins = problem.rows.times(y.T)
+        margins = margins + length * moved  # what this drifts by, the exact residual tells
         if hessian.refresh(problem, margins):
             inverse = _invert(hessian.matrix)
     return Solution(point=y, hessian=hessian, inverse=inverse)
@@ -171,7 +173,7 @@ def _search(
 
 
 def _tiny(problem: Problem, moved: Floats) -> bool:
-    """Return whether no row's weight changes by more than 5% on the way: a full step is safe."""
+    """Return whether no row's weight changes by more than 2^-6 on the way: a full step is safe."""
     if problem.risk.relative_change(1.0) == 0.0:  # ramps, and what is not known
         return False
     return problem.risk.relative_change(_largest(moved)) <= _KEEP
