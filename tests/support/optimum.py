@@ -1,0 +1,90 @@
+"""Closed forms for perturbed optima: the law of the noise, of cells in one dimension, densities."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.optimum import Rows, Terms
+from expmech.optimum.calibration import CLASS_NORM, MAX_NORM, SUM_NORM
+
+Floats = NDArray[np.float64]
+
+
+def field(rows: Rows, terms: Terms, y: Floats) -> Floats:
+    """Return ``G(y)``, shape (points, margins * columns), for points (points, margins, columns)."""
+    penalties = np.array([float(one) for one in terms.penalties])
+    found = []
+    for point in y:
+        slopes = terms.risk.derivative(rows.matrix @ point.T, rows.targets)
+        found.append((slopes.T @ rows.matrix + penalties * point).ravel())
+    return np.array(found)
+
+
+def log_determinant(rows: Rows, terms: Terms, y: Floats) -> Floats:
+    """Return ``log det DG(y)``."""
+    d, k = terms.dimension, terms.risk.margins
+    found = []
+    for point in y:
+        matrix = np.diag([float(one) for one in terms.penalties * k])
+        for i, j, w in terms.risk.curvature(rows.matrix @ point.T, rows.targets):
+            block = rows.matrix.T @ (rows.matrix * w[:, None])
+            matrix[i * d : (i + 1) * d, j * d : (j + 1) * d] += block
+            if i != j:
+                matrix[j * d : (j + 1) * d, i * d : (i + 1) * d] += block.T
+        found.append(np.linalg.slogdet(matrix)[1])
+    return np.array(found)
+
+
+def log_noise(terms: Terms, b: Floats) -> Floats:
+    """Return the log density of the noise up to a constant, at rows b."""
+    rate = float(terms.rate)
+    if terms.noise == MAX_NORM:
+        steps = np.floor(b / float(terms.step) + 0.5)
+        return np.asarray(-rate * np.abs(steps).max(axis=1))
+    if terms.noise == SUM_NORM:
+        return np.asarray(-rate * np.abs(b).sum(axis=1))
+    assert terms.noise == CLASS_NORM
+    sums = np.abs(b.reshape(len(b), terms.risk.margins, terms.dimension)).sum(axis=1)
+    return np.asarray(-rate * sums.max(axis=1))
+
+
+def log_density(rows: Rows, terms: Terms, y: Floats) -> Floats:
+    """Return the log density of the real optimum, up to a constant that data do not enter."""
+    return np.asarray(log_noise(terms, -field(rows, terms, y)) + log_determinant(rows, terms, y))
+
+
+def noise_distribution(terms: Terms, x: Floats) -> Floats:
+    """Return ``P(b <= x)`` for one coordinate: exact for the discretised and the Laplace law."""
+    rate = float(terms.rate)
+    if terms.noise == SUM_NORM:
+        return np.where(x < 0, np.exp(rate * np.minimum(x, 0)) / 2, 1 - np.exp(-rate * np.maximum(x, 0)) / 2)
+    scaled = x / float(terms.step) + 0.5
+    u, q = np.floor(scaled), math.exp(-rate)
+    scale = (1 - q) / (1 + q)
+    below = np.where(u <= 0, q ** np.abs(np.minimum(u, 0) - 1) / (1 + q), 0.0)
+    above = np.where(u > 0, 1 - q ** np.maximum(u, 0) / (1 + q), 0.0)
+    return np.asarray(below + above + (scaled - u) * scale * q ** np.abs(u))
+
+
+def cell_law(rows: Rows, terms: Terms, bits: int, reach_bits: int) -> dict[int, float]:
+    """Return the law of the cell in one dimension: y <= t where -b <= G(t)."""
+    most = 1 << (bits + reach_bits)
+    edges = (np.arange(-most, most) + 0.5) / (1 << bits)
+    levels = field(rows, terms, edges[:, None, None])[:, 0]
+    below = np.concatenate([[0.0], noise_distribution(terms, levels), [1.0]])  # b is symmetric
+    above = np.concatenate([[1.0], noise_distribution(terms, -levels), [0.0]])
+    left, right = np.diff(below), -np.diff(above)
+    masses = np.where(below[1:] < 0.5, left, right)  # differences of small numbers only
+    return dict(zip(range(-most, most + 1), masses.tolist(), strict=True))
+
+
+def grids(values: list[float], size: int) -> Iterator[tuple[Any, ...]]:
+    """Return every data set of ``size`` rows (x, z), unordered, x in values and z = +-1."""
+    every = list(itertools.product(values, (-1.0, 1.0)))
+    return itertools.combinations_with_replacement(every, size)
