@@ -26,7 +26,9 @@ EPSILON = Fraction(1)
 VALUES = (-1.0, -0.25, 0.5, 1.0)
 
 
-def terms_of(risk: Risk, dimension: int, adjacency: Adjacency, noise: str = "max", **more: Any) -> Terms:
+def terms_of(
+    risk: Risk, dimension: int, adjacency: Adjacency, noise: str = "max", **more: Any
+) -> Terms:
     options: dict[str, Any] = {"share": Fraction(1, 2), "epsilon": EPSILON} | more
     return calibrate(
         risk=risk,
@@ -48,9 +50,7 @@ def rows_of(risk: Risk, rows: list[tuple[float, ...]]) -> Rows:
     )
 
 
-def worst_ratio(
-    terms: Terms, adjacency: Adjacency, values: tuple[float, ...] = VALUES
-) -> float:
+def worst_ratio(terms: Terms, adjacency: Adjacency, values: tuple[float, ...] = VALUES) -> float:
     """Return the largest log ratio of a cell over all neighbours with up to two rows."""
     every = list(itertools.product(values, (-1.0, 1.0)))
 
@@ -58,7 +58,9 @@ def worst_ratio(
         masses = cell_law(rows_of(terms.risk, rows), terms, 3, 4)
         return np.log(np.maximum(list(masses.values()), 1e-280))
 
-    fixed = [((0.5, 1.0),), ((1.0, -1.0),)] if adjacency is Adjacency.REPLACE else [(), ((1.0, 1.0),)]
+    fixed = (
+        [((0.5, 1.0),), ((1.0, -1.0),)] if adjacency is Adjacency.REPLACE else [(), ((1.0, 1.0),)]
+    )
     worst = 0.0
     for rest in fixed:
         laws = [law([*rest, row]) for row in every]
@@ -136,7 +138,7 @@ def test_densities_of_neighbours_are_within_epsilon(
 ) -> None:
     dimension = 1 if risk.margins > 1 else 2
     terms = terms_of(risk, dimension, adjacency, noise)
-    corners = [row for row in itertools.product((-1.0, 1.0), repeat=dimension)]
+    corners = list(itertools.product((-1.0, 1.0), repeat=dimension))
     every = [(*corner, label) for corner in corners for label in labels]
     rest = [(*([1.0] * dimension), labels[0])]
     if adjacency is Adjacency.ADD_REMOVE:
@@ -148,7 +150,9 @@ def test_densities_of_neighbours_are_within_epsilon(
 
 
 def test_an_intercept_with_its_own_penalty_is_within_epsilon() -> None:
-    terms = terms_of(Huber(0.5), 2, Adjacency.REPLACE, intercept_penalty=Fraction(3, 2), share=Fraction(3, 4))
+    terms = terms_of(
+        Huber(0.5), 2, Adjacency.REPLACE, intercept_penalty=Fraction(3, 2), share=Fraction(3, 4)
+    )
     assert terms.intercept_penalty < terms.penalty
     rows = [(1.0, 1.0, 0.5), (1.0, -1.0, -1.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0)]
     gaps = [largest_gap(terms, [one], [two], 3.0) for one, two in itertools.combinations(rows, 2)]

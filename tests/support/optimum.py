@@ -63,7 +63,9 @@ def noise_distribution(terms: Terms, x: Floats) -> Floats:
     """Return ``P(b <= x)`` for one coordinate: exact for the discretised and the Laplace law."""
     rate = float(terms.rate)
     if terms.noise == SUM_NORM:
-        return np.where(x < 0, np.exp(rate * np.minimum(x, 0)) / 2, 1 - np.exp(-rate * np.maximum(x, 0)) / 2)
+        return np.where(
+            x < 0, np.exp(rate * np.minimum(x, 0)) / 2, 1 - np.exp(-rate * np.maximum(x, 0)) / 2
+        )
     scaled = x / float(terms.step) + 0.5
     u, q = np.floor(scaled), math.exp(-rate)
     scale = (1 - q) / (1 + q)
