@@ -76,7 +76,9 @@ def counts(rows: Rows, terms: Terms, lattice: Lattice, seed: int) -> dict[tuple[
 def p_value(found: dict[tuple[int, ...], int], law: dict[tuple[int, ...], float]) -> float:
     """Return the p-value of a chi-square test; cells expected fewer than 8 times are pooled."""
     total = sum(found.values())
-    expected, observed, pooled = [], [], [0.0, 0.0]
+    expected: list[float] = []
+    observed: list[float] = []
+    pooled = [0.0, 0.0]
     for cell, mass in law.items():
         if mass * total < 8:
             pooled = [pooled[0] + mass * total, pooled[1] + found.get(cell, 0)]
@@ -109,7 +111,9 @@ def test_law_in_one_dimension_is_that_of_the_noise(
     found = counts(rows, terms, lattice, seed=11)
 
     def p_of(used: Terms) -> float:
-        law = {(cell,): mass for cell, mass in cell_law(rows, used, 1, 2).items()}
+        law: dict[tuple[int, ...], float] = {}
+        for cell, mass in cell_law(rows, used, 1, 2).items():
+            law[(cell,)] = mass
         return p_value(found, law)
 
     assert p_of(terms) > ALPHA, (DRAWS, p_of(terms))

@@ -55,7 +55,7 @@ def revealed_law(rate: Fraction, more: int) -> tuple[dict[Hashable, float], int]
         reals.lower = [5]
         reals.reveal(coins)
         places.append(reals.digits)
-        return reals.lower[0] - (5 << more)
+        return int(reals.lower[0]) - (5 << more)
 
     law, leftover = law_of(draw, cut=1e-9)
     assert leftover < 1e-5

@@ -167,7 +167,12 @@ def test_floors_of_laplace_noise_would_cost_more_than_they_say() -> None:
 
 
 def test_every_rounding_is_toward_privacy() -> None:
-    for risk, noise in ((Logistic(), "max"), (Softmax(5), "class"), (Huber(0.3), "sum")):
+    cases: list[tuple[Risk, str]] = [
+        (Logistic(), "max"),
+        (Softmax(5), "class"),
+        (Huber(0.3), "sum"),
+    ]
+    for risk, noise in cases:
         for epsilon in (Fraction(1, 1000), Fraction(1, 3), Fraction(1000)):
             share = min(Fraction(1, 5), 3 / epsilon)
             terms = terms_of(risk, 7, Adjacency.REPLACE, noise, epsilon=epsilon, share=share)
@@ -175,6 +180,7 @@ def test_every_rounding_is_toward_privacy() -> None:
             inner = 1 + risk.trace * reach / risk.rank
             exact = risk.rank * math.log(float(inner))
             assert exact * (1 - 1e-12) <= float(terms.determinant) <= exact * (1 + 1e-9) + 1e-15
-            cost = {"max": terms.steps, "class": 2 * risk.spread, "sum": 2 * risk.spread * 7}[noise]
+            rows = 2 * risk.spread
+            cost = {"max": Fraction(terms.steps), "class": rows, "sum": rows * 7}[noise]
             spent = terms.rate * cost + terms.determinant
             assert epsilon * (1 - Fraction(1, 10**9)) < spent <= epsilon

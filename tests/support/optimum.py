@@ -16,29 +16,32 @@ from expmech.optimum.calibration import CLASS_NORM, MAX_NORM, SUM_NORM
 Floats = NDArray[np.float64]
 
 
+def _margins(rows: Rows, y: Floats) -> tuple[Floats, Floats]:
+    """Return margins of all rows at all points, one below the other, and their targets."""
+    margins = np.einsum("pkj,ij->pik", y, rows.matrix)
+    return margins.reshape(-1, y.shape[1]), np.tile(rows.targets, len(y))
+
+
 def field(rows: Rows, terms: Terms, y: Floats) -> Floats:
     """Return ``G(y)``, shape (points, margins * columns), for points (points, margins, columns)."""
     penalties = np.array([float(one) for one in terms.penalties])
-    found = []
-    for point in y:
-        slopes = terms.risk.derivative(rows.matrix @ point.T, rows.targets)
-        found.append((slopes.T @ rows.matrix + penalties * point).ravel())
-    return np.array(found)
+    slopes = terms.risk.derivative(*_margins(rows, y)).reshape(len(y), -1, y.shape[1])
+    sums = np.einsum("pik,ij->pkj", slopes, rows.matrix)
+    return np.asarray((sums + penalties * y).reshape(len(y), -1))
 
 
 def log_determinant(rows: Rows, terms: Terms, y: Floats) -> Floats:
     """Return ``log det DG(y)``."""
     d, k = terms.dimension, terms.risk.margins
-    found = []
-    for point in y:
-        matrix = np.diag([float(one) for one in terms.penalties * k])
-        for i, j, w in terms.risk.curvature(rows.matrix @ point.T, rows.targets):
-            block = rows.matrix.T @ (rows.matrix * w[:, None])
-            matrix[i * d : (i + 1) * d, j * d : (j + 1) * d] += block
-            if i != j:
-                matrix[j * d : (j + 1) * d, i * d : (i + 1) * d] += block.T
-        found.append(np.linalg.slogdet(matrix)[1])
-    return np.array(found)
+    matrix = np.zeros((len(y), k * d, k * d))
+    matrix += np.diag([float(one) for one in terms.penalties * k])
+    for i, j, w in terms.risk.curvature(*_margins(rows, y)):
+        weights = w.reshape(len(y), -1)
+        block = np.einsum("pi,ia,ib->pab", weights, rows.matrix, rows.matrix)
+        matrix[:, i * d : (i + 1) * d, j * d : (j + 1) * d] += block
+        if i != j:
+            matrix[:, j * d : (j + 1) * d, i * d : (i + 1) * d] += block
+    return np.asarray(np.linalg.slogdet(matrix)[1])
 
 
 def log_noise(terms: Terms, b: Floats) -> Floats:

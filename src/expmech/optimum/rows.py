@@ -25,6 +25,8 @@ STEP_BITS = 20
 BLOCK = 1 << 15
 """Rows multiplied at a time: 20 bits of an entry, 18 of a limb and 15 of a count make 53."""
 
+_CACHED = 1 << 18  # entries of a block: 2 MB stay in the cache from one operation to the next
+
 MOST_COLUMNS = 8192
 """Squares of 40 bits add up below 2^53 for so many columns."""
 
@@ -52,7 +54,7 @@ class Rows:
     @property
     def blocks(self) -> Iterator[slice]:
         """Return slices of at most 2^15 rows."""
-        return (slice(first, first + BLOCK) for first in range(0, self.count, BLOCK))
+        return _blocks(self.count, self.dimension)
 
     def times(self, vectors: Floats) -> Floats:
         """Return ``X vectors`` for vectors in columns."""
@@ -111,6 +113,11 @@ class Rows:
         return total * (1.0 + 2.0**-30)
 
 
+def _blocks(count: int, dimension: int) -> Iterator[slice]:
+    size = min(BLOCK, max(256, _CACHED // dimension))
+    return (slice(first, first + size) for first in range(0, count, size))
+
+
 def prepare_rows(
     features: Any,
     targets: Any,
@@ -132,9 +139,8 @@ def prepare_rows(
     factors = np.ones(table.shape[0])
     if isinstance(table, np.ndarray):
         matrix = np.empty(table.shape)
-        for first in range(0, len(table), BLOCK):
-            rows = slice(first, first + BLOCK)
-            matrix[rows], factors[rows] = _shorten(table[rows], squared_norm, sum_norm)
+        for rows in _blocks(*table.shape):
+            factors[rows] = _shorten(table[rows], squared_norm, sum_norm, matrix[rows])
     else:
         matrix, factors = _shorten_sparse(table, squared_norm, sum_norm)
     if risk.scales_targets():
@@ -164,27 +170,24 @@ def _factors(squares: Floats, sums: Floats, s2: Fraction, s1: Fraction | None) -
     return factors
 
 
-def _shorten(rows: Any, s2: Fraction, s1: Fraction | None) -> tuple[Floats, Floats]:
-    clipped = np.clip(np.asarray(rows, dtype=np.float64), -1.0, 1.0)
+def _shorten(rows: Any, s2: Fraction, s1: Fraction | None, out: Floats) -> Floats:
+    """Write shortened and snapped rows to ``out``; return their factors."""
+    clipped = np.clip(rows, -1.0, 1.0, dtype=np.float64)
     squares = np.einsum("ij,ij->i", clipped, clipped)
     missing = np.flatnonzero(np.isnan(squares))
     clipped[missing] = np.nan_to_num(clipped[missing], nan=0.0)
     squares[missing] = (clipped[missing] ** 2).sum(axis=1)
     sums = np.abs(clipped).sum(axis=1) if s1 is not None else np.zeros(0)
     factors = _factors(squares, sums, s2, s1)
-    whole = _snap(clipped, factors)
-    late = _too_long(whole, s2, s1)
+    np.multiply(clipped, (factors * _UNIT)[:, None], out=out)
+    np.trunc(out, out=out)
+    late = _too_long(out, s2, s1)
     while late.size:  # by rounding alone: a factor of 1 - 2^-30 or so is enough
         factors[late] *= 1.0 - 2.0**-30
-        whole[late] = _snap(clipped[late], factors[late])
-        late = late[_too_long(whole[late], s2, s1)]
-    whole /= _UNIT
-    return whole, factors
-
-
-def _snap(rows: Floats, factors: Floats) -> Floats:
-    whole = rows * (factors * _UNIT)[:, None]
-    return np.trunc(whole, out=whole)
+        out[late] = np.trunc(clipped[late] * (factors[late] * _UNIT)[:, None])
+        late = late[_too_long(out[late], s2, s1)]
+    out *= 1.0 / _UNIT
+    return factors
 
 
 def _too_long(whole: Floats, s2: Fraction, s1: Fraction | None) -> NDArray[np.int64]:
