@@ -32,7 +32,7 @@ from expmech.optimum.solver import Hessian, Problem, Solution, refreshed, solve
 from expmech.risks import Huber, Logistic, Risk, SmoothedHinge, SmoothedPinball, Softmax
 
 ALPHA = 1e-7  # a test; there are fewer than ten
-DRAWS = 2000
+DRAWS = 1200
 
 
 def make(

@@ -42,12 +42,12 @@ def default_noise(risk: Risk, dimension: int, sum_norm: Fraction | None) -> str:
 def default_share(risk: Risk, dimension: int, rows: int | None, epsilon: Fraction) -> Fraction:
     """Return theta, the share of epsilon that the determinant gets."""
     amount = float(epsilon) * (_UNKNOWN_ROWS if rows is None else max(rows, 1))
-    if risk.margins > 1:
-        share = min(0.2, amount**0.25 / (5.0 * dimension))
-    elif risk.scales_targets():
+    if risk.scales_targets():
         share = min(0.3, amount**0.25 / (3.5 * dimension**0.75))
     else:
         share = min(0.2, amount**0.25 / (5.0 * dimension))
+    if risk.margins > 1:
+        share *= 0.5
     return Fraction(min(share, _MOST_NATS / float(epsilon)))
 
 

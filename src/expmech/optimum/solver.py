@@ -16,8 +16,8 @@ from expmech.risks import Risk
 _MOST_STEPS = 200
 _TRIALS = 60
 _KEEP = 2.0**-6  # relative change of a row's weight that leaves a Hessian in use
-_SMALL = 2.0**-6
-_SUBSAMPLE = 20_000
+_MANY_ROWS, _STRIDE = 10_000, 8
+_ROUGH = 2.0**-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,21 +93,24 @@ class Solution:
 
 def solve(problem: Problem) -> Solution:
     """Return a point near the minimum of ``sum phi + y' Lambda y / 2 + b.y``."""
-    start = np.zeros_like(problem.pull)
+    return minimise(problem, _start(problem), tolerance=2.0 ** (2 - problem.risk.grid_bits))
+
+
+def _start(problem: Problem) -> Floats:
+    """Return zero, or for many rows the minimum on every eighth of them, found likewise."""
     count, size = problem.rows.count, problem.pull.size
-    stride = count // max(_SUBSAMPLE // 4, 20 * size)
-    if count >= _SUBSAMPLE and stride > 1:
-        few = problem.rows.take(slice(None, None, stride))
-        few = Rows(matrix=few.matrix.copy(), targets=few.targets.copy())
-        part = few.count / count
-        small = Problem(
-            rows=few,
-            risk=problem.risk,
-            penalties=problem.penalties * part,
-            pull=problem.pull * part,
-        )
-        start = minimise(small, start, tolerance=2.0**-12).point
-    return minimise(problem, start, tolerance=2.0 ** (2 - problem.risk.grid_bits))
+    if count < max(_MANY_ROWS, 80 * size):
+        return np.zeros_like(problem.pull)
+    few = problem.rows.take(slice(None, None, _STRIDE))
+    few = Rows(matrix=few.matrix.copy(), targets=few.targets.copy())
+    part = few.count / count
+    small = Problem(
+        rows=few,
+        risk=problem.risk,
+        penalties=problem.penalties * part,
+        pull=problem.pull * part,
+    )
+    return minimise(small, _start(small), tolerance=_ROUGH).point
 
 
 def refreshed(problem: Problem, solution: Solution, margins: Floats) -> Solution:
