@@ -5,13 +5,14 @@ The theorem: docs/theory/perturbed_optimum.md, 2. Everything here is public.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import flint
 
 from expmech.adjacency import Adjacency
-from expmech.errors import ParameterError
+from expmech.errors import ParameterError, validate_scale
 from expmech.risks import Risk
 from expmech.rounding import float_down, float_up
 
@@ -53,7 +54,17 @@ class Terms:
     @property
     def step(self) -> Fraction:
         """Return the width of a step of the noise in the max norm."""
-        return _rows_moved(self.adjacency) * self.risk.bound / self.steps
+        return rows_moved(self.adjacency) * self.risk.bound / self.steps
+
+    def __str__(self) -> str:
+        """Return noise and penalty in words, for a plan."""
+        spent = float(self.determinant / self.epsilon)
+        return (
+            "noise on the gradient, then solve: no loss is evaluated and nothing is rejected. Noise"
+            f" in the {self.noise} norm with a standard deviation of {noise_deviation(self):.4g} a"
+            f" coordinate; ridge penalty {float(self.penalty):.4g}, which takes {spent:.0%} of"
+            " epsilon"
+        )
 
     @property
     def penalties(self) -> list[Fraction]:
@@ -108,6 +119,16 @@ def calibrate(
     )
 
 
+def validate_norm(value: float | Fraction | None, name: str) -> Fraction | None:
+    """Return a norm that a float64 holds exactly, as the certificate does."""
+    if value is None:
+        return None
+    found = validate_scale(value, name=name, owner=_OWNER)
+    if Fraction(float(found)) != found:
+        raise ParameterError(f"`{name}` of {_OWNER} must be a float64 number; got {value!r}.")
+    return found
+
+
 def leverage(squared_norm: Fraction, penalty: Fraction, intercept_penalty: Fraction) -> Fraction:
     """Bound ``x' Lambda^-1 x`` over rows with ``|x|^2 <= s2`` and first entry in [-1, 1].
 
@@ -159,7 +180,7 @@ def noise_cost(
     """Return what one unit of rate costs in epsilon: how far one row moves the gradient."""
     if noise == MAX_NORM:
         return Fraction(steps)
-    moved = _rows_moved(adjacency) * risk.spread
+    moved = rows_moved(adjacency) * risk.spread
     if noise == CLASS_NORM:
         return moved
     if noise != SUM_NORM or sum_norm is None:
@@ -167,7 +188,19 @@ def noise_cost(
     return moved * sum_norm
 
 
-def _rows_moved(adjacency: Adjacency) -> int:
+def noise_deviation(terms: Terms) -> float:
+    """Return the standard deviation of a coordinate of the noise (theory page, 8)."""
+    size, classes, rate = terms.size, terms.risk.margins, float(terms.rate)
+    if terms.noise == SUM_NORM:
+        return math.sqrt(2.0) / rate
+    ball = (size + 1) * (size + 2)
+    if terms.noise == CLASS_NORM:
+        return math.sqrt(2 * ball / ((classes + 1) * (classes + 2))) / rate
+    return math.sqrt(ball / 3) * float(terms.step) / rate
+
+
+def rows_moved(adjacency: Adjacency) -> int:
+    """Return how many rows of a table may differ from its neighbour's: one, or one for another."""
     return 2 if adjacency is Adjacency.REPLACE else 1
 
 

@@ -125,6 +125,7 @@ def prepare_rows(
     risk: Risk,
     squared_norm: Fraction,
     sum_norm: Fraction | None,
+    counts: NDArray[np.int64] | None = None,
 ) -> Rows:
     """Shorten rows to ``|x|^2 <= squared_norm`` (and ``|x|_1 <= sum_norm``), target included.
 
@@ -132,10 +133,8 @@ def prepare_rows(
     everything is snapped toward zero to multiples of 2^-20. The norms are then checked in whole
     numbers, so they hold for the rows that are used.
     """
-    table = _validate_features(features)
+    table = validate_features(features, targets)
     labels = risk.prepare_targets(targets)
-    if labels.shape != (table.shape[0],):
-        raise ParameterError(f"`targets` of {_OWNER} must have one entry a row of `features`.")
     factors = np.ones(table.shape[0])
     if isinstance(table, np.ndarray):
         matrix = np.empty(table.shape)
@@ -145,10 +144,26 @@ def prepare_rows(
         matrix, factors = _shorten_sparse(table, squared_norm, sum_norm)
     if risk.scales_targets():
         labels = np.trunc(labels * factors * _UNIT) / _UNIT
-    return Rows(matrix=matrix, targets=labels)
+    found = Rows(matrix=matrix, targets=labels)
+    if counts is None or (counts == 1).all():
+        return found
+    return found.take(np.repeat(np.arange(len(counts)), counts))
 
 
-def _validate_features(features: Any) -> Any:
+def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+    """Return how many equal rows each row stands for: one where nothing is said."""
+    if counts is None:
+        return np.ones(rows, dtype=np.int64)
+    found = np.asarray(counts)
+    if found.dtype.kind not in "iu" or found.shape != (rows,):
+        raise ParameterTypeError(
+            f"`counts` of {_OWNER} must be whole numbers, one a row of `features`."
+        )
+    return np.maximum(found.astype(np.int64), 0)
+
+
+def validate_features(features: Any, targets: Any) -> Any:
+    """Return features as an array or a CSR matrix; raise unless there is one target a row."""
     sparse = hasattr(features, "tocsr")
     table = features.tocsr() if sparse else np.asarray(features)
     if table.dtype.kind not in "fiub":
@@ -159,6 +174,8 @@ def _validate_features(features: Any) -> Any:
         raise ParameterError(
             f"`features` of {_OWNER} must have 2 dimensions and 1 to {MOST_COLUMNS} columns."
         )
+    if np.size(targets) != table.shape[0]:
+        raise ParameterError(f"`targets` of {_OWNER} must have one entry a row of `features`.")
     return table
 
 

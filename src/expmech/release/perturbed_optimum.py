@@ -7,30 +7,39 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from expmech._version import __version__
-from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.bits import Bits, operating_system_bits, seeded_bits
+from expmech.adjacency import validate_adjacency
+from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
+from expmech.cost import forecast_constant
 from expmech.errors import (
     ParameterError,
+    UnsupportedError,
     validate_choice,
     validate_integer,
     validate_scale,
 )
-from expmech.optimum.calibration import CLASS_NORM, NOISES, SUM_NORM, Terms, calibrate
+from expmech.optimum.calibration import (
+    CLASS_NORM,
+    NOISES,
+    SUM_NORM,
+    Terms,
+    calibrate,
+    validate_norm,
+)
 from expmech.optimum.draw import Lattice, draw_cells
-from expmech.optimum.rows import Rows, prepare_rows
+from expmech.optimum.rows import Rows, prepare_rows, validate_counts, validate_features
 from expmech.optimum.rule import default_noise, default_share, default_squared_norm
-from expmech.optimum.verification import describe_terms
-from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.release.exponential import Release
+from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
+from expmech.release.prepared import Draw, Prepared, Release, Told
 from expmech.risks import Custom, Risk
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
+from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
-_OWNER = "PerturbedOptimum"
 _ASSUMPTIONS = (
     "rows were clipped to [-1, 1], shortened to the public norms and snapped to 2^-20 one by one",
     "float64 is IEEE 754 with sums of products in any order; numpy's exp is within 16 units in the"
@@ -38,6 +47,11 @@ _ASSUMPTIONS = (
     "the operating system's random key is secret",
 )
 _DECLARED = "the derivative of the custom risk is monotone and has the declared bounds and error"
+_NO_CONSTANT = (
+    f"`timing` of {OWNER} cannot be 'constant' yet: how many steps the solver takes depends on the"
+    " data. For logistic and ridge regressions a law of the exponential mechanism may serve:"
+    " law='log-likelihood', or PrivateRidge."
+)
 
 
 class PerturbedOptimum:
@@ -52,6 +66,8 @@ class PerturbedOptimum:
         the constant first if there is one; a sparse matrix of scipy is accepted. Targets as the
         risk has them. Each row is shortened and snapped by itself: see
         :func:`expmech.optimum.prepare_rows`.
+    counts
+        How many equal rows each of them stands for; None: one.
     penalty, intercept_penalty
         Ridge penalties of the columns and of the first one; None takes the public rule, and the
         same penalty for the first column.
@@ -88,6 +104,7 @@ class PerturbedOptimum:
         features: Any,
         targets: Any,
         *,
+        counts: ArrayLike | None = None,
         penalty: float | Fraction | None = None,
         intercept_penalty: float | Fraction | None = None,
         share: float | Fraction | None = None,
@@ -99,53 +116,51 @@ class PerturbedOptimum:
         rows: int | None = None,
     ) -> None:
         self.risk = risk
-        self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
+        self.adjacency = validate_adjacency(adjacency, owner=OWNER)
         self.lattice = Lattice() if lattice is None else lattice
-        self.dimension = _columns(features)
-        self.squared_norm = _norm(squared_norm, "squared_norm")
-        if self.squared_norm is None:
-            self.squared_norm = default_squared_norm(self.dimension)
-        self.sum_norm = _norm(sum_norm, "sum_norm")
+        self._features, self._targets = validate_features(features, targets), targets
+        self._counts = validate_counts(counts, self._features.shape[0])
+        self.dimension = int(self._features.shape[1])
+        self._count = int(self._counts.sum())
+        found = validate_norm(squared_norm, "squared_norm")
+        self.squared_norm = default_squared_norm(self.dimension) if found is None else found
+        self.sum_norm = validate_norm(sum_norm, "sum_norm")
         self.penalty = _optional(penalty, "penalty")
         self.intercept_penalty = _optional(intercept_penalty, "intercept_penalty")
         self.share = _optional(share, "share")
-        choices = ("auto", *NOISES)
-        self.noise = validate_choice(noise, name="noise", owner=_OWNER, choices=choices)
-        if self.noise == "auto":
-            self.noise = default_noise(risk, self.dimension, self.sum_norm)
-        if self.noise == CLASS_NORM and risk.margins == 1:
-            raise ParameterError(f"`noise` of {_OWNER} can be 'class' for several classes only.")
-        if self.noise == SUM_NORM and self.sum_norm is None:
-            raise ParameterError(f"`sum_norm` of {_OWNER} must be given for noise='sum'.")
-        self._rows: Rows = prepare_rows(
-            features,
-            targets,
-            risk=risk,
-            squared_norm=self.squared_norm,
-            sum_norm=self.sum_norm,
-        )
+        self.noise = self._validate_noise(noise)
         self.public_rows = self._validate_rows(rows)
+
+    def _validate_noise(self, noise: str) -> str:
+        """Return the norm of the noise, by a rule of public numbers where none is named."""
+        validate_choice(noise, name="noise", owner=OWNER, choices=("auto", *NOISES))
+        if noise == "auto":
+            return default_noise(self.risk, self.dimension, self.sum_norm)
+        if noise == CLASS_NORM and self.risk.margins == 1:
+            raise ParameterError(f"`noise` of {OWNER} can be 'class' for several classes only.")
+        if noise == SUM_NORM and self.sum_norm is None:
+            raise ParameterError(f"`sum_norm` of {OWNER} must be given for noise='sum'.")
+        return noise
 
     def _validate_rows(self, rows: int | None) -> int | None:
         """Return the public number of rows, or None; under replace it is the true one."""
-        if self.adjacency is Adjacency.REPLACE:
+        if self.adjacency.count_is_public:
             if rows is not None:
                 raise ParameterError(
-                    f"`rows` of {_OWNER} must be left out under 'replace', where the number of"
+                    f"`rows` of {OWNER} must be left out under 'replace', where the number of"
                     " rows is public."
                 )
-            return self._rows.count
+            return self._count
         if rows is None:
             return None
-        return validate_integer(rows, name="rows", owner=_OWNER, low=1, high=1 << 40)
+        return validate_integer(rows, name="rows", owner=OWNER, low=1, high=1 << 40)
 
     def terms(self, *, epsilon: float | Fraction) -> Terms:
         """Return the public half: norms, penalties and rates at this epsilon."""
-        budget = validate_epsilon(epsilon, owner=_OWNER)
+        budget = validate_epsilon(epsilon, owner=OWNER)
         share = self.share
         if share is None:
             share = default_share(self.risk, self.dimension, self.public_rows, budget)
-        assert self.squared_norm is not None  # for the type checker: set by the constructor
         return calibrate(
             risk=self.risk,
             dimension=self.dimension,
@@ -159,80 +174,127 @@ class PerturbedOptimum:
             intercept_penalty=self.intercept_penalty,
         )
 
+    def prepare(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        told: Told | None = None,
+    ) -> Prepared:
+        """Settle everything but noise and solution; no row is looked at before the first draw."""
+        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
+        if timing == CONSTANT:
+            raise UnsupportedError(_NO_CONSTANT)
+        if sampler != "auto":
+            raise ParameterError(
+                f"`sampler` of {OWNER} must be 'auto': noise on a gradient needs none; got"
+                f" {sampler!r}."
+            )
+        told = Told() if told is None else told
+        terms = self.terms(epsilon=epsilon)
+
+        def fit() -> Draw:
+            rows = self.prepare_rows()
+            return lambda coins, size: self._draws(terms, rows, coins, size)
+
+        certificate = self._certify(epsilon, terms, told)
+        return Prepared(certificate=certificate, sampler=None, finish=told.finish, fit=fit)
+
     def release(self, *, epsilon: float | Fraction) -> Release:
         """Draw one optimum with randomness from the operating system; it may leave."""
-        return self._draw_one(epsilon, RELEASE, operating_system_bits())
+        return self.prepare(epsilon=epsilon).release()
 
     def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
         """Draw one optimum from a seeded stream; its certificate says that it is a study."""
-        return self._draw_one(epsilon, STUDY, seeded_bits(seed))
+        return self.prepare(epsilon=epsilon).study(seed)
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> NDArray[np.float64]:
-        """Draw ``size`` independent optima from a seeded stream: for studies, never a release."""
-        size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
-        return self.draw(Coins(seeded_bits(seed)), epsilon=epsilon, size=size)
+        """Draw ``size`` independent optima from a seeded stream: for studies, never a release.
+
+        The shape is (size, d), or (size, classes, d).
+        """
+        size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
+        return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
 
     def certificate(self, *, epsilon: float | Fraction) -> Certificate:
         """Return the certificate a release would carry, without drawing anything."""
-        return self._certify(epsilon, RELEASE, operating_system_bits())
+        return self.prepare(epsilon=epsilon).certificate
 
-    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
-        """Draw ``size`` optima from ``coins``, shape (size, d) or (size, classes, d)."""
+    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+        """Return what a release does: noise on the gradient, a solution, and nothing rejected."""
+        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
         terms = self.terms(epsilon=epsilon)
-        cells = [draw_cells(terms, self._rows, self.lattice, coins)[0] for _ in range(size)]
+        served = timing != CONSTANT
+        only = Option(
+            name=OWNER,
+            sampler=None,
+            delta=0.0,
+            timing=DATA_DEPENDENT,
+            forecast=forecast_constant(0.0) if served else None,
+            reason=None if served else _NO_CONSTANT,
+        )
+        return Plan(
+            epsilon=float(epsilon),
+            options=(only,),
+            chosen=OWNER if served else None,
+            refusal=None if served else _NO_CONSTANT,
+            excess_loss=None,
+            saturates_at=None,
+            note=str(terms),
+        )
+
+    def prepare_rows(self) -> Rows:
+        """Shorten and snap the rows: the confidential half, made once a release."""
+        return prepare_rows(
+            self._features,
+            self._targets,
+            risk=self.risk,
+            squared_norm=self.squared_norm,
+            sum_norm=self.sum_norm,
+            counts=self._counts,
+        )
+
+    def _draws(self, terms: Terms, rows: Rows, coins: Coins, size: int) -> Draws:
+        cells = [draw_cells(terms, rows, self.lattice, coins)[0] for _ in range(size)]
         values = np.stack(cells) * 2.0**-self.lattice.bits
-        return np.asarray(values[:, 0, :] if self.risk.margins == 1 else values)
+        return Draws(
+            values=values[:, 0, :] if self.risk.margins == 1 else values,
+            proposals=np.zeros(size, dtype=np.int64),
+        )
 
-    def _draw_one(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Release:
-        certificate = self._certify(epsilon, kind, bits)
-        value = self.draw(Coins(bits), epsilon=epsilon, size=1)[0]
-        return Release(value=value, certificate=certificate)
-
-    def _certify(self, epsilon: float | Fraction, kind: str, bits: Bits) -> Certificate:
-        terms = self.terms(epsilon=epsilon)
+    def _certify(self, epsilon: float | Fraction, terms: Terms, told: Told) -> Certificate:
         domain: dict[str, Any] = {
-            "kind": "Optimum",
+            "kind": KIND,
             "classes": self.risk.margins,
             "columns": self.dimension,
             "bits": self.lattice.bits,
             "reach_bits": self.lattice.reach_bits,
         }
         if self.adjacency.count_is_public:
-            domain["count"] = self._rows.count
+            domain["count"] = self._count
         custom = (_DECLARED,) if isinstance(self.risk, Custom) else ()
         return Certificate(
-            kind=kind,
-            epsilon=float(epsilon),
+            kind=RELEASE,
+            mechanism=OWNER,
+            statistic=told.statistic,
+            epsilon=epsilon_up(epsilon),
             delta=0.0,
             adjacency=str(self.adjacency),
-            sensitivity=float(self.risk.bound) * (2 if self.adjacency.count_is_public else 1),
+            sensitivity=row_bound(self.risk, self.adjacency),
             loss_error=0.0,
             eta=float(terms.rate),
             domain=domain,
             sampler=describe_terms(terms),
+            finish=told.finish.describe(),
             timing=DATA_DEPENDENT,
-            randomness=bits.source,
-            assumptions=(*_ASSUMPTIONS, *custom),
+            randomness=OPERATING_SYSTEM,
+            assumptions=(*_ASSUMPTIONS, *custom, *told.notes),
             version=__version__,
         )
 
 
-def _columns(features: Any) -> int:
-    shape = np.shape(features) if not hasattr(features, "shape") else features.shape
-    if len(shape) != 2:
-        raise ParameterError(f"`features` of {_OWNER} must have 2 dimensions.")
-    return int(shape[1])
-
-
 def _optional(value: float | Fraction | None, name: str) -> Fraction | None:
-    return None if value is None else validate_scale(value, name=name, owner=_OWNER)
-
-
-def _norm(value: float | Fraction | None, name: str) -> Fraction | None:
-    """Return a norm that a float64 holds exactly, as the certificate does."""
-    found = _optional(value, name)
-    if found is not None and Fraction(float(found)) != found:
-        raise ParameterError(f"`{name}` of {_OWNER} must be a float64 number; got {value!r}.")
-    return found
+    return None if value is None else validate_scale(value, name=name, owner=OWNER)

@@ -25,6 +25,7 @@ from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
 from expmech.release.top_k_checks import admits_list, verify_top_k
+from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
@@ -50,6 +51,7 @@ MECHANISMS: Registry[Verifier] = Registry(
         ("JointQuantiles", Verifier(verify=verify_joint_quantiles, admits=admits_quantiles)),
         ("PermuteAndFlip", Verifier(verify=verify_permute_and_flip, admits=admits_candidate)),
         ("TopK", Verifier(verify=verify_top_k, admits=admits_list)),
+        ("PerturbedOptimum", Verifier(verify=verify_optimum, admits=admits_optimum)),
     ],
 )
 _DAMAGED = (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)

@@ -2,7 +2,18 @@
 
 from expmech.risks.base import Risk
 from expmech.risks.custom import Custom
+from expmech.risks.known import RISKS, rebuild_risk
 from expmech.risks.ramps import Huber, SmoothedHinge, SmoothedPinball
 from expmech.risks.smooth import Logistic, Softmax
 
-__all__ = ["Custom", "Huber", "Logistic", "Risk", "SmoothedHinge", "SmoothedPinball", "Softmax"]
+__all__ = [
+    "RISKS",
+    "Custom",
+    "Huber",
+    "Logistic",
+    "Risk",
+    "SmoothedHinge",
+    "SmoothedPinball",
+    "Softmax",
+    "rebuild_risk",
+]

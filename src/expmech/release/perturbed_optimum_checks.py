@@ -1,0 +1,132 @@
+"""What an optimum of a perturbed objective recomputes of its own certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.adjacency import Adjacency
+from expmech.optimum.calibration import (
+    NOISES,
+    Terms,
+    determinant_cost,
+    leverage,
+    noise_cost,
+    rows_moved,
+)
+from expmech.optimum.draw import Lattice
+from expmech.release.certificate import Certificate
+from expmech.release.finish import within
+from expmech.risks import Logistic, Risk, rebuild_risk
+from expmech.samplers import Check
+from expmech.samplers.base import DATA_DEPENDENT, check_equal
+
+OWNER, KIND = "PerturbedOptimum", "Optimum"
+_CONSTANTS = ("bound", "spread", "lipschitz", "rank")
+_SPARE = 2.0**-10  # of a lattice step: what going back through a map of public numbers may lose
+_USED = 1 - Fraction(1, 1 << 40)  # the share of epsilon that roundings toward privacy leave
+
+
+def describe_terms(terms: Terms) -> dict[str, Any]:
+    """Return the terms as numbers that JSON holds exactly; every one follows from the others."""
+    risk = terms.risk
+    return {
+        "sampler": OWNER,
+        "risk": risk.describe(),
+        "bound": float(risk.bound),
+        "spread": float(risk.spread),
+        "lipschitz": float(risk.lipschitz),
+        "rank": risk.rank,
+        "columns": terms.dimension,
+        "squared_norm": float(terms.squared_norm),
+        "sum_norm": None if terms.sum_norm is None else float(terms.sum_norm),
+        "penalty": float(terms.penalty),
+        "intercept_penalty": float(terms.intercept_penalty),
+        "noise": terms.noise,
+        "steps": terms.steps,
+        "rate": float(terms.rate),
+        "determinant": float(terms.determinant),
+    }
+
+
+def row_bound(risk: Risk, adjacency: Adjacency) -> float:
+    """Return how far one row moves an entry of the gradient."""
+    return float(risk.bound) * rows_moved(adjacency)
+
+
+def verify_optimum(certificate: Certificate) -> list[Check]:
+    """Recompute the constants of the risk, the determinant's part of epsilon and the noise's."""
+    domain, told = certificate.domain, certificate.sampler
+    if domain["kind"] != KIND:
+        other = f"{domain['kind']!r} is not what an optimum is released in"
+        return [Check(claim="domain", holds=False, detail=other)]
+    Lattice(bits=domain["bits"], reach_bits=domain["reach_bits"])  # raises unless it is a grid
+    adjacency = Adjacency(certificate.adjacency)
+    known = rebuild_risk(told["risk"])
+    risk: Risk = _Declared(told) if known is None else known
+    named = told.get("sampler") == OWNER and certificate.timing == DATA_DEPENDENT
+    return [
+        Check(claim="domain", holds=True, detail=KIND),
+        Check(claim="timing", holds=named, detail=f"{certificate.timing!r} of {OWNER}"),
+        check_equal("delta", float(certificate.delta), 0.0),
+        check_equal("classes", domain["classes"], risk.margins),
+        check_equal("columns", domain["columns"], told["columns"]),
+        check_equal("public count", "count" in domain, adjacency.count_is_public),
+        check_equal("sensitivity", float(certificate.sensitivity), row_bound(risk, adjacency)),
+        check_equal("eta", certificate.eta, told["rate"]),
+        *(check_equal(name, float(told[name]), float(getattr(risk, name))) for name in _CONSTANTS),
+        *_verify_spent(certificate, risk, adjacency),
+    ]
+
+
+def _verify_spent(certificate: Certificate, risk: Risk, adjacency: Adjacency) -> list[Check]:
+    """Add up what determinant and noise cost, from the penalties and the rate."""
+    told = certificate.sampler
+    penalty, first = Fraction(told["penalty"]), Fraction(told["intercept_penalty"])
+    rate, steps = Fraction(told["rate"]), int(told["steps"])
+    positive = min(penalty, first, rate) > 0 and steps >= 1 and told["noise"] in NOISES
+    if not positive:
+        detail = "penalties, rate or steps that are not positive, or noise of no known norm"
+        return [Check(claim="terms", holds=False, detail=detail)]
+    reach = leverage(Fraction(told["squared_norm"]), penalty, first)
+    determinant = determinant_cost(risk, reach)
+    sum_norm = None if told["sum_norm"] is None else Fraction(told["sum_norm"])
+    spent = rate * noise_cost(risk, adjacency, told["noise"], steps, sum_norm) + determinant
+    epsilon = Fraction(repr(certificate.epsilon))
+    held = epsilon * _USED <= spent <= epsilon
+    detail = f"{float(spent)!r} spent of {certificate.epsilon!r}"
+    return [
+        check_equal("determinant", told["determinant"], float(determinant)),
+        Check(claim="epsilon", holds=held, detail=detail),
+    ]
+
+
+class _Declared(Logistic):
+    """The constants that a caller declared for a risk of one margin: an assumption, unchecked."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.bound = Fraction(told["bound"])
+        self.spread = self.bound
+        self.lipschitz = Fraction(told["lipschitz"])
+        self.trace = self.lipschitz
+
+
+def admits_optimum(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+    """Tell whether a point can be a draw: the right shape, in reach, slopes on the lattice.
+
+    The first column is left out of the latter: on the way back from the units of the data it may
+    lose what a large centre of a column takes.
+    """
+    domain = certificate.domain
+    classes, columns = int(domain["classes"]), int(domain["columns"])
+    rows = np.atleast_2d(point)
+    most = np.full((classes, columns), 2.0 ** domain["reach_bits"])
+    if not within(rows, -most, most):
+        return False
+    steps = rows[:, 1:] * 2.0 ** domain["bits"]
+    spare = _SPARE + np.abs(steps) * 2.0**-50
+    return bool((np.abs(steps - np.rint(steps)) <= spare).all())

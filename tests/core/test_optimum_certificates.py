@@ -1,0 +1,122 @@
+"""Certificates of perturbed optima: made in public, recomputed, and changes are seen."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import expmech as em
+from expmech.errors import ParameterError, UnsupportedError
+from expmech.release.verification import verify_certificate, verify_value
+from expmech.risks import Custom, Huber, Logistic, Risk, SmoothedPinball, Softmax
+
+RISKS = [Logistic(), Huber(0.25), Softmax(4), SmoothedPinball(0.75)]
+EPSILONS = (0.1, 0.7, 3.0)
+
+
+def mechanism(risk: Risk, adjacency: str = "replace", n: int = 50, **more: Any) -> Any:
+    generator = np.random.default_rng(3)
+    rows = np.column_stack([np.ones(n), generator.uniform(-1, 1, (n, 2))])
+    return em.PerturbedOptimum(risk, rows, rows[:, 1] > 0, adjacency=adjacency, **more)
+
+
+def stands(certificate: em.Certificate) -> bool:
+    return all(check.holds for check in verify_certificate(certificate))
+
+
+@pytest.mark.parametrize("adjacency", list(em.Adjacency))
+@pytest.mark.parametrize("risk", RISKS, ids=lambda risk: risk.name)
+def test_certificates_stand_and_no_field_can_be_changed(risk: Risk, adjacency: str) -> None:
+    for epsilon in EPSILONS:
+        certificate = mechanism(risk, adjacency).certificate(epsilon=epsilon)
+        assert stands(certificate)
+        assert stands(em.Certificate.from_json(certificate.to_json()))
+    assert ("count" in certificate.domain) == (adjacency == "replace")
+    for name in ("penalty", "rate", "squared_norm", "determinant", "bound", "lipschitz", "spread"):
+        for factor in (0.5, 2.0):
+            told = certificate.sampler | {name: certificate.sampler[name] * factor}
+            assert not stands(dataclasses.replace(certificate, sampler=told)), name
+    for name, value in (("noise", "sum"), ("columns", 4), ("rank", 9), ("sampler", "Rejection")):
+        told = certificate.sampler | {name: value}
+        assert not stands(dataclasses.replace(certificate, sampler=told)), name
+    for name, value in (("classes", 7), ("columns", 4), ("bits", 99), ("kind", "Box")):
+        place = certificate.domain | {name: value}
+        assert not stands(dataclasses.replace(certificate, domain=place)), name
+    changes: dict[str, Any] = {"epsilon": 2.9, "sensitivity": 9.0, "timing": "constant"}
+    for name, value in changes.items():
+        assert not stands(dataclasses.replace(certificate, **{name: value})), name
+    other = {"replace": "add-remove", "add-remove": "replace"}[adjacency]
+    assert not stands(dataclasses.replace(certificate, adjacency=other))
+
+
+def test_constants_of_a_risk_of_ones_own_are_an_assumption() -> None:
+    own = Custom(
+        name="mine",
+        derivative=lambda t, z: np.clip(t - z, -0.5, 0.5),
+        curvature=lambda t, z: np.where(np.abs(t - z) < 0.5, 1.0, 0.0),
+        ball=lambda t, z: t,
+        bound=0.5,
+        lipschitz=1.0,
+        error=2.0**-50,
+    )
+    certificate = mechanism(own).certificate(epsilon=1.0)
+    assert stands(certificate)
+    assert any("custom risk" in text for text in certificate.assumptions)
+
+
+@pytest.mark.parametrize("risk", [Huber(0.25), Softmax(3)], ids=lambda risk: risk.name)
+def test_a_value_off_the_lattice_or_of_another_shape_is_no_draw(risk: Risk) -> None:
+    release = mechanism(risk).study(epsilon=1.0, seed=5)
+    value = release.value
+    assert verify_value(release.certificate, value).holds
+    assert verify_value(release.certificate, value.tolist()).holds
+    for wrong in (value + 2.0**-22, value[..., :2], value * 2.0**20, [1.0]):
+        assert not verify_value(release.certificate, wrong).holds
+
+
+def test_under_add_remove_nothing_public_depends_on_the_rows() -> None:
+    few, many = (mechanism(Logistic(), "add-remove", n, rows=100) for n in (5, 500))
+    assert few.certificate(epsilon=1.0) == many.certificate(epsilon=1.0)
+    assert few.plan(1.0) == many.plan(1.0)
+    told = [mechanism(Logistic(), n=n).certificate(epsilon=1.0) for n in (5, 500)]
+    assert told[0] != told[1]
+
+
+def test_counts_stand_for_equal_rows() -> None:
+    rows, labels = np.array([[1.0, 0.5], [1.0, -0.25], [1.0, 0.75]]), np.array([1, 0, 0])
+    counts = np.array([3, 0, 2])
+    by_counts = em.PerturbedOptimum(Logistic(), rows, labels, counts=counts)
+    every = em.PerturbedOptimum(Logistic(), np.repeat(rows, counts, axis=0), [1, 1, 1, 0, 0])
+    assert by_counts.certificate(epsilon=1.0) == every.certificate(epsilon=1.0)
+    drawn = [one.sample(epsilon=1.0, size=3, seed=2) for one in (by_counts, every)]
+    assert (drawn[0] == drawn[1]).all()
+    with pytest.raises(TypeError, match="`counts` of PerturbedOptimum"):
+        em.PerturbedOptimum(Logistic(), rows, labels, counts=[1, 2])
+
+
+def test_a_plan_tells_noise_and_penalty_and_refuses_constant_time() -> None:
+    plan = mechanism(Logistic()).plan(1.0)
+    assert plan.chosen == "PerturbedOptimum"
+    assert plan.note is not None and "nothing is rejected" in plan.note
+    refused = mechanism(Logistic()).plan(1.0, timing="constant")
+    assert refused.chosen is None and "cannot be 'constant' yet" in refused.refusal
+    with pytest.raises(UnsupportedError, match="cannot be 'constant' yet"):
+        mechanism(Logistic()).prepare(epsilon=1.0, timing="constant")
+    with pytest.raises(ParameterError, match="`sampler` of PerturbedOptimum must be 'auto'"):
+        mechanism(Logistic()).prepare(epsilon=1.0, sampler="Rejection")
+
+
+@pytest.mark.parametrize("risk", [Logistic(), Softmax(3)], ids=lambda risk: risk.name)
+def test_noise_has_the_standard_deviation_that_a_plan_tells(risk: Risk) -> None:
+    from expmech.bits import seeded_bits
+    from expmech.coins import Coins
+    from expmech.optimum.calibration import noise_deviation
+    from expmech.optimum.draw import draw_noise
+
+    terms = mechanism(risk).terms(epsilon=1.0)
+    coins, size = Coins(seeded_bits(1)), 4000
+    drawn = [draw_noise(terms, coins).cell().middle().to_floats()[0] for _ in range(size)]
+    assert abs(np.std(drawn) / noise_deviation(terms) - 1.0) < 0.1
