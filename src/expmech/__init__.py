@@ -24,9 +24,9 @@ from expmech.release import (
     JointQuantiles,
     NoisyMean,
     PermuteAndFlip,
+    PerturbedOptimum,
     PrincipalDirection,
     Release,
-    PerturbedOptimum,
     TopK,
 )
 from expmech.samplers import (

@@ -93,7 +93,7 @@ def aggregates(path: Path, text_format: TextFormat | None) -> list[int]:
     with closing(open_source(str(path), text_format=text_format)) as source:
         assert list(source.table.columns) == ["x", "place"]
         found = moments(source, ["x"], [BOUNDS], bits=20, products=True)
-        _, labels = labelled_rows(source, ["x"], [BOUNDS], target="place", positive="north")
+        _, labels = labelled_rows(source, ["x"], [BOUNDS], target="place", classes=("north",))
         numbers = [found.count, *found.sums, *found.products[0], row_count(source)]
         counted = [*tally(source, "place", CANDIDATES), *tally(source, "x", CANDIDATES)]
         grouped = [row_count(source.where("place", "7")), int(labels.sum()), len(labels)]

@@ -164,7 +164,7 @@ def test_labels_are_the_same_everywhere(rule: str, target: str, source: Source) 
     columns, limits = ["row", "number"], [(0.0, float(1 << 20)), BOUNDS[0]]
     positive = POSITIVES[target]
     rows, labels = labelled_rows(
-        source, columns, limits, target=target, positive=positive, missing=rule
+        source, columns, limits, target=target, classes=(positive,), missing=rule
     )
     values = np.column_stack([read_column(TABLE[name]) for name in columns])
     keys = [canonical_key(value) for value in TABLE[target]]
@@ -210,7 +210,7 @@ def test_refusing_missing_values_is_an_option_everywhere(source: Source) -> None
         lambda: moments(source, ["number"], BOUNDS[:1], bits=8, missing="error"),
         lambda: histogram(source, "number", BOUNDS[0], bits=2, missing="error"),
         lambda: labelled_rows(
-            source, ["row"], BOUNDS[:1], target="place", positive="north", missing="error"
+            source, ["row"], BOUNDS[:1], target="place", classes=("north",), missing="error"
         ),
         lambda: standardised_products(
             source,

@@ -23,6 +23,7 @@ from expmech.data.aggregate import labelled_rows
 from expmech.ledger import Ledger
 
 BOUNDS = [(20.0, 80.0), (0.0, 10.0)]
+LIKELIHOOD = ("--law", "log-likelihood", "--radius", "4")
 
 
 def run(*arguments: object) -> Result:
@@ -72,7 +73,7 @@ def asked(
             "--bounds",
             "0,10",
         ),
-        *("--target", target, "--positive", positive, "--radius", "4", "--epsilon", epsilon, *more),
+        *("--target", target, "--positive", positive, "--epsilon", epsilon, *LIKELIHOOD, *more),
     )
 
 
@@ -119,7 +120,9 @@ def test_rows_of_a_table_are_those_of_the_array(patients: Path) -> None:
     table = np.genfromtxt(patients, delimiter=",", names=True, dtype=None, encoding="utf8")
     rows = np.clip(np.column_stack([table["Age"], table["dose"]]), *np.array(BOUNDS).T)
     with closing(open_source(str(patients))) as source:
-        found, labels = labelled_rows(source, ["AGE", "dose"], BOUNDS, target="Ill", positive="yes")
+        found, labels = labelled_rows(
+            source, ["AGE", "dose"], BOUNDS, target="Ill", classes=("yes",)
+        )
         ready = logistic(
             source, ["age", "dose"], "ill", "yes", BOUNDS, epsilon=Fraction(1), radius=4.0
         )
@@ -159,12 +162,12 @@ def test_missing_values_follow_the_option(tmp_path: Path) -> None:
     path.write_text("age,dose,ill\n30,1,yes\n,2,no\n70,3,\n60,4,no\n")
     with closing(open_source(str(path))) as source:
         rows, labels = labelled_rows(
-            source, ["age", "dose"], BOUNDS, target="ill", positive="yes", missing="clip"
+            source, ["age", "dose"], BOUNDS, target="ill", classes=("yes",), missing="clip"
         )
         assert rows[:, 0].round(6).tolist() == [30.0, 20.0, 70.0, 60.0]
         assert labels.tolist() == [True, False, False, False]
         rows, labels = labelled_rows(
-            source, ["age", "dose"], BOUNDS, target="ill", positive="yes", missing="drop"
+            source, ["age", "dose"], BOUNDS, target="ill", classes=("yes",), missing="drop"
         )
         assert rows[:, 1].round(6).tolist() == [1.0, 4.0]
         assert labels.tolist() == [True, False]

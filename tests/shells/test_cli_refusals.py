@@ -23,7 +23,8 @@ from expmech.ledger import Ledger
 MEAN = ("mean", "--column", "age", "--bounds", "0,100")
 QUANTILE = ("quantile", "--column", "age", "--bounds", "0,100", "--bits", "4")
 SELECT = ("select", "--column", "city", "--candidates", "a,b")
-LOGISTIC = ("logistic", "--column", "age", "--bounds", "0,100", "--target", "city", "--radius", "1")
+LOGISTIC = ("logistic", "--column", "age", "--bounds", "0,100", "--target", "city")
+LIKELIHOOD = ("--positive", "a", "--law", "log-likelihood", "--radius", "1")
 
 
 @pytest.fixture
@@ -118,13 +119,13 @@ def test_a_value_that_was_charged_is_shown_even_if_it_cannot_be_written(
 
 def test_a_model_of_odds_needs_to_be_told_of_what(survey: Path) -> None:
     result = run(survey, LOGISTIC)
-    assert result.exit_code == 2 and "--positive" in result.stderr
+    assert result.exit_code == 1 and "`--positive` or `--classes` must be given" in result.stderr
     assert spent(survey) == 0
 
 
 @pytest.mark.parametrize(
     "statistic",
-    [MEAN, (*MEAN, "--sampler", "Metropolis"), QUANTILE, SELECT, (*LOGISTIC, "--positive", "a")],
+    [MEAN, (*MEAN, "--sampler", "Metropolis"), QUANTILE, SELECT, (*LOGISTIC, *LIKELIHOOD)],
 )
 def test_constant_time_is_kept(statistic: tuple[str, ...], survey: Path) -> None:
     result = run(survey, statistic, "--timing", "constant", "--json", epsilon="0.1")
@@ -135,7 +136,7 @@ def test_constant_time_is_kept(statistic: tuple[str, ...], survey: Path) -> None
 
 
 def test_constant_time_that_nothing_affordable_keeps_is_refused(survey: Path) -> None:
-    result = run(survey, (*LOGISTIC, "--positive", "a"), "--timing", "constant", epsilon="5")
+    result = run(survey, (*LOGISTIC, *LIKELIHOOD), "--timing", "constant", epsilon="5")
     assert result.exit_code == 1 and "found no exact sampler" in result.stderr
     assert spent(survey) == 0
 

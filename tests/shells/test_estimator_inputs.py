@@ -222,6 +222,7 @@ def test_what_is_served_in_constant_time_is_what_the_page_says() -> None:
             bounds=((0.0, 1.0),) * features,
             target="y",
             positive=True,
+            law="log-likelihood",
             adjacency=Adjacency.REPLACE,
         )
         found[features, rows, epsilon] = _served(logistic, rows, epsilon)

@@ -59,6 +59,7 @@ ADJACENCIES = ("replace", "add-remove")
 def estimators(**options: Any) -> list[tuple[Any, Any]]:
     """Return each estimator with the target it is fitted to."""
     logistic: dict[str, Any] = {"classes": ["young", "old"], "bounds_X": BOUNDS, "radius": 2.0}
+    logistic["law"] = "log-likelihood"
     if options.get("adjacency") == "add-remove":
         logistic["sampler"] = em.BoxTree()
     return [

@@ -29,7 +29,6 @@ from expmech.statistics import (
     validate_bounds,
 )
 from expmech.statistics.base import check_missing
-from expmech.statistics.logistic import LOGISTIC_PENALTY
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,9 @@ def ready(statistic: Statistic, rows: Rows, epsilon: Fraction, sampler: Any = "a
 
 
 def limits(columns: Sequence[str], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    from expmech.cli.statistics import _limits
+    from expmech.cli import shared
 
-    return _limits(list(columns), [f"{low!r},{high!r}" for low, high in bounds])
+    return shared.limits(list(columns), [f"{low!r},{high!r}" for low, high in bounds])
 
 
 def mean(
@@ -135,6 +134,7 @@ def logistic(
     *,
     epsilon: Fraction,
     radius: float | None = None,
+    law: str = "log-likelihood",
     adjacency: str = "replace",
 ) -> Ready:
     statistic = Logistic(
@@ -143,6 +143,7 @@ def logistic(
         target=target,
         positive=positive,
         radius=radius,
+        law=law,
         adjacency=Adjacency(adjacency),
         named=True,
     )
@@ -172,8 +173,9 @@ def logistic_of_rows(
     bounds: Sequence[Bounds],
     *,
     epsilon: Fraction,
-    penalty: float = LOGISTIC_PENALTY,
+    penalty: float | None = None,
     radius: float | None = None,
+    law: str = "log-likelihood",
     data_norm: float | None = None,
     adjacency: str = "replace",
 ) -> Ready:
@@ -184,6 +186,7 @@ def logistic_of_rows(
         positive=True,
         penalty=penalty,
         radius=radius,
+        law=law,
         data_norm=data_norm,
         adjacency=Adjacency(adjacency),
     )

@@ -68,6 +68,23 @@ Variances = Annotated[
     bool,
     typer.Option("--variances", help="Also release the variances, for a tenth of epsilon."),
 ]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold", help="Residuals beyond it count linearly, in half widths of the target."
+    ),
+]
+Law = Annotated[str, typer.Option("--law", help="perturbed-optimum, or log-likelihood.")]
+DataNorm = Annotated[
+    float | None,
+    typer.Option("--data-norm", help="Public norm to which scaled rows are shortened."),
+]
+PublicRows = Annotated[
+    int | None,
+    typer.Option(
+        "--public-rows", help="Add-remove: a public guess of the number of rows, for the rules."
+    ),
+]
 Features = Annotated[int, typer.Option("--features", help="Number of feature columns.")]
 
 

@@ -12,7 +12,8 @@ from expmech import statistics
 from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.cli.common import output, parse_epsilon, user_errors
 from expmech.cli.options import Budgeted, PlanOptions, command
-from expmech.cli.statistics import STATISTICS, Registered, Shared
+from expmech.cli.shared import Registered, Shared
+from expmech.cli.statistics import STATISTICS
 from expmech.errors import ParameterError, validate_integer
 
 app = typer.Typer(

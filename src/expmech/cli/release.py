@@ -10,7 +10,8 @@ import typer
 from expmech.cli.common import user_errors
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions, command
 from expmech.cli.request import Request, answer
-from expmech.cli.statistics import STATISTICS, Registered
+from expmech.cli.shared import Registered
+from expmech.cli.statistics import STATISTICS
 
 app = typer.Typer(no_args_is_help=True, help="Release one statistic of a table.")
 

@@ -10,7 +10,7 @@ from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.cli.common import new_file, output, parse_epsilon, plain, sealed, warn
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
 from expmech.cli.parsing import split
-from expmech.cli.statistics import Shared
+from expmech.cli.shared import Shared
 from expmech.data.rows import TableRows
 from expmech.data.source import Source, open_source
 from expmech.data.text_format import TextFormat, text_ending

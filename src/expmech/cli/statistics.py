@@ -5,31 +5,25 @@ A release makes a statistic of named columns; a plan makes one of public numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from expmech.adjacency import Adjacency
 from expmech.cli import options
 from expmech.cli.parsing import parse_bounds, split
+from expmech.cli.regressions import REGRESSIONS
+from expmech.cli.shared import Registered, Shared, limits, numbered
 from expmech.errors import ParameterError, validate_integer
 from expmech.ledger import exact_amount
 from expmech.statistics import (
-    Logistic,
     Mean,
     MostFrequent,
     PrincipalComponents,
     QuantileOf,
     QuantilesOf,
-    Ridge,
-    Statistic,
     TopOf,
     validate_bounds,
 )
-from expmech.statistics.aggregates import Bounds, validate_columns
-from expmech.statistics.logistic import LOGISTIC_PENALTY
 
 _UNIT = "-1,1"
 Candidates = Annotated[
@@ -42,40 +36,11 @@ Method = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What every statistic is told: the neighbours, what is missing, whether a law was named."""
-
-    adjacency: Adjacency
-    missing: str = "middle"
-    sampler_named: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Registered:
-    """A statistic of the command line: how a release and how a plan make it."""
-
-    name: str
-    of_table: Callable[..., Statistic]
-    of_numbers: Callable[..., Statistic]
-
-
-def _limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
-    validate_columns(columns, bounds)
-    pairs = zip(columns, bounds, strict=True)
-    return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
-
-
-def _numbered(features: int) -> list[str]:
-    count = validate_integer(features, name="--features", owner="plan", low=1, high=1000)
-    return [f"column {j + 1}" for j in range(count)]
-
-
 def _mean(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
     """Release the mean of one or several columns."""
     return Mean(
         columns=tuple(column),
-        bounds=_limits(column, bounds),
+        bounds=limits(column, bounds),
         adjacency=shared.adjacency,
         missing=shared.missing,
         exponential=shared.sampler_named,
@@ -131,83 +96,6 @@ def _plan_quantile(
     return _quantile(shared, "the column", bounds, q, bits)
 
 
-def _ridge(
-    shared: Shared,
-    column: options.Columns,
-    bounds: options.ColumnBounds,
-    target: Annotated[str, typer.Option("--target", help="Column to predict.")],
-    target_bounds: Annotated[
-        str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")
-    ],
-    penalty: options.Penalty = None,
-    radius: options.Radius = None,
-) -> Ridge:
-    """Release a ridge regression with intercept, in the units of the table."""
-    *limits, last = _limits([*column, target], [*bounds, target_bounds])
-    return Ridge(
-        columns=tuple(column),
-        bounds=tuple(limits),
-        target=target,
-        target_bounds=last,
-        penalty=penalty,
-        radius=radius,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-        named=True,
-    )
-
-
-def _plan_ridge(
-    shared: Shared,
-    features: options.Features,
-    penalty: options.Penalty = None,
-    radius: options.Radius = None,
-) -> Ridge:
-    """Plan a ridge regression with intercept."""
-    columns = _numbered(features)
-    unit = [_UNIT] * len(columns)
-    return _ridge(shared, columns, unit, "the target", _UNIT, penalty, radius)
-
-
-def _logistic(
-    shared: Shared,
-    column: options.Columns,
-    bounds: options.ColumnBounds,
-    target: Annotated[str, typer.Option("--target", help="Column of classes.")],
-    positive: Annotated[
-        str, typer.Option("--positive", help="The value whose odds are modelled, against others.")
-    ],
-    penalty: options.Penalty = None,
-    radius: options.Radius = None,
-) -> Logistic:
-    """Release a logistic regression with intercept; its rows must fit in memory."""
-    if target.lower() in {name.lower() for name in column}:
-        raise ParameterError(f"`target` must not be one of the features; got {target}.")
-    return Logistic(
-        columns=tuple(column),
-        bounds=_limits(column, bounds),
-        target=target,
-        positive=positive,
-        penalty=LOGISTIC_PENALTY if penalty is None else penalty,
-        radius=radius,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-        named=True,
-    )
-
-
-def _plan_logistic(
-    shared: Shared,
-    features: options.Features,
-    penalty: options.Penalty = None,
-    radius: options.Radius = None,
-) -> Logistic:
-    """Plan a logistic regression with intercept."""
-    columns = _numbered(features)
-    unit = [_UNIT] * len(columns)
-    return _logistic(shared, columns, unit, "the target", "positive", penalty, radius)
-
-
 def _select(shared: Shared, column: options.Column, candidates: Candidates) -> MostFrequent:
     """Release the most frequent of a public list of values."""
     names = tuple(split(candidates))
@@ -246,7 +134,7 @@ def _pca(
     """Release principal components of columns: unit vectors on the standardised columns."""
     return PrincipalComponents(
         columns=tuple(column),
-        bounds=_limits(column, bounds),
+        bounds=limits(column, bounds),
         n_components=components,
         center=_numbers(center, "--center", len(column)),
         scale=_numbers(scale, "--scale", len(column)),
@@ -264,7 +152,7 @@ def _plan_pca(
     variances: options.Variances = False,
 ) -> PrincipalComponents:
     """Plan principal components of columns."""
-    columns = _numbered(features)
+    columns = list(numbered(features))
     unit = [_UNIT] * len(columns)
     return _pca(shared, columns, unit, components, variances=variances)
 
@@ -322,8 +210,7 @@ def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | N
 STATISTICS: tuple[Registered, ...] = (
     Registered(name="mean", of_table=_mean, of_numbers=_plan_mean),
     Registered(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
-    Registered(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
-    Registered(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
+    *REGRESSIONS,
     Registered(name="pca", of_table=_pca, of_numbers=_plan_pca),
     Registered(name="select", of_table=_select, of_numbers=_plan_select),
     Registered(name="top", of_table=_top, of_numbers=_plan_top),

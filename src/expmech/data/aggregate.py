@@ -32,6 +32,7 @@ __all__ = [
     "row_count",
     "standardised_products",
     "tally",
+    "target_rows",
 ]
 
 MISSING = MISSING_RULES
@@ -101,17 +102,20 @@ def labelled_rows(
     bounds: Sequence[Bounds],
     *,
     target: str,
-    positive: Any,
+    classes: Sequence[Any],
     missing: str = "middle",
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the clipped columns, one row a record, and which records hold ``positive``.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the clipped columns, one row a record, and each record's place in ``classes``.
 
-    Confidential, and in memory: for a statistic that is no function of counts and sums. A missing
-    target is not positive; it is a missing value where those are dropped or refused.
+    Confidential, and in memory: for a statistic that is no function of counts and sums. Places are
+    counted from 1; a target that is no class of the list has place 0, a missing one too, which is a
+    missing value where those are dropped or refused.
     """
-    if target.lower() in {name.lower() for name in columns}:
-        raise ParameterError(f"`target` must not be one of the features; got {target}.")
+    import ibis
+
+    _check_target(target, columns)
     key = source.key(target)
+    cases = [(key.equals(canonical_key(label)), k + 1) for k, label in enumerate(classes)]
     rows = snapped(
         source,
         columns,
@@ -119,17 +123,48 @@ def labelled_rows(
         bits=_ROW_BITS,
         missing=missing,
         whole=nearest,
-        label=(key.equals(canonical_key(positive)), key.missing()),
+        label=(ibis.cases(*cases, else_=0), key.missing()),
     )
+    steps = _in_memory(rows)
+    return _unsnapped(steps[:, :-1], bounds), steps[:, -1]
+
+
+def target_rows(
+    source: Source,
+    columns: Sequence[str],
+    bounds: Sequence[Bounds],
+    *,
+    target: str,
+    target_bounds: Bounds,
+    missing: str = "middle",
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the clipped columns, one row a record, and the clipped target. Confidential."""
+    _check_target(target, columns)
+    limits = [*bounds, target_bounds]
+    rows = snapped(
+        source, [*columns, target], limits, bits=_ROW_BITS, missing=missing, whole=nearest
+    )
+    values = _unsnapped(_in_memory(rows), limits)
+    return values[:, :-1], values[:, -1]
+
+
+def _check_target(target: str, columns: Sequence[str]) -> None:
+    if target.lower() in {name.lower() for name in columns}:
+        raise ParameterError(f"`target` must not be one of the features; got {target}.")
+
+
+def _in_memory(rows: Snapped) -> NDArray[np.float64]:
+    """Return snapped rows as an array of whole numbers."""
     result = _computed(lambda: rows.table.to_pyarrow())
     if rows.lost is not None and any(result[rows.lost].to_pylist()):
         raise DataError(FOUND_MISSING)
     steps = [np.array(result[name].to_numpy(), dtype=np.float64) for name in rows.values]
+    return np.column_stack(steps)
+
+
+def _unsnapped(steps: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
     lower, upper = np.array(bounds, dtype=np.float64).T
-    return (
-        lower + np.column_stack(steps[:-1]) * ((upper - lower) / (1 << _ROW_BITS)),
-        steps[-1] > 0.0,
-    )
+    return np.asarray(lower + steps * ((upper - lower) / (1 << _ROW_BITS)))
 
 
 def standardised_products(source: Source, request: ProductsOf) -> RowProducts:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expmech.data.aggregate import (
     histogram,
@@ -14,19 +15,21 @@ from expmech.data.aggregate import (
     row_count,
     standardised_products,
     tally,
+    target_rows,
 )
 from expmech.data.source import Source
 from expmech.errors import ParameterError
 from expmech.statistics.requests import (
     Column,
     HistogramOf,
-    LabelledRows,
     LabelledRowsOf,
     MomentsOf,
     ProductsOf,
     Request,
     Tally,
     TallyOf,
+    TargetRows,
+    TargetRowsOf,
 )
 
 
@@ -45,7 +48,7 @@ class TableRows:
     def check(self, request: Request) -> None:
         """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
         source = self._part
-        if isinstance(request, (MomentsOf, LabelledRowsOf, ProductsOf)):
+        if isinstance(request, (MomentsOf, LabelledRowsOf, TargetRowsOf, ProductsOf)):
             for name in _names(request.columns):
                 source.number(name)
         if isinstance(request, HistogramOf):
@@ -54,6 +57,8 @@ class TableRows:
             source.key(str(request.column))
         if isinstance(request, LabelledRowsOf):
             source.key(str(request.target))
+        if isinstance(request, TargetRowsOf):
+            source.number(str(request.target))
 
     def find(self, request: Request) -> Any:
         """Return what was asked for, computed in the engine as far as it can be."""
@@ -77,6 +82,8 @@ class TableRows:
             return _labelled(source, request)
         if isinstance(request, ProductsOf):
             return standardised_products(source, request)
+        if isinstance(request, TargetRowsOf):
+            return _targeted(source, request)
         raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
     @property
@@ -84,17 +91,33 @@ class TableRows:
         return self.source if self.by is None else self.source.where(self.by, self.group)
 
 
-def _labelled(source: Source, request: LabelledRowsOf) -> LabelledRows:
-    rows, positive = labelled_rows(
+def _labelled(source: Source, request: LabelledRowsOf) -> TargetRows:
+    rows, places = labelled_rows(
         source,
         _names(request.columns),
         request.bounds,
         target=str(request.target),
-        positive=request.positive,
+        classes=request.classes,
         missing=request.missing,
     )
+    return _one_each(rows, places)
+
+
+def _targeted(source: Source, request: TargetRowsOf) -> TargetRows:
+    rows, targets = target_rows(
+        source,
+        _names(request.columns),
+        request.bounds,
+        target=str(request.target),
+        target_bounds=request.target_bounds,
+        missing=request.missing,
+    )
+    return _one_each(rows, targets)
+
+
+def _one_each(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> TargetRows:
     ones = np.ones(len(rows), dtype=np.int64)
-    return LabelledRows(features=rows, positive=positive, counts=ones)
+    return TargetRows(features=rows, targets=targets, counts=ones)
 
 
 def _names(columns: tuple[Column, ...]) -> list[str]:

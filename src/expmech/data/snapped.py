@@ -44,8 +44,8 @@ def snapped(
 ) -> Snapped:
     """Return columns clipped and snapped to whole numbers, missing values by the public rule.
 
-    ``label`` is an expression that is true or false, and one that says whether it is missing; it
-    becomes the last column, 0 or 1.
+    ``label`` is an expression of whole numbers, and one that says whether it is missing; it becomes
+    the last column.
     """
     rule = validate_missing(missing, owner="the data layer")
     limits = _limits(columns, bounds)
@@ -65,7 +65,7 @@ def snapped(
         for name, pair in zip(raw, limits, strict=True)
     ]
     if flags:
-        cells.append(table[f"{prefix}f"].ifelse(1, 0).cast("int64"))
+        cells.append(table[f"{prefix}f"].cast("int64"))
     flag = {f"{prefix}l": lost} if rule == "error" else {}
     chosen = table.select(**dict(zip(names, cells, strict=True)), **flag)
     return Snapped(table=chosen, values=names, lost=next(iter(flag), None), prefix=prefix)

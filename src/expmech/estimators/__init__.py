@@ -1,5 +1,6 @@
 """Private estimators in the style of scikit-learn. Page: docs/estimators.md."""
 
+from expmech.estimators.linear import PrivateLinearRegression
 from expmech.estimators.logistic import PrivateLogisticRegression
 from expmech.estimators.mean import PrivateMean
 from expmech.estimators.pca import PrivatePCA
@@ -8,6 +9,7 @@ from expmech.estimators.ridge import PrivateRidge
 from expmech.estimators.selector import PrivateSelector
 
 __all__ = [
+    "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivateMean",
     "PrivatePCA",

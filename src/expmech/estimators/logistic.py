@@ -16,7 +16,7 @@ from expmech.estimators.tables import Unread, as_target
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, Logistic
 from expmech.statistics.keys import MISSING, canonical_key
-from expmech.statistics.logistic import LOGISTIC_PENALTY
+from expmech.statistics.logistic import LIKELIHOOD, OPTIMUM
 from expmech.statistics.reading import read_numbers
 
 INFERRED = (
@@ -25,14 +25,14 @@ INFERRED = (
 )
 """What a certificate lists where the labels were looked for."""
 
-_NOT_TWO = "Only binary classification is supported. The type of the target is multiclass."
 _UNKNOWN = "Unknown label type: `y` of {name} must hold two labels, whole numbers or text."
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    """Logistic regression of two classes with an intercept.
+    """Logistic regression of two or more classes with an intercept.
 
-    The exponential mechanism with the penalised log-likelihood.
+    The optimum of the perturbed log-likelihood, drawn exactly; or, by name, the exponential
+    mechanism with the penalised log-likelihood.
 
     Parameters
     ----------
@@ -42,28 +42,34 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a
         column; values outside are clipped.
     classes
-        The two labels, public, the positive one last; any other label counts as not positive.
-        "infer" takes the labels that occur in y: that they occur is then treated as public, which
-        the certificate lists as an assumption.
+        The labels, public: two, the positive one last, or more; any other label counts as the
+        first. "infer" takes the labels that occur in y: that they occur is then treated as public,
+        which the certificate lists as an assumption.
+    law
+        "perturbed optimum", noise on the gradient; or "log-likelihood", the law of the exponential
+        mechanism, for two classes and few features, which a sampler draws from.
     penalty
-        Ridge penalty on rows of norm one.
+        Ridge penalty on scaled rows; None: a rule of public quantities, see docs/estimators.md.
     radius
-        Public bound on the Euclidean norm of the coefficients on rows of norm one; the sensitivity
-        is proportional to it. None: a rule of public quantities, see docs/estimators.md.
+        Of law="log-likelihood" only: public bound on the Euclidean norm of the coefficients on rows
+        of norm one. None: a rule of public quantities.
     data_norm
-        Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened. None: half of
-        what it can be, sqrt(p) / 2.
+        Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened: whole rows,
+        constant included, or by law="log-likelihood" the features alone. None: the rule.
+    rows
+        Of law="perturbed optimum" under "add-remove" only: a public guess of the number of rows,
+        for the rules. None: 1000.
     sampler, timing, accountant, adjacency, missing, random_state
-        As for :class:`PrivateMean`.
+        As for :class:`PrivateMean`; samplers and timing="constant" need law="log-likelihood".
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The labels; public.
-    coef_ : ndarray of shape (1, n_features)
-        The private slopes, in the units of the data.
-    intercept_ : ndarray of shape (1,)
-        The private intercept.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The private slopes, in the units of the data; of each class where there are several.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The private intercepts.
     certificate_ : Certificate
         What was promised.
 
@@ -81,9 +87,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         epsilon: Any = 1.0,
         bounds_X: Any = None,
         classes: Sequence[Any] | str | None = None,
-        penalty: float = LOGISTIC_PENALTY,
+        law: str = OPTIMUM,
+        penalty: float | None = None,
         radius: float | None = None,
         data_norm: float | None = None,
+        rows: int | None = None,
         sampler: Sampler | str = "auto",
         timing: str = "unprotected",
         accountant: Any = None,
@@ -94,9 +102,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.epsilon = epsilon
         self.bounds_X = bounds_X
         self.classes = classes
+        self.law = law
         self.penalty = penalty
         self.radius = radius
         self.data_norm = data_norm
+        self.rows = rows
         self.sampler = sampler
         self.timing = timing
         self.accountant = accountant
@@ -116,9 +126,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             bounds=bounds,
             target="y",
             positive=labels[1],
+            classes=None if len(labels) == 2 else tuple(labels),
+            law=self.law,
             penalty=self.penalty,
             radius=self.radius,
             data_norm=self.data_norm,
+            rows=self.rows,
             adjacency=self._relation,
             missing=self.missing,
             label_notes=notes,
@@ -128,27 +141,30 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             return ArrayRows(numbers=read_numbers(table, columns=d), target=target)
 
         (release,) = self._draw([logistic], Unread(table=table, read=read), epsilon=budget)
+        found = np.atleast_2d(release.value)
         self.classes_ = labels
-        self.intercept_ = np.asarray(release.value[:1])
-        self.coef_ = np.asarray(release.value[None, 1:])
+        self.intercept_ = found[:, 0]
+        self.coef_ = found[:, 1:]
         self.certificate_ = release.certificate
         return self
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """Return the two labels, and what has to be assumed where they were found in y."""
+        """Return the labels, and what has to be assumed where they were found in y."""
         if isinstance(self.classes, str) and self.classes == "infer":
             return self._inferred(y), (INFERRED,)
         if self.classes is None:
             raise ParameterError(
                 f"`classes` of {self._name} must be the two labels, which are public, the positive"
-                " one last; got None. classes='infer' takes those that occur in y, which is then"
-                " treated as public."
+                " one last, or more; got None. classes='infer' takes those that occur in y, which"
+                " is then treated as public."
             )
         labels = np.asarray(self.classes)
-        if labels.shape != (2,) or not _are_two(labels):
+        if labels.ndim != 1 or not _are_different(labels):
             raise ParameterError(
-                f"`classes` of {self._name} must be two different labels; got {self.classes!r}."
+                f"`classes` of {self._name} must be two different labels or more; got"
+                f" {self.classes!r}."
             )
+        self._check_several(len(labels))
         return labels, ()
 
     def _inferred(self, y: Any) -> NDArray[Any]:
@@ -160,42 +176,53 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             return np.unique(target)
 
         labels = shielded(look, ParameterError(_UNKNOWN.format(name=self._name)))
-        if len(labels) > 2:
-            raise ParameterError(_NOT_TWO)
-        if not _are_two(labels):
+        self._check_several(len(labels))
+        if not _are_different(labels):
             raise ParameterError(
                 f"`y` of {self._name} must hold two classes, or `classes` must name them; it holds"
                 " one class."
             )
         return labels
 
+    def _check_several(self, classes: int) -> None:
+        if classes > 2 and self.law == LIKELIHOOD:
+            raise ParameterError(
+                "Only binary classification is supported. The type of the target is multiclass."
+                f" That is so by law={LIKELIHOOD!r}; law={OPTIMUM!r} takes several classes."
+            )
+
     def __sklearn_tags__(self) -> Any:
-        """Say that there are two classes, and that noise may make scores poor."""
+        """Say whether there may be several classes, and that noise may make scores poor."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.law != LIKELIHOOD
         tags.classifier_tags.poor_score = True
         return tags
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the log odds of the second class."""
+        """Return the log odds of the second class; of several, one score a class."""
         table = self._validate_new(X, self.bounds_X)
         with np.errstate(all="ignore"):
-            return np.asarray(table @ self.coef_[0] + self.intercept_[0])
+            scores = table @ self.coef_.T + self.intercept_
+        return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likelier class of each row."""
-        positive = self.decision_function(X) > 0.0
-        return np.asarray(self.classes_[positive.astype(np.int64)])
+        """Return the likeliest class of each row."""
+        scores = self.decision_function(X)
+        place = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[place.astype(np.int64)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the two classes, a row each."""
+        """Return the probabilities of the classes, a row each."""
         scores = self.decision_function(X)
         with np.errstate(all="ignore"):
-            positive = np.exp(-np.logaddexp(0.0, -scores))
-        return np.column_stack([1.0 - positive, positive])
+            if scores.ndim == 1:
+                positive = np.exp(-np.logaddexp(0.0, -scores))
+                return np.column_stack([1.0 - positive, positive])
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _are_two(labels: NDArray[Any]) -> bool:
-    """Tell whether labels are compared by two different keys; what is missing is no label."""
+def _are_different(labels: NDArray[Any]) -> bool:
+    """Tell whether two labels or more have keys of their own; what is missing is no label."""
     keys = {canonical_key(label) for label in labels}
-    return len(keys) == 2 and MISSING not in keys
+    return len(keys) >= 2 and len(keys) == len(labels) and MISSING not in keys

@@ -124,7 +124,8 @@ class Coefficients(Finish):
     """Intercept and slopes in the units of the data, from coefficients of scaled columns.
 
     ``slope_j = scales_j y_j`` and ``intercept = shift + scales_0 y_0 - sum_j slope_j centers_j``,
-    by name where ``names`` are given.
+    by name where ``names`` are given. A point with a row a class becomes rows, by name where
+    ``classes`` are given too.
     """
 
     name = "coefficients"
@@ -132,44 +133,57 @@ class Coefficients(Finish):
     centers: tuple[float, ...]
     shift: float = 0.0
     names: tuple[str, ...] | None = None
+    classes: tuple[str, ...] | None = None
 
     def apply(self, value: Any) -> Any:
-        """Return the intercept and the slopes."""
+        """Return the intercept and the slopes, of each class where there are several."""
         scaled = np.asarray(self.scales) * np.asarray(value)
-        slopes = scaled[1:]
-        intercept = self.shift + scaled[0] - float(slopes @ np.asarray(self.centers))
-        coefficients = np.array([intercept, *slopes])
+        slopes = scaled[..., 1:]
+        intercepts = self.shift + scaled[..., :1] - (slopes @ np.asarray(self.centers))[..., None]
+        return self._named(np.concatenate([intercepts, slopes], axis=-1))
+
+    def _named(self, found: NDArray[Any]) -> Any:
         if self.names is None:
-            return coefficients
-        return dict(zip(("intercept", *self.names), coefficients.tolist(), strict=True))
+            return found
+        if found.ndim == 2:
+            rows = map(self._named, found)
+            return dict(zip(self.classes or range(len(found)), rows, strict=True))
+        return dict(zip(("intercept", *self.names), found.tolist(), strict=True))
 
     def back(self, released: Any) -> NDArray[Any]:
         """Return the coefficients of the scaled columns."""
-        if isinstance(released, Mapping):
-            released = [released[name] for name in ("intercept", *(self.names or ()))]
-        numbers = np.asarray(released, dtype=np.float64)
-        slopes = numbers[1:]
-        first = numbers[0] - self.shift + float(slopes @ np.asarray(self.centers))
-        return np.asarray(np.array([first, *slopes]) / np.asarray(self.scales))
+        numbers = np.asarray(self._unnamed(released), dtype=np.float64)
+        slopes = numbers[..., 1:]
+        first = numbers[..., :1] - self.shift + (slopes @ np.asarray(self.centers))[..., None]
+        return np.asarray(np.concatenate([first, slopes], axis=-1) / np.asarray(self.scales))
+
+    def _unnamed(self, released: Any) -> Any:
+        if not isinstance(released, Mapping):
+            return released
+        if self.classes is not None and "intercept" not in released:
+            return [self._unnamed(released[name]) for name in self.classes]
+        return [released[name] for name in ("intercept", *(self.names or ()))]
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate."""
-        return super().describe() | {
+        told = super().describe() | {
             "scales": list(self.scales),
             "centers": list(self.centers),
             "shift": self.shift,
             "names": None if self.names is None else list(self.names),
         }
+        return told if self.classes is None else told | {"classes": list(self.classes)}
 
     @classmethod
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         """Return the map that a certificate names."""
-        names = described["names"]
+        names, classes = described["names"], described.get("classes")
         return cls(
             scales=tuple(described["scales"]),
             centers=tuple(described["centers"]),
             shift=float(described["shift"]),
             names=None if names is None else tuple(names),
+            classes=None if classes is None else tuple(classes),
         )
 
 

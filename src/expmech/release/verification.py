@@ -23,9 +23,9 @@ from expmech.release.finish import rebuild_finish
 from expmech.release.joint_quantiles_checks import admits_quantiles, verify_joint_quantiles
 from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
+from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
 from expmech.release.top_k_checks import admits_list, verify_top_k
-from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 

@@ -4,6 +4,7 @@ from expmech.statistics.aggregates import Bounds, Moments, validate_bounds
 from expmech.statistics.arrays import ArrayRows
 from expmech.statistics.base import Settled, Statistic, find_all, plan, public_count, settle
 from expmech.statistics.joint_quantiles import QuantilesOf
+from expmech.statistics.linear import Linear
 from expmech.statistics.logistic import Logistic
 from expmech.statistics.mean import Mean
 from expmech.statistics.pca import PrincipalComponents
@@ -18,6 +19,7 @@ __all__ = [
     "BestScore",
     "Bounds",
     "LargestTotal",
+    "Linear",
     "Logistic",
     "Mean",
     "Moments",

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from expmech.errors import DataError, ParameterError, shielded
 from expmech.release.snapping import snap
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
-from expmech.statistics.keys import canonical_key, each_value, tally_values
+from expmech.statistics.keys import places_of, tally_values
 from expmech.statistics.reading import fill_missing
 from expmech.statistics.requests import (
     Column,
     HistogramOf,
-    LabelledRows,
     LabelledRowsOf,
     MomentsOf,
     ProductsOf,
@@ -25,6 +24,8 @@ from expmech.statistics.requests import (
     ScoresOf,
     Tally,
     TallyOf,
+    TargetRows,
+    TargetRowsOf,
 )
 from expmech.statistics.standard import STEP_BITS, products_of
 
@@ -63,6 +64,8 @@ class ArrayRows:
             return self._labelled(request)
         if isinstance(request, ProductsOf):
             return self._products(request)
+        if isinstance(request, TargetRowsOf):
+            return self._targeted(request)
         return self._scores(request)
 
     def _moments(self, request: MomentsOf) -> Moments:
@@ -78,22 +81,26 @@ class ArrayRows:
     def _filled(
         self, columns: tuple[Column, ...], bounds: tuple[Bounds, ...], missing: str
     ) -> NDArray[np.float64]:
+        return fill_missing(self._chosen(columns), bounds, missing)
+
+    def _chosen(self, columns: tuple[Column, ...]) -> NDArray[np.float64]:
         if self.numbers is None:
             raise ParameterError("This statistic needs a table of numbers.")
-        return fill_missing(self.numbers[:, _positions(columns)], bounds, missing)
+        return self.numbers[:, [int(column) for column in columns]]
 
-    def _labelled(self, request: LabelledRowsOf) -> LabelledRows:
-        positive = canonical_key(request.positive)
-        labels = np.array(
-            [canonical_key(value) == positive for value in each_value(self.target)], dtype=bool
-        )
-        numbers = self._filled(request.columns, request.bounds, "middle")
-        if request.missing != "middle" and self.numbers is not None:
-            kept = np.column_stack([self.numbers[:, _positions(request.columns)], labels])
-            kept = fill_missing(kept, (*request.bounds, (0.0, 1.0)), request.missing)
-            numbers, labels = kept[:, :-1], kept[:, -1] > 0.0
-        ones = np.ones(len(numbers), dtype=np.int64)
-        return LabelledRows(features=numbers, positive=labels, counts=ones)
+    def _labelled(self, request: LabelledRowsOf) -> TargetRows:
+        places = places_of(self.target, request.classes)
+        if request.missing not in ("drop", "error"):
+            places = np.nan_to_num(places, nan=0.0)  # a missing label is no class of the list
+        features = self._chosen(request.columns)
+        table = np.column_stack([features, places])
+        limits = (*request.bounds, (0.0, 1.0))
+        return _rows(fill_missing(table, limits, request.missing))
+
+    def _targeted(self, request: TargetRowsOf) -> TargetRows:
+        columns = (*request.columns, request.target)
+        limits = (*request.bounds, request.target_bounds)
+        return _rows(self._filled(columns, limits, request.missing))
 
     def _scores(self, request: ScoresOf) -> tuple[float, ...]:
         def work() -> tuple[float, ...]:
@@ -106,6 +113,6 @@ class ArrayRows:
         return scores
 
 
-def _positions(columns: tuple[Column, ...]) -> list[int]:
-    """Return columns of an array, which are told apart by their position."""
-    return [int(column) for column in columns]
+def _rows(table: NDArray[np.float64]) -> TargetRows:
+    ones = np.ones(len(table), dtype=np.int64)
+    return TargetRows(features=table[:, :-1], targets=table[:, -1], counts=ones)

@@ -9,6 +9,7 @@ for one row can change it: docs/theory/reading.md.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expmech.statistics.reading import BLANKS, number_of, read_column
 
@@ -88,6 +90,23 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     wanted = [canonical_key(candidate) for candidate in candidates]
     found = _counted(column, {key for key in wanted if key is not MISSING})
     return tuple(found[key] if key != MISSING else 0 for key in wanted)
+
+
+def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
+    """Return the place of each value in a public list, counted from 1; 0 where it is none of it.
+
+    What is missing is NaN. Each value is looked up by its own key.
+
+    >>> places_of([" b", "a", "x", None], ["a", "b"]).tolist()
+    [2.0, 1.0, 0.0, nan]
+    """
+    places = {canonical_key(label): float(k + 1) for k, label in enumerate(classes)}
+    places[MISSING] = math.nan
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufU":
+        values, where = np.unique(column, return_inverse=True)  # each value's key once
+        found = np.array([places.get(canonical_key(value), 0.0) for value in values])
+        return np.asarray(found[where] if found.size else np.zeros(0))
+    return np.array([places.get(canonical_key(value), 0.0) for value in column], dtype=np.float64)
 
 
 def time_spellings(instant: int) -> list[str]:

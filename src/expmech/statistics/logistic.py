@@ -1,146 +1,139 @@
-"""Logistic regression of two classes with an intercept, from rows in memory."""
+"""Logistic regression with an intercept, from rows in memory, by one of two laws."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.adjacency import Adjacency
-from expmech.domains import L2Ball
-from expmech.errors import validate_positive
-from expmech.losses import LogisticRisk
-from expmech.release import ExponentialMechanism, Mechanism
+from expmech.errors import ParameterError, validate_choice
+from expmech.release import Mechanism
 from expmech.release.finish import Coefficients
 from expmech.statistics.aggregates import Bounds
 from expmech.statistics.base import Statistic
-from expmech.statistics.requests import Column, LabelledRows, LabelledRowsOf
-from expmech.statistics.scaling import centres, check_penalty, check_radius
+from expmech.statistics.logistic_likelihood import LogisticLikelihood
+from expmech.statistics.logistic_optimum import LogisticOptimum
+from expmech.statistics.requests import Column, LabelledRowsOf, TargetRows
 
-LOGISTIC_PENALTY = 0.01
-"""On rows of norm one: just enough to keep the optimum unique."""
-
+OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
+LAWS = (OPTIMUM, LIKELIHOOD)
 _OWNER = "a logistic regression"
-_STEEPEST = 2.0**30
-"""Bound on ``epsilon penalty B``: beyond some 2^36 the rounding of the penalty's energies is
-coarser than the law."""
+
+
+class Law(Protocol):
+    """What a law says: the mechanism for rows, and how its draw becomes coefficients."""
+
+    @property
+    def finish(self) -> Coefficients:
+        """Intercept and slopes in the units of the data."""
+
+    def mechanism(self, found: TargetRows, epsilon: Fraction) -> Mechanism:
+        """Return the mechanism for the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Logistic(Statistic):
-    """A logistic regression: the penalised log-likelihood on a Euclidean ball.
+    """A logistic regression: the intercept and the slopes, in the units of the data.
 
-    Columns are scaled to [-1, 1] by their bounds, and rows longer than ``data_norm`` (by default
-    half of what they can be) are shortened to it; a constant is added, and all is divided by
-    ``sqrt(1 + data_norm^2)`` so that no row is longer than one. On that scale ``radius`` bounds the
-    coefficients' Euclidean norm (None takes :func:`logistic_radius`) and ``penalty`` is the ridge
-    penalty. The release is the intercept and the slopes, in the units of the data.
+    ``positive`` is the label whose odds are modelled, against every other; or ``classes`` are three
+    or more labels, of which each has coefficients of its own, and any other label counts as the
+    first. ``law`` is :class:`~expmech.statistics.logistic_optimum.LogisticOptimum` or
+    :class:`~expmech.statistics.logistic_likelihood.LogisticLikelihood`, which say what ``penalty``
+    and ``data_norm`` are; ``radius`` belongs to the latter, ``classes`` and ``rows``, a public
+    guess of the number of rows under add-remove, to the former.
     """
 
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
     target: Column
-    positive: Any
     adjacency: Adjacency
-    penalty: float = LOGISTIC_PENALTY
+    positive: Any = None
+    classes: tuple[Any, ...] | None = None
+    law: str = OPTIMUM
+    penalty: float | None = None
     radius: float | None = None
     data_norm: float | None = None
+    rows: int | None = None
     missing: str = "middle"
     named: bool = False
     label_notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        validate_choice(self.law, name="law", owner=_OWNER, choices=LAWS)
+        owned: dict[str, Any] = {"radius": self.radius}
+        other = LIKELIHOOD
+        if self.law == LIKELIHOOD:
+            owned = {"classes": self.classes, "rows": self.rows}
+            other = OPTIMUM
+        for name, value in owned.items():
+            if value is not None:
+                raise ParameterError(
+                    f"`{name}` of {_OWNER} belongs to law={other!r}: {self.law!r} has none; got"
+                    f" {value!r}."
+                )
 
     @property
     def name(self) -> str:
         """What certificates call it."""
         columns = ", ".join(map(str, self.columns))
-        return f"logistic regression of {self.target} = {self.positive} on {columns}"
+        labels = f"= {self.positive}"
+        if self.classes is not None:
+            labels = f"in {', '.join(map(str, self.classes))}"
+        return f"logistic regression of {self.target} {labels} on {columns}"
+
+    @property
+    def by_law(self) -> Law:
+        """The law with its settings."""
+        names = tuple(map(str, self.columns)) if self.named else None
+        if self.law == LIKELIHOOD:
+            return LogisticLikelihood(
+                bounds=self.bounds,
+                adjacency=self.adjacency,
+                penalty=self.penalty,
+                radius=self.radius,
+                data_norm=self.data_norm,
+                names=names,
+            )
+        several = self.classes is not None and self.named
+        return LogisticOptimum(
+            bounds=self.bounds,
+            adjacency=self.adjacency,
+            classes=2 if self.classes is None else len(self.classes),
+            penalty=self.penalty,
+            data_norm=self.data_norm,
+            rows=self.rows,
+            names=names,
+            class_names=tuple(map(str, self.classes or ())) if several else None,
+        )
 
     @property
     def finish(self) -> Coefficients:
         """Intercept and slopes in the units of the data."""
-        middles, halves = centres(self.bounds)
-        longest = self._longest
-        return Coefficients(
-            scales=(1.0 / longest, *(1.0 / longest / halves).tolist()),
-            centers=tuple(middles.tolist()),
-            names=tuple(map(str, self.columns)) if self.named else None,
-        )
+        return self.by_law.finish
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How the labels were found, where they were not given."""
         return (*super().notes, *self.label_notes)
 
-    @property
-    def _norm(self) -> float:
-        if self.data_norm is None:
-            return math.sqrt(len(self.bounds)) / 2
-        return float(validate_positive(self.data_norm, name="data_norm", owner=_OWNER))
-
-    @property
-    def _longest(self) -> float:
-        return math.sqrt(1.0 + self._norm**2)
-
     def request(self, epsilon: Fraction) -> LabelledRowsOf:
-        """Ask for rows and labels: the loss is no function of a few sums."""
+        """Ask for rows and labels: the law is no function of a few sums."""
         return LabelledRowsOf(
             columns=self.columns,
             bounds=self.bounds,
             target=self.target,
-            positive=self.positive,
+            classes=(self.positive,) if self.classes is None else self.classes[1:],
             missing=self.missing,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> LabelledRows:
+    def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
         """Return as many rows of zeros."""
-        return LabelledRows(
-            features=np.zeros((1, len(self.columns))),
-            positive=np.zeros(1, dtype=np.bool_),
-            counts=np.array([count]),
-        )
+        zeros = np.zeros((1, len(self.columns)))
+        return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
 
-    def mechanism(self, found: LabelledRows, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the exponential mechanism with the penalised log-likelihood."""
-        d = len(self.columns) + 1
-        count = found.count if self.adjacency.count_is_public else None
-        radius = self.radius
-        if radius is None:
-            radius = logistic_radius(count, d, float(epsilon))
-        most = _STEEPEST / (check_radius(radius, _OWNER) * float(epsilon))
-        check_penalty(self.penalty, most, _OWNER)
-        loss = LogisticRisk(
-            self._design(found.features),
-            found.positive,
-            counts=found.counts,
-            penalty=self.penalty,
-            radius=radius,
-            adjacency=self.adjacency,
-        )
-        domain = L2Ball(d, radius)
-        return ExponentialMechanism(loss=loss, domain=domain, adjacency=self.adjacency)
-
-    @np.errstate(all="ignore")  # a denormal value may underflow
-    def _design(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rows of norm at most one: clipped, scaled, shortened, with a constant."""
-        middles, halves = centres(self.bounds)
-        lower, upper = np.array(self.bounds, dtype=np.float64).T
-        clipped = np.minimum(np.maximum(rows, lower), upper)  # first: nothing overflows
-        scaled = np.clip((clipped - middles) / halves, -1.0, 1.0)
-        lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-        scaled *= np.minimum(1.0, self._norm / np.maximum(lengths, 2.0**-60))
-        return np.column_stack([np.ones(len(rows)), scaled]) / self._longest
-
-
-def logistic_radius(count: int | None, dimension: int, epsilon: float) -> float:
-    """Return ``sqrt(n epsilon / d)``, but at least 8 and at most 16.
-
-    The largest log odds of a row; 8 where n is not public.
-
-    The sensitivity grows with it, and beyond 16 a probability is within 1e-7 of certainty. Why:
-    docs/estimators.md.
-    """
-    return 8.0 if count is None else min(max(math.sqrt(count * epsilon / dimension), 8.0), 16.0)
+    def mechanism(self, found: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the mechanism of the law."""
+        return self.by_law.mechanism(found, epsilon)

@@ -49,21 +49,38 @@ class TallyOf:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledRowsOf:
-    """Clipped columns, and which rows hold the ``positive`` value in the column ``target``."""
+    """Columns, and the class of each row by the column ``target``: its place in a public list.
+
+    ``classes`` are those after the first one, places 1, 2, ...; any other label has place 0.
+    """
 
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
     target: Column
-    positive: Any
+    classes: tuple[Any, ...]
+    missing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRowsOf:
+    """Columns, and the column ``target`` as a number."""
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    target: Column
+    target_bounds: Bounds
     missing: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelledRows:
-    """Rows with a label, each standing for ``counts`` equal ones. Confidential."""
+class TargetRows:
+    """Rows with a target, a number or a place, each standing for ``counts`` equal ones.
+
+    Confidential, and not clipped yet: what uses them does that first of all.
+    """
 
     features: NDArray[np.float64]
-    positive: NDArray[np.bool_]
+    targets: NDArray[np.float64]
     counts: NDArray[np.int64]
 
     @property
@@ -112,8 +129,8 @@ class RowProducts:
     count: int
 
 
-Request = MomentsOf | HistogramOf | TallyOf | LabelledRowsOf | ScoresOf | ProductsOf
-Found = Moments | NDArray[np.int64] | Tally | LabelledRows | tuple[float, ...] | RowProducts
+Request = MomentsOf | HistogramOf | TallyOf | LabelledRowsOf | TargetRowsOf | ScoresOf | ProductsOf
+Found = Moments | NDArray[np.int64] | Tally | TargetRows | tuple[float, ...] | RowProducts
 
 
 class Rows(Protocol):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_nonnegative, validate_positive
+from expmech.rounding import float_down
 from expmech.statistics.aggregates import Bounds
 
 
@@ -16,6 +18,33 @@ def centres(bounds: Sequence[Bounds]) -> tuple[NDArray[np.float64], NDArray[np.f
     lower, upper = np.array(bounds, dtype=np.float64).T
     halves = (upper - lower) / 2
     return lower + halves, halves  # the sum of two bounds of 1e308 would be infinite
+
+
+def scaled(rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
+    """Return columns clipped to their bounds and scaled to [-1, 1]."""
+    middles, halves = centres(bounds)
+    lower, upper = np.array(bounds, dtype=np.float64).T
+    clipped = np.minimum(np.maximum(rows, lower), upper)  # first: nothing overflows
+    clipped -= middles
+    clipped /= halves
+    return np.asarray(np.clip(clipped, -1.0, 1.0))
+
+
+def scaled_rows(rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
+    """Return a constant and the scaled columns."""
+    return np.column_stack([np.ones(len(rows)), scaled(rows, bounds)])
+
+
+def squared_norm(data_norm: float | None, columns: int, owner: str) -> Fraction | None:
+    """Return the squared norm of a row with its constant whose columns have norm ``data_norm``.
+
+    A float64 number, as a certificate holds it, and at most what rows of a cube can be. None stays
+    None: the rule of the mechanism.
+    """
+    if data_norm is None:
+        return None
+    norm = validate_positive(data_norm, name="data_norm", owner=owner)
+    return Fraction(float_down(1 + min(norm**2, Fraction(columns))))
 
 
 def check_radius(radius: float, owner: str) -> float:

@@ -1,0 +1,45 @@
+"""What the statistics of the command line share: how one is registered, bounds and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from expmech.adjacency import Adjacency
+from expmech.cli.parsing import parse_bounds
+from expmech.errors import validate_integer
+from expmech.statistics import Statistic, validate_bounds
+from expmech.statistics.aggregates import Bounds, validate_columns
+
+UNIT: Bounds = (-1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What every statistic is told: the neighbours, what is missing, whether a law was named."""
+
+    adjacency: Adjacency
+    missing: str = "middle"
+    sampler_named: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """A statistic of the command line: how a release and how a plan make it."""
+
+    name: str
+    of_table: Callable[..., Statistic]
+    of_numbers: Callable[..., Statistic]
+
+
+def limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
+    """Return the bounds of each column."""
+    validate_columns(columns, bounds)
+    pairs = zip(columns, bounds, strict=True)
+    return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
+
+
+def numbered(features: int) -> tuple[str, ...]:
+    """Return names for columns of a plan, which has none."""
+    count = validate_integer(features, name="--features", owner="plan", low=1, high=1000)
+    return tuple(f"column {j + 1}" for j in range(count))

@@ -1,0 +1,126 @@
+"""Private linear regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from expmech.estimators.base import PrivateEstimator
+from expmech.samplers import Sampler
+from expmech.statistics import ArrayRows, Linear
+from expmech.statistics.reading import read_column
+
+
+class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Linear regression with an intercept, by Huber's risk.
+
+    The optimum of the perturbed objective, drawn exactly. The regression to take: its noise does
+    not grow with a bound on the coefficients, and single rows far off count little.
+
+    Parameters
+    ----------
+    epsilon
+        Budget of one fit: a number, or decimal text.
+    bounds_X
+        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a
+        column; values outside are clipped.
+    bounds_y
+        Public bounds of the target, a pair.
+    threshold
+        Residuals beyond it count linearly, in half widths of ``bounds_y``. None: a rule of public
+        quantities, see docs/estimators.md.
+    penalty
+        Ridge penalty on columns scaled to [-1, 1] by their bounds; None: the rule.
+    data_norm
+        Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened: whole rows,
+        constant and target included. None: the rule.
+    rows
+        Under "add-remove" only: a public guess of the number of rows, for the rules. None: 1000.
+    sampler, timing, accountant, adjacency, missing, random_state
+        As for :class:`PrivateMean`; there is no choice of sampler, nor timing="constant" yet.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The private slopes, in the units of the data.
+    intercept_ : float
+        The private intercept.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> X, y = np.linspace(0.0, 10.0, 50)[:, None], np.linspace(5.0, 9.0, 50)
+    >>> model = PrivateLinearRegression(epsilon=1.0, bounds_X=(0, 10), bounds_y=(0, 10)).fit(X, y)
+    >>> model.predict([[5.0]]).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = 1.0,
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        threshold: float | None = None,
+        penalty: float | None = None,
+        data_norm: float | None = None,
+        rows: int | None = None,
+        sampler: Sampler | str = "auto",
+        timing: str = "unprotected",
+        accountant: Any = None,
+        adjacency: str = "replace",
+        missing: str = "middle",
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.threshold = threshold
+        self.penalty = penalty
+        self.data_norm = data_norm
+        self.rows = rows
+        self.sampler = sampler
+        self.timing = timing
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
+        """Draw the coefficients of the regression of y on X."""
+        budget = self._validate_parameters()
+        d = self._columns(X)
+        self._check_targets(X, y)
+        linear = Linear(
+            columns=tuple(range(d)),
+            bounds=self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),
+            target=d,
+            target_bounds=self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")[0],
+            threshold=self.threshold,
+            penalty=self.penalty,
+            data_norm=self.data_norm,
+            rows=self.rows,
+            adjacency=self._relation,
+            missing=self.missing,
+        )
+        numbers = np.column_stack([self._numbers(X, d), read_column(np.ravel(y))])
+        (release,) = self._draw([linear], ArrayRows(numbers=numbers), epsilon=budget)
+        self.intercept_ = float(release.value[0])
+        self.coef_ = np.asarray(release.value[1:])
+        self.certificate_ = release.certificate
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that noise may make scores poor."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predictions of the private model, in the units of the target."""
+        table = self._validate_new(X)
+        return np.asarray(table @ self.coef_ + self.intercept_)
