@@ -34,9 +34,9 @@ from expmech.optimum.rows import Rows, prepare_rows, validate_counts, validate_f
 from expmech.optimum.rule import default_noise, default_share, default_squared_norm
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
 from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
-from expmech.release.prepared import Draw, Prepared, Release, Told
+from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.risks import Custom, Risk
-from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
+from expmech.samplers import TIMINGS, Draws, Option, Plan
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
@@ -54,7 +54,7 @@ _NO_CONSTANT = (
 )
 
 
-class PerturbedOptimum:
+class PerturbedOptimum(Mechanism):
     """Release the y, rounded, at which ``sum_i x_i phi'(x_i.y) + Lambda y + b = 0``, b noise.
 
     Parameters
@@ -174,40 +174,24 @@ class PerturbedOptimum:
             intercept_penalty=self.intercept_penalty,
         )
 
-    def prepare(
-        self,
-        *,
-        epsilon: float | Fraction,
-        sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
-        told: Told | None = None,
-    ) -> Prepared:
+    def settle(self, asked: Asked) -> Prepared:
         """Settle everything but noise and solution; no row is looked at before the first draw."""
-        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
-        if timing == CONSTANT:
+        validate_choice(asked.timing, name="timing", owner=OWNER, choices=TIMINGS)
+        if asked.timing == CONSTANT:
             raise UnsupportedError(_NO_CONSTANT)
-        if sampler != "auto":
+        if asked.sampler != "auto":
             raise ParameterError(
                 f"`sampler` of {OWNER} must be 'auto': noise on a gradient needs none; got"
-                f" {sampler!r}."
+                f" {asked.sampler!r}."
             )
-        told = Told() if told is None else told
-        terms = self.terms(epsilon=epsilon)
+        terms = self.terms(epsilon=asked.epsilon)
 
         def fit() -> Draw:
             rows = self.prepare_rows()
             return lambda coins, size: self._draws(terms, rows, coins, size)
 
-        certificate = self._certify(epsilon, terms, told)
-        return Prepared(certificate=certificate, sampler=None, finish=told.finish, fit=fit)
-
-    def release(self, *, epsilon: float | Fraction) -> Release:
-        """Draw one optimum with randomness from the operating system; it may leave."""
-        return self.prepare(epsilon=epsilon).release()
-
-    def study(self, *, epsilon: float | Fraction, seed: int | Sequence[int]) -> Release:
-        """Draw one optimum from a seeded stream; its certificate says that it is a study."""
-        return self.prepare(epsilon=epsilon).study(seed)
+        certificate = self._certify(asked.epsilon, terms, asked.told)
+        return Prepared(certificate=certificate, sampler=None, finish=asked.told.finish, fit=fit)
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
@@ -218,10 +202,6 @@ class PerturbedOptimum:
         """
         size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
         return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
-
-    def certificate(self, *, epsilon: float | Fraction) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
-        return self.prepare(epsilon=epsilon).certificate
 
     def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
         """Return what a release does: noise on the gradient, a solution, and nothing rejected."""
