@@ -8,6 +8,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from expmech.estimators import (
+    PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMean,
     PrivatePCA,
@@ -25,7 +26,14 @@ ESTIMATORS: list[Any] = [
     ),
     PrivateRidge(bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
     PrivateRidge(epsilon=0.1, bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
-    PrivateLogisticRegression(epsilon=0.1, bounds_X=(-10, 10), classes="infer", random_state=0),
+    PrivateLinearRegression(bounds_X=(-10, 10), bounds_y=(-10, 10), random_state=0),
+    PrivateLogisticRegression(bounds_X=(-10, 10), classes="infer", random_state=0),
+    PrivateLogisticRegression(
+        bounds_X=(-10, 10), classes="infer", random_state=0, adjacency="add-remove", rows=50
+    ),
+    PrivateLogisticRegression(
+        epsilon=0.1, bounds_X=(-10, 10), classes="infer", law="log-likelihood", random_state=0
+    ),
     PrivatePCA(bounds=(-10, 10), center="bounds", random_state=0),
     PrivatePCA(bounds=(-10, 10), center="private", random_state=0),
     PrivatePCA(bounds=(-10, 10), center="bounds", random_state=0, adjacency="add-remove"),

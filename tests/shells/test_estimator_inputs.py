@@ -104,7 +104,8 @@ def test_short_floats_count_as_their_decimal_text(ledger: em.Ledger) -> None:
 
 
 def test_absurd_radii_and_penalties_are_refused_and_extreme_ones_are_served() -> None:
-    for estimator, target in ((RIDGE, Y), (LOGISTIC, LABELS)):
+    likelihood = clone(LOGISTIC).set_params(law="log-likelihood")
+    for estimator, target in ((RIDGE, Y), (likelihood, LABELS)):
         for radius in (1e6, 1e-6):
             with pytest.raises(
                 ParameterError,
