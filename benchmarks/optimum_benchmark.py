@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,13 @@ from sklearn.model_selection import train_test_split
 
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
-from expmech.optimum import Lattice, draw_cells, regression
+from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from expmech.optimum import Lattice, draw_cells
+from expmech.optimum.rule import default_threshold
 from expmech.release import PerturbedOptimum
-from expmech.risks import Logistic
+from expmech.risks import Huber, Logistic, Risk
 
+BOUNDS = Path(__file__).with_name("optimum_bounds.json")
 EPSILONS = (0.3, 0.8, 3.0, 10.0)
 SPLITS = range(25)
 Floats = NDArray[np.float64]
@@ -94,21 +98,17 @@ def scaled(table: Table) -> Floats:
 def fit_ours(
     table: Table, epsilon: float, x: Floats, y: Any, seed: int, *, classes: int = 2
 ) -> Callable[[Floats], Any]:
-    unit = [(-1.0, 1.0)] * x.shape[1]
+    unit = (-1.0, 1.0)
+    model: Any
     if table.target_bounds is None:
-        found = regression.logistic(x, y, unit, classes=list(range(classes)))
+        model = PrivateLogisticRegression(
+            epsilon=epsilon, bounds_X=unit, classes=list(range(classes)), random_state=seed
+        )
     else:
-        found = regression.linear(x, y, unit, table.target_bounds, epsilon=epsilon)
-    mechanism = PerturbedOptimum(found.risk, found.features, found.targets, **found.options)
-    slopes, intercepts = found.finish(mechanism.study(epsilon=epsilon, seed=seed).value)
-
-    def predict(rows: Floats) -> Any:
-        values = rows @ slopes.T + intercepts
-        if table.target_bounds is not None:
-            return values[:, 0]
-        return values.argmax(axis=1) if classes > 2 else (values[:, 0] > 0).astype(int)
-
-    return predict
+        model = PrivateLinearRegression(
+            epsilon=epsilon, bounds_X=unit, bounds_y=table.target_bounds, random_state=seed
+        )
+    return model.fit(x, y).predict  # type: ignore[no-any-return]
 
 
 def fit_theirs(
@@ -241,18 +241,14 @@ def boxes(arguments: argparse.Namespace) -> None:
     for n, p, draws in ((1000, 5, 2000), (1000, 20, 1000), (10**4, 20, 300), (10**5, 20, 60)):
         x, y = synthetic(n, p)
         for kind in ("logistic", "huber"):
-            unit = [(-1.0, 1.0)] * p
-            found = (
-                regression.logistic(x, y, unit, classes=[0, 1])
-                if kind == "logistic"
-                else regression.linear(x, 2.0 * y - 1.0, unit, (-1.0, 1.0), epsilon=1.0)
-            )
-            mechanism = PerturbedOptimum(found.risk, found.features, found.targets)
-            terms = mechanism.terms(epsilon=1.0)
+            rows = np.column_stack([np.ones(n), x])
+            threshold = default_threshold(p + 1, n, Fraction(1))
+            risk: Risk = Logistic() if kind == "logistic" else Huber(threshold)
+            mechanism = PerturbedOptimum(risk, rows, y if kind == "logistic" else 2.0 * y - 1.0)
+            terms, ready = mechanism.terms(epsilon=1.0), mechanism.prepare_rows()
             for bits in (20, 32):
                 late = sum(
-                    draw_cells(terms, mechanism._rows, Lattice(bits=bits), Coins(seeded_bits(s)))[1]
-                    > 1
+                    draw_cells(terms, ready, Lattice(bits=bits), Coins(seeded_bits(s)))[1] > 1
                     for s in range(draws)
                 )
                 print(
@@ -267,7 +263,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--peer", action="store_true")
-    parser.add_argument("--bounds", type=Path, default=Path("/work/shared/utility_bounds.json"))
+    parser.add_argument("--bounds", type=Path, default=BOUNDS, help="public bounds, JSON")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     {"utility": utility, "classes": classes, "onehot": onehot, "speed": speed, "boxes": boxes}[
