@@ -3,7 +3,7 @@
 A certificate names the domain, the envelope and the sampler it was made with. To recompute it,
 `verify` looks for a name among those of the library, those added in this process, and those that
 installed packages announce under the entry points ``expmech.domains``, ``expmech.envelopes``,
-``expmech.samplers`` and ``expmech.mechanisms``.
+``expmech.samplers``, ``expmech.mechanisms``, ``expmech.risks`` and ``expmech.finishes``.
 """
 
 from __future__ import annotations

@@ -111,6 +111,33 @@ def test_rows_keep_their_norms_in_whole_numbers(
         assert abs(target) <= 1
 
 
+@pytest.mark.parametrize("by_entry", [False, True])
+def test_rows_and_targets_are_snapped_toward_zero(by_entry: bool) -> None:
+    """Also where the nearest multiple of 2^-20 is further from zero."""
+    steps = np.array([[0.75, -0.75, 5.5], [-5.5, 9.999, -9.999], [0.25, -0.25, 1e5 + 0.9]])
+    features = steps * 2.0**-20
+    rows = prepare_rows(
+        sparse.csr_matrix(features) if by_entry else features,
+        np.array([0.75, -2.6, 3.4]) * 2.0**-20,
+        risk=Huber(0.5),
+        squared_norm=Fraction(3),
+        sum_norm=Fraction(3),
+    )
+    matrix = rows.matrix.toarray() if by_entry else rows.matrix
+    assert (matrix * 2.0**20).tolist() == [[0, 0, 5], [-5, 9, -9], [0, 0, 1e5]]
+    assert (rows.targets * 2.0**20).tolist() == [0, -2, 3]
+    shortened = prepare_rows(
+        sparse.csr_matrix([[1.0, 1.0]]) if by_entry else np.array([[1.0, 1.0]]),
+        np.array([1.0]),
+        risk=Huber(0.5),
+        squared_norm=Fraction(1),
+        sum_norm=None,
+    )
+    matrix = shortened.matrix.toarray() if by_entry else shortened.matrix
+    assert (matrix * 2.0**20).tolist() == [[741455, 741455]]  # 2^20 / sqrt(2) = 741455.2
+    assert (shortened.targets * 2.0**20).tolist() == [741455]
+
+
 def test_under_add_remove_terms_do_not_depend_on_the_rows() -> None:
     few, many = (design(n, 3) for n in (5, 500))
     terms = [
