@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 import expmech as em
 from expmech.bits import seeded_bits

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-
-from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.lines import PrivateLine
+from expmech.estimators.tables import as_target
 from expmech.samplers import Sampler
-from expmech.statistics import ArrayRows, Linear
-from expmech.statistics.reading import read_column
+from expmech.statistics import Linear
 
 
-class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateLinearRegression(PrivateLine):
     """Linear regression with an intercept, by Huber's risk.
 
     The optimum of the perturbed objective, drawn exactly. The regression to take: its noise does
@@ -93,13 +89,14 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Draw the coefficients of the regression of y on X."""
         budget = self._validate_parameters()
-        d = self._columns(X)
-        self._check_targets(X, y)
+        table, d = self._table(X)
+        target = as_target(y, table, owner=self._name)
+        bounds, target_bounds = self._limits(d)
         linear = Linear(
             columns=tuple(range(d)),
-            bounds=self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),
+            bounds=bounds,
             target=d,
-            target_bounds=self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")[0],
+            target_bounds=target_bounds,
             threshold=self.threshold,
             penalty=self.penalty,
             data_norm=self.data_norm,
@@ -107,20 +104,5 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
             adjacency=self._relation,
             missing=self.missing,
         )
-        numbers = np.column_stack([self._numbers(X, d), read_column(np.ravel(y))])
-        (release,) = self._draw([linear], ArrayRows(numbers=numbers), epsilon=budget)
-        self.intercept_ = float(release.value[0])
-        self.coef_ = np.asarray(release.value[1:])
-        self.certificate_ = release.certificate
+        self._fit_line(linear, table, target, budget)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that noise may make scores poor."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the predictions of the private model, in the units of the target."""
-        table = self._validate_new(X)
-        return np.asarray(table @ self.coef_ + self.intercept_)

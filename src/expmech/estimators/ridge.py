@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-
-from expmech.estimators.base import PrivateEstimator
-from expmech.estimators.tables import Unread, as_target
+from expmech.estimators.lines import PrivateLine
+from expmech.estimators.tables import as_target
 from expmech.samplers import Sampler
-from expmech.statistics import ArrayRows, Ridge
-from expmech.statistics.reading import read_column, read_numbers
+from expmech.statistics import Ridge
 
 
-class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateRidge(PrivateLine):
     """Ridge regression with an intercept.
 
     The K-norm gradient mechanism ``exp(-eta |X'(X y - z) + penalty y|_inf)``.
@@ -87,35 +82,16 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         budget = self._validate_parameters()
         table, d = self._table(X)
         target = as_target(y, table, owner=self._name)
+        bounds, target_bounds = self._limits(d)
         ridge = Ridge(
             columns=tuple(range(d)),
-            bounds=self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),
+            bounds=bounds,
             target=d,
-            target_bounds=self._validate_column_bounds(self.bounds_y, 1, name="bounds_y")[0],
+            target_bounds=target_bounds,
             penalty=self.penalty,
             radius=self.radius,
             adjacency=self._relation,
             missing=self.missing,
         )
-
-        def read() -> ArrayRows:
-            numbers = [read_numbers(table, columns=d), read_column(target)]
-            return ArrayRows(numbers=np.column_stack(numbers))
-
-        (release,) = self._draw([ridge], Unread(table=table, read=read), epsilon=budget)
-        self.intercept_ = float(release.value[0])
-        self.coef_ = np.asarray(release.value[1:])
-        self.certificate_ = release.certificate
+        self._fit_line(ridge, table, target, budget)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that noise may make scores poor."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the predictions of the private model, in the units of the target."""
-        table = self._validate_new(X, self.bounds_X)
-        with np.errstate(all="ignore"):
-            return np.asarray(table @ self.coef_ + self.intercept_)

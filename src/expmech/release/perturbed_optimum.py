@@ -266,6 +266,7 @@ class PerturbedOptimum(Mechanism):
             sensitivity=row_bound(self.risk, self.adjacency),
             loss_error=0.0,
             eta=float(terms.rate),
+            unit=None,
             domain=domain,
             sampler=describe_terms(terms),
             finish=told.finish.describe(),
