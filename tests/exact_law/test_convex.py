@@ -86,7 +86,12 @@ def gaussian_law(slope: int) -> dict[int, float]:
 
 
 def tiny(
-    name: str, *, slack: float = 1.0, digits: int = 1, tilted: bool = False
+    name: str,
+    *,
+    slack: float = 1.0,
+    digits: int = 1,
+    tilted: bool = False,
+    bound: float = 100.0,
 ) -> tuple[Any, Target]:
     """Return an envelope with a coarse grid that reveals few digits at a time.
 
@@ -95,13 +100,14 @@ def tiny(
     loss, domain, epsilon = PROBLEMS[name]
     sensitivity = None if isinstance(loss, em.losses.LogisticRisk) else 1
     mechanism = em.ExponentialMechanism(
-        loss=loss, sensitivity=sensitivity, domain=domain, bound=100.0
+        loss=loss, sensitivity=sensitivity, domain=domain, bound=bound
     )
     target = mechanism.target(epsilon=epsilon)
     box = domain if isinstance(domain, em.Box) else domain.cube  # type: ignore[attr-defined]
     curvature = target.problem.curvature
     assert curvature is not None
-    fitted = fit_convex(promise(curvature, domain, target, tilted=tilted), box, Fraction(slack))  # type: ignore[arg-type]
+    promised = promise(curvature, domain, target, tilted=tilted)  # type: ignore[arg-type]
+    fitted = fit_convex(promised, box, Fraction(slack), target.units_per_nat)
     assert fitted is not None and (fitted.tilt is not None) == tilted
     return (
         BoundConvex(
@@ -121,6 +127,22 @@ def test_accepted_points_have_the_law_of_the_mechanism(name: str) -> None:
     envelope, target = tiny(name)
     truth = stated_law(envelope, target)
     assert distance(accepted_law(envelope, target), truth) <= LEFTOVER / sum(truth.values())
+
+
+@pytest.mark.parametrize("name", ["logistic on a ball", "quadratic"])
+def test_law_does_not_depend_on_the_unit(name: str) -> None:
+    envelope, target = tiny(name, bound=2.0**31)
+    assert target.units_per_nat <= 1 << 30
+    truth = stated_law(envelope, target)
+    assert distance(accepted_law(envelope, target), truth) <= LEFTOVER / sum(truth.values())
+
+
+def test_law_of_a_tilted_proposal_does_not_depend_on_the_unit() -> None:
+    envelope, target = tiny("quadratic, tilted", tilted=True, slack=0.25, digits=2, bound=2.0**31)
+    assert target.units_per_nat <= 1 << 30
+    truth = stated_law(envelope, target)
+    law = accepted_law(envelope, target, cut=1e-7, most=1e-5)
+    assert distance(law, truth) <= 1e-5 / sum(truth.values()) <= 1e-3
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from support.enumeration import ChainLaw, lattice_point, law_after, total_variat
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
+from expmech.envelopes.affine.vertex import bind_vertex
 from expmech.samplers import Sampler
 from expmech.samplers.box_tree import BoxTreeChain
 from expmech.samplers.separable_tree import SeparableTreeChain
@@ -218,3 +219,74 @@ def test_convex_envelope_draws_follow_the_law(k: int) -> None:
     assert worst.max() < 6.0
     check(dict(zip(map(tuple, target.domain.all_indices(64).tolist()), law, strict=True)), target)  # type: ignore[union-attr]
     assert chain.envelope.offset < target.units_per_nat << 10
+
+
+@pytest.mark.parametrize("k", COARSE)
+def test_vertex_envelope(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    affine.steps_in_one_branch(monkeypatch)
+    loss, ball = affine.AffineLoss([[0.9]], [1.4], "linf"), em.L1Ball(1, 1.0, bits=2)
+    mechanism = em.ExponentialMechanism(loss=loss, sensitivity=1, domain=ball, bound=100.0)
+    target = coarse(mechanism, k, 2.0).target(epsilon=2.0)
+    assert target.units_per_nat == 1 << (40 - k)
+    found = bind_vertex(target, loss.affine, ball, Fraction(1))
+    assert found is not None
+    envelope = dataclasses.replace(found, digits=1)
+    law, truth = affine.accepted_law(envelope, target), affine.stated_law(envelope, target)
+    assert total_variation(law, truth) <= affine.LEFTOVER
+    check(affine.normalised(law), target, leftover=10 * LEFTOVER)
+
+
+SEEDED = {  # the sum of three draws and their proposals, from before units could be coarser
+    "laplace": (3.0550993718206882, 3),
+    "uniform": (2.98828125, 189),
+    "tabulated": (2.9453125, 3),
+    "tree": (1.5311153166694567, 4),
+    "separable": (2.9017903027124703, 6),
+    "atom": (3.0546875, 10),
+    "random atom": (3.0, 22),
+    "pad": (2.98046875, 4),
+    "metropolis": (3.12109375, 17679),
+    "affine": (0.22776922257617116, 5),
+    "convex": (-0.08704026229679585, 37),
+    "tangent": (0.6856435192748904, 10),
+}
+
+
+def seeded_problems() -> dict[str, tuple[em.ExponentialMechanism, Sampler]]:
+    rows = np.random.default_rng(5).random((40, 2))
+    square, signs = em.Box([0.0] * 2, [1.0] * 2, bits=8), rows[:, 0] > 0.5
+    mean, risk = (
+        em.losses.L1Mean(rows),
+        em.losses.LogisticRisk(rows, signs, penalty=0.1, radius=2.0),
+    )
+    quantile = em.losses.Quantile(rows[:, 0], q=0.5, lower=0.0, upper=1.0)
+    ridge = em.losses.RidgeGradient(2 * rows - 1, rows[:, 0], penalty=1.0, radius=1.0)
+
+    def of(loss: Any, domain: Any) -> em.ExponentialMechanism:
+        return em.ExponentialMechanism(loss=loss, domain=domain)
+
+    coarse_mean, fine_mean = of(mean, square), of(mean, em.Box([0.0] * 2, [1.0] * 2))
+    return {
+        "laplace": (fine_mean, em.Rejection(em.ProductLaplace())),
+        "uniform": (coarse_mean, em.Rejection(em.Uniform())),
+        "tabulated": (coarse_mean, em.Tabulated()),
+        "tree": (of(quantile, em.Box([0.0], [1.0])), em.BoxTree()),
+        "separable": (fine_mean, em.Separable()),
+        "atom": (coarse_mean, em.ConfAtomPerfect(0.5)),
+        "random atom": (coarse_mean, em.RandomAtomPerfect([[0.5, 0.5]])),
+        "pad": (coarse_mean, em.ConfAtomAndRuntimePerfect("pad")),
+        "metropolis": (coarse_mean, em.Metropolis(delta=1e-6)),
+        "affine": (of(ridge, em.L1Ball(2, 1.0)), em.Rejection(em.Affine())),
+        "convex": (of(risk, em.L2Ball(2, 2.0)), em.Rejection(em.Convex())),
+        "tangent": (of(risk, em.Box([-1.0] * 2, [1.0] * 2)), em.Rejection(em.Tangent())),
+    }
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_seeded_draws_in_the_finest_unit_are_what_they_were(name: str) -> None:
+    mechanism, sampler = seeded_problems()[name]
+    draws = mechanism.sample(epsilon=2.0, size=3, sampler=sampler, seed=11)
+    total, proposals = SEEDED[name]
+    assert draws.values.sum() == pytest.approx(total, rel=1e-12)
+    assert draws.proposals.sum() == proposals
+    assert mechanism.certificate(epsilon=2.0, sampler=sampler).unit == -40
