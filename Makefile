@@ -12,7 +12,7 @@ SLOW := tests/exact_law/test_affine.py tests/exact_law/test_affine_split.py test
 # What `make coverage` measures with; a part of it, such as `make coverage TESTS=tests/core`, for a quick look.
 TESTS ?= tests src
 
-.PHONY: demo lint check test servers coverage dist benchmark clean
+.PHONY: demo lint check test mutants servers coverage dist benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,10 @@ check: lint
 
 test: lint servers
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Deliberate breakages, each of which some test must catch; a part of them: make mutants MUTANTS="--room coins".
+mutants: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m mutants $(MUTANTS)
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov=expmech --cov-report=term $(TESTS)

@@ -1,0 +1,249 @@
+"""Both paths of every coin have one law: the float64 one is checked against the enclosure.
+
+A coin is given a float64 probability and an enclosure of the true one. `CheckedCoins` compares the
+two, for every coin that a sampler flips, with the 2^-47 that docs/theory/coins.md allows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.affine import TILTED, AffineLoss, split_by
+from support.affine import bound as bind_affine
+from support.convex import THREE, Quadratic
+
+import expmech as em
+from expmech.bits import seeded_bits
+from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, LinearFactory
+from expmech.coins.cube import propose_cube_laplace
+from expmech.coins.exact import Enclosure
+from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
+from expmech.envelopes.affine.fit import Tail
+from expmech.samplers import run
+
+NAT = UNITS_PER_NAT
+ALLOWED = 2.0**-47
+FAST, SLOW = 2.0**-46, 2.0
+
+
+class CheckedCoins(Coins):
+    """Coins that compare both paths of every coin before they flip it."""
+
+    def __init__(self, seed: int = 1, *, guard: float = FAST) -> None:
+        super().__init__(seeded_bits(seed), guard=guard)
+        self.checked = 0
+
+    def bernoulli(
+        self, probability: NDArray[np.float64], enclosure: Enclosure
+    ) -> NDArray[np.bool_]:
+        for j in range(min(8, probability.size)):
+            ball = enclosure(j, 160)
+            with flint.ctx.workprec(200):
+                away = abs(flint.arb(float(probability[j])) - ball)
+                assert away <= flint.arb(ALLOWED), (j, float(probability[j]), str(ball))
+                assert float(ball.rad()) < 2.0**-60, "the enclosure does not shrink"
+            self.checked += 1
+        return super().bernoulli(probability, enclosure)
+
+
+def target_of(loss: Any, domain: Any, *, epsilon: float = 1.0, **facts: Any) -> Any:
+    return em.ExponentialMechanism(loss=loss, domain=domain, **facts).target(epsilon=epsilon)
+
+
+ENERGIES = np.array([0, 1, 5, NAT // 7, NAT, 3 * NAT + 1, 40 * NAT, 900 * NAT])
+
+
+@pytest.mark.parametrize(
+    ("rate", "numerator", "denominator"),
+    [
+        (Fraction(1, NAT), 1, 1),
+        (Fraction(1, NAT), 2, 3),
+        (Fraction(1, NAT), 1 << 40, np.array([(1 << 40) + 2 + k for k in range(8)])),
+        (Fraction(3, 1 << 45), 1, 1),
+        (Fraction(5, 7 * NAT), 1, 9),
+    ],
+)
+def test_coins_of_exponentials_have_one_probability(
+    rate: Fraction, numerator: int, denominator: Any
+) -> None:
+    coins = CheckedCoins()
+    coins.bernoulli_exp(ENERGIES, rate=rate, numerator=numerator, denominator=denominator)
+    assert coins.checked == ENERGIES.size
+
+
+def test_tables_quotients_gaussians_and_factories_have_one_probability() -> None:
+    coins = CheckedCoins()
+    ExponentialTable(ENERGIES).propose(coins, 40)
+    propose_cube_laplace(coins, 3, Fraction(1, 5), 40)
+    propose_cube_laplace(coins, 20, Fraction(1, 50), 10)
+    for slope in (1, 1 << 30, NAT // 3, 5 * NAT):
+        draw_discrete_gaussian(coins, slope, 40)
+    factory = LinearFactory(Fraction(5, 4), Fraction(1, 4))
+    state = factory.start(20)
+    for _ in range(30):
+        state = factory.step(state, coins.fair(20), coins)
+    assert coins.checked > 200
+
+
+def test_the_mass_of_a_discrete_gaussian_is_enclosed_on_both_sides_of_the_dual() -> None:
+    for slope in (NAT // 50, NAT, 3 * NAT, 3 * NAT + 1, 8 * NAT):
+        direct = sum(math.exp(-slope / NAT * u * u) for u in range(-60, 61))
+        assert float(gaussian_mass(slope, 64)) == pytest.approx(direct, rel=1e-13)
+        assert float(gaussian_mass(slope, 64).rad()) < 1e-15
+
+
+@functools.cache
+def chains() -> dict[str, Any]:
+    """Chains of samplers and envelopes that flip coins of their own."""
+    mean = em.losses.L1Mean([[0.1], [0.3], [0.9]])
+    one, plane = em.Box([0.0], [1.0], bits=8), em.Box([-1.0] * 2, [1.0] * 2, bits=8)
+    integer = target_of(mean, one)
+    tiny = target_of(mean, em.Box([0.0], [1.0], bits=1))
+    smooth = target_of(Quadratic([[3.0, 0.5], [0.0, 2.0]], [0.2, 0.1]), plane, sensitivity=0.05)
+    ridge = target_of(
+        em.losses.RidgeGradient(np.eye(2), [0.9, 0.1], penalty=0.5, radius=1.0),
+        em.L1Ball(2, 1.0, bits=8),
+        epsilon=30.0,
+    )
+    logistic = target_of(THREE, em.L2Ball(1, 2.0, bits=8), epsilon=8.0)
+    rejection = em.Rejection
+    return {
+        "pad": em.ConfAtomAndRuntimePerfect("pad").prepare(integer),
+        "pad, uniform": em.ConfAtomAndRuntimePerfect("pad", proposal="uniform").prepare(integer),
+        "atom": em.ConfAtomPerfect(0.4).prepare(integer),
+        "factory": em.ConfAtomPerfect(0.7, proposal="uniform", factory=True).prepare(tiny),
+        "random atom": em.RandomAtomPerfect([0.2, 0.7], 0.4).prepare(integer),
+        "box tree": em.BoxTree().prepare(integer),
+        "box tree, convex": em.BoxTree().prepare(smooth),
+        "convex": rejection(em.Convex()).prepare(smooth),
+        "convex, logistic": rejection(em.Convex()).prepare(logistic),
+        "affine": rejection(em.Affine()).prepare(ridge),
+        "separable": em.Separable().prepare(integer),
+    }
+
+
+@pytest.mark.parametrize("name", chains())
+def test_every_coin_of_a_sampler_has_one_probability_on_both_paths(name: str) -> None:
+    chain = chains()[name]
+    for guard, size in ((FAST, 12), (SLOW, 2)):
+        coins = CheckedCoins(guard=guard)
+        run(chain, coins, size)
+        assert coins.checked >= 2
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_the_share_of_a_tail_has_one_probability_on_both_paths(norm: str) -> None:
+    mechanism = em.ExponentialMechanism(
+        loss=AffineLoss(TILTED, [0.3, 0.1], norm),
+        sensitivity=1,
+        domain=em.Box([-1.0] * 2, [1.0] * 2, bits=6),
+        bound=100.0,
+    )
+    fitted = bind_affine(mechanism.target(epsilon=4.0), split_by((0, 1), 2), slack=0.5)
+    bent = type(fitted)(
+        **{field: getattr(fitted, field) for field in fitted.__dataclass_fields__}
+        | {"tail": Tail(height=NAT // 2, slope=fitted.slope // 3)}
+    )
+    coins = CheckedCoins()
+    bent.propose(coins, 40)
+    assert coins.checked >= 8
+    steps = np.arange(-4000, 4001)
+    steep, flat = (
+        np.exp(-np.abs(steps) * slope / NAT).sum() for slope in (bent.slope, bent.tail.slope)
+    )
+    if norm == "l1":  # the mass of each slope is a product over coordinates
+        weight = math.exp(-0.5) * (flat / steep) ** 2
+        assert float(bent._tail_share(0, 64)) == pytest.approx(weight / (1 + weight), rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(1, 1 << 20), Fraction(1, 1 << 30)])
+def test_geometric_words_next_to_a_jump_are_settled_as_the_slow_path_does(rate: Fraction) -> None:
+    """At small rates float64 does not resolve the floor: the guard has to grow with 1/rate."""
+    words = []
+    with flint.ctx.workprec(200):
+        for x in [1, 2, 3, 1000, 123_456, 1 << 22, 1 << 29, 10 << 29]:
+            edge = (flint.arb(flint.fmpq(-rate.numerator * x, rate.denominator))).exp() * (1 << 64)
+            word = int(edge.floor().unique_fmpz() or 0)
+            words += [word + more for more in (-40, -3, -1, 0, 1, 3, 40) if 0 < word + more < 2**64]
+    assert len(words) > 20
+    drawn = Coins(WordBits(words))._invert_geometric(rate, len(words))
+    slow = Coins(WordBits(words), guard=SLOW)._invert_geometric(rate, len(words))
+    assert drawn.tolist() == slow.tolist()
+    inverse = flint.fmpq(rate.denominator, rate.numerator)
+    for word, value in zip(words, slow.tolist(), strict=True):
+        with flint.ctx.workprec(400):
+            most = (flint.arb.const_log2() * 64 - flint.arb(word).log()) * inverse
+            least = (flint.arb.const_log2() * 64 - flint.arb(word + 1).log()) * inverse
+            assert least.floor() <= value <= most.floor()
+
+
+@pytest.mark.parametrize("word", [1, 2, 3, 1 << 20, (1 << 46) + 5, (1 << 47) + 1])
+def test_geometric_words_near_zero_need_more_than_64_bits(word: int) -> None:
+    """Below 2^-17 the first word does not fix the logarithm well enough."""
+    for later in (0, 1 << 63, (1 << 64) - 1):
+        rate = Fraction(1, 1 << 28)
+        drawn = int(Coins(WordBits([word, later]))._invert_geometric(rate, 1)[0])
+        with flint.ctx.workprec(400):
+            low, high = word << 64 | later, (word << 64 | later) + 1
+            inverse = flint.arb(1 << 28)
+            most = (flint.arb.const_log2() * 128 - flint.arb(low).log()) * inverse
+            least = (flint.arb.const_log2() * 128 - flint.arb(high).log()) * inverse
+            assert least.floor() <= drawn <= most.floor()
+
+
+class WordBits:
+    """A stream that hands out given words, then zeros; further words are taken one at a time."""
+
+    source = "given"
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = list(words)
+
+    def take(self, dtype: Any, count: int) -> NDArray[Any]:
+        taken = [self.words.pop(0) if self.words else 0 for _ in range(count)]
+        return np.array(taken, dtype=np.uint64).astype(dtype)
+
+
+def test_a_coin_defers_to_the_enclosure_wherever_float64_may_be_wrong() -> None:
+    """A probability that errs by all it may, and a uniform real between it and the true one."""
+    truth = Fraction(1, 3)
+    for sign in (1, -1):
+        claimed = float(truth) + sign * ALLOWED
+        between = truth + sign * Fraction(1, 1 << 48)
+        word = int(between * (1 << 64))
+        heads = Coins(WordBits([word])).bernoulli(
+            np.array([claimed]), lambda j, precision: flint.arb(flint.fmpq(1, 3))
+        )[0]
+        assert bool(heads) == (between < truth)
+
+
+def test_words_at_either_end_are_settled() -> None:
+    """A word of zeros is heads for every positive probability, however small."""
+    tiny = np.array([60 * NAT])  # exp(-60) is below 2^-64: the second word decides
+    assert Coins(WordBits([0, 0])).bernoulli_exp(tiny)[0]
+    assert not Coins(WordBits([0, (1 << 64) - 1])).bernoulli_exp(tiny)[0]
+    assert not Coins(WordBits([(1 << 64) - 1])).bernoulli_exp(np.array([1]))[0]
+    assert Coins(WordBits([(1 << 64) - 1])).bernoulli_exp(np.array([0]))[0]
+
+
+def test_the_split_of_a_small_rate_keeps_the_law() -> None:
+    """The upper part has the rate 2^k rate, the lower one is kept with exp(-rate j)."""
+    rate, size = Fraction(1, 1 << 40), 4000
+    drawn = Coins(seeded_bits(5)).geometric(rate, size) * float(rate)
+    grid = np.array([0.1, 0.3, 1.0, 2.0, 4.0])
+    share = (drawn[:, None] >= grid).mean(axis=0)
+    sure = 6.0 * np.sqrt(np.exp(-grid) * (1 - np.exp(-grid)) / size)
+    assert (np.abs(share - np.exp(-grid)) < sure).all()
+    low = Coins(seeded_bits(5)).geometric(rate, size) % (1 << 20)
+    assert abs(low.mean() / (1 << 20) - 0.5) < 6.0 / math.sqrt(12 * size)
+
+
+def test_guards_are_what_the_error_analysis_says() -> None:
+    assert Coins(seeded_bits(0)).guard == 2.0**-46
