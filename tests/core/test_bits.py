@@ -67,6 +67,7 @@ def test_small_requests_read_the_stream_on_and_never_back() -> None:
     stream = ChaChaBits(KEY, "test")
     sizes = [1, 2, 1, 5, 1, 1, 3, 40, 1, 700, 2, 1]
     taken = [stream.take(np.uint64, size).tobytes() for size in 60 * sizes]
+    assert [len(piece) for piece in taken] == [8 * size for size in 60 * sizes]
     assert_disjoint(taken, key_stream(KEY, 1 << 20))
     # within a block nothing is skipped either: the first requests lie side by side
     assert b"".join(taken[:8]) == key_stream(KEY, 8 * sum(sizes[:8]))
@@ -98,6 +99,10 @@ def test_a_stream_that_is_used_up_goes_on_with_another_nonce(
         for piece in np.split(np.frombuffer(key_stream(KEY, 1 << 17, nonce), dtype=np.uint64), 2)
     ]
     assert taken == [piece.tobytes() for piece in expected]
+    # a request that no longer fits begins the next nonce, and does not run on
+    stream = ChaChaBits(KEY, "test")
+    stream.take(np.uint64, 1 << 13)
+    assert stream.take(np.uint64, 1 << 14).tobytes() == key_stream(KEY, 1 << 17, nonce=1)
 
 
 def test_a_nonce_ends_before_the_counter_of_the_cipher_does() -> None:

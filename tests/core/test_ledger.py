@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from expmech.errors import ParameterError, ParameterTypeError
 from expmech.ledger import Entry, Ledger, LedgerError, exact_amount, show_amount
+from expmech.ledger.file import connect
 
 
 def make(folder: Path, epsilon: str = "1", delta: str = "0") -> Ledger:
@@ -262,3 +264,96 @@ def test_several_entries_are_charged_together_or_not_at_all(tmp_path: Path) -> N
         with pytest.raises(LedgerError, match="Nothing was charged"):
             ledger.charge_all(entries)
     assert ledger.left == (Fraction(2, 5), Fraction(0))
+
+
+def test_several_deltas_and_epsilons_are_added_and_not_compared_one_by_one(tmp_path: Path) -> None:
+    """Two entries that fit alone and not together are refused, in either of the two amounts."""
+    ledger = make(tmp_path, epsilon="1", delta="1e-6")
+    before = ledger.path.read_bytes()
+    for entries in (
+        [Entry(epsilon="0.1", delta="6e-7"), Entry(epsilon="0.1", delta="6e-7")],
+        [Entry(epsilon="0.6"), Entry(epsilon="0.6")],
+        [Entry(epsilon="0.2", delta="1e-6"), Entry(epsilon="0.2", delta="1e-30")],
+    ):
+        with pytest.raises(LedgerError, match="Nothing was charged"):
+            ledger.charge_all(entries)
+        assert ledger.path.read_bytes() == before
+    ledger.charge_all([Entry(epsilon="0.5", delta="5e-7"), Entry(epsilon="0.5", delta="5e-7")])
+    assert ledger.left == (0, 0)
+
+
+def test_amounts_are_kept_with_every_digit(tmp_path: Path) -> None:
+    """No amount passes through a float, whose digits end at the seventeenth."""
+    ledger = make(tmp_path, epsilon="2.00000000000000000000000000001", delta="1e-6")
+    amounts = ["0.1234567890123456789012345678", "1/3", "1e-28", Fraction(2, 7), 0.1]
+    for amount in amounts:
+        ledger.charge(epsilon=amount, delta="1.000000000000000000001e-9")
+    exact = [Fraction(str(amount)) for amount in amounts]
+    assert [charge.epsilon for charge in ledger.history()] == exact
+    assert ledger.spent == (sum(exact), 5 * Fraction("1.000000000000000000001e-9"))
+    assert Ledger(ledger.path).total[0] == Fraction("2.00000000000000000000000000001")
+    left = ledger.left[0]
+    with pytest.raises(LedgerError, match="Nothing was charged"):
+        ledger.charge(epsilon=left + Fraction(1, 10**40))
+    with pytest.raises(LedgerError, match="Nothing was charged"):
+        ledger.require(epsilon=left + Fraction(1, 10**40))
+    ledger.require(epsilon=left)
+    ledger.charge(epsilon=left)
+    assert ledger.left[0] == 0
+
+
+def test_parallel_groups_cost_the_largest_delta_too(tmp_path: Path) -> None:
+    ledger = make(tmp_path, epsilon="1", delta="1e-6")
+    charge = ledger.charge_parallel(
+        epsilons={"a": "0.1", "b": "0.3", "c": "0.2"},
+        deltas={"a": "3e-7", "b": 0, "c": "1e-7"},
+        adjacency="add-remove",
+    )
+    assert (charge.epsilon, charge.delta) == (Fraction(3, 10), Fraction(3, 10**7))
+
+
+def test_every_charge_is_synced_to_the_disk_inside_one_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A charge that a power cut takes back would let the same budget be spent twice."""
+    statements: list[str] = []
+    real = sqlite3.connect
+
+    def traced(*arguments: object, **options: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = real(*arguments, **options)  # type: ignore[call-overload]
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    ledger = make(tmp_path)
+    assert statements[0] == "PRAGMA synchronous = EXTRA;"
+    with connect(ledger.path) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    statements.clear()
+    ledger.charge(epsilon="0.1")
+    words = [statement.split()[0] for statement in statements]
+    assert statements[:2] == ["PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE"]
+    assert words[2] == "SELECT"
+    assert set(words[3:-1]) == {"INSERT"}
+    assert statements[-1] == "COMMIT"
+
+
+def test_the_folder_of_a_new_ledger_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(True))
+    make(tmp_path)
+    assert synced
+
+
+def test_a_refusal_tells_amounts_and_nothing_else(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.charge(epsilon="0.75", statement="mean of income, 1234 rows", certificate='{"n": 1234}')
+    with pytest.raises(LedgerError) as refusal:
+        ledger.charge(epsilon="0.5", statement="mean of age, 5678 rows")
+    assert str(refusal.value) == (
+        f"The budget does not allow epsilon = 0.5: 0.25 is left of 1 in {ledger.path}. Nothing was"
+        " charged."
+    )

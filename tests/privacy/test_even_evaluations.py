@@ -1,0 +1,132 @@
+"""A sampler that promises a number of evaluations keeps it on every data set: they are counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import expmech as em
+from expmech.bits import seeded_bits
+from expmech.coins import Coins
+from expmech.domains import Indices
+from expmech.samplers import run
+from expmech.target import Energies, Target
+
+DATA = {
+    "at the lower corner": [0.0] * 6,
+    "at the upper corner": [1.0] * 6,
+    "in the middle": [0.5] * 6,
+    "spread": [0.0, 0.1, 0.4, 0.6, 0.9, 1.0],
+}
+EPSILON = 8.0
+
+
+class Counted:
+    """Counts the rows whose energy is looked at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows = 0
+        real = Target.energy
+
+        def energy(target: Target, indices: Indices) -> Energies:
+            self.rows += len(indices)
+            assert target.domain.contains(indices).all(), "a loss is asked outside its domain"
+            return real(target, indices)
+
+        monkeypatch.setattr(Target, "energy", energy)
+
+
+def integer_problem(rows: list[float]) -> em.ExponentialMechanism:
+    return em.ExponentialMechanism(
+        loss=em.losses.L1Mean(np.array(rows)), domain=em.Box([0.0], [1.0], bits=6)
+    )
+
+
+def float_problem(rows: list[float]) -> em.ExponentialMechanism:
+    mean = float(np.mean(rows))
+
+    def loss(y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.abs(y[:, 0] - mean) + np.abs(y[:, 1] - mean))
+
+    return em.ExponentialMechanism(
+        loss=loss,
+        sensitivity=2 / len(rows),
+        domain=em.Box([0.0, 0.0], [1.0, 1.0], bits=4),
+        lipschitz=[1.0, 1.0],
+        gap=1 / 8,
+    )
+
+
+SAMPLERS: list[Any] = [
+    em.ConfAtomAndRuntimePerfect("pad"),
+    em.ConfAtomAndRuntimePerfect("pad", proposal="uniform"),
+    em.ConfAtomAndRuntimePerfect("constant"),
+    em.ConfAtomAndRuntimePerfect("constant", proposal="uniform"),
+    em.Metropolis(steps=40),
+    em.Metropolis(steps=40, proposal="laplace"),
+    em.Metropolis(steps=40, proposal="laplace", rate=8.0),
+]
+
+
+@pytest.mark.parametrize("make", [integer_problem, float_problem])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda one: f"{one.label} {one.proposal}")
+def test_every_proposal_costs_one_evaluation_wherever_the_answer_lies(
+    sampler: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if make is float_problem and (sampler.label.endswith("pad")):
+        pytest.skip("pad needs integer slopes")
+    counted = Counted(monkeypatch)
+    totals = set()
+    for rows in DATA.values():
+        mechanism = make(rows)
+        target = mechanism.target(epsilon=EPSILON)
+        chain = sampler.prepare(target)
+        for size in (1, 3):
+            counted.rows = 0
+            draws = run(chain, Coins(seeded_bits(size)), size)
+            # Metropolis looks at its start as well
+            started = size if isinstance(sampler, em.Metropolis) else 0
+            proposals = int(draws.proposals.sum())
+            if sampler.label.endswith("pad"):
+                assert counted.rows == proposals
+            else:
+                assert len(set(draws.proposals.tolist())) == 1
+                assert counted.rows == proposals + started
+                totals.add((size, counted.rows))
+    assert len(totals) <= 2  # one number for each size, whatever the data
+
+
+@pytest.mark.parametrize("make", [integer_problem, float_problem])
+def test_a_constant_release_has_one_number_of_evaluations(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(monkeypatch)
+    found = set()
+    for rows in DATA.values():
+        counted.rows = 0
+        ready = make(rows).prepare(epsilon=EPSILON, timing="constant")
+        assert ready.certificate.timing == "constant"
+        ready.release()
+        found.add(counted.rows)
+    assert len(found) == 1, found
+
+
+def test_constant_timing_refuses_samplers_that_do_not_promise_it() -> None:
+    mechanism = integer_problem(DATA["spread"])
+    for sampler in (em.Rejection(), em.BoxTree(), em.Separable(), em.ConfAtomPerfect(0.5)):
+        with pytest.raises(em.ExpmechError, match="running time depends on the data"):
+            mechanism.prepare(epsilon=1.0, sampler=sampler, timing="constant")
+
+
+def test_the_padded_wait_does_not_depend_on_the_data() -> None:
+    """The same mean number of proposals, 1 / p_0, wherever the answer lies."""
+    means = []
+    for rows in DATA.values():
+        target = integer_problem(rows).target(epsilon=2.0)
+        chain = em.ConfAtomAndRuntimePerfect("pad").prepare(target)
+        draws = run(chain, Coins(seeded_bits(9)), 4000)
+        means.append(float(draws.proposals.mean()) * float(chain.floor))
+    assert all(abs(mean - 1.0) < 6 / np.sqrt(4000) for mean in means), means

@@ -1,0 +1,289 @@
+"""Every number behind a guarantee is rounded toward privacy; reserves cover what they are for."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import expmech as em
+from expmech.losses.logistic_rows import SNAP, snap_rows
+from expmech.release import NoisyMean
+from expmech.release.certificate import epsilon_up
+from expmech.release.snapping import affordable_bits, snap
+from expmech.rounding import float_down, float_up
+from expmech.samplers.runtime import _round_floor
+from expmech.samplers.separable import MOST_COORDINATES
+from expmech.target import ENERGY_ROUNDING, calibrate, make_target, validate_epsilon
+from expmech.theory import (
+    constant_rounds,
+    delta_from_steps,
+    log_acceptance_floor_box,
+    log_acceptance_floor_finite,
+    log_beta_laplace,
+    pure_steps,
+    steps_from_delta,
+)
+
+NAT = 1 << 40
+positive = st.fractions(Fraction(1, 1 << 40), 1 << 40)
+
+
+@given(positive)
+def test_floats_are_rounded_down_or_up_and_no_further(number: Fraction) -> None:
+    down, up = float_down(number), float_up(number)
+    assert Fraction(down) <= number <= Fraction(up)
+    assert math.nextafter(down, math.inf) >= up
+
+
+@given(st.floats(2.0**-19, 2.0**20))
+def test_a_float_epsilon_is_at_most_its_decimal_text(epsilon: float) -> None:
+    """A ledger charges the text, so what is spent must not be more."""
+    spent = validate_epsilon(epsilon, owner="test")
+    assert spent <= Fraction(repr(epsilon))
+    assert spent < Fraction(epsilon)
+    assert validate_epsilon(Fraction(epsilon), owner="test") == Fraction(epsilon)
+
+
+@given(st.fractions(Fraction(1, 1 << 19), 1 << 20))
+def test_a_certificate_never_tells_less_than_was_spent(epsilon: Fraction) -> None:
+    assert Fraction(repr(epsilon_up(epsilon))) >= epsilon
+
+
+def test_certificates_round_what_they_tell() -> None:
+    third = Fraction(1, 3)
+    mechanism = em.ExponentialMechanism(
+        loss=lambda y: y[:, 0],
+        sensitivity=third,
+        domain=em.Box([0.0], [1.0]),
+        bound=1.0,
+        loss_error=1e-3,
+    )
+    certificate = mechanism.certificate(epsilon=third)
+    assert Fraction(repr(certificate.epsilon)) >= third
+    assert Fraction(certificate.sensitivity) >= third
+    assert Fraction(certificate.loss_error) >= Fraction(1e-3)
+    noisy = NoisyMean(count=5, sums=[3, 4, 5], bits=3, lower=[0.0] * 3, upper=[1.0] * 3)
+    certificate = noisy.certificate(epsilon=third)
+    assert Fraction(certificate.eta) <= third / 24
+    assert noisy._rate(third) == third / 24
+
+
+@settings(max_examples=200)
+@given(
+    st.fractions(Fraction(1, 1 << 19), 1 << 20),
+    st.fractions(Fraction(1, 10**6), 10**6),
+    st.one_of(st.none(), st.fractions(Fraction(1, 10**12), 1)),
+    st.integers(1, 64),
+)
+def test_calibration_leaves_room_for_every_rounding(
+    epsilon: Fraction, sensitivity: Fraction, error: Fraction | None, terms: int
+) -> None:
+    """Docs/theory/calibration.md: ``eta (D + 2u) + (terms + 512) 2^-40 <= epsilon / 2``, exactly.
+
+    Without a declared error ``eta u`` is 2^-44 of where energies saturate, at 2^20 nats.
+    """
+    found = calibrate(epsilon, sensitivity, error, terms=terms)
+    eta, rounding = Fraction(found.eta), Fraction(terms + 512, NAT)
+    if error is None:
+        spent = eta * sensitivity + 2 * Fraction(1, 1 << 24)
+        assert Fraction(found.loss_error) * eta >= Fraction(1, 1 << 24)
+    else:
+        spent = eta * (sensitivity + 2 * error)
+        assert Fraction(found.loss_error) >= error
+    assert spent + rounding <= epsilon / 2
+    assert spent + rounding > epsilon / 2 * (1 - Fraction(1, 1 << 50))
+
+
+@given(st.floats(1e-6, 1e6))
+def test_a_float_sensitivity_is_rounded_up(sensitivity: float) -> None:
+    mechanism = em.ExponentialMechanism(
+        loss=lambda y: y[:, 0],
+        sensitivity=sensitivity,
+        domain=em.Box([0.0], [1.0]),
+        bound=1.0,
+    )
+    assert mechanism._problem.sensitivity > Fraction(sensitivity)
+    assert mechanism._problem.sensitivity >= Fraction(repr(sensitivity))
+
+
+def test_reserves_are_taken_off_before_calibration_and_cover_what_they_are_for() -> None:
+    with flint.ctx.workprec(200):
+        # pure: within a factor 1 +- 2^-40 of f, on both of two data sets
+        factor = flint.arb(2) ** -40
+        needed = ((1 + factor) / (1 - factor)).log()
+        reserve = em.Metropolis(pure=True).reserve
+        assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
+        # constant: with x the mass of the uniform draw over the least of f
+        missed = (-flint.arb(constant_rounds(0.0, 0.0))).exp()
+        needed = ((1 + missed) / (1 - missed)).log()
+        reserve = em.ConfAtomAndRuntimePerfect("constant").reserve
+        assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
+    # separable: one unit either way for each term, on both of two data sets
+    assert em.Separable().reserve >= Fraction(2 * MOST_COORDINATES, NAT)
+    mechanism = em.ExponentialMechanism(
+        loss=em.losses.L1Mean([[0.1, 0.5], [0.7, 0.2]]), domain=em.Box([0.0] * 2, [1.0] * 2, bits=8)
+    )
+    for sampler in (
+        em.Separable(),
+        em.Metropolis(pure=True),
+        em.ConfAtomAndRuntimePerfect("constant"),
+        em.Rejection(),
+    ):
+        told = mechanism.prepare(epsilon=Fraction(1), sampler=sampler).certificate
+        expected = make_target(mechanism._problem, Fraction(1) - sampler.reserve)
+        assert told.eta == expected.eta, sampler.label
+
+
+@settings(max_examples=60)
+@given(st.floats(-12.0, -0.01), st.floats(0.0, 40.0), st.floats(0.0, 30.0))
+def test_rounds_and_steps_are_enough(log_floor: float, spread: float, log_size: float) -> None:
+    """So many that missing every acceptance, or the start, costs less than the reserve says."""
+    with flint.ctx.workprec(200):
+        refused = (1 - flint.arb(log_floor).exp()).log()
+        missed = (refused * constant_rounds(log_floor, spread) + flint.arb(spread)).exp()
+        assert 3 * missed < flint.arb(2) ** -30
+        away = refused * pure_steps(log_floor, spread, log_size) + flint.arb(spread + log_size)
+        assert away.exp() < flint.arb(2) ** -40
+
+
+@settings(max_examples=60)
+@given(st.floats(0.01, 8.0), st.floats(-8.0, -0.1), st.integers(1, 5000))
+def test_delta_is_rounded_up_and_enough_steps_are_made(
+    epsilon: float, log_beta: float, steps: int
+) -> None:
+    with flint.ctx.workprec(200):
+        missed = ((1 - flint.arb(log_beta).exp()).log() * steps).exp()
+        delta = (1 + flint.arb(epsilon).exp()) * missed
+        told = delta_from_steps(epsilon, log_beta, steps)
+        assert told == 1.0 or flint.arb(told) >= delta
+    wanted = 1e-7
+    assert delta_from_steps(epsilon, log_beta, steps_from_delta(epsilon, log_beta, wanted)) <= wanted
+
+
+@settings(max_examples=60)
+@given(st.floats(0.0, 60.0), st.integers(1, 12), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_public_floors_are_below_the_least_acceptance(
+    slope: float, bits: int, error: float, gap: float
+) -> None:
+    points = 1 << bits
+    worst = sum(math.exp(-slope * i / points) for i in range(points)) / points
+    floor = log_acceptance_floor_box([slope], [float(points)], energy_error=error, gap=gap)
+    assert floor <= math.log(worst) - error - gap
+    assert floor > math.log(worst) - error - gap - 1e-9
+    finite = log_acceptance_floor_finite(math.log(points), slope, gap=gap)
+    least = (1.0 + (points - 1) * math.exp(-slope)) / points
+    assert finite <= math.log(least) - gap
+    assert finite > math.log(least) - gap - 1e-9
+    walk = log_beta_laplace([1.0], [float(points)], floor)
+    step = math.tanh(1.0 / points / 2) * math.exp(-(points - 1) / points)
+    assert walk <= floor + math.log(points * step)
+
+
+@given(st.floats(-30.0, -0.001))
+def test_the_floor_of_pad_is_a_fraction_below_it(log_floor: float) -> None:
+    with flint.ctx.workprec(200):
+        floor = _round_floor(log_floor - 2.0**-40)
+        ball = flint.arb(log_floor).exp()
+        assert flint.arb(flint.fmpq(floor.numerator, floor.denominator)) <= ball
+
+
+@settings(max_examples=60)
+@given(st.floats(0.1, 20.0), st.integers(2, 10), st.integers(1, 40))
+def test_integer_slopes_are_floors(epsilon: float, bits: int, n: int) -> None:
+    rows = np.linspace(0.0, 1.0, n)
+    mechanism = em.ExponentialMechanism(
+        loss=em.losses.L1Mean(rows), domain=em.Box([0.0], [1.0], bits=bits)
+    )
+    made = mechanism.target(epsilon=epsilon)
+    assert made.integer is not None
+    (slope,), form = made.integer.slopes.tolist(), mechanism._problem.integer_form
+    assert form is not None
+    exact = Fraction(made.eta) * Fraction(form.scales[0]) * NAT
+    assert slope == math.floor(exact)
+    # one row moves the integer sum by at most all points: within half of epsilon
+    assert slope * made.domain.points_per_axis <= Fraction(epsilon) / 2 * NAT  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_a_logistic_loss_are_never_longer_than_one(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for p in (1, 2, 3, 7, 30):
+        rows = generator.standard_normal((4000, p))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        rows *= generator.choice([1.0, 1.0 + 1e-15, 1.0 - 1e-16, 1.5, 1e100, 1e-3], (4000, 1))
+        whole = snap_rows(rows)
+        squares = (whole.astype(object) ** 2).sum(axis=1)
+        assert max(squares.tolist()) <= SNAP**2
+        short = np.linalg.norm(rows, axis=1) < 0.9
+        assert (np.abs(whole[short]) <= np.abs(rows[short]) * SNAP).all()
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_public_bounds_of_a_logistic_loss_hold(adjacency: str) -> None:
+    radius = 3.0
+    for rows, labels in (([[1.0]], [1]), ([[1.0]] * 5, [0] * 5), ([[0.0]] * 5, [1] * 5)):
+        loss = em.losses.LogisticRisk(
+            rows, labels, penalty=0.5, radius=radius, adjacency=adjacency
+        )
+        box = em.Box([-radius], [radius], bits=10)
+        facts = loss.facts(box)
+        found = loss(np.linspace(-radius, radius, 401)[:, None])
+        assert found.min() >= facts.minimum
+        assert found.max() <= facts.bound
+        slopes = np.abs(loss.gradient(np.linspace(-radius, radius, 401)[:, None]))
+        assert slopes.max() <= facts.lipschitz[0]
+
+
+@given(st.floats(allow_nan=False), st.integers(1, 32))
+def test_snapped_rows_stay_in_range(value: float, bits: int) -> None:
+    steps = int(snap(np.array([[value]]), np.array([-2.0]), np.array([5.0]), bits)[0, 0])
+    assert 0 <= steps <= 1 << bits
+
+
+@given(st.fractions(Fraction(1, 1 << 19), 1 << 10), st.integers(1, 40))
+def test_noise_that_is_afforded_fits_in_64_bits(epsilon: Fraction, d: int) -> None:
+    bits = affordable_bits(epsilon, d)
+    assert bits == 1 or epsilon / (d << bits) >= Fraction(1, 1 << 55)
+
+
+def test_energies_round_by_no_more_than_is_allowed_for() -> None:
+    """Docs/theory/calibration.md: 2^60 units times two roundings of 2^-53, and half a unit."""
+    assert ENERGY_ROUNDING >= (1 << 60) * 2 * 2.0**-53 + 0.5
+    mechanism = em.ExponentialMechanism(
+        loss=lambda y: y[:, 0], sensitivity=1, domain=em.Box([0.0], [1.0]), bound=1.0
+    )
+    made = mechanism.target(epsilon=2.0**20)
+    for loss in np.linspace(0.0, 1.0, 999):
+        exact = Fraction(made.eta) * Fraction(float(loss)) * NAT
+        assert abs(int(made._round(np.array([loss]))[0]) - exact) <= ENERGY_ROUNDING
+
+
+def sensitivities() -> list[tuple[Any, Fraction]]:
+    rows = [[0.1, 2.0], [0.5, -3.0], [0.9, 8.0]]
+    common: dict[str, Any] = {"penalty": 0.5, "radius": 1.5}
+    ridge, logistic = em.losses.RidgeGradient, em.losses.LogisticRisk
+    both = {"adjacency": "add-remove"}
+    return [
+        (em.losses.L1Mean(rows, lower=[0.0, -4.0], upper=[1.0, 9.0]), Fraction(14, 3)),
+        (ridge(rows, [0, 0, 1], **common), Fraction(5)),
+        (ridge(rows, [0, 0, 1], **common, **both), Fraction(5, 2)),
+        (ridge(rows, [0, 0, 1], norm="l1", **common), Fraction(10)),
+        (ridge(rows, [0, 0, 1], norm="l1", **common, **both), Fraction(5)),
+        (logistic(rows, [0, 0, 1], **common), Fraction(3, 2)),
+        (logistic(rows, [0, 0, 1], **common, **both), Fraction(3, 4)),
+        (em.losses.Quantile([1.0, 2.0], q=0.25, lower=0.0, upper=9.0), Fraction(1)),
+        (em.losses.Quantile([1.0], q=0.25, lower=0.0, upper=9.0, **both), Fraction(3, 4)),
+        (em.losses.Quantile([1.0], q=0.75, lower=0.0, upper=9.0, **both), Fraction(3, 4)),
+    ]
+
+
+@pytest.mark.parametrize(("loss", "stated"), sensitivities())
+def test_sensitivities_are_those_of_the_theory_pages(loss: Any, stated: Fraction) -> None:
+    assert loss.sensitivity == stated
