@@ -229,3 +229,34 @@ def test_balls_of_many_dimensions_are_drawn_uniformly() -> None:
     for coins, right in ((Coins(seeded_bits(5)), True), (Careless(seeded_bits(5)), False)):
         lengths = np.linalg.norm(ball.points(ball.draw_uniform(coins, 4000)), axis=1)
         assert (stats.kstest(lengths**40, "uniform").pvalue > 1e-6) == right
+
+
+@pytest.mark.parametrize("domain", domains_of_every_kind(), ids=lambda one: type(one).__name__)
+def test_what_lies_outside_a_lattice_is_told_on_every_side(domain: Domain) -> None:
+    """Indices beyond both ends of every axis: only those that are listed are inside."""
+    every = domain.all_indices(1 << 12)
+    assert every is not None
+    listed = set(map(tuple, every.tolist()))
+    far = int(every.max()) + 4
+    tried = np.array(list(itertools.product(range(-4, far), repeat=domain.dimension)))
+    inside = domain.contains(np.ascontiguousarray(tried))
+    assert {tuple(row) for row in tried[inside].tolist()} == listed
+    assert len(listed) == pytest.approx(math.exp(domain.log_size), rel=0.9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize(
+    "domain",
+    [em.L1Ball(2, 1.5, bits=6), em.L2Ball(2, 1.5, bits=6), em.Box([-1.0, 0.0], [0.5, 2.0], bits=6)],
+    ids=lambda one: type(one).__name__,
+)
+def test_the_largest_norm_of_a_region_is_bounded_and_nearly_reached(
+    domain: em.Box | em.L1Ball | em.L2Ball, norm: str
+) -> None:
+    """Sensitivities rest on it."""
+    indices = domain.all_indices(1 << 13)
+    assert indices is not None
+    points = domain.points(indices)
+    squares = (np.abs(points).sum(axis=1) if norm == "l1" else np.linalg.norm(points, axis=1)) ** 2
+    assert squares.max() <= domain.largest_square(norm)
+    assert squares.max() >= 0.85 * domain.largest_square(norm)

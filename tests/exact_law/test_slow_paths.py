@@ -7,7 +7,9 @@ two, for every coin that a sampler flips, with the 2^-47 that docs/theory/coins.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
@@ -15,14 +17,15 @@ import flint
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.affine import TILTED, AffineLoss, split_by
+from support.affine import TILTED, AffineLoss, kept_half_widths, split_by
 from support.affine import bound as bind_affine
 from support.convex import THREE, Quadratic
+from support.enumeration import law_of
 
 import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, LinearFactory
-from expmech.coins.cube import propose_cube_laplace
+from expmech.coins.cube import draw_below_each, propose_cube_laplace, propose_half_widths
 from expmech.coins.exact import Enclosure
 from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
 from expmech.envelopes.affine.fit import Tail
@@ -243,6 +246,85 @@ def test_the_split_of_a_small_rate_keeps_the_law() -> None:
     assert (np.abs(share - np.exp(-grid)) < sure).all()
     low = Coins(seeded_bits(5)).geometric(rate, size) % (1 << 20)
     assert abs(low.mean() / (1 << 20) - 0.5) < 6.0 / math.sqrt(12 * size)
+
+
+@pytest.mark.parametrize("n", [3, 5, 200])
+def test_a_retry_is_as_uniform_as_the_first_try(n: int) -> None:
+    """After a refused word, every word of 8 bits: accepted ones hit each number equally often."""
+    mask = (1 << (n - 1).bit_length()) - 1
+    for word in range(256):
+        drawn = int(Coins(WordBits([mask, word, 1])).integers_below(n, 1)[0])
+        assert drawn == (word & mask if word & mask < n else 1)
+
+
+@pytest.mark.parametrize(("dimension", "rate"), [(1, Fraction(2)), (2, Fraction(3))])
+def test_half_widths_have_the_stated_law(dimension: int, rate: Fraction) -> None:
+    def one(coins: Coins) -> int:
+        drawn, kept = propose_half_widths(coins, dimension, rate, 1)
+        return int(drawn[0]) if kept[0] else -1
+
+    law, leftover = law_of(one, cut=1e-10)
+    assert leftover < 1e-6
+    for width, probability in enumerate(kept_half_widths(dimension, float(rate))[:4]):
+        assert law.get(width, 0.0) == pytest.approx(probability, abs=1e-7)
+
+
+@pytest.mark.parametrize(("dimension", "rate"), [(1, Fraction(2)), (2, Fraction(3))])
+def test_cubes_have_the_stated_law_at_every_point(dimension: int, rate: Fraction) -> None:
+    def one(coins: Coins) -> Hashable:
+        steps, kept = propose_cube_laplace(coins, dimension, rate, 1)
+        return tuple(steps[0].tolist()) if kept[0] else None
+
+    law, leftover = law_of(one, cut=1e-7)
+    assert leftover < 1e-3
+    ratio = math.exp(-float(rate))
+    scale = (1.0 - ratio) ** dimension / (2**dimension * math.factorial(dimension))
+    for point in itertools.product(range(-2, 3), repeat=dimension):
+        expected = scale * ratio ** max(map(abs, point))
+        assert law.get(point, 0.0) == pytest.approx(expected, abs=1e-4)
+
+
+def test_integers_below_limits_of_their_own_are_uniform() -> None:
+    limits = np.array([2, 3, 1])
+    law, leftover = law_of(
+        lambda coins: tuple(draw_below_each(coins, limits).tolist()), cut=1e-6
+    )
+    assert leftover < 1e-3
+    assert set(law) == set(itertools.product(range(2), range(3), range(1)))
+    assert all(probability == pytest.approx(1 / 6, abs=1e-3) for probability in law.values())
+    many = Coins(seeded_bits(6)).integers_below(1000, 5000) + 1
+    assert (draw_below_each(Coins(seeded_bits(7)), many) < many).all()
+
+
+@pytest.mark.parametrize("slope", [NAT // 4, NAT, 3 * NAT])
+def test_discrete_gaussians_have_the_stated_law(slope: int) -> None:
+    law, leftover = law_of(
+        lambda coins: int(draw_discrete_gaussian(coins, slope, 1)[0]), cut=1e-9
+    )
+    assert leftover < 1e-5
+    mass = float(gaussian_mass(slope, 64))
+    for u in range(-4, 5):
+        expected = math.exp(-slope / NAT * u * u) / mass
+        assert law.get(u, 0.0) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("bits", [4, 24])
+@pytest.mark.parametrize("proposal", ["laplace", "uniform"])
+def test_the_share_that_is_not_padded_is_a_probability(bits: int, proposal: str) -> None:
+    """Docs/theory/conf_atom_and_runtime_perfect.md: p_0 is at most p_X for every data set."""
+    sampler = em.ConfAtomAndRuntimePerfect("pad", proposal=proposal)
+    for rows in ([0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 2.0**-24]):
+        loss = em.losses.L1Mean(rows)
+        chain: Any = sampler.prepare(target_of(loss, em.Box([0.0], [1.0], bits=bits)))
+        assert chain.share(128) <= 1
+
+
+def test_geometric_variables_that_may_not_fit_are_refused() -> None:
+    """A uniform real below 2^-64 is as good as impossible: 45 nats over the rate must fit."""
+    for rate in (Fraction(1, 1 << 56), Fraction(1, 1 << 60)):
+        with pytest.raises(em.errors.ParameterError, match="at least 2"):
+            Coins(seeded_bits(0)).geometric(rate, 1)
+    assert 64 * math.log(2.0) * 2.0**55 < 2.0**63
 
 
 def test_guards_are_what_the_error_analysis_says() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -121,12 +122,44 @@ def test_constant_timing_refuses_samplers_that_do_not_promise_it() -> None:
             mechanism.prepare(epsilon=1.0, sampler=sampler, timing="constant")
 
 
-def test_the_padded_wait_does_not_depend_on_the_data() -> None:
+def test_timing_classes_are_what_was_counted_above() -> None:
+    mechanism = integer_problem(DATA["spread"])
+    classes = {
+        sampler.label: mechanism.certificate(epsilon=1.0, sampler=sampler).timing
+        for sampler in (*SAMPLERS, em.Rejection(), em.BoxTree(), em.ConfAtomPerfect(0.5))
+    }
+    assert classes == {
+        "ConfAtomAndRuntimePerfect, pad": "data-independent",
+        "ConfAtomAndRuntimePerfect, constant": "constant",
+        "Metropolis, 40 steps": "constant",
+        "Rejection": "data-dependent",
+        "BoxTree": "data-dependent",
+        "ConfAtomPerfect, laplace": "data-dependent",
+    }
+
+
+@pytest.mark.parametrize("lot", [1, 7, 64])
+@pytest.mark.parametrize("make", [integer_problem, float_problem])
+def test_constant_rounds_are_those_of_the_certificate_however_they_are_made(
+    make: Any, lot: int
+) -> None:
+    sampler = em.ConfAtomAndRuntimePerfect("constant", proposal="uniform")
+    for rows in DATA.values():
+        mechanism = make(rows)
+        told = mechanism.prepare(epsilon=1.0, sampler=sampler).certificate
+        chain = sampler.prepare(mechanism.target(epsilon=1.0))
+        draws = run(dataclasses.replace(chain, lot=lot), Coins(seeded_bits(lot)), 3)
+        assert chain.rounds == told.sampler["rounds"]
+        assert set(draws.proposals.tolist()) == {chain.rounds}
+
+
+@pytest.mark.parametrize("proposal", ["laplace", "uniform"])
+def test_the_padded_wait_does_not_depend_on_the_data(proposal: str) -> None:
     """The same mean number of proposals, 1 / p_0, wherever the answer lies."""
     means = []
     for rows in DATA.values():
-        target = integer_problem(rows).target(epsilon=2.0)
-        chain = em.ConfAtomAndRuntimePerfect("pad").prepare(target)
+        target = integer_problem(rows).target(epsilon=4.0)
+        chain = em.ConfAtomAndRuntimePerfect("pad", proposal=proposal).prepare(target)
         draws = run(chain, Coins(seeded_bits(9)), 4000)
         means.append(float(draws.proposals.mean()) * float(chain.floor))
     assert all(abs(mean - 1.0) < 6 / np.sqrt(4000) for mean in means), means

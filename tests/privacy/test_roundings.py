@@ -75,7 +75,7 @@ def test_certificates_round_what_they_tell() -> None:
     assert noisy._rate(third) == third / 24
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.fractions(Fraction(1, 1 << 19), 1 << 20),
     st.fractions(Fraction(1, 10**6), 10**6),
@@ -121,7 +121,8 @@ def test_reserves_are_taken_off_before_calibration_and_cover_what_they_are_for()
         reserve = em.Metropolis(pure=True).reserve
         assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
         # constant: with x the mass of the uniform draw over the least of f
-        missed = (-flint.arb(constant_rounds(0.0, 0.0))).exp()
+        refused = (1 - flint.arb(-12).exp()).log()
+        missed = (refused * constant_rounds(-12.0, 0.0)).exp()
         needed = ((1 + missed) / (1 - missed)).log()
         reserve = em.ConfAtomAndRuntimePerfect("constant").reserve
         assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
@@ -165,6 +166,20 @@ def test_delta_is_rounded_up_and_enough_steps_are_made(
         assert told == 1.0 or flint.arb(told) >= delta
     wanted = 1e-7
     assert delta_from_steps(epsilon, log_beta, steps_from_delta(epsilon, log_beta, wanted)) <= wanted
+
+
+@pytest.mark.parametrize("proposal", ["uniform", "laplace"])
+def test_the_delta_of_a_chain_is_for_all_of_its_epsilon(proposal: str) -> None:
+    mechanism = em.ExponentialMechanism(
+        loss=em.losses.L1Mean([0.2, 0.9, 0.4]), domain=em.Box([0.0], [1.0], bits=6)
+    )
+    for steps in (30, 300):
+        sampler = em.Metropolis(steps=steps, proposal=proposal)
+        told = mechanism.certificate(epsilon=4.0, sampler=sampler)
+        beta = math.exp(told.sampler["log_beta"])
+        spent = 2 * told.eta * told.sensitivity
+        assert 3.99 < spent <= 4.0
+        assert told.delta >= min(1.0, (1 + math.exp(spent)) * (1 - beta) ** steps)
 
 
 @settings(max_examples=60)
