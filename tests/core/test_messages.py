@@ -61,7 +61,12 @@ class Hidden:
 @pytest.mark.parametrize("depth", [1.0, 7.5, 60.0])
 @pytest.mark.parametrize(
     "sampler",
-    [em.Rejection(), em.Separable(), em.ConfAtomPerfect(0.5), em.RandomAtomPerfect([0.5], proposal="laplace")],
+    [
+        em.Rejection(),
+        em.Separable(),
+        em.ConfAtomPerfect(0.5),
+        em.RandomAtomPerfect([0.5], proposal="laplace"),
+    ],
     ids=lambda one: one.name(),
 )
 def test_a_violated_envelope_tells_nothing_else(sampler: Any, depth: float) -> None:

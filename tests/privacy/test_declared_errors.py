@@ -72,9 +72,7 @@ class Cone:
         d = len(center)
         self.lipschitz = np.full(d, slope)
         self.growth = em.Growth(center=self.center, rates=np.full(d, slope))
-        self.affine = em.AffineForm(
-            matrix=slope * np.eye(d), vector=slope * self.center, norm="l1"
-        )
+        self.affine = em.AffineForm(matrix=slope * np.eye(d), vector=slope * self.center, norm="l1")
         self.loss_error = ERROR if pattern != "none" else 1e-9
 
     def __call__(self, y: Floats) -> Floats:
@@ -129,7 +127,11 @@ def test_uniform_and_laplace_envelopes_lie_below_at_every_point(case: Any) -> No
     target = cone(case)
     indices = all_points(target)
     energies = target.energy(indices)
-    envelopes: list[Any] = [em.Uniform(), em.ProductLaplace(), em.ProductLaplace([0.9] * len(case[3]))]
+    envelopes: list[Any] = [
+        em.Uniform(),
+        em.ProductLaplace(),
+        em.ProductLaplace([0.9] * len(case[3])),
+    ]
     for recipe in envelopes:
         bound = recipe.bind(target)
         assert (bound.energy(indices) <= energies + bound.offset).all(), recipe.name
@@ -142,6 +144,26 @@ def test_affine_envelope_is_not_violated(case: Any) -> None:
     assert not hasattr(bound, "target"), "the affine map must have been fitted"
     _, accepted = propose(target, bound, Coins(seeded_bits(1)), 3000)
     assert accepted.any()
+
+
+@pytest.mark.parametrize("slope", [1.0, 0.3])
+@pytest.mark.parametrize(("first", "bits"), [(0.0, 32), (1e6, 20), (-1e6, 20)])
+def test_fine_lattices_and_boxes_far_from_zero_are_bounded_at_their_ends(
+    first: float, bits: int, slope: float
+) -> None:
+    """A slope rounded up, or a coordinate's rounding forgotten, adds up across the box."""
+    box = em.Box([first], [first + 1.0], bits=bits)
+    loss = Cone([first + 0.4], slope=slope)
+    loss.loss_error = 1e-13
+    target = target_of(loss, box)
+    last = (1 << bits) - 1
+    at = np.unique(np.linspace(0, last, 1 << 16).astype(np.int64))
+    energies = target.energy(at[:, None])
+    bound = em.ProductLaplace().bind(target)
+    assert (bound.energy(at[:, None]) <= energies + bound.offset).all()
+    chain: Any = em.Separable().prepare(target)
+    drawn_with = chain.slopes[0] * np.abs(at - chain.center[0])
+    assert (chain.energy(np.zeros_like(at), at) + chain.offsets[0] >= drawn_with).all()
 
 
 @pytest.mark.parametrize("center", [[0.4], [0.4, 0.9]])

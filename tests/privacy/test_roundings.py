@@ -165,7 +165,9 @@ def test_delta_is_rounded_up_and_enough_steps_are_made(
         told = delta_from_steps(epsilon, log_beta, steps)
         assert told == 1.0 or flint.arb(told) >= delta
     wanted = 1e-7
-    assert delta_from_steps(epsilon, log_beta, steps_from_delta(epsilon, log_beta, wanted)) <= wanted
+    assert (
+        delta_from_steps(epsilon, log_beta, steps_from_delta(epsilon, log_beta, wanted)) <= wanted
+    )
 
 
 @pytest.mark.parametrize("proposal", ["uniform", "laplace"])
@@ -244,9 +246,7 @@ def test_rows_of_a_logistic_loss_are_never_longer_than_one(seed: int) -> None:
 def test_public_bounds_of_a_logistic_loss_hold(adjacency: str) -> None:
     radius = 3.0
     for rows, labels in (([[1.0]], [1]), ([[1.0]] * 5, [0] * 5), ([[0.0]] * 5, [1] * 5)):
-        loss = em.losses.LogisticRisk(
-            rows, labels, penalty=0.5, radius=radius, adjacency=adjacency
-        )
+        loss = em.losses.LogisticRisk(rows, labels, penalty=0.5, radius=radius, adjacency=adjacency)
         box = em.Box([-radius], [radius], bits=10)
         facts = loss.facts(box)
         found = loss(np.linspace(-radius, radius, 401)[:, None])
