@@ -279,7 +279,7 @@ def test_several_deltas_and_epsilons_are_added_and_not_compared_one_by_one(tmp_p
             ledger.charge_all(entries)
         assert ledger.path.read_bytes() == before
     ledger.charge_all([Entry(epsilon="0.5", delta="5e-7"), Entry(epsilon="0.5", delta="5e-7")])
-    assert ledger.left == (0, 0)
+    assert ledger.left == (Fraction(0), Fraction(0))
 
 
 def test_amounts_are_kept_with_every_digit(tmp_path: Path) -> None:
