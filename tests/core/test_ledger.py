@@ -285,12 +285,13 @@ def test_several_deltas_and_epsilons_are_added_and_not_compared_one_by_one(tmp_p
 def test_amounts_are_kept_with_every_digit(tmp_path: Path) -> None:
     """No amount passes through a float, whose digits end at the seventeenth."""
     ledger = make(tmp_path, epsilon="2.00000000000000000000000000001", delta="1e-6")
-    amounts = ["0.1234567890123456789012345678", "1/3", "1e-28", Fraction(2, 7), 0.1]
+    decimals = "0.1234567890123456789012345678"
+    amounts = [decimals, "1/3", "1e-28", Fraction(2, 7), 0.1, 0.12345678901234567]
     for amount in amounts:
         ledger.charge(epsilon=amount, delta="1.000000000000000000001e-9")
     exact = [Fraction(str(amount)) for amount in amounts]
     assert [charge.epsilon for charge in ledger.history()] == exact
-    assert ledger.spent == (sum(exact), 5 * Fraction("1.000000000000000000001e-9"))
+    assert ledger.spent == (sum(exact), 6 * Fraction("1.000000000000000000001e-9"))
     assert Ledger(ledger.path).total[0] == Fraction("2.00000000000000000000000000001")
     left = ledger.left[0]
     with pytest.raises(LedgerError, match="Nothing was charged"):
@@ -357,3 +358,15 @@ def test_a_refusal_tells_amounts_and_nothing_else(tmp_path: Path) -> None:
         f"The budget does not allow epsilon = 0.5: 0.25 is left of 1 in {ledger.path}. Nothing was"
         " charged."
     )
+
+
+def test_a_database_of_another_program_is_no_ledger_whatever_its_number(tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(other)
+    connection.executescript(
+        "CREATE TABLE budget (data_set, epsilon, delta, created);"
+        "INSERT INTO budget VALUES ('survey', '9', '0', 'now'); PRAGMA application_id = 77;"
+    )
+    connection.close()
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger(other)

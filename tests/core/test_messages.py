@@ -21,8 +21,8 @@ from expmech.statistics import ArrayRows, Mean, Ridge, settle
 from expmech.statistics.reading import fill_missing
 
 VIOLATED = (
-    "The loss fell below the envelope that its declared growth, minimum or loss_error certifies; the"
-    " declaration is wrong and no value was released."
+    "The loss fell below the envelope that its declared growth, minimum or loss_error certifies;"
+    " the declaration is wrong and no value was released."
 )
 RANGE = (
     "`loss` of ExponentialMechanism must stay within its declared range, `minimum` to `bound`"

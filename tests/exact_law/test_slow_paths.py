@@ -150,17 +150,15 @@ def test_the_share_of_a_tail_has_one_probability_on_both_paths(norm: str) -> Non
         bound=100.0,
     )
     fitted = bind_affine(mechanism.target(epsilon=4.0), split_by((0, 1), 2), slack=0.5)
+    tail = Tail(height=NAT // 2, slope=fitted.slope // 3)
     bent = type(fitted)(
-        **{field: getattr(fitted, field) for field in fitted.__dataclass_fields__}
-        | {"tail": Tail(height=NAT // 2, slope=fitted.slope // 3)}
+        **{field: getattr(fitted, field) for field in fitted.__dataclass_fields__} | {"tail": tail}
     )
     coins = CheckedCoins()
     bent.propose(coins, 40)
     assert coins.checked >= 8
     steps = np.arange(-4000, 4001)
-    steep, flat = (
-        np.exp(-np.abs(steps) * slope / NAT).sum() for slope in (bent.slope, bent.tail.slope)
-    )
+    steep, flat = (np.exp(-np.abs(steps) * slope / NAT).sum() for slope in (bent.slope, tail.slope))
     if norm == "l1":  # the mass of each slope is a product over coordinates
         weight = math.exp(-0.5) * (flat / steep) ** 2
         assert float(bent._tail_share(0, 64)) == pytest.approx(weight / (1 + weight), rel=1e-9)
@@ -314,6 +312,23 @@ def test_the_share_that_is_not_padded_is_a_probability(bits: int, proposal: str)
         loss = em.losses.L1Mean(rows)
         chain: Any = sampler.prepare(target_of(loss, em.Box([0.0], [1.0], bits=bits)))
         assert chain.share(128) <= 1
+
+
+def test_a_factory_survives_as_its_invariant_says() -> None:
+    """From height i, heads with (C p)^i: surviving to C' has the probability (C / C')^i."""
+    seen: list[float] = []
+
+    class Spy(Coins):
+        def bernoulli(self, probability: Any, enclosure: Any) -> Any:
+            seen.extend(probability.tolist())
+            return np.ones(probability.size, dtype=np.bool_)
+
+    factory = LinearFactory(Fraction(5, 4), Fraction(1, 4))
+    for level in (0, 1, 2):
+        multiplier, after = (factory._level(one)[0] for one in (level, level + 1))
+        seen.clear()
+        factory._survive(np.array([3, 20]), np.full(2, level), Spy(seeded_bits(0)))
+        assert seen == pytest.approx([float((multiplier / after) ** up) for up in (3, 20)])
 
 
 def test_geometric_variables_that_may_not_fit_are_refused() -> None:

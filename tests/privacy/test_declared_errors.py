@@ -38,7 +38,8 @@ class LooseBox(em.Box):
 
     def points(self, indices: Indices) -> Floats:
         parity = np.where(indices.sum(axis=1) % 2 == 0, 1.0, self.sign)
-        return super().points(indices) + (parity * self.value_errors[0])[:, None]
+        shifts = parity * self.value_errors[0]
+        return np.asarray(super().points(indices) + shifts[:, None])
 
     def restrict(self, columns: tuple[int, ...]) -> em.Box:
         chosen = list(columns)

@@ -147,7 +147,7 @@ def test_constant_rounds_are_those_of_the_certificate_however_they_are_made(
     for rows in DATA.values():
         mechanism = make(rows)
         told = mechanism.prepare(epsilon=1.0, sampler=sampler).certificate
-        chain = sampler.prepare(mechanism.target(epsilon=1.0))
+        chain: Any = sampler.prepare(mechanism.target(epsilon=1.0))
         draws = run(dataclasses.replace(chain, lot=lot), Coins(seeded_bits(lot)), 3)
         assert chain.rounds == told.sampler["rounds"]
         assert set(draws.proposals.tolist()) == {chain.rounds}
@@ -159,7 +159,7 @@ def test_the_padded_wait_does_not_depend_on_the_data(proposal: str) -> None:
     means = []
     for rows in DATA.values():
         target = integer_problem(rows).target(epsilon=4.0)
-        chain = em.ConfAtomAndRuntimePerfect("pad", proposal=proposal).prepare(target)
+        chain: Any = em.ConfAtomAndRuntimePerfect("pad", proposal=proposal).prepare(target)
         draws = run(chain, Coins(seeded_bits(9)), 4000)
         means.append(float(draws.proposals.mean()) * float(chain.floor))
     assert all(abs(mean - 1.0) < 6 / np.sqrt(4000) for mean in means), means

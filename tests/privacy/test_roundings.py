@@ -284,7 +284,7 @@ def sensitivities() -> list[tuple[Any, Fraction]]:
     rows = [[0.1, 2.0], [0.5, -3.0], [0.9, 8.0]]
     common: dict[str, Any] = {"penalty": 0.5, "radius": 1.5}
     ridge, logistic = em.losses.RidgeGradient, em.losses.LogisticRisk
-    both = {"adjacency": "add-remove"}
+    both: dict[str, Any] = {"adjacency": "add-remove"}
     return [
         (em.losses.L1Mean(rows, lower=[0.0, -4.0], upper=[1.0, 9.0]), Fraction(14, 3)),
         (ridge(rows, [0, 0, 1], **common), Fraction(5)),
@@ -302,3 +302,18 @@ def sensitivities() -> list[tuple[Any, Fraction]]:
 @pytest.mark.parametrize(("loss", "stated"), sensitivities())
 def test_sensitivities_are_those_of_the_theory_pages(loss: Any, stated: Fraction) -> None:
     assert loss.sensitivity == stated
+
+
+def test_no_energy_is_below_the_certified_least_one() -> None:
+    """Two products round before the energy does: near 2^60 units by more than a hundred."""
+    for least in np.linspace(-0.999, -0.3, 150).tolist():
+        mechanism = em.ExponentialMechanism(
+            loss=lambda y, least=least: np.full(len(y), least),
+            sensitivity=1,
+            domain=em.Box([0.0], [1.0]),
+            minimum=least,
+            bound=1.0,
+            loss_error=1e-200,
+        )
+        made = mechanism.target(epsilon=2.0**20)
+        assert int(made._round(np.array([least]))[0]) >= made.minimum_energy
