@@ -57,6 +57,8 @@ def off_by(pattern: str, points: Floats) -> Floats:
         return np.full(len(points), -ERROR)
     if pattern == "lifted":  # where the loss is least it is too high, elsewhere too low
         return np.where(points[:, 0] < 0.1, ERROR, -ERROR)
+    if pattern == "stretched":  # too low near the least loss, too high far from it
+        return np.where(points[:, 0] < 0.5, -ERROR, ERROR)
     if pattern == "above":
         return np.full(len(points), ERROR)
     cell = np.floor(points[:, 0] * (1 << BITS) * 0.999).astype(np.int64)
@@ -348,3 +350,8 @@ def test_public_facts_of_a_target_allow_for_the_loss_error() -> None:
         assert energies.min() >= target.minimum_energy / 2.0**40
         assert energies.min() - target.minimum_energy / 2.0**40 <= gap
         assert np.log(np.exp(energies.min() - energies).mean()) >= floor
+    target = target_of(Cone([0.0], pattern="stretched"), em.Box([0.0], [1.0], bits=BITS))
+    energies = target.energy(all_points(target)) / 2.0**40
+    spread = target.energy_range
+    assert spread is not None
+    assert energies.max() - energies.min() <= spread

@@ -317,3 +317,20 @@ def test_no_energy_is_below_the_certified_least_one() -> None:
         )
         made = mechanism.target(epsilon=2.0**20)
         assert int(made._round(np.array([least]))[0]) >= made.minimum_energy
+
+
+def test_what_is_declared_may_not_be_less_than_what_is_known() -> None:
+    box = em.Box([0.0], [1.0], bits=8)
+    mean = em.losses.L1Mean([0.2, 0.9])
+    with pytest.raises(em.ExpmechError, match="must be at least that of L1Mean"):
+        em.ExponentialMechanism(loss=mean, domain=box, sensitivity=0.4)
+    with pytest.raises(em.ExpmechError, match="must be 'replace' for L1Mean"):
+        em.ExponentialMechanism(loss=mean, domain=box, adjacency="add-remove")
+    added = em.losses.Quantile([0.2], q=0.5, lower=0.0, upper=1.0, adjacency="add-remove")
+    with pytest.raises(em.ExpmechError, match="must be 'add-remove' for Quantile"):
+        em.ExponentialMechanism(loss=added, domain=box)
+    for least, most in ((0.0, 8.0), (-8.0, 1.0)):
+        plain = em.ExponentialMechanism(
+            loss=lambda y: y[:, 0], sensitivity=1, domain=box, minimum=least, bound=most
+        )
+        assert plain.certificate(epsilon=1.0).loss_error >= 8.0 * 2.0**-44
