@@ -16,7 +16,7 @@ from expmech.coins import Coins
 from expmech.envelopes.cells import Cells
 from expmech.errors import DataError, EnvelopeViolatedError, LossError
 from expmech.samplers import run
-from expmech.samplers.box_tree import weigh
+from expmech.samplers.tree import weigh
 from expmech.statistics import ArrayRows, Mean, Ridge, settle
 from expmech.statistics.reading import fill_missing
 
