@@ -19,6 +19,7 @@ from expmech.bits import OPERATING_SYSTEM
 from expmech.cost import Forecast
 from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_integer
 from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.direct_checks import ENERGY_UNIT
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.samplers import TIMINGS, Option, Plan, Sampler
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
@@ -93,7 +94,7 @@ class DirectMechanism(Mechanism):
             sensitivity=terms.sensitivity,
             loss_error=terms.loss_error,
             eta=terms.eta,
-            unit=None,
+            unit=ENERGY_UNIT,
             domain=terms.domain,
             sampler={"sampler": self.owner, **terms.parameters},
             finish=told.finish.describe(),

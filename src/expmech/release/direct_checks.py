@@ -10,6 +10,9 @@ from expmech.release.certificate import Certificate
 from expmech.samplers import Check
 from expmech.samplers.base import check_equal
 
+ENERGY_UNIT = -40
+"""Energies are whole multiples of 2^-40 nats."""
+
 
 def budgets(certificate: Certificate) -> tuple[Fraction, Fraction]:
     """Return the least and the most that was spent where this epsilon was written.
@@ -34,4 +37,5 @@ def check_direct(certificate: Certificate, owner: str, kind: str, timing: str) -
         check_equal("sampler", certificate.sampler["sampler"], owner),
         check_equal("timing", certificate.timing, timing),
         check_equal("delta", float(certificate.delta), 0.0),
+        check_equal("unit", certificate.unit, ENERGY_UNIT),
     ]
