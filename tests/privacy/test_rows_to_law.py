@@ -63,8 +63,10 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
         "quantile": QuantileOf(q=Fraction(1, 5), **one),
         "ridge": Ridge(columns=(0,), bounds=BOUNDS[:1], **target),
         "ridge, given": Ridge(columns=(0,), bounds=BOUNDS[:1], penalty=2.0, radius=0.7, **target),
-        "logistic": Logistic(target="y", positive=1, **both),
-        "logistic, given": Logistic(target="y", positive=1, radius=2.0, data_norm=0.5, **both),
+        "logistic": Logistic(target="y", positive=1, law="log-likelihood", **both),
+        "logistic, given": Logistic(
+            target="y", positive=1, law="log-likelihood", radius=2.0, data_norm=0.5, **both
+        ),
         "totals": LargestTotal(labels=("a", "b"), **both),
         "totals, lower": LargestTotal(labels=("a", "b"), **lower),
         "frequent": MostFrequent(

@@ -140,7 +140,7 @@ def test_a_tabulated_quantile_looks_at_every_point_once(
     assert all(one == {"Quantile.__call__": 1 << 16} for one in seen.values()), seen
 
 
-@pytest.mark.parametrize("sampler", ["auto", em.Rejection(em.Uniform())], ids=str)
+@pytest.mark.parametrize("sampler", ["auto", em.Rejection(em.Uniform())], ids=["auto", "uniform"])
 def test_quantiles_by_any_sampler_are_counted_the_same_charged_or_not(
     sampler: Any, counted: Counter[str], tmp_path: Path
 ) -> None:

@@ -97,23 +97,16 @@ class FactoryChain:
 
         A proposal is one simulated transition.
         """
-        indices, energies, at_atom = (
-            state.indices.copy(),
-            state.energies.copy(),
-            state.at_atom.copy(),
-        )
+        indices, energies = state.indices.copy(), state.energies.copy()
+        at_atom, done = state.at_atom.copy(), np.zeros(len(state.phase), dtype=np.bool_)
         phase, height, level = state.phase.copy(), state.height.copy(), state.level.copy()
-        done = np.zeros(len(phase), dtype=np.bool_)
 
         outer = np.flatnonzero(state.phase == OUTER)
-        if (
-            outer.size
-        ):  # with probability beta this is step M: release a lattice point, restart at ATOM
-            last = coins.bernoulli_exp(
-                np.zeros(outer.size, dtype=np.int64),
-                numerator=self.beta.numerator,
-                denominator=self.beta.denominator,
-            )
+        if outer.size:
+            # with probability beta this is step M: release a lattice point, restart at ATOM
+            zeros = np.zeros(outer.size, dtype=np.int64)
+            numerator, denominator = self.beta.as_integer_ratio()
+            last = coins.bernoulli_exp(zeros, numerator=numerator, denominator=denominator)
             done[outer[last]] = ~at_atom[outer[last]]
             begun = outer[~last]
             phase[begun], height[begun], level[begun] = FLIPPING, 1, 0
@@ -129,12 +122,8 @@ class FactoryChain:
                 self._flip(rows, ~landed[flipping], at_atom, phase, height, level, coins)
             escaped = ~flipping & ~landed
             rows = moving[escaped]
-            indices[rows], energies[rows], at_atom[rows] = (
-                new_indices[escaped],
-                new_energies[escaped],
-                False,
-            )
-            phase[rows] = OUTER
+            indices[rows], energies[rows] = new_indices[escaped], new_energies[escaped]
+            at_atom[rows], phase[rows] = False, OUTER
 
         proposals = state.proposals + (state.phase != OUTER)
         return FactoryAtomState(
