@@ -137,7 +137,7 @@ def test_nothing_about_a_row_is_refused_and_nothing_public_depends_on_it() -> No
     targets = [1.0, "text", float("nan"), float("inf")]
     for model, target in ((linear(), targets), (logistic(), ["yes", None, "other", 7])):
         odd = model.fit(rows, target).certificate_
-        assert odd == model.fit(X[:4], target[:1] * 4).certificate_
+        assert odd == model.fit(X[:4].tolist(), target[:1] * 4).certificate_
         model.set_params(adjacency="add-remove", rows=10)
         none = model.fit(X[:0], target[:0]).certificate_
         assert none == model.fit(X[:7], target[:1] * 7).certificate_
