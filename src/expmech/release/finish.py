@@ -124,8 +124,7 @@ class Coefficients(Finish):
     """Intercept and slopes in the units of the data, from coefficients of scaled columns.
 
     ``slope_j = scales_j y_j`` and ``intercept = shift + scales_0 y_0 - sum_j slope_j centers_j``,
-    by name where ``names`` are given. A point with a row a class becomes rows, by name where
-    ``classes`` are given too.
+    by ``names`` where they are given; for each row of a point that has several, by ``classes``.
     """
 
     name = "coefficients"
@@ -146,8 +145,7 @@ class Coefficients(Finish):
         if self.names is None:
             return found
         if found.ndim == 2:
-            rows = map(self._named, found)
-            return dict(zip(self.classes or range(len(found)), rows, strict=True))
+            return dict(zip(self.classes or (), map(self._named, found), strict=True))
         return dict(zip(("intercept", *self.names), found.tolist(), strict=True))
 
     def back(self, released: Any) -> NDArray[Any]:
@@ -160,31 +158,22 @@ class Coefficients(Finish):
     def _unnamed(self, released: Any) -> Any:
         if not isinstance(released, Mapping):
             return released
-        if self.classes is not None and "intercept" not in released:
+        if self.classes and isinstance(released.get(self.classes[0]), Mapping):
             return [self._unnamed(released[name]) for name in self.classes]
         return [released[name] for name in ("intercept", *(self.names or ()))]
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate."""
-        told = super().describe() | {
-            "scales": list(self.scales),
-            "centers": list(self.centers),
-            "shift": self.shift,
-            "names": None if self.names is None else list(self.names),
-        }
-        return told if self.classes is None else told | {"classes": list(self.classes)}
+        told: dict[str, Any] = {"scales": list(self.scales), "centers": list(self.centers)}
+        told |= {"shift": self.shift, "names": None if self.names is None else list(self.names)}
+        told |= {} if self.classes is None else {"classes": list(self.classes)}
+        return super().describe() | told
 
     @classmethod
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         """Return the map that a certificate names."""
-        names, classes = described["names"], described.get("classes")
-        return cls(
-            scales=tuple(described["scales"]),
-            centers=tuple(described["centers"]),
-            shift=float(described["shift"]),
-            names=None if names is None else tuple(names),
-            classes=None if classes is None else tuple(classes),
-        )
+        lists = {name: tuple(one) for name, one in described.items() if isinstance(one, list)}
+        return cls(shift=float(described["shift"]), **lists)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
