@@ -117,7 +117,7 @@ CASES: dict[str, Case] = {
     "logistic": Case(
         estimator=PrivateLogisticRegression(
             epsilon=EPSILON, bounds_X=UNEQUAL, classes=["a", "b"], radius=2.0, penalty=0.01
-        ),
+        ).set_params(law="log-likelihood"),
         rows=LABELLED,
         columns=2,
         least=0.3,
@@ -422,7 +422,7 @@ def test_bounds_of_any_size_make_no_warning(bounds: tuple[float, float]) -> None
     fits: list[Any] = [
         PrivateMean(bounds=bounds, random_state=1),
         PrivateRidge(bounds_y=bounds, **regression),
-        PrivateLogisticRegression(classes=[0, 1], **regression),
+        PrivateLogisticRegression(classes=[0, 1], law="log-likelihood", **regression),
     ]
     if bounds in USUAL:  # a lattice has a width of usual size
         fits.append(PrivateQuantile(bounds=bounds, bits=4, random_state=1))

@@ -243,6 +243,7 @@ def test_each_fold_is_charged(ledger: em.Ledger) -> None:
         bounds_X=BOUNDS,
         classes=["young", "old"],
         radius=2.0,
+        law="log-likelihood",
         accountant=ledger,
     )
     cross_val_score(logistic, X, LABELS, cv=3)

@@ -90,11 +90,12 @@ def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
     assert not counted, "what is settled before the charge evaluates nothing"
     estimator = PrivateLogisticRegression(
         epsilon="0.5", bounds_X=BOUNDS, classes=["no", "yes"], radius=RADIUS
-    )
+    ).set_params(law="log-likelihood")
     ledger = em.Ledger.create(tmp_path / "arrays.ledger", data_set="rows", epsilon="5")
     charged = PrivateLogisticRegression(**estimator.get_params()).set_params(accountant=ledger)
     columns = ("--column", "a", "--column", "b", "--bounds", "0,8", "--bounds", "0,8")
     target = ("--target", "answer", "--positive", "yes", "--radius", RADIUS)
+    target = (*target, "--law", "log-likelihood")
     asked = ("release", "logistic", table, *columns, *target)
     file = tmp_path / "rows.ledger"
     run("budget", "init", file, table, "--epsilon", "5")

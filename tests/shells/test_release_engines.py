@@ -29,7 +29,8 @@ STATISTICS = {
     "mean": "mean --column age --bounds 0,100",
     "quantile": "quantile --column age --bounds 0,100 --bits 6",
     "ridge": "ridge --column age --bounds 0,100 --target dose --target-bounds 0,10 --radius 1",
-    "logistic": "logistic --column age --bounds 0,100 --target ill --positive yes --radius 2",
+    "logistic": "logistic --column age --bounds 0,100 --target ill --positive yes --radius 2"
+    " --law log-likelihood",
     "pca": "pca --column age --bounds 0,100 --column dose --bounds 0,10 --components 2 --variances",
     "select": "select --column ill --candidates yes,no",
 }
