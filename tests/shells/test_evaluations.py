@@ -82,6 +82,7 @@ def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
         target="y",
         positive="yes",
         radius=RADIUS,
+        law="log-likelihood",
         adjacency=Adjacency.REPLACE,
     )
     rows = ArrayRows(numbers=X, target=LABELS)
@@ -95,8 +96,8 @@ def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
     charged = PrivateLogisticRegression(**estimator.get_params()).set_params(accountant=ledger)
     columns = ("--column", "a", "--column", "b", "--bounds", "0,8", "--bounds", "0,8")
     target = ("--target", "answer", "--positive", "yes", "--radius", RADIUS)
-    target = (*target, "--law", "log-likelihood")
-    asked = ("release", "logistic", table, *columns, *target)
+    law = ("--law", "log-likelihood")
+    asked = ("release", "logistic", table, *columns, *target, *law)
     file = tmp_path / "rows.ledger"
     run("budget", "init", file, table, "--epsilon", "5")
     ways: dict[str, Callable[[], object]] = {

@@ -177,4 +177,6 @@ def small_lattices(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("expmech.statistics.mean.affordable_bits", lambda *_: 2)
     patch.setattr("expmech.statistics.mean.Box", lambda low, high: em.Box(low, high, bits=3))
     patch.setattr("expmech.statistics.ridge.L1Ball", lambda d, r: em.L1Ball(d, r, bits=4))
-    patch.setattr("expmech.statistics.logistic.L2Ball", lambda d, r: em.L2Ball(d, r, bits=4))
+    patch.setattr(
+        "expmech.statistics.logistic_likelihood.L2Ball", lambda d, r: em.L2Ball(d, r, bits=4)
+    )
