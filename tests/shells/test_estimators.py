@@ -459,7 +459,7 @@ def test_no_error_tells_the_number_of_rows_or_a_label() -> None:
                 estimator.fit(X, target[:-1])
     unknown = np.where(X[:, 0] > 79.0, "secret-7", LABELS)
     unknown[0] = "secret-7"
-    asked = PrivateLogisticRegression(bounds_X=BOUNDS, classes=["young", "old"], radius=2.0)
+    asked = PrivateLogisticRegression(bounds_X=BOUNDS, classes=["young", "old"])
     model = asked.fit(X, unknown)  # a label that is not public counts as not positive
     assert model.classes_.tolist() == ["young", "old"]
     assert "secret-7" not in model.certificate_.to_json()
@@ -469,6 +469,7 @@ def test_labels_are_looked_for_only_where_that_is_asked(ledger: em.Ledger) -> No
     with pytest.raises(ParameterError, match=r"`classes` of .* must be the two labels.*'infer'"):
         PrivateLogisticRegression(bounds_X=BOUNDS, accountant=ledger).fit(X, LABELS)
     infer = PrivateLogisticRegression(bounds_X=BOUNDS, classes="infer", radius=2.0)
+    infer.set_params(law="log-likelihood")  # which takes two labels
     assert INFERRED in infer.fit(X, LABELS).certificate_.assumptions
     assert infer.classes_.tolist() == ["old", "young"]
     given = clone(infer).set_params(classes=["old", "young"]).fit(X, LABELS)
