@@ -33,7 +33,6 @@ from expmech.statistics import (
 )
 
 EPSILON = Fraction(2)
-NAT = 1 << 40
 BOUNDS = ((-1.0, 3.0), (10.0, 11.0))
 ROWS = [
     (-1.0, 10.0),
@@ -67,10 +66,14 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
         "logistic, given": Logistic(
             target="y", positive=1, law="log-likelihood", radius=2.0, data_norm=0.5, **both
         ),
-        "totals": LargestTotal(labels=("a", "b"), **both),
-        "totals, lower": LargestTotal(labels=("a", "b"), **lower),
+        "totals": LargestTotal(labels=("a", "b"), exponential=True, **both),
+        "totals, lower": LargestTotal(labels=("a", "b"), exponential=True, **lower),
         "frequent": MostFrequent(
-            column=0, candidates=(3.0, -1.0, 0.5), labels=("x", "y", "z"), adjacency=adjacency
+            column=0,
+            candidates=(3.0, -1.0, 0.5),
+            labels=("x", "y", "z"),
+            adjacency=adjacency,
+            exponential=True,
         ),
     } | ({"mean, exponential": Mean(exponential=True, **both)} if adjacency.count_is_public else {})
 
@@ -127,7 +130,8 @@ def loss_of_privacy(one: Any, other: Any) -> Fraction:
     indices = probes(one.domain)
     energies = [target.energy(indices).astype(object) for target in targets]
     difference = energies[0] - energies[1]
-    return Fraction(int(max(difference)) - int(min(difference)), NAT)
+    assert targets[0].units_per_nat == targets[1].units_per_nat
+    return Fraction(int(max(difference)) - int(min(difference)), targets[0].units_per_nat)
 
 
 @pytest.mark.parametrize(("name", "adjacency"), NAMES)
@@ -260,7 +264,7 @@ def test_energies_are_those_of_the_loss_on_every_box() -> None:
         target = em.ExponentialMechanism(loss=loss, domain=box).target(epsilon=EPSILON)
         assert (target.integer is not None) == (name == "mean, integer")
         indices = probes(box)
-        energies = target.energy(indices) / (target.eta * NAT)
+        energies = target.energy(indices) / (target.eta * target.units_per_nat)
         assert energies == pytest.approx(loss(box.points(indices)), abs=0.2)
 
 

@@ -81,7 +81,8 @@ LABELLED: list[Row] = [
     (-1e300, 1e300, None),
     (0.5, NAN, "other"),
 ]
-SELECTOR = PrivateSelector(epsilon=EPSILON)
+# a sampler is named: the exponential mechanism, whose law can be listed
+SELECTOR = PrivateSelector(epsilon=EPSILON, sampler="Tabulated")
 CASES: dict[str, Case] = {
     "mean": Case(
         estimator=PrivateMean(epsilon=EPSILON, bounds=UNEQUAL), rows=TABLE, columns=2, least=0.99
@@ -100,7 +101,9 @@ CASES: dict[str, Case] = {
         least=0.4,
     ),
     "quantiles of columns": Case(
-        estimator=PrivateQuantile(q=["0.3", "0.5"], epsilon=EPSILON, bounds=UNEQUAL, bits=2),
+        estimator=PrivateQuantile(
+            q=["0.3", "0.5"], epsilon=EPSILON, bounds=UNEQUAL, bits=2, joint=False
+        ),
         rows=TABLE,
         columns=2,
         least=0.4,

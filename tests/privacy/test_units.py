@@ -14,7 +14,7 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point
 from support.problems import float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.errors import ParameterError, UnsupportedError
+from expmech.errors import UnsupportedError
 from expmech.release.verification import verify_certificate
 from expmech.samplers import Sampler
 from expmech.target import Target, make_target
@@ -114,8 +114,12 @@ def test_the_unit_is_the_finest_that_holds_the_bound(terms: int) -> None:
             )
             reach = Fraction(finer.eta) * (largest + Fraction(1, 1000))
             assert 2 * reach * found.units_per_nat > ENERGY_CAP // 2
-    with pytest.raises(ParameterError, match="`bound` of ExponentialMechanism is too large"):
-        calibrate_within(Fraction(1), Fraction(1), Fraction(1, 1000), largest=Fraction(10**18))
+    # a bound that no unit holds: the coarsest that costs an eighth of epsilon at most
+    found = calibrate_within(
+        Fraction(1), Fraction(1), Fraction(1, 1000), largest=Fraction(10**30), terms=terms
+    )
+    assert Fraction(512 + terms, found.units_per_nat) <= Fraction(1, 16)
+    assert found.units_per_nat >= 1 << 16
 
 
 class Distances:

@@ -173,7 +173,7 @@ def test_a_quadratic_gives_independent_normal_coordinates_when_whitened(p: int, 
     hessian = (hessian + hessian.T) / 2.0
     loss: Any = Quadratic(hessian, generator.uniform(-0.5, 0.5, size=p))
     mechanism = em.ExponentialMechanism(
-        loss=loss, sensitivity=1, domain=em.Box([-3.0] * p, [3.0] * p, bits=bits), bound=1e9
+        loss=loss, sensitivity=1, domain=em.Box([-3.0] * p, [3.0] * p, bits=bits), bound=1e8
     )
     size = 6_000
     eta = mechanism.target(epsilon=1.0).eta

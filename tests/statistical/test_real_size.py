@@ -215,6 +215,7 @@ def test_negative_slack_makes_a_high_minimum_affordable() -> None:
         sensitivity=0.05,
         domain=em.Box([0.0], [1.0]),
         growth=growth,
+        bound=50.5,
     )
     draws = mech.sample(epsilon=1.0, size=4_000, seed=13)
     assert draws.proposals.mean() < 3

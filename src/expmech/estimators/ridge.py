@@ -44,6 +44,7 @@ class PrivateRidge(PrivateLine):
 
     Examples
     --------
+    >>> import numpy as np
     >>> X, y = np.linspace(0.0, 10.0, 50)[:, None], np.linspace(5.0, 9.0, 50)
     >>> model = PrivateRidge(epsilon=1.0, bounds_X=(0, 10), bounds_y=(0, 10)).fit(X, y)
     >>> model.predict([[5.0]]).shape
