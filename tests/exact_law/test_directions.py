@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -289,7 +290,7 @@ def test_proposals_are_counted_and_about_as_many_as_the_plan_says() -> None:
     prepared = mechanism.prepare(epsilon=100.0)
     proposals = prepared.sample(600, 1).proposals
     assert (proposals >= 1).all()
-    share = np.sqrt(2.0 / (np.e * 40.0))
+    share = math.sqrt(2.0 / (math.e * 40.0))
     # a geometric count of mean 1/share has about that standard deviation: five of them
     assert abs(proposals.mean() * share - 1.0) < 5.0 / np.sqrt(600.0) + 0.1
     one = [prepared.sample(1, seed).proposals[0] for seed in range(40)]
