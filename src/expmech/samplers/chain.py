@@ -15,15 +15,6 @@ from expmech.cost import BLOCK
 from expmech.domains import Domain, Indices
 from expmech.target import Target
 
-
-class State(Protocol):
-    """Arrays with one entry a copy; frozen dataclasses implement it."""
-
-    indices: Indices
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
-
-
 S = TypeVar("S", bound=Any)
 
 
