@@ -24,6 +24,10 @@ class Adjacency(StrEnum):
         """Whether the number of rows is the same for neighbours, so that it may be told."""
         return self is Adjacency.REPLACE
 
+    def public(self, count: int) -> dict[str, int]:
+        """Return the number of rows under its name in a certificate, where it may be told."""
+        return {"count": count} if self.count_is_public else {}
+
     @property
     def promise(self) -> str:
         """What an observer cannot tell, in words."""

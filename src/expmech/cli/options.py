@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -182,31 +182,43 @@ def command(
 ) -> None:
     """Add a command whose options are the fields of ``records`` and what ``maker`` takes.
 
-    ``maker`` takes ``shared`` first, which is no option; its docstring is the command's help.
-    ``work`` is called with the records under their names and ``own``, the options of the maker.
+    ``maker`` takes ``shared`` first, which is no option, then options and records of its own; its
+    docstring is the command's help. ``work`` is called with the records under their names and
+    ``own``, what the maker takes.
     """
-    parameters = []
-    for record in records.values():
-        hints = get_type_hints(record, include_extras=True)
-        for field in dataclasses.fields(record):
-            parameters.append(_parameter(field.name, hints[field.name], field.default))
+    parameters = [one for record in records.values() for one in _spread(record)]
     hints = get_type_hints(maker, include_extras=True)
+    mine: dict[str, type] = {}
     for one in inspect.signature(maker).parameters.values():
-        if one.name != "shared":
-            parameters.append(_parameter(one.name, hints[one.name], one.default))
+        hint = hints[one.name]
+        if one.name != "shared" and dataclasses.is_dataclass(hint):
+            mine[one.name] = cast(type, hint)
+            parameters += _spread(mine[one.name])
+        elif one.name != "shared":
+            parameters.append(_parameter(one.name, hint, one.default))
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
 
     def run(**given: Any) -> None:
-        made = {}
-        for key, record in records.items():
-            fields = [field.name for field in dataclasses.fields(record)]
-            made[key] = record(**{field: given.pop(field) for field in fields})
-        work(**made, own=given)
+        made = {key: _gather(record, given) for key, record in records.items()}
+        own = {key: _gather(record, given) for key, record in mine.items()}
+        work(**made, own=given | own)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = maker.__doc__
     app.command(name)(run)
+
+
+def _spread(record: type) -> list[inspect.Parameter]:
+    """Return the fields of a record as parameters."""
+    hints = get_type_hints(record, include_extras=True)
+    fields = dataclasses.fields(record)
+    return [_parameter(field.name, hints[field.name], field.default) for field in fields]
+
+
+def _gather(record: type, given: dict[str, Any]) -> Any:
+    """Take the fields of a record out of what was given, and make it."""
+    return record(**{field.name: given.pop(field.name) for field in dataclasses.fields(record)})
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -2,98 +2,81 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
 from expmech.cli import options
 from expmech.cli.parsing import split
-from expmech.cli.shared import UNIT, Registered, Shared, limits, numbered
+from expmech.cli.shared import Registered, Shared, limits, numbered
 from expmech.errors import ParameterError, validate_choice, validate_integer
 from expmech.statistics import Linear, Logistic, Ridge
 from expmech.statistics.logistic import LAWS
 
-Target = Annotated[str, typer.Option("--target", help="Column to predict.")]
-TargetBounds = Annotated[
-    str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")
-]
 _LAWS = {law.replace(" ", "-"): law for law in LAWS}
 _LAW = next(iter(_LAWS))
+_SCALED = "-1,1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Columns of a regression whose target is a number."""
+
+    column: options.Columns
+    bounds: options.ColumnBounds
+    target: Annotated[str, typer.Option("--target", help="Column to predict.")]
+    target_bounds: Annotated[
+        str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")
+    ]
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What a statistic takes of it."""
+        *pairs, last = limits([*self.column, self.target], [*self.bounds, self.target_bounds])
+        found = {"columns": tuple(self.column), "bounds": tuple(pairs), "target_bounds": last}
+        return found | {"target": self.target, "named": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perturbed:
+    """Settings of the optimum of a perturbed objective."""
+
+    penalty: options.Penalty = None
+    data_norm: options.DataNorm = None
+    public_rows: options.PublicRows = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a statistic takes of it."""
+        return {"penalty": self.penalty, "data_norm": self.data_norm, "rows": self.public_rows}
 
 
 def _linear(
-    shared: Shared,
-    column: options.Columns,
-    bounds: options.ColumnBounds,
-    target: Target,
-    target_bounds: TargetBounds,
-    threshold: options.Threshold = None,
-    penalty: options.Penalty = None,
-    data_norm: options.DataNorm = None,
-    public_rows: options.PublicRows = None,
+    shared: Shared, table: Numbers, settings: Perturbed, threshold: options.Threshold = None
 ) -> Linear:
     """Release a linear regression (Huber's) with intercept; its rows must fit in memory."""
-    *pairs, last = limits([*column, target], [*bounds, target_bounds])
-    return Linear(
-        columns=tuple(column),
-        bounds=tuple(pairs),
-        target=target,
-        target_bounds=last,
-        threshold=threshold,
-        penalty=penalty,
-        data_norm=data_norm,
-        rows=public_rows,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-        named=True,
-    )
+    return Linear(**table.named, **settings.given, **shared.reading, threshold=threshold)
 
 
 def _plan_linear(
     shared: Shared,
     features: options.Features,
+    settings: Perturbed,
     threshold: options.Threshold = None,
-    penalty: options.Penalty = None,
-    data_norm: options.DataNorm = None,
-    public_rows: options.PublicRows = None,
 ) -> Linear:
     """Plan a linear regression with intercept."""
-    columns = numbered(features)
-    return Linear(
-        columns=columns,
-        bounds=(UNIT,) * len(columns),
-        target="the target",
-        target_bounds=UNIT,
-        threshold=threshold,
-        penalty=penalty,
-        data_norm=data_norm,
-        rows=public_rows,
-        adjacency=shared.adjacency,
-    )
+    return _linear(shared, _unnamed(features), settings, threshold)
 
 
 def _ridge(
     shared: Shared,
-    column: options.Columns,
-    bounds: options.ColumnBounds,
-    target: Target,
-    target_bounds: TargetBounds,
+    table: Numbers,
     penalty: options.Penalty = None,
     radius: options.Radius = None,
 ) -> Ridge:
     """Release a ridge regression with intercept, in the units of the table."""
-    *pairs, last = limits([*column, target], [*bounds, target_bounds])
-    return Ridge(
-        columns=tuple(column),
-        bounds=tuple(pairs),
-        target=target,
-        target_bounds=last,
-        penalty=penalty,
-        radius=radius,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-        named=True,
-    )
+    return Ridge(**table.named, **shared.reading, penalty=penalty, radius=radius)
 
 
 def _plan_ridge(
@@ -103,16 +86,14 @@ def _plan_ridge(
     radius: options.Radius = None,
 ) -> Ridge:
     """Plan a ridge regression with intercept."""
-    columns = numbered(features)
-    return Ridge(
-        columns=columns,
-        bounds=(UNIT,) * len(columns),
-        target="the target",
-        target_bounds=UNIT,
-        penalty=penalty,
-        radius=radius,
-        adjacency=shared.adjacency,
-    )
+    return _ridge(shared, _unnamed(features), penalty, radius)
+
+
+def _unnamed(features: int) -> Numbers:
+    """Return the columns of a plan, which has no table."""
+    columns = list(numbered(features))
+    unit = [_SCALED] * len(columns)
+    return Numbers(column=columns, bounds=unit, target="the target", target_bounds=_SCALED)
 
 
 def _logistic(
@@ -120,6 +101,7 @@ def _logistic(
     column: options.Columns,
     bounds: options.ColumnBounds,
     target: Annotated[str, typer.Option("--target", help="Column of classes.")],
+    settings: Perturbed,
     positive: Annotated[
         str | None,
         typer.Option("--positive", help="The value whose odds are modelled, against others."),
@@ -129,10 +111,7 @@ def _logistic(
         typer.Option("--classes", help="Or a public list of classes, separated by commas."),
     ] = None,
     law: options.Law = _LAW,
-    penalty: options.Penalty = None,
     radius: options.Radius = None,
-    data_norm: options.DataNorm = None,
-    public_rows: options.PublicRows = None,
 ) -> Logistic:
     """Release a logistic regression with intercept; its rows must fit in memory."""
     if target.lower() in {name.lower() for name in column}:
@@ -145,41 +124,27 @@ def _logistic(
         positive=chosen,
         classes=several,
         law=_law(law),
-        penalty=penalty,
         radius=radius,
-        data_norm=data_norm,
-        rows=public_rows,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
         named=True,
+        **settings.given,
+        **shared.reading,
     )
 
 
 def _plan_logistic(
     shared: Shared,
     features: options.Features,
+    settings: Perturbed,
     classes: Annotated[int, typer.Option("--classes", help="Number of classes.")] = 2,
     law: options.Law = _LAW,
-    penalty: options.Penalty = None,
     radius: options.Radius = None,
-    data_norm: options.DataNorm = None,
-    public_rows: options.PublicRows = None,
 ) -> Logistic:
     """Plan a logistic regression with intercept."""
-    columns = numbered(features)
     validate_integer(classes, name="--classes", owner="plan", low=2, high=1000)
-    return Logistic(
-        columns=columns,
-        bounds=(UNIT,) * len(columns),
-        target="the target",
-        positive="positive",
-        classes=None if classes == 2 else tuple(range(classes)),
-        law=_law(law),
-        penalty=penalty,
-        radius=radius,
-        data_norm=data_norm,
-        rows=public_rows,
-        adjacency=shared.adjacency,
+    table = _unnamed(features)
+    labels = ",".join(map(str, range(classes)))
+    return _logistic(
+        shared, table.column, table.bounds, table.target, settings, None, labels, law, radius
     )
 
 

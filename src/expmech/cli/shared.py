@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from expmech.adjacency import Adjacency
 from expmech.cli.parsing import parse_bounds
 from expmech.errors import validate_integer
 from expmech.statistics import Statistic, validate_bounds
 from expmech.statistics.aggregates import Bounds, validate_columns
-
-UNIT: Bounds = (-1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,11 @@ class Shared:
     adjacency: Adjacency
     missing: str = "middle"
     sampler_named: bool = False
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How a statistic's rows are neighbours and read."""
+        return {"adjacency": self.adjacency, "missing": self.missing}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from expmech.cli.common import FALSE, complaints, digest, output, user_errors
+from expmech.cli.options import Json
 from expmech.errors import ParameterError
 from expmech.ledger import Ledger
 from expmech.release import Certificate
@@ -27,7 +28,7 @@ def verify(
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Also look for the certificate in this ledger.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Recompute every claim of a certificate that follows from its other fields."""
     with user_errors():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,20 +41,5 @@ def bernoulli_between(
     heads = low - uniform > coins.guard
     unsure = ~heads & ~(uniform - high > coins.guard)
     for j in np.flatnonzero(unsure):
-        heads[j] = _settle(coins, int(words[j]), partial(enclosure, int(j)))
+        heads[j] = coins.settle(int(words[j]), partial(enclosure, int(j)), _WORD)
     return heads
-
-
-def _settle(coins: Coins, prefix: int, enclosure: partial[flint.arb]) -> bool:
-    """Decide ``U < p`` for the uniform real U whose binary digits start with ``prefix``."""
-    n_bits = _WORD
-    while True:
-        ball = enclosure(n_bits + _WORD)
-        with flint.ctx.workprec(2 * n_bits + _WORD):
-            scaled = ball * (1 << n_bits)
-            if scaled >= prefix + 1:
-                return True
-            if scaled <= prefix:
-                return False
-        prefix = prefix << _WORD | int(coins.integers_below(1 << _WORD, 1)[0])
-        n_bits += _WORD

@@ -126,7 +126,7 @@ class Coins:
         heads = distance > 0.0
         np.abs(distance, out=distance)
         for j in np.flatnonzero(distance <= self.guard):
-            heads[j] = self._settle(int(words[j]), partial(enclosure, int(j)))
+            heads[j] = self.settle(int(words[j]), partial(enclosure, int(j)))
         return heads
 
     def bernoulli_exp(
@@ -220,9 +220,14 @@ class Coins:
     def _more(self, prefix: int) -> int:
         return prefix << _WORD | int(self.bits.take(np.uint64, 1)[0])
 
-    def _settle(self, prefix: int, enclosure: Callable[[int], flint.arb]) -> bool:
-        """Decide ``U < p`` for the uniform real U whose binary digits start with ``prefix``."""
-        n_bits = _WORD
+    def settle(
+        self, prefix: int, enclosure: Callable[[int], flint.arb], n_bits: int = _WORD
+    ) -> bool:
+        """Decide ``U < p`` for the uniform real U whose first binary digits are ``prefix``.
+
+        ``enclosure`` gives balls around p, smaller as the precision grows; where they do not
+        decide, more digits of U are drawn.
+        """
         while True:
             scaled = enclosure(n_bits + _WORD)
             with flint.ctx.workprec(2 * n_bits + _WORD):

@@ -20,7 +20,7 @@ from expmech.errors import (
 )
 from expmech.losses.base import NO_NAN, Facts
 
-_MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
+MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
 _OWNER = "Quantile"
 
 
@@ -69,7 +69,7 @@ class Quantile:
         adjacency: str = "replace",
     ) -> None:
         self._set_public(q, lower, upper, adjacency)
-        numbers = _validate_values(values)
+        numbers = validate_values(values, owner=_OWNER)
         self._edges = np.sort(np.clip(numbers, self.lower, self.upper))
         self._ranks: NDArray[np.int64] | None = None  # the rank of a sorted value is its position
         self._set_count(numbers.size)
@@ -104,7 +104,7 @@ class Quantile:
                 "`ranks` of Quantile.from_ranks must be whole numbers, one an edge."
             )
         total = validate_integer(
-            count, name="count", owner="Quantile.from_ranks", low=0, high=_MOST_VALUES
+            count, name="count", owner="Quantile.from_ranks", low=0, high=MOST_VALUES
         )
         loss._ranks = np.append(table.astype(np.int64), total)
         if loss._ranks[0] < 0 or (np.diff(loss._ranks) < 0).any():
@@ -198,14 +198,15 @@ class Quantile:
         return float(np.abs(reached - self._target).min())
 
 
-def _validate_values(values: Any) -> NDArray[np.float64]:
+def validate_values(values: Any, *, owner: str) -> NDArray[np.float64]:
+    """Return confidential values of shape (n,) as floats; no message names one."""
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "fiu":
         raise ParameterTypeError(
-            f"`values` of {_OWNER} must be an array of numbers; got dtype {numbers.dtype}."
+            f"`values` of {owner} must be an array of numbers; got dtype {numbers.dtype}."
         )
-    if numbers.ndim != 1 or numbers.size > _MOST_VALUES:
-        raise ParameterError(f"`values` of {_OWNER} must have shape (n,) with n at most 2^31.")
+    if numbers.ndim != 1 or numbers.size > MOST_VALUES:
+        raise ParameterError(f"`values` of {owner} must have shape (n,) with n at most 2^31.")
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():
-        raise ParameterError(f"`values` of {_OWNER} must not hold nan.")
+        raise ParameterError(f"`values` of {owner} must not hold nan.")
     return np.ascontiguousarray(numbers, dtype=np.float64)

@@ -14,11 +14,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from expmech._version import __version__
-from expmech.bits import OPERATING_SYSTEM
 from expmech.cost import Forecast
 from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_integer
-from expmech.release.certificate import RELEASE, Certificate, epsilon_up
 from expmech.release.direct_checks import ENERGY_UNIT
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.samplers import TIMINGS, Option, Plan, Sampler
@@ -84,12 +81,9 @@ class DirectMechanism(Mechanism):
         self._check(asked.sampler, asked.timing)
         told = asked.told
         terms = self.terms(budget)
-        certificate = Certificate(
-            kind=RELEASE,
-            mechanism=self.owner,
-            statistic=told.statistic,
-            epsilon=epsilon_up(asked.epsilon),
-            delta=0.0,
+        certificate = told.certify(
+            self.owner,
+            asked.epsilon,
             adjacency=str(terms.adjacency),
             sensitivity=terms.sensitivity,
             loss_error=terms.loss_error,
@@ -97,11 +91,8 @@ class DirectMechanism(Mechanism):
             unit=ENERGY_UNIT,
             domain=terms.domain,
             sampler={"sampler": self.owner, **terms.parameters},
-            finish=told.finish.describe(),
             timing=self.timing,
-            randomness=OPERATING_SYSTEM,
-            assumptions=(*terms.assumptions, *told.notes),
-            version=__version__,
+            assumptions=terms.assumptions,
         )
         return Prepared(
             certificate=certificate,

@@ -10,8 +10,6 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech._version import __version__
-from expmech.bits import OPERATING_SYSTEM
 from expmech.domains import Domain
 from expmech.errors import (
     ParameterError,
@@ -20,7 +18,6 @@ from expmech.errors import (
     validate_integer,
 )
 from expmech.losses.base import Declared, Loss
-from expmech.release.certificate import RELEASE, Certificate, epsilon_up
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.rounding import float_up
 from expmech.samplers import (
@@ -124,11 +121,9 @@ class ExponentialMechanism(Mechanism):
             chain = chosen.prepare(target)
             return lambda coins, size: run(chain, coins, size)
 
-        certificate = Certificate(
-            kind=RELEASE,
-            mechanism=_OWNER,
-            statistic=told.statistic,
-            epsilon=epsilon_up(asked.epsilon),
+        certificate = told.certify(
+            _OWNER,
+            asked.epsilon,
             delta=terms.delta,
             adjacency=str(self._problem.adjacency),
             sensitivity=float_up(self._problem.sensitivity),
@@ -137,17 +132,13 @@ class ExponentialMechanism(Mechanism):
             unit=1 - target.units_per_nat.bit_length(),
             domain=self.domain.describe(),
             sampler=terms.parameters,
-            finish=told.finish.describe(),
             timing=terms.timing,
-            randomness=OPERATING_SYSTEM,
             assumptions=(
                 *self._problem.assumptions,
                 *_flatness(target),
                 *terms.assumptions,
                 _PLATFORM,
-                *told.notes,
             ),
-            version=__version__,
         )
         return Prepared(certificate=certificate, sampler=chosen, finish=told.finish, fit=fit)
 

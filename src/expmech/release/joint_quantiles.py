@@ -15,6 +15,7 @@ from expmech.coins import Coins
 from expmech.cost import Forecast
 from expmech.domains import Box
 from expmech.errors import ParameterError, ParameterTypeError
+from expmech.losses.quantile import MOST_VALUES, validate_values
 from expmech.quantiles import (
     JointDraw,
     Levels,
@@ -32,7 +33,6 @@ from expmech.samplers import Draws
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
-MOST_VALUES = 1 << 31
 _CLIPPED = (
     "values were clipped to the public bounds and moved to the middle of one of 2^bits cells one by"
     " one before they were counted"
@@ -144,7 +144,7 @@ class JointQuantiles(DirectMechanism):
             parse_levels(levels, owner=OWNER),
             validate_adjacency(adjacency, owner=OWNER),
         )
-        numbers = _validate_values(values)
+        numbers = validate_values(values, owner=OWNER)
         cells = cells_of(numbers, float(box.lower[0]), float(box.upper[0]), bits)
         return cls._make(parsed, box, relation, groups_from_cells(cells, bits))
 
@@ -223,16 +223,3 @@ class JointQuantiles(DirectMechanism):
         """Draw ``size`` tuples of lattice indices, one a row."""
         joint = self._fit(validate_epsilon(epsilon, owner=OWNER))
         return np.stack([joint.draw(coins) for _ in range(size)])
-
-
-def _validate_values(values: Any) -> NDArray[np.float64]:
-    numbers = np.asarray(values)
-    if numbers.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`values` of {OWNER} must be an array of numbers; got dtype {numbers.dtype}."
-        )
-    if numbers.ndim != 1 or numbers.size > MOST_VALUES:
-        raise ParameterError(f"`values` of {OWNER} must have shape (n,) with n at most 2^31.")
-    if numbers.dtype.kind == "f" and np.isnan(numbers).any():
-        raise ParameterError(f"`values` of {OWNER} must not hold nan.")
-    return np.ascontiguousarray(numbers, dtype=np.float64)

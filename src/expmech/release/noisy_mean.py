@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech._version import __version__
 from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
 from expmech.cost import forecast_constant
 from expmech.errors import (
@@ -21,7 +19,7 @@ from expmech.errors import (
     validate_integer,
     validate_vector,
 )
-from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.certificate import Certificate
 from expmech.release.noisy_mean_checks import (
     KIND,
     OWNER,
@@ -242,29 +240,16 @@ class NoisyMean(Mechanism):
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "bits": self.bits,
+            **self.adjacency.public(self._count),
         }
-        if self.adjacency.count_is_public:
-            domain["count"] = self._count
-        return Certificate(
-            kind=RELEASE,
-            mechanism=OWNER,
-            statistic=told.statistic,
-            epsilon=epsilon_up(epsilon),
-            delta=0.0,
+        return told.certify(
+            OWNER,
+            epsilon,
             adjacency=str(self.adjacency),
             sensitivity=float(self._sensitivity),
-            loss_error=0.0,
             eta=float_down(rate),
-            unit=None,
             domain=domain,
-            sampler={
-                "sampler": OWNER,
-                "noise": "discrete Laplace",
-                "sums": SUMS[self.adjacency],
-            },
-            finish=told.finish.describe(),
+            sampler={"sampler": OWNER, "noise": "discrete Laplace", "sums": SUMS[self.adjacency]},
             timing=DATA_INDEPENDENT,
-            randomness=OPERATING_SYSTEM,
-            assumptions=(_CLIPPED, _PLATFORM, *told.notes),
-            version=__version__,
+            assumptions=(_CLIPPED, _PLATFORM),
         )

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech._version import __version__
 from expmech.adjacency import validate_adjacency
-from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
 from expmech.cost import forecast_constant
 from expmech.errors import (
@@ -32,7 +30,7 @@ from expmech.optimum.calibration import (
 from expmech.optimum.draw import Lattice, draw_cells
 from expmech.optimum.rows import Rows, prepare_rows, validate_counts, validate_features
 from expmech.optimum.rule import default_noise, default_share, default_squared_norm
-from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.certificate import Certificate
 from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.risks import Custom, Risk
@@ -252,28 +250,19 @@ class PerturbedOptimum(Mechanism):
             "columns": self.dimension,
             "bits": self.lattice.bits,
             "reach_bits": self.lattice.reach_bits,
+            **self.adjacency.public(self._count),
         }
-        if self.adjacency.count_is_public:
-            domain["count"] = self._count
         custom = (_DECLARED,) if isinstance(self.risk, Custom) else ()
-        return Certificate(
-            kind=RELEASE,
-            mechanism=OWNER,
-            statistic=told.statistic,
-            epsilon=epsilon_up(epsilon),
-            delta=0.0,
+        return told.certify(
+            OWNER,
+            epsilon,
             adjacency=str(self.adjacency),
             sensitivity=row_bound(self.risk, self.adjacency),
-            loss_error=0.0,
             eta=float(terms.rate),
-            unit=None,
             domain=domain,
             sampler=describe_terms(terms),
-            finish=told.finish.describe(),
             timing=DATA_DEPENDENT,
-            randomness=OPERATING_SYSTEM,
-            assumptions=(*_ASSUMPTIONS, *custom, *told.notes),
-            version=__version__,
+            assumptions=(*_ASSUMPTIONS, *custom),
         )
 
 

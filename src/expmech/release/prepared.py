@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from expmech._version import __version__
 from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, seeded_bits
 from expmech.coins import Coins
-from expmech.release.certificate import RELEASE, STUDY, Certificate
+from expmech.release.certificate import RELEASE, STUDY, Certificate, epsilon_up
 from expmech.release.finish import Finish, Unchanged
 from expmech.samplers import Draws, Plan, Sampler
 
@@ -42,6 +43,33 @@ class Told:
     owner: str | None = None
     finish: Finish = field(default_factory=Unchanged)
     notes: tuple[str, ...] = ()
+
+    def certify(
+        self,
+        mechanism: str,
+        epsilon: float | Fraction,
+        *,
+        assumptions: tuple[str, ...],
+        loss_error: float = 0.0,
+        delta: float = 0.0,
+        unit: int | None = None,
+        **stated: Any,
+    ) -> Certificate:
+        """Return the certificate of a release by ``mechanism``, which states the other fields."""
+        return Certificate(
+            kind=RELEASE,
+            mechanism=mechanism,
+            statistic=self.statistic,
+            epsilon=epsilon_up(epsilon),
+            delta=delta,
+            loss_error=loss_error,
+            unit=unit,
+            finish=self.finish.describe(),
+            randomness=OPERATING_SYSTEM,
+            assumptions=(*assumptions, *self.notes),
+            version=__version__,
+            **stated,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +145,12 @@ class Mechanism(ABC):
         ``timing="constant"`` asks for a number of evaluations that is fixed beforehand, and
         ``told`` is what a statistic adds to the certificate.
         """
-        asked = Asked(epsilon=epsilon, sampler=sampler, timing=timing, told=told or Told())
-        return self.settle(asked)
+        told = told or self.default_told()
+        return self.settle(Asked(epsilon=epsilon, sampler=sampler, timing=timing, told=told))
+
+    def default_told(self) -> Told:
+        """Return what stands in a certificate where no statistic says anything."""
+        return Told()
 
     def release(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Release:
         """Draw one value with randomness from the operating system; it may leave.

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech._version import __version__
 from expmech.adjacency import validate_adjacency
-from expmech.bits import OPERATING_SYSTEM
 from expmech.coins import Coins
 from expmech.cost import forecast_constant
 from expmech.directions import ROUNDING_BITS
@@ -40,11 +38,11 @@ from expmech.errors import (
     validate_choice,
     validate_integer,
 )
-from expmech.release.certificate import RELEASE, Certificate, epsilon_up
+from expmech.release.certificate import Certificate
 from expmech.release.finish import Directions
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.release.principal_direction_checks import KIND, OWNER
-from expmech.samplers import TIMINGS, Draws, Option, Plan, Sampler
+from expmech.samplers import TIMINGS, Draws, Option, Plan
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
@@ -142,18 +140,9 @@ class PrincipalDirection(Mechanism):
             adjacency=adjacency,
         )
 
-    def prepare(
-        self,
-        *,
-        epsilon: float | Fraction,
-        sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
-        told: Told | None = None,
-    ) -> Prepared:
-        """Settle everything but the draw; the value of a release is :class:`Components`."""
-        if told is None:
-            told = Told(statistic="principal directions", finish=self.as_components())
-        return super().prepare(epsilon=epsilon, sampler=sampler, timing=timing, told=told)
+    def default_told(self) -> Told:
+        """Say that the value of a release is :class:`Components`."""
+        return Told(statistic="principal directions", finish=self.as_components())
 
     def settle(self, asked: Asked) -> Prepared:
         """Share epsilon and certify; the products are not looked at before the first draw."""
@@ -254,25 +243,16 @@ class PrincipalDirection(Mechanism):
             "dimension": self.dimension,
             "row_bits": ROW_BITS,
             "rounding_bits": ROUNDING_BITS,
+            **self.adjacency.public(self._count),
         }
-        if self.adjacency.count_is_public:
-            domain["count"] = self._count
-        return Certificate(
-            kind=RELEASE,
-            mechanism=OWNER,
-            statistic=told.statistic,
-            epsilon=epsilon_up(epsilon),
-            delta=0.0,
+        return told.certify(
+            OWNER,
+            epsilon,
             adjacency=str(self.adjacency),
             sensitivity=float(terms.sensitivity),
-            loss_error=0.0,
             eta=float(terms.eta),  # exact: it has 22 bits
-            unit=None,
             domain=domain,
             sampler=terms.describe(),
-            finish=told.finish.describe(),
             timing=DATA_DEPENDENT,
-            randomness=OPERATING_SYSTEM,
-            assumptions=(_ROWS, _PLATFORM, *told.notes),
-            version=__version__,
+            assumptions=(_ROWS, _PLATFORM),
         )

@@ -97,3 +97,20 @@ def settled(margins: Floats) -> NDArray[np.bool_]:
 def exactly_dyadic(number: Fraction) -> bool:
     """Return whether a number has finitely many binary digits."""
     return number.denominator & (number.denominator - 1) == 0
+
+
+class OneTarget:
+    """How a risk of one margin reads targets: as numbers, or as labels of two classes."""
+
+    labels: bool = False
+
+    def prepare_targets(self, targets: Any) -> Floats:
+        """Return targets clipped to [-1, 1], missing ones as 0; or labels as +1 and -1."""
+        numbers = np.asarray(targets, dtype=np.float64).ravel()
+        if self.labels:
+            return np.where(numbers > 0.0, 1.0, -1.0)
+        return np.clip(np.nan_to_num(numbers, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+
+    def scales_targets(self) -> bool:
+        """Return whether the target shrinks with its row."""
+        return not self.labels

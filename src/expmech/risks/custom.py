@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_nonnegative, validate_scale
-from expmech.risks.base import MARGIN_ROUNDING, Floats
+from expmech.risks.base import MARGIN_ROUNDING, Floats, OneTarget
 
 
-class Custom:
+class Custom(OneTarget):
     """A convex risk given by ``phi'_z(t)``, ``phi''_z(t)`` and their bounds.
 
     Parameters
@@ -63,17 +63,6 @@ class Custom:
         self.trace = self.lipschitz
         self.error = float(validate_nonnegative(error, name="error", owner="Custom"))
         self.labels = labels
-
-    def prepare_targets(self, targets: Any) -> Floats:
-        """Return targets clipped to [-1, 1], missing ones as 0; or labels as +1 and -1."""
-        numbers = np.asarray(targets, dtype=np.float64).ravel()
-        if self.labels:
-            return np.where(numbers > 0.0, 1.0, -1.0)
-        return np.clip(np.nan_to_num(numbers, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-
-    def scales_targets(self) -> bool:
-        """Return whether the target shrinks with its row."""
-        return not self.labels
 
     def derivative(self, margins: Floats, targets: Floats) -> Floats:
         """Return the caller's derivative, clipped to its bound."""

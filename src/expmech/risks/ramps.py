@@ -19,10 +19,10 @@ from expmech.errors import (
     validate_fraction,
     validate_positive,
 )
-from expmech.risks.base import MARGIN_ROUNDING, Floats, exactly_dyadic
+from expmech.risks.base import MARGIN_ROUNDING, Floats, OneTarget, exactly_dyadic
 
 
-class Ramp:
+class Ramp(OneTarget):
     """``phi'_z(t) = clip(slope u + offset, low, high)`` of ``u = t - z``.
 
     Or, for labels z = +1 and -1, ``z clip(slope u + offset, low, high)`` of ``u = z t - 1``.
@@ -53,19 +53,6 @@ class Ramp:
         self.trace = slope
         # |u| on the ramp, and so |t| <= |u| + 1 there
         self._reach = float(max(abs(end - offset) for end in ends) / slope) + 1.0
-
-    labels = False
-
-    def prepare_targets(self, targets: Any) -> Floats:
-        """Return targets clipped to [-1, 1], missing ones as 0; or labels as +1 and -1."""
-        numbers = np.asarray(targets, dtype=np.float64).ravel()
-        if self.labels:
-            return np.where(numbers > 0.0, 1.0, -1.0)
-        return np.clip(np.nan_to_num(numbers, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-
-    def scales_targets(self) -> bool:
-        """Return whether the target shrinks with its row."""
-        return not self.labels
 
     def _residual(self, margins: Floats, targets: Floats) -> Floats:
         if self.labels:

@@ -9,36 +9,26 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.adjacency import Adjacency
 from expmech.errors import ParameterError, validate_integer
 from expmech.quantiles.levels import MOST_DENOMINATOR
 from expmech.release import JointQuantiles, Mechanism
 from expmech.release.finish import ByLevel, Finish, Unchanged
-from expmech.statistics.aggregates import Bounds
-from expmech.statistics.base import Statistic
+from expmech.statistics.cells import OfCells
 from expmech.statistics.quantile import MOST_BITS
-from expmech.statistics.requests import Column, HistogramOf
 
 _STEPS = 10**9  # levels without a small common denominator go to the nearest of these
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantilesOf(Statistic):
+class QuantilesOf(OfCells):
     """Quantiles of increasing ``levels`` by one draw from the joint exponential mechanism.
 
     They come in order, and together cost what one would. ``texts`` are the names of the levels
     where they are released by name.
     """
 
-    column: Column
-    bounds: Bounds
     levels: tuple[Fraction, ...]
-    adjacency: Adjacency
-    bits: int = 16
-    missing: str = "middle"
-    label: str | None = None
     texts: tuple[str, ...] | None = None
-    shares: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for level in self.levels:
@@ -58,23 +48,6 @@ class QuantilesOf(Statistic):
     def finish(self) -> Finish:
         """Numbers by level where levels have names, else as they are: a tuple is in order."""
         return Unchanged() if self.texts is None else ByLevel(levels=self.texts)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Where it is one of several columns, what they cost together."""
-        return (*super().notes, *self.shares)
-
-    def request(self, epsilon: Fraction) -> HistogramOf:
-        """Ask for the counts of the cells."""
-        return HistogramOf(
-            column=self.column, bounds=self.bounds, bits=self.bits, missing=self.missing
-        )
-
-    def stand_in(self, count: int, epsilon: Fraction) -> NDArray[np.int64]:
-        """Return the counts of rows at the lower bound."""
-        counts = np.zeros(1 << self.bits, dtype=np.int64)
-        counts[0] = count
-        return counts
 
     def mechanism(self, found: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
         """Return the joint exponential mechanism on the middles of the cells."""

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-import numpy as np
-
-from expmech.adjacency import Adjacency
 from expmech.errors import ParameterError, validate_choice
 from expmech.release import Mechanism
 from expmech.release.finish import Coefficients
-from expmech.statistics.aggregates import Bounds
-from expmech.statistics.base import Statistic
 from expmech.statistics.logistic_likelihood import LogisticLikelihood
 from expmech.statistics.logistic_optimum import LogisticOptimum
-from expmech.statistics.requests import Column, LabelledRowsOf, TargetRows
+from expmech.statistics.regression import Regression
+from expmech.statistics.requests import LabelledRowsOf, TargetRows
 
 OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
 LAWS = (OPTIMUM, LIKELIHOOD)
@@ -35,7 +31,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Statistic):
+class Logistic(Regression):
     """A logistic regression: the intercept and the slopes, in the units of the data.
 
     ``positive`` is the label whose odds are modelled, against every other; or ``classes`` are three
@@ -46,19 +42,13 @@ class Logistic(Statistic):
     guess of the number of rows under add-remove, to the former.
     """
 
-    columns: tuple[Column, ...]
-    bounds: tuple[Bounds, ...]
-    target: Column
-    adjacency: Adjacency
+    kind = "logistic"
     positive: Any = None
     classes: tuple[Any, ...] | None = None
     law: str = OPTIMUM
-    penalty: float | None = None
     radius: float | None = None
     data_norm: float | None = None
     rows: int | None = None
-    missing: str = "middle"
-    named: bool = False
     label_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -76,18 +66,15 @@ class Logistic(Statistic):
                 )
 
     @property
-    def name(self) -> str:
-        """What certificates call it."""
-        columns = ", ".join(map(str, self.columns))
-        labels = f"= {self.positive}"
+    def predicted(self) -> str:
+        """The target with its labels."""
         if self.classes is not None:
-            labels = f"in {', '.join(map(str, self.classes))}"
-        return f"logistic regression of {self.target} {labels} on {columns}"
+            return f"{self.target} in {', '.join(map(str, self.classes))}"
+        return f"{self.target} = {self.positive}"
 
     @property
     def by_law(self) -> Law:
         """The law with its settings."""
-        names = tuple(map(str, self.columns)) if self.named else None
         if self.law == LIKELIHOOD:
             return LogisticLikelihood(
                 bounds=self.bounds,
@@ -95,7 +82,7 @@ class Logistic(Statistic):
                 penalty=self.penalty,
                 radius=self.radius,
                 data_norm=self.data_norm,
-                names=names,
+                names=self.names,
             )
         several = self.classes is not None and self.named
         return LogisticOptimum(
@@ -105,7 +92,7 @@ class Logistic(Statistic):
             penalty=self.penalty,
             data_norm=self.data_norm,
             rows=self.rows,
-            names=names,
+            names=self.names,
             class_names=tuple(map(str, self.classes or ())) if several else None,
         )
 
@@ -131,8 +118,7 @@ class Logistic(Statistic):
 
     def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
         """Return as many rows of zeros."""
-        zeros = np.zeros((1, len(self.columns)))
-        return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
+        return self.zeros(count)
 
     def mechanism(self, found: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
         """Return the mechanism of the law."""

@@ -8,36 +8,26 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.adjacency import Adjacency
 from expmech.domains import Box
 from expmech.errors import ParameterError, validate_integer
 from expmech.losses import Quantile
 from expmech.release import ExponentialMechanism, Mechanism
 from expmech.release.finish import OneNumber
-from expmech.statistics.aggregates import Bounds
-from expmech.statistics.base import Statistic
-from expmech.statistics.requests import Column, HistogramOf
+from expmech.statistics.cells import OfCells
 
 MOST_BITS = 22
 _MOST_ROWS = 1 << 31
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantileOf(Statistic):
+class QuantileOf(OfCells):
     """The q-quantile: the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points.
 
     Values are first moved to the middle of their cell, so ranks are cumulative counts. D = 1, and
     max(q, 1 - q) under add-remove.
     """
 
-    column: Column
-    bounds: Bounds
     q: Fraction
-    adjacency: Adjacency
-    bits: int = 16
-    missing: str = "middle"
-    label: str | None = None
-    shares: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.q < 1:
@@ -55,23 +45,6 @@ class QuantileOf(Statistic):
     def finish(self) -> OneNumber:
         """The only coordinate."""
         return OneNumber()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Where it is one of several, what they cost together."""
-        return (*super().notes, *self.shares)
-
-    def request(self, epsilon: Fraction) -> HistogramOf:
-        """Ask for the counts of the cells."""
-        return HistogramOf(
-            column=self.column, bounds=self.bounds, bits=self.bits, missing=self.missing
-        )
-
-    def stand_in(self, count: int, epsilon: Fraction) -> NDArray[np.int64]:
-        """Return the counts of rows at the lower bound."""
-        counts = np.zeros(1 << self.bits, dtype=np.int64)
-        counts[0] = count
-        return counts
 
     def mechanism(self, found: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
         """Return the exponential mechanism with the rank loss."""

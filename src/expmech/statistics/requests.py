@@ -19,13 +19,19 @@ Column = str | int
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsOf:
-    """Count, integer sums and, if asked, integer cross products of clipped, snapped columns."""
+class ColumnsOf:
+    """Columns of numbers with their public bounds, and what a missing value counts as."""
 
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
-    bits: int
     missing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsOf(ColumnsOf):
+    """Count, integer sums and, if asked, integer cross products of clipped, snapped columns."""
+
+    bits: int
     products: bool = False
 
 
@@ -48,28 +54,22 @@ class TallyOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledRowsOf:
+class LabelledRowsOf(ColumnsOf):
     """Columns, and the class of each row by the column ``target``: its place in a public list.
 
     ``classes`` are those after the first one, places 1, 2, ...; any other label has place 0.
     """
 
-    columns: tuple[Column, ...]
-    bounds: tuple[Bounds, ...]
     target: Column
     classes: tuple[Any, ...]
-    missing: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetRowsOf:
+class TargetRowsOf(ColumnsOf):
     """Columns, and the column ``target`` as a number."""
 
-    columns: tuple[Column, ...]
-    bounds: tuple[Bounds, ...]
     target: Column
     target_bounds: Bounds
-    missing: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

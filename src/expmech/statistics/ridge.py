@@ -6,18 +6,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from expmech.adjacency import Adjacency
 from expmech.domains import Box, Grid, L1Ball
-from expmech.errors import ParameterError
 from expmech.losses import RidgeGradient
 from expmech.release import ExponentialMechanism, Mechanism
-from expmech.release.finish import Coefficients
-from expmech.statistics.aggregates import PRODUCT_BITS, Bounds, Moments
-from expmech.statistics.base import Statistic
-from expmech.statistics.requests import Column, MomentsOf
-from expmech.statistics.scaling import centres, check_penalty, check_radius
+from expmech.statistics.aggregates import PRODUCT_BITS, Moments
+from expmech.statistics.regression import NumberRegression
+from expmech.statistics.requests import MomentsOf
+from expmech.statistics.scaling import check_penalty, check_radius
 
 _OWNER = "a ridge regression"
 _STEEPEST = 2.0**34
@@ -26,7 +21,7 @@ steeper law falls between them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ridge(Statistic):
+class Ridge(NumberRegression):
     """A ridge regression of one column on others, by the K-norm gradient mechanism.
 
     Columns are scaled to [-1, 1] by their bounds; ``radius`` bounds the L1 norm of the
@@ -36,38 +31,8 @@ class Ridge(Statistic):
     public bound. The release is the intercept and the slopes, in the units of the data.
     """
 
-    columns: tuple[Column, ...]
-    bounds: tuple[Bounds, ...]
-    target: Column
-    target_bounds: Bounds
-    adjacency: Adjacency
-    penalty: float | None = None
+    kind = "ridge"
     radius: float | None = None
-    missing: str = "middle"
-    named: bool = False
-
-    @property
-    def name(self) -> str:
-        """What certificates call it."""
-        return f"ridge regression of {self.target} on {', '.join(map(str, self.columns))}"
-
-    @property
-    def finish(self) -> Coefficients:
-        """Intercept and slopes in the units of the data."""
-        middles, halves = centres((*self.bounds, self.target_bounds))
-        with np.errstate(all="ignore"):
-            scales = halves[-1] / halves[:-1]
-        if not np.isfinite(scales).all():
-            raise ParameterError(
-                f"The bounds of {_OWNER} must be of comparable size: those of the target are more"
-                " than 1e308 times as wide as those of a feature."
-            )
-        return Coefficients(
-            scales=(float(halves[-1]), *scales.tolist()),
-            centers=tuple(middles[:-1].tolist()),
-            shift=float(middles[-1]),
-            names=tuple(map(str, self.columns)) if self.named else None,
-        )
 
     def request(self, epsilon: Fraction) -> MomentsOf:
         """Ask for sums and cross products of features and target."""

@@ -39,6 +39,7 @@ class Scoring:
     bound: Fraction | None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Selection(Statistic):
     """The choice of one of ``labels`` by score: permute-and-flip.
 
@@ -46,6 +47,8 @@ class Selection(Statistic):
     """
 
     labels: tuple[Any, ...]
+    adjacency: Adjacency
+    missing: str = "middle"
     exponential: bool = False
 
     @abstractmethod
@@ -88,10 +91,6 @@ class MostFrequent(Selection):
 
     column: Column
     candidates: tuple[Any, ...]
-    labels: tuple[Any, ...]
-    adjacency: Adjacency
-    missing: str = "middle"
-    exponential: bool = False
 
     def __post_init__(self) -> None:
         check_candidates(self.candidates)
@@ -126,10 +125,6 @@ class LargestTotal(Selection):
 
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
-    labels: tuple[Any, ...]
-    adjacency: Adjacency
-    missing: str = "middle"
-    exponential: bool = False
 
     def __post_init__(self) -> None:
         spread = max(high for _, high in self.bounds) - min(low for low, _ in self.bounds)

@@ -22,7 +22,7 @@ _WORTH = 0.005  # nats that one more shell must save
 _IDLE = 0.05
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class _Rise:
     """The promised rise at ``unit |u|^2``, under its top, with the radii to compare edges at."""
 
@@ -70,15 +70,7 @@ def choose_edges(
     lengths = np.geomspace(min(0.01, widest / 100.0), widest, _RADII)
     # of the shell about each radius, up to the area of the unit sphere
     log_volumes = np.log(np.gradient(lengths)) + (dimension - 1) * np.log(lengths)
-    rise = _Rise(
-        unit=unit,
-        skew=skew,
-        top=top,
-        dimension=dimension,
-        units_per_nat=units_per_nat,
-        lengths=lengths,
-        log_volumes=log_volumes,
-    )
+    rise = _Rise(unit, skew, top, dimension, units_per_nat, lengths, log_volumes)
     return _add_edges(rise, last, _list_candidates(unit, widest, last))
 
 
