@@ -144,7 +144,7 @@ def law_of(
     return law, leftover
 
 
-_COUNTERS = {"proposals", "done"}  # they do not steer a chain with batch=1
+_COUNTERS = {"proposals", "done", "counts"}  # they do not steer a chain with batch=1
 
 
 def _key(state: Any) -> tuple[Hashable, ...]:

@@ -93,6 +93,26 @@ def mean_interval(values: NDArray[np.generic], comparisons: int = 1) -> Interval
     return Interval(mean, mean - half, mean + half)
 
 
+def ratio_interval(
+    above: NDArray[np.generic], below: NDArray[np.generic], comparisons: int = 1
+) -> Interval:
+    """Return the ratio of two sums over paired values and a normal interval for it.
+
+    By the spread of what the ratio leaves of each value above; of at least 30 pairs.
+    """
+    one, other = (np.asarray(x, dtype=np.float64).ravel() for x in (above, below))
+    ratio = float(one.sum() / other.sum())
+    left = mean_interval(one - ratio * other, comparisons)
+    mean = float(other.mean())
+    return Interval(ratio, ratio + left.low / mean, ratio + left.high / mean)
+
+
+def is_near(found: Interval, value: float, share: float) -> str:
+    """Say whether a number is ``value`` up to the given share of it."""
+    low, high = Interval.exact(value * (1.0 - share)), Interval.exact(value * (1.0 + share))
+    return all_of([is_below(low, found), is_below(found, high)])
+
+
 def normal_quantile(comparisons: int) -> float:
     """Return z with ``2 P(N > z) <= 1% / comparisons``, from the bound ``exp(-z^2/2)``."""
     return math.sqrt(2.0 * math.log(comparisons / (1.0 - CONFIDENCE)))

@@ -13,7 +13,7 @@ from expmech.coins import Coins, FactoryState, LinearFactory
 from expmech.coins.factory import HEADS, RUNNING
 from expmech.domains import Indices
 from expmech.samplers.atom import AtomKernel, Flags
-from expmech.samplers.chain import PointState, unstarted
+from expmech.samplers.chain import CountingChain, PointState, unstarted
 from expmech.target import Energies
 
 
@@ -61,19 +61,22 @@ class ConfAtomChain:
 
 
 OUTER, FLIPPING, INNER = 0, 1, 2
+COUNTED = ("outer", "bern", "inner", "nonatomic", "entered")
+"""Steps of the three loops, runs of Algorithm 1, and entries of its inner loop."""
 
 
 @dataclass(frozen=True)
 class FactoryAtomState(AtomState):
-    """Where each copy is, and in which loop of Algorithm 1."""
+    """Where each copy is, in which loop of Algorithm 1, and what it counted, a column a name."""
 
     phase: NDArray[np.int64]
     height: NDArray[np.int64]
     level: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class FactoryChain:
+class FactoryChain(CountingChain):
     """Algorithm 1 as printed.
 
     A geometric number of outer steps, a Bernoulli factory, an inner rejection loop.
@@ -90,7 +93,8 @@ class FactoryChain:
         """Return copies at ATOM in the outer loop."""
         at = start_at_atom(self.kernel, size)
         zeros = np.zeros(size, dtype=np.int64)
-        return FactoryAtomState(**vars(at), phase=zeros, height=zeros, level=zeros)
+        counts = np.zeros((size, len(COUNTED)), dtype=np.int64)
+        return FactoryAtomState(**vars(at), phase=zeros, height=zeros, level=zeros, counts=counts)
 
     def step(self, state: FactoryAtomState, coins: Coins) -> FactoryAtomState:
         """Advance each copy by one decision of the loop it is in.
@@ -135,6 +139,7 @@ class FactoryChain:
             phase=phase,
             height=height,
             level=level,
+            counts=state.counts + _decided(state.phase, phase),
         )
 
     def _flip(
@@ -164,3 +169,14 @@ class FactoryChain:
     def values(self, state: FactoryAtomState) -> NDArray[Any]:
         """Return the released points."""
         return self.kernel.target.domain.values(state.indices)
+
+    def counts(self, state: FactoryAtomState) -> dict[str, NDArray[np.int64]]:
+        """Return the steps of each loop, the runs and the entries, of each draw."""
+        return dict(zip(COUNTED, state.counts.T, strict=True))
+
+
+def _decided(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what one decision of each copy adds to its counts; the outer loop ends in itself."""
+    kinds = [before == phase for phase in (OUTER, FLIPPING, INNER)]
+    ended = kinds[0] & (after == OUTER)
+    return np.stack([*kinds, ended, kinds[1] & (after == INNER)], axis=1).astype(np.int64)

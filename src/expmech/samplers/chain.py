@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -76,35 +77,49 @@ class MemorylessChain(ABC):
         return self.target.domain.values(state.indices)
 
 
+class CountingChain(ABC):
+    """A chain that counts its steps by kind too, for studies."""
+
+    @abstractmethod
+    def counts(self, state: Any) -> dict[str, NDArray[np.int64]]:
+        """Return what finished copies counted, by name."""
+
+
 @dataclass(frozen=True)
 class Draws:
-    """Values of a study and the number of proposals each took.
+    """Values of a study, the number of proposals each took, and what else its chain counted.
 
-    Counts are confidential and never part of a release.
+    Counts are confidential and never part of a release. Algorithm 1 with its factory counts
+    ``outer``, ``bern`` and ``inner`` (steps of its three loops), ``entered`` (how often the inner
+    loop began) and ``nonatomic`` (runs until one did not end at the atom), all a draw.
     """
 
     values: NDArray[Any]
     proposals: NDArray[np.int64]
+    counts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
 
 def select(state: S, rows: NDArray[Any]) -> S:
     """Return the copies of ``state`` named by a mask or an index array."""
-    fields = dataclasses.fields(state)
-    return dataclasses.replace(
-        state, **{field.name: getattr(state, field.name)[rows] for field in fields}
-    )
+    names = [one.name for one in dataclasses.fields(state)]
+    return dataclasses.replace(state, **{name: getattr(state, name)[rows] for name in names})
 
 
 def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
     """Drive ``size`` independent copies of ``chain`` to their end."""
     if isinstance(chain, MemorylessChain):
         return _run_memoryless(chain, coins, size)
-    values, proposals = [], []
+    values, proposals, counts = [], [], []
     for first in range(0, size, BLOCK):
         block = _run_block(chain, coins, min(BLOCK, size - first))
         values.append(chain.values(block))
         proposals.append(block.proposals)
-    return Draws(values=np.concatenate(values), proposals=np.concatenate(proposals))
+        counts.append(chain.counts(block) if isinstance(chain, CountingChain) else {})
+    return Draws(
+        values=np.concatenate(values),
+        proposals=np.concatenate(proposals),
+        counts={name: np.concatenate([one[name] for one in counts]) for name in counts[0]},
+    )
 
 
 def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
@@ -144,8 +159,8 @@ def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
     back = np.argsort(np.concatenate(order))
     first = ended[0]
     joined = {
-        field.name: np.concatenate([getattr(part, field.name) for part in ended])[back]
-        for field in dataclasses.fields(first)
+        one.name: np.concatenate([getattr(part, one.name) for part in ended])[back]
+        for one in dataclasses.fields(first)
     }
     return dataclasses.replace(first, **joined)
 

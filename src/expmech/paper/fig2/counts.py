@@ -17,7 +17,13 @@ from expmech.paper.printed import (
 )
 from expmech.paper.printed.kernel import reading_rate
 from expmech.paper.work import Parameters, Result
-from expmech.samplers import ConfAtomAndRuntimePerfect, ConfAtomPerfect, Rejection, Sampler
+from expmech.samplers import (
+    ConfAtomAndRuntimePerfect,
+    ConfAtomPerfect,
+    Draws,
+    Rejection,
+    Sampler,
+)
 from expmech.theory import acceptance_laplace_infimum, laplace_integral, paper_bound_conf_atom
 
 PRINTED, CORRECTED = "ConfAtomPerfect, as printed", "ConfAtomPerfect, corrected"
@@ -64,6 +70,8 @@ def expected_proposals(parameters: Parameters, mean: float) -> float:
 def compute(parameters: Parameters, stream: list[int]) -> Result:
     """Return the proposal counts, one row a mean, and their means, computed.
 
+    Algorithm 1 also tells its counts apart (:class:`~expmech.Draws`).
+
     A cell whose computed mean is above ``most`` is not drawn.
     """
     means = spread_means(tuple(parameters["beta"]), parameters["means"])
@@ -71,30 +79,30 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     result = {"means": means, "expected": expected, "bound": _bounds(parameters, means)}
     if expected.mean() > parameters["most"]:
         return {**result, "proposals": np.zeros((0, 0), dtype=np.int64)}
-    counts = [_draw(parameters, float(mean), [*stream, j]) for j, mean in enumerate(means)]
-    return {**result, "proposals": np.array(counts)}
+    drawn = [_draw(parameters, float(mean), [*stream, j]) for j, mean in enumerate(means)]
+    apart = {name: np.array([one.counts[name] for one in drawn]) for name in drawn[0].counts}
+    return {**result, **apart, "proposals": np.array([one.proposals for one in drawn])}
 
 
-def _draw(parameters: Parameters, mean: float, seed: list[int]) -> NDArray[np.int64]:
+def _draw(parameters: Parameters, mean: float, seed: list[int]) -> Draws:
     mechanism, method = make_mechanism(parameters["n"], mean), parameters["method"]
     drawn = {"epsilon": parameters["epsilon"], "size": parameters["runs"], "seed": seed}
     if method in _LIBRARY:
-        return mechanism.sample(sampler=_LIBRARY[method](parameters["k"]), **drawn).proposals
+        return mechanism.sample(sampler=_LIBRARY[method](parameters["k"]), **drawn)
     kind = PrintedConfAtomPerfect if method == PRINTED else ReadConfAtomPerfect
     read = {"reading": parameters["reading"], "alpha": parameters["alpha"]}
-    return kind(parameters["k"], **read).sample(mechanism, **drawn).proposals
+    return kind(parameters["k"], **read).sample(mechanism, **drawn)
 
 
 def _bounds(parameters: Parameters, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the theorem's bound 48 / (k^2 (1-k)^2 inf p_Accept) at each mean.
-
-    With p_Accept corrected (errata, rows 9 and 13).
-    """
-    c, rate = slope(parameters["n"], parameters["epsilon"]), proposal_rate(parameters)
-    infima = [
-        laplace_integral(c, float(x))
-        if rate is None
-        else acceptance_laplace_infimum([float(x)], c, rate)
-        for x in means
-    ]
+    """Return the theorem's bound 48 / (k^2 (1-k)^2 inf p_Accept) at each mean."""
+    infima = [acceptance_infimum(parameters, float(x)) for x in means]
     return np.array([paper_bound_conf_atom(parameters["k"], infimum) for infimum in infima])
+
+
+def acceptance_infimum(parameters: Parameters, mean: float) -> float:
+    """Return ``inf p_Accept`` of a cell's proposals, corrected (errata, rows 9 and 13)."""
+    c, rate = slope(parameters["n"], parameters["epsilon"]), proposal_rate(parameters)
+    if rate is None:
+        return laplace_integral(c, mean)
+    return acceptance_laplace_infimum([mean], c, rate)

@@ -6,11 +6,11 @@ Closed forms of the printed kernel (docs/theory/printed.md): nothing is drawn.
 from __future__ import annotations
 
 from expmech.paper.example1 import slope
-from expmech.paper.fig2.counts import PRINTED, proposal_rate
+from expmech.paper.fig2.counts import PRINTED, acceptance_infimum, proposal_rate
 from expmech.paper.printed.cost import atom_acceptance, expected_flips
 from expmech.paper.study import Results
 from expmech.paper.verdict import Interval, Verdict, all_of, is_below
-from expmech.theory import acceptance_laplace_infimum, paper_bound_random_atom, paper_counts
+from expmech.theory import paper_bound_random_atom, paper_counts
 
 _COMMAND = "expmech paper fig2"
 _WHERE = "Theorem 2, proof, printed kernel"
@@ -40,7 +40,7 @@ def judge_counts(results: Results) -> list[Verdict]:
         c, k = slope(parameters["n"], parameters["epsilon"]), parameters["k"]
         rate = proposal_rate(parameters)
         for mean in result["means"].tolist():
-            infimum = acceptance_laplace_infimum([mean], c, rate or c)
+            infimum = acceptance_infimum(parameters, mean)
             printed = {**paper_counts(k, infimum), "run": paper_bound_random_atom(k, infimum)}
             pairs.append((printed, _true_counts(k, atom_acceptance(k, c, mean, rate))))
     return [

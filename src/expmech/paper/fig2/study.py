@@ -13,6 +13,7 @@ import numpy as np
 
 from expmech.paper.example1 import slope
 from expmech.paper.fig2 import counts
+from expmech.paper.fig2.drawn_counts import count_apart, write_counts
 from expmech.paper.fig2.plot import plot_grid, plot_readings
 from expmech.paper.fig2.sweep import plot_sweep
 from expmech.paper.fig2.verdicts import judge
@@ -105,6 +106,7 @@ def render(results: Results, out: Path) -> Section:
         name = "fig2" if position == 0 else f"fig2_k{k:g}"
         plot_grid([(p, r) for p, r in parts["grid"] if p["k"] == k], out, name)
         figures.append((name, f"k = {k:g}. {_CAPTIONS['grid']}"))
+    write_counts(count_apart(parts["grid"]), out)
     plot_readings(parts["readings"], out)
     plot_sweep(parts["sweep"], out)
     verdicts, findings = judge(parts)
@@ -116,7 +118,7 @@ def render(results: Results, out: Path) -> Section:
             ("fig2_readings", _CAPTIONS["readings"]),
             ("fig2_k_sweep", _CAPTIONS["sweep"]),
         ),
-        tables=("fig2",),
+        tables=("fig2", "fig2_counts"),
         verdicts=verdicts,
     )
 
