@@ -24,9 +24,9 @@ _LARGEST = 700.0  # nats: numbers beyond exp(700) are not told apart
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """Loss evaluations of one draw, everything included.
+    """Loss evaluations of one draw, everything included, on the best and the worst data set.
 
-    On the best and on the worst data set that public quantities allow.
+    Best and worst are over the data sets that public quantities allow.
 
     ``expected`` are means, ``nearly_all`` numbers that 99% of draws stay below; None where nothing
     public bounds them. ``typical`` is what options are ranked by.
@@ -51,7 +51,7 @@ def forecast_geometric(mean: float) -> Forecast:
 def forecast_proposals(best: float, worst: float | None, typical: float) -> Forecast:
     """Return the forecast of rejection whose mean number of proposals lies between the two.
 
-    In lots that double.
+    Proposals are made in lots that double.
     """
     return Forecast(
         expected=(evaluations_in_lots(best), None if worst is None else evaluations_in_lots(worst)),

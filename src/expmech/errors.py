@@ -47,7 +47,7 @@ class DataError(ExpmechError, ValueError):
 class EnvelopeViolatedError(ExpmechError, ValueError):
     """A point was met below the certified envelope.
 
-    So an assumption of the certificate is false.
+    An assumption of the certificate is false, then.
     """
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from expmech.cli.common import output, user_errors
+from expmech.cli.options import Json
 from expmech.data.source import open_source
 from expmech.errors import ParameterError
 from expmech.ledger import Ledger, show_amount
@@ -18,7 +19,6 @@ from expmech.ledger import Ledger, show_amount
 app = typer.Typer(no_args_is_help=True, help="The privacy budget of a data set.")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @app.command()

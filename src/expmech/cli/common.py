@@ -94,7 +94,7 @@ def parse_epsilon(text: str, *, owner: str) -> Fraction:
 def new_file(path: Path | None) -> Iterator[TextIO | None]:
     """Make the file before anything is charged, overwriting nothing.
 
-    And remove it again if nothing was written to it.
+    It is removed again if nothing was written to it.
     """
     if path is None:
         yield None

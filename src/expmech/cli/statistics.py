@@ -103,9 +103,8 @@ def _select(shared: Shared, column: options.Column, candidates: Candidates) -> M
         column=column,
         candidates=names,
         labels=names,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
         exponential=shared.sampler_named,
+        **shared.reading,
     )
 
 

@@ -17,14 +17,11 @@ from expmech.release import Certificate
 from expmech.release.verification import verify_certificate, verify_value
 from expmech.samplers import Check
 
+_FILE_HELP = "A certificate, or a file written by release --output."
+
 
 def verify(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CERT.json", help="A certificate, or a file written by release --output."
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="CERT.json", help=_FILE_HELP)],
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Also look for the certificate in this ledger.")
     ] = None,

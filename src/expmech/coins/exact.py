@@ -210,10 +210,7 @@ class Coins:
         return drawn
 
     def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """Draw indices with probability proportional to integer weights.
-
-        Given as their cumulative sums.
-        """
+        """Draw indices by integer weights, which are given by their running sums."""
         drawn = self.integers_below(int(cumulative[-1]), size)
         return np.searchsorted(cumulative, drawn, side="right").astype(np.int64)
 

@@ -36,7 +36,7 @@ class FactoryState:
 class LinearFactory:
     """Make ``Bernoulli(C p)`` from flips of a p-coin.
 
-    For a rational ``C > 1`` with ``C p <= 1 - gap``.
+    C is rational and above 1, and ``C p <= 1 - gap``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class LinearFactory:
     ) -> NDArray[np.bool_]:
         """Flip coins of probability ``q = C^-(2^place)``.
 
-        Or ``q / (1 + q)`` for the digit of value ``2^place``.
+        The digit of value ``2^place`` needs ``q / (1 + q)`` instead.
         """
         chances = [self._power(one, place, digit) for one in range(int(level.max(initial=0)) + 1)]
         table = np.array([float(chance) for chance in chances])

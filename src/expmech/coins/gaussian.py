@@ -18,7 +18,7 @@ def draw_discrete_gaussian(
 ) -> NDArray[np.int64]:
     """Draw integers with ``P(u) ~ exp(-slope u^2 / units_per_nat)``, exactly.
 
-    For a whole slope of 1 or more.
+    The slope is a whole number, 1 or more.
 
     By rejection from the discrete Laplace law of rate ``slope r``: ``u^2 >= r |u| - floor(r^2 /
     4)`` for whole numbers r and u. With r near two standard deviations three draws in four are
@@ -54,7 +54,7 @@ def _enclose_acceptance(
 def gaussian_mass(slope: int, precision: int, units_per_nat: int = UNITS_PER_NAT) -> flint.arb:
     """Enclose ``sum_u exp(-slope u^2 / units_per_nat)`` over the integers.
 
-    By Poisson's formula where that converges faster.
+    Poisson's formula is used where it converges faster.
     """
     with flint.ctx.workprec(precision + 64):
         rate = flint.arb(flint.fmpq(slope, units_per_nat))

@@ -53,7 +53,7 @@ def moments(
 ) -> Moments:
     """Return the count, the integer sums and, if asked, the integer cross products.
 
-    Of clipped and snapped columns; missing values count by the rule ``missing``.
+    Columns are clipped and snapped first; missing values count by the rule ``missing``.
     """
     most = _MOST_PRODUCT_BITS if products else 52
     validate_integer(bits, name="bits", owner="moments", low=1, high=most)

@@ -41,7 +41,7 @@ class Source:
     def close(self) -> None:
         """Close the connection, unless it is a Spark session.
 
-        Which belongs to whoever started it.
+        A session belongs to whoever started it.
         """
         backend = self.table.get_backend()
         if backend.name != "pyspark":

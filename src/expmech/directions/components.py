@@ -37,9 +37,9 @@ class ComponentLaw:
         self._first: Proposal | None = None
 
     def draw(self, coins: Coins, size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return ``size`` independent answers of k unit rows each, shape (size, k, d).
+        """Return ``size`` answers of k unit rows each, and how many proposals each took.
 
-        And how many proposals each took.
+        The answers have shape (size, k, d).
         """
         if self._first is None:
             self._first = fit_proposal(self._moments, self._etas[0])

@@ -231,7 +231,7 @@ class L2Ball(Ball):
     def propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
         """Propose ``size`` points and return those accepted.
 
-        Independent, and exactly uniform in the ball.
+        They are independent, and exactly uniform in the ball.
 
         A cell of ``2^fine`` indices an axis, numbered u from the middle, is drawn with ``P(u) ~
         exp(-c |u|^2)``, then a point of it uniformly; a point of the ball is accepted with

@@ -95,9 +95,9 @@ def whole(bounds: CellBounds) -> Cells:
 
 
 def look(cells: Cells, bounds: CellBounds) -> Cells:
-    """Evaluate each cell at its middle (in a ball.
+    """Evaluate each cell at its middle, and raise its bound by what is found.
 
-    At its point nearest to zero, if the middle is outside) and raise its bound.
+    In a ball, where the middle may lie outside, the point of the cell nearest to zero is taken.
     """
     domain, last = bounds.target.domain, cells.last
     reference = cells.low + (1 << cells.bits >> 1)

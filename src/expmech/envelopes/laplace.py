@@ -66,9 +66,7 @@ class BoundProductLaplace:
 
 
 class ProductLaplace(Envelope):
-    """Discrete Laplace proposals about the confidential answer.
-
-    For a loss that declares its growth.
+    """Discrete Laplace proposals about the confidential answer of a loss that declares its growth.
 
     Parameters
     ----------

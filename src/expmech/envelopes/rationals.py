@@ -98,7 +98,7 @@ def reach(matrix: Rows, half_widths: Vector, norm: str) -> fmpq:
 def largest_norm(matrix: Rows, half_widths: Vector, norm: str, *, ball: bool) -> fmpq:
     """Bound the norm of ``matrix x`` over the box ``|x_j| <= half_widths_j``.
 
-    Or, for a ``ball``, over the L1 ball in that cube.
+    For a ``ball`` the bound is over the L1 ball in that cube.
     """
     if not ball:
         return reach(matrix, half_widths, norm)

@@ -139,9 +139,9 @@ def tightest_uniform(target: Target) -> BoundUniform:
 
 
 def uniform_gap(target: Target) -> float | None:
-    """Return a public bound, in nats.
+    """Return a public bound on how far :func:`tightest_uniform` may lie below the true minimum.
 
-    On how far the offset of :func:`tightest_uniform` lies below the true minimum.
+    It is in nats.
 
     On a small lattice every energy is looked at, which is constant work, and the bound is zero.
     """

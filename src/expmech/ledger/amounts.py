@@ -55,7 +55,7 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
 def _exponent(text: str) -> int:
     """Return the exponent written in ``text``, 0 without one.
 
-    Or one out of range where it is no number.
+    Text that is no number has an exponent out of range.
     """
     _, mark, exponent = text.lower().partition("e")
     if not mark:

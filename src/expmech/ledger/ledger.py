@@ -156,7 +156,7 @@ class Ledger:
     ) -> Charge:
         """Charge the largest of the amounts spent on disjoint groups, named in public beforehand.
 
-        As one parallel charge.
+        It is written down as one parallel charge.
 
         A row that is added or removed lies in one group, so only that group's release changes. A
         row that is *replaced* may leave one group and enter another, and moves both group sizes:
@@ -197,10 +197,7 @@ class Ledger:
         return self.total[0] - spent[0], self.total[1] - spent[1]
 
     def require(self, *, epsilon: object, delta: object = 0) -> None:
-        """Raise LedgerError, with what is left.
-
-        Where a charge of this size would be refused now.
-        """
+        """Raise LedgerError, with what is left, where such a charge would be refused now."""
         amount = exact_amount(epsilon, name="epsilon", owner=_OWNER)
         failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
         self._refuse_beyond(amount, failure, self.left)

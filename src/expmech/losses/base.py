@@ -40,7 +40,7 @@ class Growth:
 class IntegerForm:
     """The identity ``L(i) = sum_j scales_j |count i_j - sums_j|`` on a box lattice.
 
-    With integer ``count`` and ``sums``.
+    ``count`` and ``sums`` are integers.
 
     It makes the normaliser a product of geometric sums, computable to any precision.
     """
@@ -54,7 +54,7 @@ class IntegerForm:
 class AffineForm:
     """The identity ``L(y) = |matrix y - vector|``, up to ``loss_error``.
 
-    In the norm "l1" or "linf"; confidential.
+    The norm is "l1" or "linf"; the numbers are confidential.
 
     The affine envelope is fitted to it: entries steer the running time and never the law.
     """
@@ -68,7 +68,7 @@ class AffineForm:
 class Curvature:
     """The promise of a smooth convex loss about one point a.
 
-    At every point ``y = a + v`` of the domain; confidential.
+    It holds at every point ``y = a + v`` of the domain; confidential.
 
     ``L(y) >= value + g.v + (exp(-k r) + k r - 1) / k^2`` with ``r^2 = v' hessian v``, k the
     ``skew``, and some vector g within ``gradient_error`` of ``gradient`` in every entry. With ``k =

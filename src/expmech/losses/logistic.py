@@ -175,10 +175,7 @@ class LogisticRisk:
         return np.asarray((total + total.T) / 2.0)
 
     def row_weights(self, y: Floats) -> Floats:
-        """Return the second derivative of each distinct row's term at one point.
-
-        Times its count.
-        """
+        """Return the second derivative of each distinct row's term, times its count."""
         weights = self._counts.copy()
         for rows in self._blocks:
             decay = np.exp(-np.abs(self._margins(y[None, :], rows)[0]))

@@ -28,7 +28,7 @@ def certify_curvature(
 ) -> Curvature:
     """Return value, gradient and a matrix below that of the second derivatives at the optimum.
 
-    With their certified errors.
+    Each comes with its certified error.
 
     ``columns`` holds the rows x_i of the data, one a column. The matrix is 0 where it would be too
     close to singular.
@@ -70,7 +70,7 @@ def _raise_weights(loss: SmoothLoss, center: Floats) -> Floats:
 def _bound_skew(hessian: Floats, columns: Floats, weights: Floats) -> float | None:
     """Bound ``sqrt(sum_i w_i (x_i.v)^4) / |v|_H^2`` over all v, for x of norm at most one.
 
-    None unless H is safely positive.
+    Return None unless H is safely positive.
 
     With N near the inverse of a Cholesky factor, ``x.v = (N x).z`` and ``|v|_H^2 = z' (N H N') z``
     is near ``|z|^2``.

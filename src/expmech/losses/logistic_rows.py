@@ -56,7 +56,7 @@ def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
 def snap_rows(rows: Floats) -> NDArray[np.int64]:
     """Scale rows to norm at most one, exactly.
 
-    And round their entries toward zero to multiples of 2^-26.
+    Their entries are then rounded toward zero to multiples of 2^-26.
     """
     # divided by their largest entry, if above one, before anything is squared: no overflow. A row
     # so divided has norm one at least, and short rows stay as they are.

@@ -62,9 +62,9 @@ class L1Mean:
         lower: ArrayLike = 0.0,
         upper: ArrayLike = 1.0,
     ) -> L1Mean:
-        """Make the loss from integer sums, a column.
+        """Make the loss from integer sums of columns whose rows are snapped.
 
-        Of rows snapped to ``scale`` steps of the width: ``0 .. scale`` each.
+        Each row is a whole number of steps, ``0 .. scale``, of the width.
 
         What an engine that aggregates where the data live sends back. Such a loss has no integer
         form on the lattice.
@@ -144,7 +144,7 @@ class L1Mean:
     def loss_error(self, domain: Region) -> Fraction:
         """Bound the rounding of the mean, of each difference and of the d - 1 additions.
 
-        For points of ``domain``.
+        It holds at points of ``domain``.
         """
         box = domain.lower, domain.upper
         reach = sum(

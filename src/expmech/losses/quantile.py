@@ -174,7 +174,7 @@ class Quantile:
     ) -> NDArray[np.float64]:
         """Return the least loss any rank between those of the two ends can have.
 
-        For each interval ``lower <= y <= upper``.
+        One for each interval ``lower <= y <= upper``.
         """
         above, below = self._rank(lower) - self._target, self._target - self._rank(upper)
         return np.asarray(np.maximum(np.maximum(above, below) - self._least, 0.0), dtype=np.float64)

@@ -208,10 +208,7 @@ class RidgeGradient:
         return float_up(self._largest(domain))
 
     def loss_error(self, domain: Domain) -> Fraction:
-        """Bound the rounding of the matrix, of p products and sums an entry, of p more sums.
-
-        And of the coordinates.
-        """
+        """Bound the rounding of matrix and coordinates, of p products and sums, and of p more."""
         rounding = 4 * (self.dimension + 4) * self._largest(domain) * Fraction(1, 1 << 53)
         errors = self._validate_domain(domain).value_errors
         away = sum(map(Fraction, errors.tolist()), Fraction(0))

@@ -50,7 +50,7 @@ class Lattice:
     def cells_of(self, box: Cell) -> list[int] | None:
         """Return the cell i, about ``i 2^-bits``, that holds each interval.
 
-        None if one has more.
+        Return None if an interval meets more than one.
         """
         drop = box.exponent - self.bits
         half, most = 1 << (drop - 1), 1 << (self.bits + self.reach_bits)

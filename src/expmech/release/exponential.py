@@ -173,7 +173,7 @@ class ExponentialMechanism(Mechanism):
     ) -> Draws:
         """Draw ``size`` independent values from a seeded stream: for studies, never a release.
 
-        With their proposal counts.
+        Their proposal counts come with them.
         """
         size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon, sampler=sampler).sample(size, seed)

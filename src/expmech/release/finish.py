@@ -192,8 +192,8 @@ class Components:
 class Directions(Finish):
     """Unit vectors of ``dimension`` entries each, and the variances along them if asked for.
 
-    From one long point: directions one after the other, their variances, the total. By name where
-    ``names`` of the columns are given.
+    One long point holds the directions one after the other, their variances and the total. They are
+    released by name where ``names`` of the columns are given.
     """
 
     name = "directions"

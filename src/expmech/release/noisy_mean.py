@@ -216,9 +216,9 @@ class NoisyMean(Mechanism):
 
     @property
     def _sensitivity(self) -> int:
-        """L1 distance, in steps, that one row can move the sums (add-remove.
+        """L1 distance, in steps, that one row can move the sums.
 
-        U and V together move by 2^bits a column).
+        Under add-remove, U and V together move by 2^bits a column.
         """
         return len(self._sums) << self.bits
 

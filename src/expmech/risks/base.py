@@ -76,7 +76,8 @@ class Risk(Protocol):
     def relative_change(self, shift: float) -> float:
         """Bound by which factor minus one the second derivative can change.
 
-        As a matrix, in rows that are settled, when every margin moves by at most ``shift``.
+        The bound is on matrices, in rows that are settled, when every margin moves by at most
+        ``shift``.
         """
 
     def unsettled(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from expmech.risks.base import MARGIN_ROUNDING, Floats, OneTarget, exactly_dyadi
 class Ramp(OneTarget):
     """``phi'_z(t) = clip(slope u + offset, low, high)`` of ``u = t - z``.
 
-    Or, for labels z = +1 and -1, ``z clip(slope u + offset, low, high)`` of ``u = z t - 1``.
+    For labels z = +1 and -1 it is ``z clip(slope u + offset, low, high)`` of ``u = z t - 1``.
 
     The slope is a power of two, so that only the offset and margins above 2 are ever rounded.
     """

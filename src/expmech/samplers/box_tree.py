@@ -94,7 +94,7 @@ class BoxTreeChain:
     def _refine_heaviest(self, cells: Cells, evaluations: int) -> Cells:
         """Refine the heaviest cells, about ``evaluations`` of them.
 
-        As much work as the proposals that failed.
+        That is as much work as the proposals that failed.
         """
         while evaluations > 0 and cells.bytes * _WORKING_COPIES < self.memory:
             mass = np.where(cells.seen & (cells.log2_size == 0), 0.0, self._weigh(cells).mass)

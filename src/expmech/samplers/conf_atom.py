@@ -1,6 +1,6 @@
-"""ConfAtomPerfect.
+"""ConfAtomPerfect: perfect simulation at an artificial atom, on the corrected kernel.
 
-Perfect simulation at an artificial atom, the paper's algorithm on the corrected kernel.
+It is the paper's algorithm.
 """
 
 from __future__ import annotations

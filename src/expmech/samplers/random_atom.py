@@ -159,7 +159,7 @@ class RandomAtomPerfect(Sampler):
     def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
         """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units.
 
-        Within one unit plus a public constant.
+        It is within one unit plus a public constant.
 
         The unshifted minimum enters as an integer, so only the logarithm of a sum of numbers up to
         1 is rounded.

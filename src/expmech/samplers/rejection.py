@@ -52,7 +52,7 @@ def propose(
 def _accept(deficit: Energies, unit: Fraction, coins: Coins) -> NDArray[np.bool_]:
     """Accept with probability ``exp(-(E + m - R))``.
 
-    Whose exponent a certified envelope keeps from being positive.
+    A certified envelope keeps that exponent from being positive.
     """
     if deficit.min() < 0:
         raise EnvelopeViolatedError

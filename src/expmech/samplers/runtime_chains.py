@@ -32,10 +32,9 @@ class PadState(PointState):
 
 @dataclass(frozen=True)
 class PadChain:
-    """Rejection.
+    """Rejection, and then dummy proposals that cost the same.
 
-    Then with probability ``1 - p_0/p_X`` a Geometric(p_0) wait of dummy proposals that cost the
-    same.
+    They come with probability ``1 - p_0/p_X``, a Geometric(p_0) number of them.
     """
 
     target: Target

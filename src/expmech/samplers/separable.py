@@ -51,7 +51,7 @@ class SeparableState(PointState):
 class SeparableChain:
     """Propose every open coordinate from a discrete Laplace law about its center.
 
-    Or uniformly where its slope is 0.
+    Where its slope is 0 the law is uniform.
 
     Certified: ``E_j(i) + offset_j >= slope_j |i - center_j|`` on the box.
     """

@@ -36,7 +36,7 @@ def term_energies(
 ) -> Energies:
     """Return ``E_j(i) = round(eta L_j 2^(40-k))``, saturating at ``2^60 / d``.
 
-    For coordinates ``columns`` at ``indices``.
+    It is for the coordinates ``columns`` at ``indices``.
     """
     form = target.integer
     if form is not None:
@@ -127,7 +127,7 @@ class SeparableTreeChain:
     def step(self, state: SeparableTreeState, coins: Coins) -> SeparableTreeState:
         """Make one step of the tree of the first coordinate that some copy lacks.
 
-        For the copies that lack it.
+        The step is for the copies that lack it.
         """
         j = int(state.column.min())
         rows = np.flatnonzero(state.column == j)

@@ -73,7 +73,7 @@ def _log_two(units_per_nat: int) -> tuple[int, float]:
 def weigh(cells: Cells, units_per_nat: int = UNITS_PER_NAT) -> Tree:
     """Give each cell the integer weight ``floor((1 + 2^-40) mass) + 1``.
 
-    Which is above its mass and at least 1.
+    That is above its mass and at least 1.
     """
     base = int(cells.bound.min())
     above, log2_size = cells.bound - base, cells.log2_size

@@ -79,7 +79,7 @@ def moments_of(
 ) -> Moments:
     """Return the count, integer sums and, if asked (at most 20 bits), integer cross products.
 
-    Of clipped, snapped columns.
+    Columns are clipped and snapped first.
     """
     lower, upper = np.array(bounds, dtype=np.float64).T
     snapped = snap(rows, lower, upper, bits)

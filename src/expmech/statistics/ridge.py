@@ -101,7 +101,7 @@ def ridge_radius(count: int | None, dimension: int, epsilon: float) -> float:
 def ridge_penalty(count: int | None, dimension: int, epsilon: float, radius: float) -> float:
     """Return the penalty that balances noise and shrinkage for a signal of variance 1/8.
 
-    (Of the squared half width of the bounds.)
+    The variance is in squared half widths of the bounds.
 
     An entry of the gradient has noise of variance ``s^2 = (d + 1)(d + 2) / 3 (4 (1 + B) /
     epsilon)^2``, and ``d s^2 / (n signal)`` has the least expected error: docs/estimators.md. At
@@ -116,7 +116,7 @@ def ridge_penalty(count: int | None, dimension: int, epsilon: float, radius: flo
 def centred(found: Moments) -> list[list[int]]:
     """Return the cross products of the constant and the columns.
 
-    As whole numbers from ``-2^bits`` to ``2^bits``: 2 k - 2^bits.
+    Columns are whole numbers from ``-2^bits`` to ``2^bits``: 2 k - 2^bits.
     """
     scale, sums = 1 << found.bits, found.sums
     d = len(sums)

@@ -98,7 +98,7 @@ class Problem:
     def curvature(self) -> Curvature | None:
         """What the loss knows of its curvature; sought when it is first asked for.
 
-        Since that takes evaluations.
+        It is not sought before, since that takes evaluations.
         """
         if self.find_curvature is None:
             return None

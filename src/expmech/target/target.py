@@ -103,7 +103,7 @@ class Target:
     def energy(self, indices: Indices) -> Energies:
         """Return ``E(i) = round(eta L(y_i) 2^(40-k))``, saturating at 2^60.
 
-        For rows inside the domain.
+        The rows are inside the domain.
         """
         if self.integer is not None:
             return self.integer.energy(indices)
@@ -171,7 +171,7 @@ class Target:
     def energy_range(self) -> float | None:
         """A public bound rho, in nats, on the largest energy difference.
 
-        None when nothing public bounds it.
+        It is None when nothing public bounds it.
         """
         bounds = [] if self.slopes is None else [sum(self.slopes) + self.energy_error]
         if self.problem.bound is not None:
@@ -185,7 +185,7 @@ class Target:
     def gap(self) -> float | None:
         """A public bound, in nats, on the true minimum energy above :attr:`minimum_energy`.
 
-        None when unknown.
+        It is None when unknown.
         """
         if self.problem.gap is None:
             return None
@@ -198,7 +198,7 @@ class Target:
     def log_floor(self, gap: float = 0.0) -> float | None:
         """Return ``log p_0``, a public lower bound on the acceptance of uniform proposals.
 
-        None when nothing bounds it.
+        It is None when nothing bounds it.
 
         ``gap`` is how far, in nats, the offset used may lie below the true minimum energy.
         """

@@ -38,9 +38,9 @@ def acceptance_uniform(mean: Sequence[float], slope: float) -> float:
 
 
 def acceptance_laplace(y: float, mean: float, slope: float, alpha: float) -> float:
-    """Return p_Accept(y) on [0.
+    """Return p_Accept(y) of Laplace(alpha) proposals for the target ``exp(-slope |y - mean|)``.
 
-    1] for Laplace(alpha) proposals and target ``exp(-slope |y - mean|)``.
+    The domain is the unit interval.
     """
     if y > mean:
         y, mean = 1.0 - y, 1.0 - mean
@@ -79,7 +79,8 @@ def log_acceptance_floor_walk(
 ) -> float:
     """Return a certified lower bound on ``log inf_y p_Accept(y)`` of the Laplace walk on a box.
 
-    For any loss with Lipschitz constants, all data sets at once: what the paper leaves to the user.
+    It holds for any loss with these Lipschitz constants, all data sets at once: what the paper
+    leaves to the user.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def utility_corollary(
 ) -> float:
     """Bound ``P(L(Y) >= excess)`` for RandomAtomPerfect.
 
-    Whose weight on the points is the realised ``k``.
+    Its weight on the points is the realised ``k``.
     """
     continuous = utility_mcsherry_talwar(epsilon, sensitivity, excess, good_share)
     discrete = utility_discrete(epsilon, sensitivity, excess, n_points, best_loss)

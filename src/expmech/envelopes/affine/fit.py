@@ -42,7 +42,7 @@ from expmech.target.calibration import ENERGY_CAP
 class Tail:
     """Where energies may saturate, R is ``min(slope |u|, height + tail.slope |u|)``.
 
-    Which stays below the cap.
+    That stays below the cap.
     """
 
     height: int
@@ -83,7 +83,7 @@ def fit_affine_map(
 ) -> FittedMap | None:
     """Return a certified map for ``|A y - b|`` on ``domain``, split as ``split`` says.
 
-    None when no precision certifies one.
+    It is None when no precision certifies one.
     """
     box = domain.box
     ball = isinstance(domain, Ball) and domain.norm == "l1"
@@ -184,7 +184,7 @@ def _bound_loss(part: _Part, target: Target) -> fmpq:
 def _fit_tail(slope: int, farthest: int) -> Tail | None:
     """Bend R so that it is at most the cap at the farthest step (section 3, saturation).
 
-    None where it is anyway.
+    Return None where it is so without bending.
     """
     if slope * farthest <= ENERGY_CAP:
         return None

@@ -98,7 +98,7 @@ def in_lattice_steps(matrix: Rows, columns: tuple[int, ...], steps: Vector) -> f
 def invert(system: System) -> CertifiedMap | None:
     """Return a map near ``T = s C^-1``, ``t = C^-1 (c - O j)``, with an error below s.
 
-    None where no precision gives one.
+    It is None where no precision gives one.
     """
     exponent = _choose_exponent(system)
     best: CertifiedMap | None = None

@@ -1,7 +1,4 @@
-"""Rounding an affine image to the lattice.
-
-With binary digits that are revealed as far as the rounding needs them.
-"""
+"""Rounding an affine image to the lattice, by binary digits revealed as the rounding needs them."""
 
 from __future__ import annotations
 
@@ -59,9 +56,7 @@ class RoundedImage:
     def _round(
         self, steps: NDArray[np.int64], digits: NDArray[np.int64], others: Indices | None = None
     ) -> tuple[Indices, NDArray[np.bool_]]:
-        """Return ``floor(T (u + xi) + t)``, clipped to just outside the lattice.
-
-        And which rows are certain.
+        """Return ``floor(T (u + xi) + t)``, clipped to just outside, and which rows are certain.
 
         A row is certain if every coordinate is, or if one is surely outside. The margin:
         docs/theory/affine.md.
@@ -125,7 +120,7 @@ class RoundedImage:
     def _floors(self, shifts: list[int], cell: list[int], revealed: int) -> list[int] | None:
         """Return the image of the whole open cell, clipped to just outside the lattice.
 
-        Or None if it has more than one.
+        Return None if the cell has more than one.
         """
         index = []
         for row, shift in zip(self.map.transform, shifts, strict=True):
@@ -140,7 +135,7 @@ class RoundedImage:
     ) -> int | None:
         """Return the floor that the affine function has on the whole open cell.
 
-        Or None if it has more than one.
+        Return None if the cell has more than one.
         """
         low = high = _product(row, cell) + (shift << revealed)
         for entry in row:

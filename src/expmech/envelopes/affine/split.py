@@ -67,7 +67,7 @@ class _Pivots:
 def choose_split(form: AffineForm, domain: Grid, target: Target) -> Split | None:
     """Return the split with the least ``offset + log Z_r``.
 
-    Which is the log of the expected proposals up to a constant.
+    That is the log of the expected proposals up to a constant.
 
     None where that is uniform proposals on all coordinates.
     """

@@ -1,6 +1,6 @@
-"""The envelope at a vertex.
+"""The envelope at a vertex of an L1 ball that does not hold the solution.
 
-For the largest residual on an L1 ball that does not hold the solution.
+It serves losses that are the largest residual.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def bind_vertex(
 ) -> BoundVertex | None:
     """Return the envelope at the vertex where the loss is least.
 
-    Or None where there is none to be certified.
+    Return None where there is none to be certified.
     """
     vertex = find_vertex(form, ball)
     if vertex is None:

@@ -80,7 +80,7 @@ def fit_vertex(
 ) -> FittedVertex | None:
     """Return the certified integers of the envelope at ``vertex``.
 
-    Or None where it is no vertex to be certified.
+    Return None where it is no vertex to be certified.
     """
     signed = _sign_rows(form, ball, vertex)
     step = grid_step(slack, len(vertex.rows), target.eta)

@@ -50,10 +50,7 @@ class _Optimum:
 
 
 def find_vertex(form: AffineForm, ball: Ball) -> Vertex | None:
-    """Return the vertex, or None where the ball holds the zero, where there is none.
-
-    Or where it is degenerate.
-    """
+    """Return the vertex; None where the ball holds the zero, or where there is no clear one."""
     size = max(np.abs(form.matrix).max() * ball.radius, np.abs(form.vector).max())
     if not size:
         return None

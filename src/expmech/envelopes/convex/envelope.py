@@ -50,7 +50,7 @@ class BoundConvex(RoundedImage):
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw a shell's Gaussian, then u, kept if it falls into that shell.
 
-        Then the image of u.
+        Then return the image of u.
         """
         steps, energies, kept = self._propose_steps(coins, size)
         indices = np.full(
@@ -137,7 +137,7 @@ class BoundConvex(RoundedImage):
 class Convex(Envelope):
     """Proposals by the curvature at the optimum.
 
-    For a smooth convex loss that knows it (:class:`~expmech.Curvature`).
+    They serve a smooth convex loss that knows it (:class:`~expmech.Curvature`).
 
     Parameters
     ----------

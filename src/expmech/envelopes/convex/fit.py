@@ -40,10 +40,7 @@ _LEAST_SHARE, _MOST_SHARE = 2.0**-30, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Tilt:
-    """The first coordinate of u is at least 0, below ``last``.
-
-    And adds ``slope`` units a step to R.
-    """
+    """The first coordinate of u is from 0 to below ``last``, and adds ``slope`` units a step."""
 
     slope: int
     last: int
@@ -51,10 +48,7 @@ class Tilt:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedConvex:
-    """A map with the shells, the tilt and the offset, in energy units.
-
-    That are certified for it.
-    """
+    """A map with the shells, the tilt and the offset that are certified for it, in energy units."""
 
     map: AffineMap
     shells: Shells
@@ -91,7 +85,7 @@ def fit_convex(
 ) -> FittedConvex | None:
     """Return a certified map and shells for the promise on the lattice of ``box``.
 
-    Or None where none can be certified.
+    Return None where none can be certified.
     """
     p = box.dimension
     lattice = _in_lattice_steps(bound, box)

@@ -32,7 +32,7 @@ from expmech.target import Target
 class Promise:
     """``E(a + v) >= base + tilt.v + G(v' matrix v)``, ``tilt.v >= least`` on the domain.
 
-    In nats, rounding and saturation apart.
+    It is in nats, rounding and saturation apart.
     """
 
     center: list[fmpq]

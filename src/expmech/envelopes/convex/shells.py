@@ -29,10 +29,7 @@ class Shells:
     units_per_nat: int = UNITS_PER_NAT
 
     def masses(self, dimension: int, precision: int) -> list[arb]:
-        """Enclose ``sum_u exp(-heights_k - slopes_k |u|^2)`` over all integer vectors.
-
-        For each k.
-        """
+        """Enclose ``sum_u exp(-heights_k - slopes_k |u|^2)`` over integer vectors, for each k."""
         found = []
         with flint.ctx.workprec(precision + 64):
             for height, slope in zip(self.heights, self.slopes, strict=True):

@@ -102,7 +102,7 @@ INTEGRAL = Erratum(
 def _measure_worst_point(quick: bool, stream: list[int]) -> Facts:
     """Return p_Accept at the mean, its infimum for proposals narrower than the target.
 
-    And quadrature at the infimum.
+    The infimum is also found by quadrature.
     """
     c, alpha, mean = 0.5, 5.0, 0.5
     cells = 4000

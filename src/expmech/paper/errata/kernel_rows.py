@@ -26,7 +26,7 @@ K = 0.5
 def printed_epsilon(n: int, epsilon: float, cells: int) -> tuple[float, float, float]:
     """Return the epsilon the printed kernel's release realises over means j/n.
 
-    And its least and largest TV from f.
+    Its least and largest TV from f come with it.
     """
     c = slope(n, epsilon)
     laws = [released_law(printed_kernel(cells, c, j / n, c, K)) for j in range(n + 1)]
@@ -95,7 +95,7 @@ TWICE = Erratum(
 def _measure_beta(quick: bool, stream: list[int]) -> Facts:
     """Return the least probability of the atom for three readings of the kernel.
 
-    At a flat and at a steep target.
+    The target is flat in one case and steep in the other.
     """
     cells = 200 if quick else 400
     flat, steep = slope(100, 0.01), slope(100, 1.0)
@@ -128,7 +128,7 @@ BETA = Erratum(
 def _measure_by_value(quick: bool, stream: list[int]) -> Facts:
     """Return the mass a neighbour puts on the point that comparing by value removes.
 
-    At n = 10, epsilon = 1.
+    Here n = 10 and epsilon = 1.
     """
     c = slope(10, 1.0)
     neighbour = 2.0**-BITS * math.exp(-c * 0.1) / laplace_integral(c, 0.4)

@@ -29,7 +29,7 @@ def _three_in_four(coins: Coins, flips: Matrix, copies: NDArray[np.int64]) -> ND
 def _measure_gap(quick: bool, stream: list[int]) -> Facts:
     """Return the mean number of flips of the Bernoulli factory as the gap 1 - C p closes.
 
-    At p = 0.75.
+    Here p = 0.75.
     """
     facts: Facts = {}
     size = 500 if quick else 4000
@@ -64,7 +64,7 @@ GAP = Erratum(
 def _measure_inner_loop(quick: bool, stream: list[int]) -> Facts:
     """Return the inner loop's success probabilities on the printed kernel.
 
-    And Algorithm 1's mean cost on the corrected one.
+    Algorithm 1's mean cost on the corrected kernel comes with them.
     """
     c = slope(10, 1.0)
     kernel = printed_kernel(200 if quick else 400, c, 0.5, c, K)
@@ -106,7 +106,7 @@ INNER_LOOP = Erratum(
 def _measure_together(quick: bool, stream: list[int]) -> Facts:
     """Return the epsilon of value and outer count together.
 
-    And the padded inner count's chance of 1, on the printed kernel.
+    The padded inner count's chance of 1, on the printed kernel, comes with it.
     """
     n, epsilon = 10, 1.0
     c = slope(n, epsilon)

@@ -17,7 +17,7 @@ from expmech.theory import utility_discrete, utility_mcsherry_talwar
 def _measure_constant_weight(quick: bool, stream: list[int]) -> Facts:
     """Return the epsilon of RandomAtom with a constant weight and with ours.
 
-    On a problem that shows the worst case.
+    The problem is one that shows the worst case.
     """
     epsilon, lattice, points = 1.0, 256, 1000
     half = epsilon / 2.0
@@ -68,7 +68,7 @@ def _distance_laws(cells: int, rate: float, d: int) -> tuple[Matrix, Matrix, Mat
 def _measure_utility(quick: bool, stream: list[int]) -> Facts:
     """Return the utility bounds for Example 1, d = 5, n = 100, epsilon = 1.
 
-    And the quantiles of a random discretisation.
+    The quantiles of a random discretisation come with them.
     """
     d, excess = 5, 0.6
     reach, law, volume = _distance_laws(400, slope(100, 1.0, 5), d)
@@ -117,7 +117,7 @@ UTILITY = Erratum(
 def _measure_range(quick: bool, stream: list[int]) -> Facts:
     """Return r^-m against r^m, and the probability that a simulated response leaves [-1, 1].
 
-    With its range.
+    The range of the response comes with them.
     """
     rows = 20_000 if quick else 1_000_000
     generator = np.random.default_rng([*stream])

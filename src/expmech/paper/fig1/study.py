@@ -50,7 +50,7 @@ def cells(options: Options) -> list[tuple[Parameters, float]]:
 def compute(parameters: Parameters, stream: list[int]) -> Result:
     """Return the true worst-case total variation over starts and means.
 
-    And the slowest decay rate, for both proposals.
+    The slowest decay rate, for both proposals, comes with it.
     """
     c, size = parameters["slope"], parameters["cells"]
     steps = np.unique(np.logspace(0.0, 4.0, 33).astype(np.int64)).tolist()

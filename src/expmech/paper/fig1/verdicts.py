@@ -87,7 +87,7 @@ def _uniform(truth: dict[float, Result]) -> Verdict:
 def _sharp(truth: dict[float, Result]) -> Verdict:
     """Compare decay rates: constant-sharp means that they are the same, step for step.
 
-    On the lattice of the grid, whose own beta is a little larger than the continuum's.
+    The grid's lattice has a beta of its own, a little larger than the continuum's.
     """
     betas = {
         c: math.exp(log_acceptance_floor_box([c], [float(result["cells"])]))

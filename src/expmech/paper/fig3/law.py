@@ -34,7 +34,7 @@ def draw_points(loss: RidgeGradient, seed: list[int], count: int) -> NDArray[np.
 def discrete_law(losses: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], float]:
     """Return the survival function of the mechanism on a list of points.
 
-    And the log of the mean of exp(-eta L) over it.
+    The log of the mean of exp(-eta L) over them comes with it.
     """
     energies = losses * (epsilon / (2.0 * SENSITIVITY))
     weights = np.exp(energies.min() - energies)

@@ -34,7 +34,7 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
 def _continuous(parameters: Parameters, stream: list[int], loss: RidgeGradient) -> Result:
     """Return the exact mechanism's survival function from exact draws.
 
-    And log(Z_f / |Y|) from the acceptance rate.
+    log(Z_f / |Y|), from the acceptance rate, comes with it.
     """
     mechanism, epsilon = make_mechanism(loss), parameters["epsilon"]
     envelope = best_envelope(epsilon)
@@ -57,8 +57,7 @@ def _continuous(parameters: Parameters, stream: list[int], loss: RidgeGradient) 
 def _discretisations(parameters: Parameters, stream: list[int], loss: RidgeGradient) -> Result:
     """Return the survival functions of the discrete mechanism on l points, nested in l.
 
-    For a batch of random point sets, on one data set or (part "data") each on a data set of its
-    own.
+    A batch of random point sets is on one data set, or (part "data") each on one of its own.
     """
     counts, epsilons = parameters["points"], parameters["epsilon"]
     shape = (parameters["replications"], len(counts), len(epsilons))
@@ -76,7 +75,7 @@ def _discretisations(parameters: Parameters, stream: list[int], loss: RidgeGradi
 def _random_atom(parameters: Parameters, stream: list[int], loss: RidgeGradient) -> Result:
     """Return draws of RandomAtomPerfect on one set of points.
 
-    Where its expected 2 e^B steps are affordable.
+    There are none where its expected 2 e^B steps are not affordable.
     """
     mechanism, epsilon = make_mechanism(loss), parameters["epsilon"]
     points = draw_points(loss, [stream[0], parameters["points"]], parameters["points"])

@@ -34,7 +34,7 @@ _CAPTIONS = {
 def cells(options: Options) -> list[tuple[Parameters, float]]:
     """List the continuous law for each epsilon, batches of random discretisations.
 
-    And RandomAtomPerfect itself.
+    RandomAtomPerfect itself comes last.
     """
     counts, epsilons = sorted(options.points or POINT_COUNTS), options.epsilon or EPSILONS
     draws = options.runs or (500 if options.quick else 10000)

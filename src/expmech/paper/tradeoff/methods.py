@@ -77,7 +77,7 @@ def sampler(
 def log10_steps(chain: Any) -> float:
     """Return the log of the expected number of steps of a prepared chain.
 
-    As far as public parameters and the tag rate tell.
+    It goes as far as public parameters and the tag rate tell.
     """
     fixed = getattr(chain, "steps", None) or getattr(chain, "rounds", None)
     if fixed is not None:

@@ -44,7 +44,7 @@ def cells(options: Options) -> list[tuple[Parameters, float]]:
 def compute(parameters: Parameters, stream: list[int]) -> Result:
     """Return delta, mean loss, proposal quantiles and timing class of one sampler.
 
-    Or the reason why there are none.
+    Where there are none, return the reason.
     """
     example, epsilon = parameters["example"], EXAMPLES[parameters["example"]]
     mechanism, loss, points = problem(example, stream)
