@@ -2,6 +2,6 @@
 
 from expmech.optimum.calibration import Terms, calibrate
 from expmech.optimum.draw import Lattice, draw_cells
-from expmech.optimum.rows import Rows, prepare_rows
+from expmech.optimum.rows import MadeRows, Rows, prepare_rows
 
-__all__ = ["Lattice", "Rows", "Terms", "calibrate", "draw_cells", "prepare_rows"]
+__all__ = ["Lattice", "MadeRows", "Rows", "Terms", "calibrate", "draw_cells", "prepare_rows"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.optimum.dyadic import Cell, Dyadics
-from expmech.optimum.rows import STEP_BITS, Floats, Rows
+from expmech.optimum.rows import STEP_BITS, ExactSums, Floats, block_times
 from expmech.optimum.solver import Problem, Solution
 from expmech.risks import Risk
 
@@ -55,13 +55,12 @@ def snap_point(point: Floats, bits: int) -> Floats:
     return np.asarray(np.rint(clipped * 2.0**bits) * 2.0**-bits)
 
 
-def exact_margins(rows: Rows, point: Floats, bits: int) -> tuple[Floats, float, float]:
-    """Return margins at a grid point, the largest, and what they are off by besides 2^-52 |t|.
+def short_parts(point: Floats, bits: int) -> Floats:
+    """Cut a grid point into parts so short that products with rows are exact in any order.
 
-    The point is cut into parts so short that a product with the rows is exact in any order; the
-    parts are then added up, the largest first.
+    Parts are stacked, the largest first; they add up to the point.
     """
-    part_bits = 53 - STEP_BITS - max(1, rows.dimension - 1).bit_length()
+    part_bits = 53 - STEP_BITS - max(1, point.shape[1] - 1).bit_length()
     digits, parts = point.copy(), []
     exponent = part_bits - 1 - bits
     while True:  # from the last digits up: what is left is a multiple of 2^exponent
@@ -72,19 +71,19 @@ def exact_margins(rows: Rows, point: Floats, bits: int) -> tuple[Floats, float, 
             break
         exponent += part_bits - 1
     parts.reverse()
-    products = rows.times(np.concatenate(parts).T)
-    k = len(point)
-    total, tail = products[:, :k].copy(), 0.0
-    for first in range(k, k * len(parts), k):
-        product = products[:, first : first + k]
-        tail = max(tail, float(np.abs(product).max(initial=0.0)))
-        total += product
-    largest = float(np.abs(total).max(initial=0.0))
-    if len(parts) <= 2:
-        return total, largest, 0.0
-    if len(parts) == 3 and bits > 32:
-        return total, largest, 2.0**-52 * tail
-    return total, largest, len(parts) * 2.0**-53 * (largest + tail) * _UP
+    return np.stack(parts)
+
+
+def margin_error(parts: int, bits: int, largest: float, tail: float) -> float:
+    """Bound what margins are off by besides 2^-52 |t|, added up from so many exact parts.
+
+    ``tail`` is the largest product with a part after the first.
+    """
+    if parts <= 2:
+        return 0.0
+    if parts == 3 and bits > 32:
+        return 2.0**-52 * tail
+    return parts * 2.0**-53 * (largest + tail) * _UP
 
 
 def slope_unit(risk: Risk) -> float:
@@ -95,44 +94,64 @@ def slope_unit(risk: Risk) -> float:
 def residual_at(problem: Problem, point: Floats, noise: Cell) -> Residual:
     """Return the residual at a grid point: sums are of whole numbers, in any order the same."""
     rows, risk = problem.rows, problem.risk
-    margins, largest, extra = exact_margins(rows, point, risk.grid_bits)
-    slopes = risk.derivative(margins, rows.targets)
+    parts, unit = short_parts(point, risk.grid_bits), slope_unit(risk)
+    margins = np.empty((rows.count, risk.margins))
+    sums = ExactSums(rows.dimension, 3 * risk.margins)
+    tail, rounded = 0.0, False
+    for place in rows.blocks:
+        block = rows.matrix[place]
+        margins[place], farthest = _add_up([block_times(block, part.T) for part in parts])
+        slopes = risk.derivative(margins[place], rows.targets[place])
+        whole = np.rint(slopes * (1.0 / unit))
+        rounded = rounded or not np.array_equal(whole * unit, slopes)
+        sums.add(block, _limbs(whole))
+        tail = max(tail, farthest)
+    largest = float(np.abs(margins).max(initial=0.0))
+    extra = margin_error(len(parts), risk.grid_bits, largest, tail)
     eta, beta = risk.derivative_error(largest, extra)
-    unit = slope_unit(risk)
-    whole = np.rint(slopes * (1.0 / unit))
-    if not np.array_equal(whole * unit, slopes):
-        beta += unit / 2.0
     exact = Dyadics.of(point.ravel().tolist())
     return Residual(
         point=exact,
-        middle=add_terms(problem, _sum_slopes(rows, whole, unit), exact, noise),
+        middle=add_terms(problem, _joined(sums, unit), exact, noise),
         error=noise.radii(),
         margins=margins,
         eta=eta,
-        beta=beta,
+        beta=beta + unit / 2.0 if rounded else beta,
     )
+
+
+def _add_up(products: list[Floats]) -> tuple[Floats, float]:
+    """Return the sum of products, the first one first, and the largest entry of the others."""
+    total, tail = products[0], 0.0
+    for product in products[1:]:
+        tail = max(tail, float(np.abs(product).max(initial=0.0)))
+        total = total + product
+    return total, tail
+
+
+def _limbs(whole: Floats) -> Floats:
+    """Return whole numbers below 2^53 as three limbs of 18 bits, side by side, high ones first."""
+    high = np.rint(whole * 2.0 ** (-2 * _LIMB))
+    rest = whole - high * 2.0 ** (2 * _LIMB)
+    middle = np.rint(rest * 2.0**-_LIMB)
+    return np.concatenate([high, middle, rest - middle * 2.0**_LIMB], axis=1)
+
+
+def _joined(sums: ExactSums, unit: float) -> Dyadics:
+    """Return ``unit sum_i whole_i x_i``, class by class, from the sums of the limbs."""
+    k = len(sums.values[0]) // 3
+    values = [
+        (line[j] << 2 * _LIMB) + (line[k + j] << _LIMB) + line[2 * k + j]
+        for j in range(k)
+        for line in sums.values
+    ]
+    return Dyadics(values=values, exponent=STEP_BITS - round(math.log2(unit)))
 
 
 def add_terms(problem: Problem, sums: Dyadics, point: Dyadics, noise: Cell) -> Dyadics:
     """Return ``sums + Lambda y + b`` at the middle of the noise's cell, exactly."""
     penalties = Dyadics.of(problem.penalties.tolist() * problem.risk.margins)
     return sums.plus(penalties.times(point)).plus(noise.middle())
-
-
-def _sum_slopes(rows: Rows, whole: Floats, unit: float) -> Dyadics:
-    """Return ``unit sum_i whole_i x_i``, exactly, by limbs of 18 bits."""
-    high = np.rint(whole * 2.0 ** (-2 * _LIMB))
-    rest = whole - high * 2.0 ** (2 * _LIMB)
-    middle = np.rint(rest * 2.0**-_LIMB)
-    low = rest - middle * 2.0**_LIMB
-    k = whole.shape[1]
-    sums = rows.cross_exactly(np.concatenate([high, middle, low], axis=1))
-    values = [
-        (line[j] << 2 * _LIMB) + (line[k + j] << _LIMB) + line[2 * k + j]
-        for j in range(k)
-        for line in sums
-    ]
-    return Dyadics(values=values, exponent=STEP_BITS - round(math.log2(unit)))
 
 
 def enclose(
@@ -151,8 +170,9 @@ def enclose(
     slack = near.slack(problem, residual, v)
     size = near.norm(v, error)
     shift = math.sqrt(float(squared_norm) / float(problem.penalties.min())) * far * _UP
+    changes = near.weight_changes(problem, residual.margins)
     for _ in range(_ROUNDS):
-        change = near.change(problem, residual.margins, shift)
+        change = near.change(problem, residual.margins, changes, shift)
         if not change < 0.5:
             return box
         distance = size / (1.0 - change) * _UP  # of the root from yh, in the norm of H
@@ -226,19 +246,28 @@ class _Nearness:
             rest = np.tile(problem.rows.absolute_sums, k)
         return np.asarray((inverse @ (direct + rest * residual.beta) + moved) * _UP)
 
-    def change(self, problem: Problem, margins: Floats, shift: float) -> float:
+    def weight_changes(self, problem: Problem, margins: Floats) -> Floats:
+        """Return by which part of itself each stored weight differs from the one at the margins.
+
+        Where rows have several margins: by how much these differ.
+        """
+        stored = self.solution.hessian.weights
+        if problem.risk.margins > 1:
+            return np.abs(margins - stored)
+        _, _, changes = next(problem.risk.curvature(margins, problem.rows.targets))
+        changes = np.abs(changes - stored)
+        changes /= np.maximum(stored, 2.0**-1000)
+        return changes
+
+    def change(self, problem: Problem, margins: Floats, changes: Floats, shift: float) -> float:
         """Bound ``|J - H|`` relative to H, margins moving by at most ``shift`` from these."""
-        risk, targets, hessian = problem.risk, problem.rows.targets, self.solution.hessian
+        risk = problem.risk
         shift += 2.0**-50 * float(np.abs(margins).max(initial=0.0))  # margins are rounded
         if risk.margins > 1:
-            away = float(np.abs(margins - hessian.weights).max(initial=0.0))
-            return risk.relative_change(shift + away)
-        _, _, now = next(risk.curvature(margins, targets))
-        off = np.abs(now - hessian.weights)
-        loose = risk.unsettled(margins, targets, shift)
-        loose |= off > hessian.weights * 0.5
-        off /= np.maximum(hessian.weights, 2.0**-1000)
-        relative = float(off[~loose].max(initial=0.0))
+            return risk.relative_change(shift + float(changes.max(initial=0.0)))
+        loose = risk.unsettled(margins, problem.rows.targets, shift)
+        loose |= changes > 0.5
+        relative = float(changes.max(initial=0.0, where=~loose))
         change = (1.0 + relative) * (1.0 + risk.relative_change(shift)) - 1.0 + 2.0**-44
         return change + self._loose(problem, np.flatnonzero(loose))
 

@@ -5,6 +5,7 @@ Products with them are exact sums of whole numbers. Theory: docs/theory/perturbe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,47 +59,38 @@ class Rows:
 
     def times(self, vectors: Floats) -> Floats:
         """Return ``X vectors`` for vectors in columns."""
-        if vectors.shape[1] == 1:  # a vector goes a faster way through BLAS
-            return np.asarray(self.matrix @ vectors[:, 0])[:, None]
-        return np.asarray(self.matrix @ np.ascontiguousarray(vectors))
-
-    def cross(self, values: Floats) -> Floats:
-        """Return ``X' values`` for values in columns, as floats."""
-        if values.shape[1] == 1:
-            return np.asarray(self.matrix.T @ values[:, 0])[:, None]
-        return np.asarray(self.matrix.T @ values)
+        return block_times(self.matrix, vectors)
 
     def cross_exactly(self, limbs: NDArray[np.float64]) -> list[list[int]]:
         """Return ``2^20 X' limbs`` as integers, for whole numbers of at most 18 bits a limb."""
-        total = [[0] * limbs.shape[1] for _ in range(self.dimension)]
+        total = ExactSums(self.dimension, limbs.shape[1])
         for rows in self.blocks:
-            part = np.asarray(self.matrix[rows].T @ limbs[rows]) * _UNIT
-            for j, line in enumerate(part.astype(np.int64).tolist()):
-                total[j] = [one + more for one, more in zip(total[j], line, strict=True)]
-        return total
+            total.add(self.matrix[rows], limbs[rows])
+        return total.values
 
     def gram(self, weights: Floats) -> Floats:
         """Return ``X' diag(weights) X`` as floats, block by block."""
         total = np.zeros((self.dimension, self.dimension))
+        roots = np.sqrt(weights) if (weights >= 0.0).all() else None
         for rows in self.blocks:
             part = self.matrix[rows]
-            if isinstance(part, np.ndarray):
-                total += (part * weights[rows][:, None]).T @ part
-            else:
+            if not isinstance(part, np.ndarray):
                 total += (part.T @ part.multiply(weights[rows][:, None]).tocsr()).toarray()
+            elif roots is None:
+                total += (part * weights[rows][:, None]).T @ part
+            else:  # a matrix with its own transpose: half the work in BLAS
+                part = part * roots[rows][:, None]
+                total += part.T @ part
         return total
 
     def take(self, kept: Any) -> Rows:
         """Return some of the rows."""
         return Rows(matrix=self.matrix[kept], targets=self.targets[kept])
 
-    @cached_property
+    @property
     def absolute_sums(self) -> Floats:
-        """Return the column sums of |x|, rounded up."""
-        total = np.zeros(self.dimension)
-        for rows in self.blocks:
-            total += np.asarray(abs(self.matrix[rows]).sum(axis=0)).ravel()
-        return total * (1.0 + 2.0**-30)
+        """Bound the column sums of |x| by those of x^2, with Cauchy and Schwarz."""
+        return np.sqrt(self.squared_sums * self.count) * (1.0 + 2.0**-30)
 
     @cached_property
     def squared_sums(self) -> Floats:
@@ -113,9 +105,52 @@ class Rows:
         return total * (1.0 + 2.0**-30)
 
 
+def block_times(block: Any, vectors: Floats) -> Floats:
+    """Return the product of a block of rows with vectors in columns."""
+    if vectors.shape[1] == 1:  # a vector goes a faster way through BLAS
+        return np.asarray(block @ vectors[:, 0])[:, None]
+    return np.asarray(block @ np.ascontiguousarray(vectors))
+
+
+def block_cross(block: Any, values: Floats) -> Floats:
+    """Return the product of a transposed block of rows with values in columns."""
+    if values.shape[1] == 1:
+        return np.asarray(block.T @ values[:, 0])[:, None]
+    return np.asarray(block.T @ values)
+
+
+class ExactSums:
+    """Sums of ``2^20 X' limbs`` over blocks of at most 2^15 rows, in integers."""
+
+    def __init__(self, dimension: int, columns: int) -> None:
+        self.values = [[0] * columns for _ in range(dimension)]
+
+    def add(self, block: Any, limbs: Floats) -> None:
+        """Add a block: below 2^53 its sums of whole numbers are exact in any order."""
+        part = np.asarray(block.T @ limbs) * _UNIT
+        for j, line in enumerate(part.astype(np.int64).tolist()):
+            self.values[j] = [one + more for one, more in zip(self.values[j], line, strict=True)]
+
+
 def _blocks(count: int, dimension: int) -> Iterator[slice]:
     size = min(BLOCK, max(256, _CACHED // dimension))
     return (slice(first, first + size) for first in range(0, count, size))
+
+
+class MadeRows(ABC):
+    """Features that are made a block at a time, so that no second table has to be held."""
+
+    dtype = np.dtype(np.float64)
+    ndim = 2
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> Floats:
+        """Return some of the rows."""
 
 
 def prepare_rows(
@@ -136,7 +171,7 @@ def prepare_rows(
     table = validate_features(features, targets)
     labels = risk.prepare_targets(targets)
     factors = np.ones(table.shape[0])
-    if isinstance(table, np.ndarray):
+    if isinstance(table, (np.ndarray, MadeRows)):
         matrix = np.empty(table.shape)
         for rows in _blocks(*table.shape):
             factors[rows] = _shorten(table[rows], squared_norm, sum_norm, matrix[rows])
@@ -163,9 +198,11 @@ def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
 
 
 def validate_features(features: Any, targets: Any) -> Any:
-    """Return features as an array or a CSR matrix; raise unless there is one target a row."""
-    sparse = hasattr(features, "tocsr")
-    table = features.tocsr() if sparse else np.asarray(features)
+    """Return features as a table or a CSR matrix; raise unless there is one target a row."""
+    if isinstance(features, MadeRows):
+        table: Any = features
+    else:
+        table = features.tocsr() if hasattr(features, "tocsr") else np.asarray(features)
     if table.dtype.kind not in "fiub":
         raise ParameterTypeError(
             f"`features` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."

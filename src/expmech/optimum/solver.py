@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expmech.optimum.rows import Floats, Rows
+from expmech.optimum.rows import Floats, Rows, block_cross, block_times
 from expmech.risks import Risk
 
 _MOST_STEPS = 200
@@ -29,10 +29,25 @@ class Problem:
     penalties: Floats
     pull: Floats
 
-    def gradient(self, y: Floats, margins: Floats) -> Floats:
-        """Return ``sum phi' x + Lambda y + b``, in floats."""
-        slopes = self.risk.derivative(margins, self.rows.targets)
-        return np.asarray(self.rows.cross(slopes).T + self.penalties * y + self.pull)
+    def at(self, y: Floats) -> Place:
+        """Return margins and gradient at a point, from one pass over the rows."""
+        rows, risk = self.rows, self.risk
+        margins = np.empty((rows.count, risk.margins))
+        sums = np.zeros((rows.dimension, risk.margins))
+        for part in rows.blocks:
+            block = rows.matrix[part]
+            margins[part] = block_times(block, y.T)
+            sums += block_cross(block, risk.derivative(margins[part], rows.targets[part]))
+        return Place(y=y, margins=margins, gradient=sums.T + self.penalties * y + self.pull)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place:
+    """A point, its margins and ``sum phi' x + Lambda y + b`` there, in floats."""
+
+    y: Floats
+    margins: Floats
+    gradient: Floats
 
 
 @dataclass(eq=False, kw_only=True)
@@ -62,23 +77,22 @@ class Hessian:
         """Bring the Hessian to the given margins, up to 2^-6 a row; return whether it changed."""
         risk = problem.risk
         if risk.margins > 1:
-            if risk.relative_change(_largest(margins - self.weights)) <= _KEEP:
-                return False
-            fresh = Hessian.at(problem, margins)
-            self.matrix, self.weights = fresh.matrix, fresh.weights
-            return True
+            return self._replace(problem, margins)
         _, _, found = next(risk.curvature(margins, problem.rows.targets))
         changed = np.flatnonzero(np.abs(found - self.weights) > _KEEP * self.weights)
         if changed.size == 0:
             return False
         if changed.size > problem.rows.count // 8:
-            fresh = Hessian.at(problem, margins)
-            self.matrix, self.weights = fresh.matrix, fresh.weights
-        else:
-            few = problem.rows.take(changed)
-            self.matrix = self.matrix + few.gram(found[changed] - self.weights[changed])
-            self.weights = self.weights.copy()
-            self.weights[changed] = found[changed]
+            return self._replace(problem, margins)
+        few = problem.rows.take(changed)
+        self.matrix = self.matrix + few.gram(found[changed] - self.weights[changed])
+        self.weights = self.weights.copy()
+        self.weights[changed] = found[changed]
+        return True
+
+    def _replace(self, problem: Problem, margins: Floats) -> bool:
+        fresh = Hessian.at(problem, margins)
+        self.matrix, self.weights = fresh.matrix, fresh.weights
         return True
 
 
@@ -93,14 +107,14 @@ class Solution:
 
 def solve(problem: Problem) -> Solution:
     """Return a point near the minimum of ``sum phi + y' Lambda y / 2 + b.y``."""
-    return minimise(problem, _start(problem), tolerance=2.0 ** (2 - problem.risk.grid_bits))
+    return _solve(problem, tolerance=2.0 ** (2 - problem.risk.grid_bits))
 
 
-def _start(problem: Problem) -> Floats:
-    """Return zero, or for many rows the minimum on every eighth of them, found likewise."""
+def _solve(problem: Problem, *, tolerance: float) -> Solution:
+    """Start at zero, or for many rows from the solution on every eighth of them."""
     count, size = problem.rows.count, problem.pull.size
     if count < max(_MANY_ROWS, 80 * size):
-        return np.zeros_like(problem.pull)
+        return minimise(problem, problem.at(np.zeros_like(problem.pull)), tolerance=tolerance)
     few = problem.rows.take(slice(None, None, _STRIDE))
     few = Rows(matrix=few.matrix.copy(), targets=few.targets.copy())
     part = few.count / count
@@ -110,7 +124,10 @@ def _start(problem: Problem) -> Floats:
         penalties=problem.penalties * part,
         pull=problem.pull * part,
     )
-    return minimise(small, _start(small), tolerance=_ROUGH).point
+    rough = _solve(small, tolerance=_ROUGH)
+    here = problem.at(rough.point)
+    near, _ = _walk(problem, here, _newton_step(rough.inverse * part, here))
+    return minimise(problem, near, tolerance=tolerance)
 
 
 def refreshed(problem: Problem, solution: Solution, margins: Floats) -> Solution:
@@ -119,67 +136,85 @@ def refreshed(problem: Problem, solution: Solution, margins: Floats) -> Solution
     return Solution(point=solution.point, hessian=hessian, inverse=_invert(hessian.matrix))
 
 
-def minimise(problem: Problem, start: Floats, *, tolerance: float) -> Solution:
-    """Take Newton steps until one is below the tolerance, or steps no longer shrink."""
-    y = start.copy()
-    margins = problem.rows.times(y.T)
-    hessian = Hessian.at(problem, margins)
-    inverse = _invert(hessian.matrix)
-    before = np.inf
-    for _ in range(_MOST_STEPS):
-        gradient = problem.gradient(y, margins)
-        step = -(inverse @ gradient.ravel()).reshape(y.shape)
-        moved = problem.rows.times(step.T)
-        length = _search(problem, y, margins, step, moved, gradient)
-        y = y + length * step
-        size = float(np.abs(step).max()) * length
-        if size <= tolerance or (size <= 2.0**-24 and size >= before / 2):
-            break
-        if length == 1.0 and before < np.inf and size * (size / before) <= tolerance / 4.0:
-            break  # steps shrink at least as fast as the last one did
-        before = size
-        margins = margins + length * moved  # what this drifts by, the exact residual tells
-        if hessian.refresh(problem, margins):
-            inverse = _invert(hessian.matrix)
-    return Solution(point=y, hessian=hessian, inverse=inverse)
+def minimise(problem: Problem, start: Place, *, tolerance: float) -> Solution:
+    """Take Newton steps until what is left after one is likely to be below the tolerance.
 
-
-def _search(
-    problem: Problem, y: Floats, margins: Floats, step: Floats, moved: Floats, gradient: Floats
-) -> float:
-    """Return a length at which the objective has fallen enough, by slopes alone.
-
-    A slope in [-s/2, 0], s the slope at 0, or one above 0 that leaves ``slope(half) + slope`` below
-    -s/10: either way the convex objective has fallen by a fixed share of what it can.
+    Or until steps no longer shrink. The last step is taken unseen: the residual there is computed
+    exactly anyway, and the enclosure takes another step from it.
     """
-    first = float((gradient * step).sum())
-    if first >= 0.0 or _tiny(problem, moved):
-        return 1.0
+    here, before, drift = start, np.inf, 0.0
+    hessian = Hessian.at(problem, here.margins)
+    inverse = _invert(hessian.matrix)
+    for _ in range(_MOST_STEPS):
+        step = _newton_step(inverse, here)
+        size = _largest(step)
+        if size <= tolerance or _settled(problem, size, before, tolerance):
+            break
+        there, length = _walk(problem, here, step)
+        before = size if length == 1.0 else np.inf
+        drift += _largest(there.margins - here.margins)
+        here = there
+        if not _kept(problem, drift) and hessian.refresh(problem, here.margins):
+            inverse, drift = _invert(hessian.matrix), 0.0
+    return Solution(point=here.y + step, hessian=hessian, inverse=inverse)
+
+
+def _settled(problem: Problem, size: float, before: float, tolerance: float) -> bool:
+    """Return whether an enclosure after this step is narrow, or steps are as small as floats go.
+
+    Steps shrink by some ratio: what is left after this one is that much smaller, and the enclosure,
+    which takes a step of its own, by the ratio again. Not so for ramps: kinks are jumped over.
+    """
+    if before == np.inf:
+        return False
+    ratio = size / before
+    left = size * ratio if _is_ramp(problem.risk) else 16.0 * size * ratio**2
+    return left <= tolerance / 4.0 or (size <= 2.0**-24 and ratio >= 0.5)
+
+
+def _newton_step(inverse: Floats, here: Place) -> Floats:
+    return -(inverse @ here.gradient.ravel()).reshape(here.gradient.shape)
+
+
+def _walk(problem: Problem, here: Place, step: Floats) -> tuple[Place, float]:
+    """Return the place along a step where the objective has fallen enough, and the length.
+
+    A slope in [s/2, 0], s the slope at 0, or one above 0 that leaves ``slope(half) + slope`` below
+    s/10: either way the convex objective has fallen by a fixed share of what it can.
+    """
+    there = problem.at(here.y + step)
+    first, now = (float((place.gradient * step).sum()) for place in (here, there))
+    moved = there.margins - here.margins
+    if first >= 0.0 or first / 2.0 <= now <= 0.0 or _kept(problem, _largest(moved)):
+        return there, 1.0
 
     def slope(length: float) -> float:
-        at = problem.risk.derivative(margins + length * moved, problem.rows.targets)
-        fixed = ((problem.penalties * (y + length * step) + problem.pull) * step).sum()
+        at = problem.risk.derivative(here.margins + length * moved, problem.rows.targets)
+        fixed = ((problem.penalties * (here.y + length * step) + problem.pull) * step).sum()
         return float((at * moved).sum() + fixed)
 
     low, high, length = 0.0, np.inf, 1.0
     for _ in range(_TRIALS):
-        now = slope(length)
         if now < first / 2.0:
             low = length
             length = 2.0 * length if high == np.inf else (low + high) / 2.0
         elif now <= 0.0 or slope(length / 2.0) + now <= first / 10.0:
-            return length
+            break
         else:
             high = length
             length = (low + high) / 2.0
-    return length
+        now = slope(length)
+    return (there, 1.0) if length == 1.0 else (problem.at(here.y + length * step), length)
 
 
-def _tiny(problem: Problem, moved: Floats) -> bool:
-    """Return whether no row's weight changes by more than 2^-6 on the way: a full step is safe."""
-    if problem.risk.relative_change(1.0) == 0.0:  # ramps, and what is not known
-        return False
-    return problem.risk.relative_change(_largest(moved)) <= _KEEP
+def _kept(problem: Problem, shift: float) -> bool:
+    """Return whether no row's weight changes by more than 2^-6 where margins move by the shift."""
+    return not _is_ramp(problem.risk) and problem.risk.relative_change(shift) <= _KEEP
+
+
+def _is_ramp(risk: Risk) -> bool:
+    """Return whether nothing is known of how a weight changes: ramps, and a caller's own."""
+    return risk.relative_change(1.0) == 0.0
 
 
 def _largest(values: Floats) -> float:

@@ -12,7 +12,7 @@ from expmech.errors import DataError, ParameterError, shielded
 from expmech.release.snapping import snap
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
 from expmech.statistics.keys import places_of, tally_values
-from expmech.statistics.reading import fill_missing
+from expmech.statistics.reading import fill_missing, missing_rows
 from expmech.statistics.requests import (
     Column,
     HistogramOf,
@@ -86,21 +86,22 @@ class ArrayRows:
     def _chosen(self, columns: tuple[Column, ...]) -> NDArray[np.float64]:
         if self.numbers is None:
             raise ParameterError("This statistic needs a table of numbers.")
-        return self.numbers[:, [int(column) for column in columns]]
+        places = [int(column) for column in columns]
+        if places == list(range(len(places))):  # no copy: nothing writes to what was read
+            return self.numbers[:, : len(places)]
+        return self.numbers[:, places]
 
     def _labelled(self, request: LabelledRowsOf) -> TargetRows:
         places = places_of(self.target, request.classes)
         if request.missing not in ("drop", "error"):
             places = np.nan_to_num(places, nan=0.0)  # a missing label is no class of the list
         features = self._chosen(request.columns)
-        table = np.column_stack([features, places])
-        limits = (*request.bounds, (0.0, 1.0))
-        return _rows(fill_missing(table, limits, request.missing))
+        return _filled_rows(features, request.bounds, places, (0.0, 1.0), request.missing)
 
     def _targeted(self, request: TargetRowsOf) -> TargetRows:
-        columns = (*request.columns, request.target)
-        limits = (*request.bounds, request.target_bounds)
-        return _rows(self._filled(columns, limits, request.missing))
+        features, (targets,) = self._chosen(request.columns), self._chosen((request.target,)).T
+        limits, rule = request.target_bounds, request.missing
+        return _filled_rows(features, request.bounds, targets, limits, rule)
 
     def _scores(self, request: ScoresOf) -> tuple[float, ...]:
         def work() -> tuple[float, ...]:
@@ -113,6 +114,19 @@ class ArrayRows:
         return scores
 
 
-def _rows(table: NDArray[np.float64]) -> TargetRows:
-    ones = np.ones(len(table), dtype=np.int64)
-    return TargetRows(features=table[:, :-1], targets=table[:, -1], counts=ones)
+def _filled_rows(
+    features: NDArray[np.float64],
+    bounds: tuple[Bounds, ...],
+    targets: NDArray[np.float64],
+    target_bounds: Bounds,
+    missing: str,
+) -> TargetRows:
+    """Return rows with public stand-ins for what is missing, or without the rows it is in."""
+    if missing == "drop":
+        kept = ~(missing_rows(features) | np.isnan(targets))
+        features, targets = features[kept], targets[kept]
+    return TargetRows(
+        features=fill_missing(features, bounds, missing),
+        targets=fill_missing(targets[:, None], (target_bounds,), missing)[:, 0],
+        counts=np.ones(len(targets), dtype=np.int64),
+    )

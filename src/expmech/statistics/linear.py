@@ -10,7 +10,7 @@ from expmech.release import Mechanism, PerturbedOptimum
 from expmech.risks import Huber
 from expmech.statistics.regression import NumberRegression
 from expmech.statistics.requests import TargetRows, TargetRowsOf
-from expmech.statistics.scaling import scaled, scaled_rows, squared_norm
+from expmech.statistics.scaling import ScaledRows, scaled, squared_norm
 
 _OWNER = "a linear regression"
 
@@ -54,7 +54,7 @@ class Linear(NumberRegression):
             threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
         return PerturbedOptimum(
             Huber(threshold),
-            scaled_rows(found.features, self.bounds),
+            ScaledRows(found.features, self.bounds),
             scaled(found.targets[:, None], (self.target_bounds,))[:, 0],
             counts=found.counts,
             penalty=self.penalty,

@@ -11,7 +11,7 @@ from expmech.release.finish import Coefficients
 from expmech.risks import Logistic, Risk, Softmax
 from expmech.statistics.aggregates import Bounds
 from expmech.statistics.requests import TargetRows
-from expmech.statistics.scaling import centres, scaled_rows, squared_norm
+from expmech.statistics.scaling import ScaledRows, centres, squared_norm
 
 _OWNER = "a logistic regression"
 
@@ -51,7 +51,7 @@ class LogisticOptimum:
         risk: Risk = Logistic() if self.classes == 2 else Softmax(self.classes)
         return PerturbedOptimum(
             risk,
-            scaled_rows(found.features, self.bounds),
+            ScaledRows(found.features, self.bounds),
             found.targets,
             counts=found.counts,
             penalty=self.penalty,

@@ -199,12 +199,12 @@ def _read_rows(rows: Sequence[Any], columns: int | None) -> NDArray[np.float64]:
 def _read_array(array: NDArray[Any]) -> NDArray[np.float64]:
     """Return an array entry by entry; its type says how, and changes no entry's number."""
     if isinstance(array, np.ma.MaskedArray):
-        values = _read_array(np.asarray(array.data))
+        values = np.array(_read_array(np.asarray(array.data)))
         values[np.ma.getmaskarray(array)] = math.nan
         return values
     if array.dtype.kind in "fiub":
         with np.errstate(all="ignore"):
-            return np.array(array, dtype=np.float64, order="C")
+            return np.asarray(array, dtype=np.float64, order="C")  # never written to
     if array.dtype.kind == "c":
         return np.where(array.imag == 0, _read_array(array.real), math.nan)
     if array.dtype.kind in "OUST":

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_nonnegative, validate_positive
+from expmech.optimum import MadeRows
 from expmech.rounding import float_down
 from expmech.statistics.aggregates import Bounds
+
+_CACHED = 1 << 14  # numbers worked on at a time: 128 KB
 
 
 def centres(bounds: Sequence[Bounds]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -22,17 +25,49 @@ def centres(bounds: Sequence[Bounds]) -> tuple[NDArray[np.float64], NDArray[np.f
 
 def scaled(rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
     """Return columns clipped to their bounds and scaled to [-1, 1]."""
-    middles, halves = centres(bounds)
+    found = np.empty(rows.shape)
+    for place, block in _scaled_blocks(rows, bounds):
+        found[place] = block
+    return found
+
+
+class ScaledRows(MadeRows):
+    """A constant and the columns clipped to their bounds and scaled to [-1, 1]."""
+
+    def __init__(self, rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> None:
+        self._rows, self._bounds = rows, bounds
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows, and of columns with the constant."""
+        return len(self._rows), len(self._bounds) + 1
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float64]:
+        """Return some of the rows, scaled."""
+        chosen = self._rows[rows]
+        found = np.empty((len(chosen), len(self._bounds) + 1))
+        found[:, 0] = 1.0
+        for place, block in _scaled_blocks(chosen, self._bounds):
+            found[place, 1:] = block
+        return found
+
+
+def _scaled_blocks(
+    rows: NDArray[np.float64], bounds: Sequence[Bounds]
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield scaled rows, so few at a time that they stay in the cache."""
     lower, upper = np.array(bounds, dtype=np.float64).T
-    clipped = np.minimum(np.maximum(rows, lower), upper)  # first: nothing overflows
-    clipped -= middles
-    clipped /= halves
-    return np.asarray(np.clip(clipped, -1.0, 1.0))
-
-
-def scaled_rows(rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
-    """Return a constant and the scaled columns."""
-    return np.column_stack([np.ones(len(rows)), scaled(rows, bounds)])
+    size = max(1, min(len(rows), _CACHED // len(bounds)))
+    # as many copies of the bounds as rows: NumPy is slow where it repeats short ones itself
+    tiles = [np.tile(one, (size, 1)) for one in (lower, upper, *centres(bounds))]
+    for first in range(0, len(rows), size):
+        place = slice(first, first + size)
+        low, high, middle, half = (one[: len(rows[place])] for one in tiles)
+        block = np.maximum(rows[place], low)  # first: nothing overflows
+        np.minimum(block, high, out=block)
+        block -= middle
+        block /= half
+        yield place, np.clip(block, -1.0, 1.0, out=block)
 
 
 def squared_norm(data_norm: float | None, columns: int, owner: str) -> Fraction | None:
