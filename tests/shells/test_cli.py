@@ -48,7 +48,8 @@ def survey(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(survey: Path) -> Path:
     path = survey.parent / "survey.ledger"
-    shown = read(run("budget", "init", path, survey, "--epsilon", "1", "--delta", "1e-6", "--json"))
+    budget = ("--epsilon", "1", "--delta", "1e-6", "--composition", "basic", "--json")
+    shown = read(run("budget", "init", path, survey, *budget))
     assert shown["left"] == {"epsilon": "1", "delta": "0.000001"}
     return path
 
@@ -112,7 +113,15 @@ def test_a_written_release_verifies_and_an_altered_one_does_not(
     assert "does not stand: digest." in run("verify", altered).stderr
 
 
-def test_groups_are_one_parallel_charge(survey: Path, ledger: Path) -> None:
+def add_remove(survey: Path) -> Path:
+    path = survey.parent / "add-remove.ledger"
+    made = run("budget", "init", path, survey, "--epsilon", "1", "--adjacency", "add-remove")
+    assert made.exit_code == 0, made.stderr
+    return path
+
+
+def test_groups_are_one_parallel_charge(survey: Path) -> None:
+    ledger = add_remove(survey)
     asked = mean(
         survey, "--ledger", ledger, "--json", "--by", "region", "--groups", "north, south,east"
     )
@@ -204,7 +213,7 @@ def test_a_large_epsilon_is_warned_about_in_plain_words(survey: Path) -> None:
     assert "warning" not in run(*mean(survey, epsilon="10")).stderr
 
 
-def test_nothing_confidential_is_printed(survey: Path, ledger: Path) -> None:
+def test_nothing_confidential_is_printed(survey: Path) -> None:
     """All that is printed but the value itself is the same whatever the number of rows."""
     printed = []
     for rows in (400, 399, 3):
@@ -215,8 +224,10 @@ def test_nothing_confidential_is_printed(survey: Path, ledger: Path) -> None:
         assert (result.exit_code, found) == (0, 1), result.stderr
         printed.append((shown, result.stderr))
     assert printed[0] == printed[1] == printed[2]
+    ledger = add_remove(survey)
     result = run(*mean(survey, "--ledger", ledger, "--adjacency", "add-remove"))
     assert result.exit_code == 0
+    assert run(*mean(survey, "--ledger", ledger)).exit_code == 3  # of the other adjacency
 
 
 MISTAKES: list[tuple[str, dict[str, object], str]] = [
@@ -260,7 +271,7 @@ def test_a_mistake_is_one_message_and_costs_nothing(
     source = str(change.get("source", "survey.csv"))
     if source != "survey.csv" and (folder / source).exists():
         ledger = folder / f"{source}.ledger"
-        Ledger.create(ledger, data_set=str(folder / source), epsilon="1", delta="1e-6")
+        Ledger.create(ledger, data_set=str(folder / source), epsilon="1")
     options = {
         "column": "age",
         "bounds": "0,100",

@@ -138,7 +138,10 @@ def test_rows_of_a_table_are_those_of_the_array(patients: Path) -> None:
     np.testing.assert_allclose(list(drawn.values()), same.study(3).value, rtol=1e-4)
 
 
-def test_groups_are_one_parallel_charge(patients: Path, ledger: Path) -> None:
+def test_groups_are_one_parallel_charge(patients: Path) -> None:
+    ledger = patients.parent / "groups.ledger"
+    budget = ("--epsilon", "3", "--adjacency", "add-remove")
+    assert run("budget", "init", ledger, patients, *budget).exit_code == 0
     options = (
         "--adjacency",
         "add-remove",

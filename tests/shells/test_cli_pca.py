@@ -38,8 +38,13 @@ def survey(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(survey: Path) -> Path:
+    return made(survey, "replace")
+
+
+def made(survey: Path, adjacency: str) -> Path:
     path = survey.parent / "survey.ledger"
-    assert run("budget", "init", path, survey, "--epsilon", "3").exit_code == 0
+    budget = ("--epsilon", "3", "--adjacency", adjacency)
+    assert run("budget", "init", path, survey, *budget).exit_code == 0
     return path
 
 
@@ -69,8 +74,9 @@ def test_a_release_is_charged_and_finds_the_direction(survey: Path, ledger: Path
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
 def test_a_written_release_verifies_and_an_altered_one_does_not(
-    adjacency: str, survey: Path, ledger: Path, tmp_path: Path
+    adjacency: str, survey: Path, tmp_path: Path
 ) -> None:
+    ledger = made(survey, adjacency)
     file, altered = tmp_path / "pca.json", tmp_path / "altered.json"
     more = ("--components", 2, "--variances", "--adjacency", adjacency)
     read(run(*asked(survey, *more, "--ledger", ledger, "--output", file, "--json")))
@@ -105,7 +111,8 @@ def test_a_written_release_verifies_and_an_altered_one_does_not(
         assert {"digest", claim} <= wrong, (claim, wrong)
 
 
-def test_groups_are_released_for_one_charge(survey: Path, ledger: Path, tmp_path: Path) -> None:
+def test_groups_are_released_for_one_charge(survey: Path, tmp_path: Path) -> None:
+    ledger = made(survey, "add-remove")
     file = tmp_path / "groups.json"
     groups = ("--adjacency", "add-remove", "--by", "place", "--groups", "north,south,nowhere")
     record = read(run(*asked(survey, *groups, "--ledger", ledger, "--output", file, "--json")))

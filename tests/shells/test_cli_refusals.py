@@ -74,7 +74,7 @@ def spent(survey: Path) -> Fraction:
 def test_what_was_not_meant_is_refused_and_not_charged(
     more: tuple[str, ...], message: str, survey: Path
 ) -> None:
-    adjacency = () if "--adjacency" in more else ("--adjacency", "add-remove")
+    adjacency = ("--adjacency", "add-remove") if {"--by", "--groups"} & set(more) else ()
     result = run(survey, MEAN, *adjacency, *more)
     assert result.exit_code == 1 and result.stdout == ""
     assert message in result.stderr and result.stderr.count("\n") == 1

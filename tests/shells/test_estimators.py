@@ -73,7 +73,13 @@ def estimators(**options: Any) -> list[tuple[Any, Any]]:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> em.Ledger:
-    return em.Ledger.create(tmp_path / "budget.ledger", data_set="trial", epsilon="2", delta="1e-6")
+    return em.Ledger.create(
+        tmp_path / "budget.ledger",
+        data_set="trial",
+        epsilon="2",
+        delta="1e-6",
+        composition="basic",
+    )
 
 
 PRIVATE = {

@@ -63,8 +63,11 @@ SELECT = ("--column", "item", "--candidates", ",".join(ITEMS), "--epsilon", "2")
     ],
 )
 def test_a_release_is_charged_and_verified_and_a_change_is_found_out(
-    table: Path, ledger: Path, command: str, asked: tuple[str, ...], mechanism: str, adjacency: str
+    table: Path, command: str, asked: tuple[str, ...], mechanism: str, adjacency: str
 ) -> None:
+    ledger = table.parent / "table.ledger"
+    budget = ("--epsilon", "3", "--adjacency", adjacency)
+    assert run("budget", "init", ledger, table, *budget).exit_code == 0
     file = table.parent / "release.json"
     more = ("--adjacency", adjacency, "--ledger", ledger, "--output", file, "--json")
     done = run("release", command, table, *asked, *more)

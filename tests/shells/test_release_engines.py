@@ -100,10 +100,14 @@ def test_every_release_is_served_charged_and_verified(
     if engine not in sources:
         pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
     place = sources[engine]
-    opened = CliRunner().invoke(
-        app, ["budget", "init", str(tmp_path / "ledger"), *place, "--epsilon", "1000"]
-    )
-    assert opened.exit_code == 0, opened.stderr
+    ledgers = {name: tmp_path / f"{name}.ledger" for name in ("replace", "add-remove")}
+    for name, path in ledgers.items():
+        budget = ["--epsilon", "1000", "--adjacency", name]
+        opened = CliRunner().invoke(app, ["budget", "init", str(path), *place, *budget, "--again"])
+        assert opened.exit_code == 0, opened.stderr
+        second = CliRunner().invoke(app, ["budget", "init", f"{path}2", *place, *budget])
+        assert second.exit_code == 3
+        assert "has a budget already" in second.stderr
     for number, (name, adjacency, rule, grouped) in enumerate(CASES):
         command, *own = STATISTICS[name].split()
         options = ["--adjacency", adjacency, "--missing", rule, "--epsilon", "2", "--json"]
@@ -111,8 +115,8 @@ def test_every_release_is_served_charged_and_verified(
             options += ["--by", "flag", "--groups", "true,false"]
         file = tmp_path / f"{number}.json"
         asked = ["release", command, *place, *own, *options, "--output", str(file)]
-        done = CliRunner().invoke(app, [*asked, "--ledger", str(tmp_path / "ledger")])
-        spent = Ledger(tmp_path / "ledger").spent[0]
+        done = CliRunner().invoke(app, [*asked, "--ledger", str(ledgers[adjacency])])
+        spent = sum(Ledger(path).spent[0] for path in ledgers.values())
         assert spent == 2 * (number + 1), (name, adjacency, rule, done.stderr)  # charged first
         if rule == "error" and name != "select":
             assert done.exit_code == 1, (name, adjacency, rule)

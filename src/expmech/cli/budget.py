@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from expmech.cli.common import output, user_errors
 from expmech.cli.options import Json
+from expmech.cli.words import left_in_words, promise
 from expmech.data.source import open_source
 from expmech.errors import ParameterError
 from expmech.ledger import Ledger, show_amount
@@ -28,23 +30,49 @@ def init(
         str, typer.Argument(metavar="SOURCE", help="The data set the budget is for.")
     ],
     epsilon: Annotated[str, typer.Option("--epsilon", help="Total epsilon, as a decimal.")],
-    delta: Annotated[str, typer.Option("--delta", help="Total delta.")] = "0",
+    delta: Annotated[
+        str,
+        typer.Option("--delta", help="Total delta; it pays for a tighter sum of many releases."),
+    ] = "0",
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="replace or add-remove, for every release.")
+    ] = "replace",
+    composition: Annotated[
+        str | None,
+        typer.Option(
+            "--composition",
+            help="basic (epsilons add up, and deltas of releases) or concentrated (the default"
+            " with a delta).",
+        ),
+    ] = None,
     table: Annotated[
         str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Make it although the data set has a budget already.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make the ledger of a data set; it is made once and never overwritten."""
     with user_errors():
         with closing(open_source(source, table=table)) as opened:
-            identity = opened.identity
-        Ledger.create(ledger, data_set=identity, epsilon=epsilon, delta=delta)
-        _show(Ledger(ledger), as_json)
+            identity, members = opened.identity, opened.members
+        made = Ledger.create(
+            ledger,
+            data_set=identity,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            composition=composition,
+            members=members,
+            again=again,
+        )
+        _show(made, as_json)
 
 
 @app.command()
 def show(ledger: LedgerPath, as_json: Json = False) -> None:
-    """Show the total, what was spent and what is left."""
+    """Show the total, what each release cost and what is left, in numbers and in words."""
     with user_errors():
         _show(Ledger(ledger), as_json)
 
@@ -61,6 +89,8 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
                 "time": charge.time,
                 "epsilon": show_amount(charge.epsilon),
                 "delta": show_amount(charge.delta),
+                "rho": show_amount(charge.rho),
+                "adjacency": charge.adjacency,
                 "statement": charge.statement,
                 "groups": list(charge.parallel),
                 "certificate": json.loads(charge.certificate or "null"),
@@ -87,17 +117,44 @@ def _show(ledger: Ledger, as_json: bool) -> None:
             " program."
         )
     if as_json:
-        record = {
-            name: {"epsilon": show_amount(pair[0]), "delta": show_amount(pair[1])}
-            for name, pair in amounts.items()
-        }
-        output.print_json(
-            json.dumps({"data_set": ledger.data_set, "created": ledger.created, **record})
-        )
+        output.print_json(json.dumps(_described(ledger, amounts)))
         return
     output.print(f"Budget of {ledger.data_set}, made {ledger.created}", markup=False)
     for name, pair in amounts.items():
-        output.print(
-            f"  {name:<8}epsilon = {show_amount(pair[0])}, delta = {show_amount(pair[1])}",
-            markup=False,
-        )
+        text = f"epsilon = {show_amount(pair[0])}, delta = {show_amount(pair[1])}"
+        output.print(f"  {name:<8}{text}", markup=False)
+    output.print(f"  {'promise':<8}{promise(ledger)}", markup=False)
+    charges = ledger.history()
+    if charges:
+        table = Table("number", "released", "epsilon", "cost here")
+        for charge, cost in zip(charges, ledger.costs(), strict=True):
+            amounts_shown = (show_amount(charge.epsilon), show_amount(cost))
+            table.add_row(str(charge.number), charge.statement, *amounts_shown)
+        output.print(table)
+    for sentence in left_in_words(ledger):
+        output.print(sentence, markup=False)
+
+
+def _described(ledger: Ledger, amounts: dict[str, tuple[Fraction, Fraction]]) -> dict[str, Any]:
+    pairs = {
+        name: {"epsilon": show_amount(pair[0]), "delta": show_amount(pair[1])}
+        for name, pair in amounts.items()
+    }
+    costs = [
+        {
+            "number": charge.number,
+            "statement": charge.statement,
+            "epsilon": show_amount(charge.epsilon),
+            "cost": show_amount(cost),
+        }
+        for charge, cost in zip(ledger.history(), ledger.costs(), strict=True)
+    ]
+    return {
+        "data_set": ledger.data_set,
+        "created": ledger.created,
+        "adjacency": ledger.adjacency,
+        "composition": ledger.limits.composition,
+        **pairs,
+        "costs": costs,
+        "left_in_words": left_in_words(ledger),
+    }

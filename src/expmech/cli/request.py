@@ -15,10 +15,10 @@ from expmech.data.rows import TableRows
 from expmech.data.source import Source, open_source
 from expmech.data.text_format import TextFormat, text_ending
 from expmech.errors import ParameterError, validate_choice
-from expmech.ledger import Ledger, exact_amount, show_amount
+from expmech.ledger import Entry, Ledger, exact_amount, show_amount
 from expmech.release import Certificate
 from expmech.samplers import Metropolis, Sampler, names, validate_sampler
-from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.statistics import Settled, Statistic, public_count, settle
 from expmech.statistics.base import check_missing
 from expmech.statistics.keys import canonical_key
@@ -42,32 +42,36 @@ class Request:
     @property
     def shared(self) -> Shared:
         """What the statistic is told."""
-        named = self.sampler != "auto"
-        return Shared(self.adjacency, missing=self.missing, sampler_named=named)
+        composed = self._ledger_file is not None and Ledger(self._ledger_file).wants_bounded_range
+        return Shared(
+            self.adjacency,
+            missing=self.missing,
+            sampler_named=self.sampler != "auto",
+            bounded_range=composed and self.timing != CONSTANT,
+        )
 
     def open(self) -> Source:
         """Open the table; its schema is public."""
         return open_table(self._place)
 
-    def ledger(self, identity: str) -> Ledger | None:
-        """Return the ledger; raise where it is another's or has too little left."""
+    def ledger(self, source: Source) -> Ledger | None:
+        """Return the ledger; raise where it is another's or of the other adjacency."""
         if self._ledger_file is None:
             return None
-        ledger = Ledger(self._ledger_file, data_set=identity)
-        ledger.require(epsilon=self.epsilon, delta=self.delta)
+        ledger = Ledger(self._ledger_file, data_set=source.names)
+        ledger.require_adjacency(self.adjacency)
         return ledger
 
-    def charge(self, ledger: Ledger, statement: str, certificate: Certificate) -> None:
-        """Charge the ledger durably, once for all groups: they are disjoint."""
-        told: dict[str, Any] = {"statement": statement, "certificate": certificate.to_json()}
-        if self.by is None:
-            ledger.charge(epsilon=self.epsilon, delta=self.delta, **told)
-            return
-        ledger.charge_parallel(
-            epsilons=dict.fromkeys(self.groups, self.epsilon),
-            deltas=dict.fromkeys(self.groups, self.delta),
+    def entry(self, statement: str, certificate: Certificate, *, run: str = "") -> Entry:
+        """Return what is charged, once for all groups: they are disjoint."""
+        return Entry(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            statement=statement,
+            certificate=certificate.to_json(),
             adjacency=self.adjacency,
-            **told,
+            groups=tuple(self.groups),
+            run=run,
         )
 
 
@@ -143,12 +147,12 @@ def release(request: Request, statistic: Statistic, source: Source) -> dict[str,
     }
     for rows in parts.values():
         rows.check(statistic.request(request.epsilon))
-    ledger = request.ledger(source.identity)
+    ledger = request.ledger(source)
     settled = _settle(request, statistic, next(iter(parts.values())))
     statement = statistic.name if request.by is None else f"{statistic.name} by {request.by}"
     _warn(settled.certificate)
     if ledger is not None:
-        request.charge(ledger, statement, settled.certificate)
+        ledger.charge_all([request.entry(statement, settled.certificate)])
     values = {
         name: plain(settled.release(rows.find(settled.request)).value)
         for name, rows in parts.items()

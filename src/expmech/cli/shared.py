@@ -15,11 +15,15 @@ from expmech.statistics.aggregates import Bounds, validate_columns
 
 @dataclass(frozen=True)
 class Shared:
-    """What every statistic is told: the neighbours, what is missing, whether a law was named."""
+    """What every statistic is told: the neighbours, what is missing, whether a law was named.
+
+    ``bounded_range`` says that the ledger counts laws of bounded range for less.
+    """
 
     adjacency: Adjacency
     missing: str = "middle"
     sampler_named: bool = False
+    bounded_range: bool = False
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def _select(shared: Shared, column: options.Column, candidates: Candidates) -> M
         column=column,
         candidates=names,
         labels=names,
-        exponential=shared.sampler_named,
+        exponential=shared.sampler_named or shared.bounded_range,
         **shared.reading,
     )
 

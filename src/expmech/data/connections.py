@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from expmech.data.identity import Identity, canonical_host, file_identity
 from expmech.data.text_format import ENDINGS, TextFormat, text_ending
 from expmech.data.text_table import TextLines, header_names, register_text
 from expmech.errors import DataError, ExpmechError, ParameterError, shielded
@@ -24,7 +25,7 @@ class OpenedFile:
     """An Ibis table of files, what a ledger calls them, and the format of text."""
 
     table: Any
-    identity: str
+    identity: Identity
     format: TextFormat | None
 
 
@@ -47,31 +48,56 @@ def open_file(source: str, text_format: TextFormat | None) -> OpenedFile:
         source,
         lambda: _parquet(source, paths) if completed is None else _text(paths, completed),
     )
-    return OpenedFile(table=table, identity=os.path.abspath(source), format=completed)
+    return OpenedFile(table=table, identity=file_identity(source, paths), format=completed)
 
 
-def open_postgres(address: str, table: str) -> tuple[Any, str]:
+def open_postgres(address: str, table: str) -> tuple[Any, Identity]:
     """Return a table of PostgreSQL and what a ledger calls it, without user and password."""
     misshapen = ParameterError(  # the parser's own message may quote a password
         "`source` must be an address such as postgresql://user@host:5432/database; got another one."
     )
     host, port, path = shielded(lambda: _address(address), misshapen)
-    identity = f"postgresql://{host}:{port}{path}/{table}"
+    server = f"postgresql://{canonical_host(host)}:{port}{path}"
     ibis = _ibis()
     unreachable = DataError(
-        f"There is no connection to {identity}. Check host, port, database and user."
+        f"There is no connection to {server}/{table}. Check host, port, database and user."
     )
     _imported("psycopg", "postgres")
     connection = shielded(lambda: ibis.connect(address), unreachable)
-    return _catalogued(connection, table, identity)
+    found = _catalogued(connection, table, f"{server}/{table}")
+    whole = _qualified(table, _asked(connection, "SELECT current_schema()") or "public")
+    names = (f"{server}/{whole}", f"{server}/{table}", f"postgresql://{host}:{port}{path}/{table}")
+    cluster = _asked(connection, "SELECT system_identifier FROM pg_control_system()")
+    members = [f"table {names[0]}"]
+    if cluster is not None:  # the same under every name and address of the server
+        members.append(f"table cluster {cluster}{path}/{whole}")
+    return found, Identity(name=names[0], aliases=names[1:], members=tuple(members))
 
 
-def open_spark(table: str) -> tuple[Any, str]:
+def open_spark(table: str) -> tuple[Any, Identity]:
     """Return a table of the running Spark session, and what a ledger calls it."""
     ibis = _ibis()
     session = _imported("pyspark.sql", "spark").SparkSession
     connection = _reading("spark", lambda: ibis.pyspark.connect(session.builder.getOrCreate()))
-    return _catalogued(connection, table, f"spark/{table}")
+    found = _catalogued(connection, table, f"spark/{table}")
+    whole = _qualified(table, str(connection.current_database)).lower()
+    name = f"spark/{whole}"
+    return found, Identity(name=name, aliases=(f"spark/{table}",), members=(f"table {name}",))
+
+
+def _qualified(table: str, schema: str) -> str:
+    """Return the name of a table with its schema."""
+    return table if "." in table else f"{schema}.{table}"
+
+
+def _asked(connection: Any, query: str) -> str | None:
+    """Return what a PostgreSQL server says about itself, None where it does not."""
+    try:
+        with connection.con.cursor() as cursor:
+            return str(cursor.execute(query).fetchone()[0])
+    except Exception:  # no rights, or an old server: only a register of budgets uses it
+        connection.con.rollback()
+        return None
 
 
 def _text(paths: Sequence[str], text_format: TextFormat) -> Any:
@@ -127,7 +153,7 @@ def _address(address: str) -> tuple[str, int, str]:
     return parts.hostname or "localhost", parts.port or 5432, parts.path
 
 
-def _catalogued(connection: Any, table: str, identity: str) -> tuple[Any, str]:
+def _catalogued(connection: Any, table: str, identity: str) -> Any:
     schema, _, name = table.rpartition(".")
     where = {"database": schema} if schema else {}
     tables = _reading(identity, lambda: connection.list_tables(**where))
@@ -135,7 +161,7 @@ def _catalogued(connection: Any, table: str, identity: str) -> tuple[Any, str]:
         close = difflib.get_close_matches(name, tables, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise DataError(f"There is no table {name!r} at {identity}.{hint}")
-    return _reading(identity, lambda: connection.table(name, **where)), identity
+    return _reading(identity, lambda: connection.table(name, **where))
 
 
 def _reading(source: str, work: Callable[[], Result]) -> Result:

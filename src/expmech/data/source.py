@@ -24,12 +24,16 @@ class Source:
     """A table in an engine.
 
     ``table`` is an Ibis table expression; ``identity`` names the data set in a ledger and holds no
-    password. ``decimal`` is the decimal mark of text. ``listed`` says whether errors may list the
-    names of columns: not where they are read from a text file, whose first line may be a record.
+    password; ``aliases`` are the names it had in ledgers of earlier versions, and ``members`` what
+    a register of budgets knows it by. ``decimal`` is the decimal mark of text. ``listed`` says
+    whether errors may list the names of columns: not where they are read from a text file, whose
+    first line may be a record.
     """
 
     table: Any
     identity: str
+    aliases: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
     decimal: str = "."
     listed: bool = True
 
@@ -46,6 +50,11 @@ class Source:
         backend = self.table.get_backend()
         if backend.name != "pyspark":
             backend.disconnect()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a ledger of it may hold, the canonical one first."""
+        return (self.identity, *self.aliases)
 
     def column(self, name: str, *, owner: str = "column") -> Any:
         """Return the column called ``name``.
@@ -144,7 +153,12 @@ def open_source(
                 f"`table` must name a table of {source.partition(':')[0]}; got {table!r}."
             )
         found, identity = open_postgres(source, table) if is_address else open_spark(table)
-        return Source(table=found, identity=identity)
+        return Source(
+            table=found,
+            identity=identity.name,
+            aliases=identity.aliases,
+            members=identity.members,
+        )
     if table is not None:
         raise ParameterError(
             f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
@@ -152,7 +166,9 @@ def open_source(
     opened = open_file(source, text_format)
     return Source(
         table=opened.table,
-        identity=opened.identity,
+        identity=opened.identity.name,
+        aliases=opened.identity.aliases,
+        members=opened.identity.members,
         decimal="." if opened.format is None else opened.format.decimal,
         listed=opened.format is None or opened.format.names is not None,
     )

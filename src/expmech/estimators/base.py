@@ -210,10 +210,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 one.study(answer, (int(self.random_state), k))
                 for k, (one, answer) in enumerate(zip(settled, found, strict=True))
             ]
-        if self.accountant is not None:
-            given = self.accountant
-            ledger = given if isinstance(given, Ledger) else Ledger(given)
-            ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
+        self._charge(settled)
         found = find_all(settled, rows)
         return [one.release(answer) for one, answer in zip(settled, found, strict=True)]
 
@@ -236,6 +233,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
             for one in statistics
         ]
+
+    @property
+    def _ledger(self) -> Ledger | None:
+        given = self.accountant
+        return given if given is None or isinstance(given, Ledger) else Ledger(given)
+
+    def _charge(self, settled: Sequence[Settled]) -> None:
+        """Charge all draws before the first; with a seed there is no accountant."""
+        ledger = self._ledger
+        if ledger is not None:
+            ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
 
     def _entry(self, epsilon: Fraction, certificate: Any) -> Entry:
         return Entry(

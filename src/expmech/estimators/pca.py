@@ -13,7 +13,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator
 from expmech.estimators.tables import Unread
-from expmech.ledger import Ledger
 from expmech.release import Release
 from expmech.samplers import Sampler
 from expmech.statistics import (
@@ -199,13 +198,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
                 f" {self.center!r}."
             )
         return str(self.center)
-
-    def _charge(self, settled: list[Settled]) -> None:
-        """Charge all draws before the first; with a seed there is no accountant."""
-        if self.accountant is None:
-            return
-        ledger = self.accountant if isinstance(self.accountant, Ledger) else Ledger(self.accountant)
-        ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
 
     def _draw_one(self, settled: Settled, rows: Unread, stream: int) -> Release:
         """Read and draw; what was drawn before may stand in the request."""

@@ -17,6 +17,7 @@ from expmech.errors import (
 from expmech.estimators.base import PrivateEstimator, column_names
 from expmech.estimators.tables import Unread, only_column
 from expmech.samplers import Sampler
+from expmech.samplers.base import CONSTANT
 from expmech.statistics import (
     ArrayRows,
     BestScore,
@@ -56,7 +57,8 @@ class PrivateSelector(PrivateEstimator):
         column.
     sampler
         "auto" is permute-and-flip, whose expected loss is never above that of the exponential
-        mechanism; a sampler asks for the latter.
+        mechanism; a sampler asks for the latter, and so does a ledger under concentrated
+        composition, where its bounded range costs less.
     timing, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`. Permute-and-flip flips one coin a candidate, whatever the data.
 
@@ -155,7 +157,7 @@ class PrivateSelector(PrivateEstimator):
     ) -> tuple[Statistic, Callable[[], ArrayRows]]:
         """Return the choice that the parameters ask for, and what reads the rows for it."""
         positions, relation = tuple(range(len(names))), self._relation
-        exponential = self.sampler != "auto"
+        exponential = self._exponential
         if self.scoring is not None:
             sensitivity = validate_scale(self.sensitivity, name="sensitivity", owner=self._name)
             chosen = BestScore(
@@ -181,6 +183,14 @@ class PrivateSelector(PrivateEstimator):
             )
             return total, lambda: ArrayRows(numbers=read_numbers(table, columns=d))
         return self._counted(table, d, names)
+
+    @property
+    def _exponential(self) -> bool:
+        """Whether a sampler is named, or a ledger counts laws of bounded range for less."""
+        if self.sampler != "auto":
+            return True
+        ledger = self._ledger
+        return ledger is not None and ledger.wants_bounded_range and self.timing != CONSTANT
 
     def _counted(
         self, table: Any, d: int, names: list[Any]
@@ -212,7 +222,7 @@ class PrivateSelector(PrivateEstimator):
             labels=positions,
             adjacency=relation,
             missing=self.missing,
-            exponential=self.sampler != "auto",
+            exponential=self._exponential,
         )
         return frequent, read
 

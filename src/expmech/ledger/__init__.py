@@ -2,6 +2,16 @@
 
 from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.ledger.ledger import Ledger
+from expmech.ledger.limits import Amount, Limits
 from expmech.ledger.records import Charge, Entry, LedgerError
 
-__all__ = ["Charge", "Entry", "Ledger", "LedgerError", "exact_amount", "show_amount"]
+__all__ = [
+    "Amount",
+    "Charge",
+    "Entry",
+    "Ledger",
+    "LedgerError",
+    "Limits",
+    "exact_amount",
+    "show_amount",
+]

@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
+from expmech.ledger.limits import BASIC, Amount
 from expmech.ledger.records import Charge, LedgerError
+from expmech.theory.concentrated import PURE
 
 APPLICATION = 0x65786D31  # "exm1", SQLite's application_id: tells a ledger from any other database
 PATIENCE = 30.0  # seconds to wait for another process that is charging
 
-SCHEMA = f"""
+_FIRST = """
 CREATE TABLE budget (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     data_set TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, created TEXT NOT NULL
@@ -41,8 +42,30 @@ CREATE TRIGGER charges_stay BEFORE UPDATE ON charges
     BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
 CREATE TRIGGER charges_remain BEFORE DELETE ON charges
     BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
-PRAGMA application_id = {APPLICATION};
 """
+# What the second version adds: a ledger of the first is brought here by its next charge. It had no
+# adjacency of its own and added up epsilons; its charges count as pure ones.
+SECOND = (
+    "ALTER TABLE budget ADD COLUMN adjacency TEXT NOT NULL DEFAULT ''",
+    f"ALTER TABLE budget ADD COLUMN composition TEXT NOT NULL DEFAULT '{BASIC}'",
+    "ALTER TABLE budget ADD COLUMN rho TEXT NOT NULL DEFAULT '0'",
+    "ALTER TABLE charges ADD COLUMN rho TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE charges ADD COLUMN adjacency TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE charges ADD COLUMN run TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE outbox (number INTEGER PRIMARY KEY, time TEXT NOT NULL, record TEXT NOT NULL)",
+    "CREATE TRIGGER outbox_once BEFORE INSERT ON outbox"
+    " WHEN EXISTS (SELECT 1 FROM outbox WHERE number = NEW.number)"
+    " BEGIN SELECT RAISE(ABORT, 'a released value is never replaced'); END",
+    "CREATE TRIGGER outbox_paid BEFORE INSERT ON outbox"
+    " WHEN NOT EXISTS (SELECT 1 FROM charges WHERE number = NEW.number)"
+    " BEGIN SELECT RAISE(ABORT, 'a value never leaves without a charge'); END",
+    "CREATE TRIGGER outbox_stays BEFORE UPDATE ON outbox"
+    " BEGIN SELECT RAISE(ABORT, 'a released value is never changed'); END",
+    "CREATE TRIGGER outbox_remains BEFORE DELETE ON outbox"
+    " BEGIN SELECT RAISE(ABORT, 'a released value is never deleted'); END",
+    "PRAGMA user_version = 2",
+)
+SCHEMA = ";".join((_FIRST, *SECOND, f"PRAGMA application_id = {APPLICATION};"))
 
 
 @contextmanager
@@ -56,6 +79,7 @@ def connect(path: Path) -> Iterator[sqlite3.Connection]:
             timeout=PATIENCE,
             isolation_level=None,
         )
+        connection.row_factory = sqlite3.Row
         # EXTRA also syncs the folder once the journal is gone: a power cut cannot bring back
         # the state before a charge.
         connection.execute("PRAGMA synchronous = EXTRA")
@@ -71,41 +95,67 @@ def connect(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def read_budget(connection: sqlite3.Connection, path: Path) -> tuple[str, str, str, str]:
-    """Return data set, total and time of making; raise where the file is no ledger."""
+def version(connection: sqlite3.Connection) -> int:
+    """Return the version of the schema: 0 for the first, which did not say."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Begin to write, alone, and bring a ledger of the first version to the second."""
+    connection.execute("BEGIN IMMEDIATE")
+    if version(connection) < 2:
+        for statement in SECOND:
+            connection.execute(statement)
+
+
+def read_budget(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """Return data set, total, composition and time of making; raise where the file is no ledger."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise LedgerError(f"{path} is not a ledger of expmech. Nothing was charged.")
-    row: tuple[str, str, str, str] | None = connection.execute(
-        "SELECT data_set, epsilon, delta, created FROM budget"
-    ).fetchone()
+    row = connection.execute("SELECT * FROM budget").fetchone()
     if row is None:
         raise LedgerError(
             f"The ledger {path} has lost its budget: it was changed by other means than this"
             " program."
         )
-    return row
+    return {"adjacency": "", "composition": BASIC, "rho": "0"} | dict(row)
 
 
-def read_spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
-    """Return epsilon and delta charged so far."""
-    rows = connection.execute("SELECT epsilon, delta FROM charges").fetchall()
-    return sum((Fraction(row[0]) for row in rows), Fraction(0)), sum(
-        (Fraction(row[1]) for row in rows), Fraction(0)
-    )
+def read_charges(connection: sqlite3.Connection, *, after: int = 0) -> list[Charge]:
+    """Return the charges after a number, oldest first."""
+    chosen = "SELECT * FROM charges WHERE number > ? ORDER BY number"
+    rows = connection.execute(chosen, (after,)).fetchall()
+    return [_read_charge(dict(row)) for row in rows]
 
 
-def read_charge(row: tuple[Any, ...]) -> Charge:
-    """Return a row of the table of charges."""
-    number, time, epsilon, delta, statement, groups, certificate = row
+def read_spent(charges: list[Charge]) -> Amount:
+    """Return what was charged so far."""
+    return sum((charge.amount for charge in charges), Amount())
+
+
+def _read_charge(row: dict[str, str]) -> Charge:
+    epsilon = Fraction(row["epsilon"])
+    rho = row.get("rho", "")
     return Charge(
-        number=int(number),
-        time=time,
-        epsilon=Fraction(epsilon),
-        delta=Fraction(delta),
-        statement=statement,
-        parallel=tuple(json.loads(groups)),
-        certificate=certificate,
+        number=int(row["number"]),
+        time=row["time"],
+        epsilon=epsilon,
+        delta=Fraction(row["delta"]),
+        statement=row["statement"],
+        parallel=tuple(json.loads(row["parallel"])),
+        certificate=row["certificate"],
+        rho=Fraction(rho) if rho else PURE * epsilon**2,
+        adjacency=row.get("adjacency", "") or _adjacency(row["certificate"]),
+        run=row.get("run", ""),
     )
+
+
+def _adjacency(certificate: str) -> str:
+    """Return the adjacency that a charge of the first version has by its certificate."""
+    try:
+        return str(json.loads(certificate).get("adjacency", ""))
+    except (ValueError, AttributeError):
+        return ""
 
 
 def now() -> str:

@@ -5,41 +5,44 @@ Page: docs/ledger.md.
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+from expmech.adjacency import validate_adjacency
 from expmech.errors import ParameterError
-from expmech.ledger.amounts import exact_amount, show_amount
-from expmech.ledger.file import (
-    SCHEMA,
-    connect,
-    now,
-    read_budget,
-    read_charge,
-    read_spent,
-    sync_folder,
-)
+from expmech.ledger import register
+from expmech.ledger.amounts import exact_amount
+from expmech.ledger.entries import Priced, largest, price
+from expmech.ledger.file import begin, connect, now, read_budget, read_charges, read_spent
+from expmech.ledger.limits import CONCENTRATED, Amount, Limits
+from expmech.ledger.making import make_limits, validate_name, write_ledger
 from expmech.ledger.records import Charge, Entry, LedgerError
+from expmech.ledger.refusals import common_adjacency, refuse_beyond, refuse_other
+from expmech.theory.concentrated import PURE
 
 _OWNER = "Ledger"
 
 
 class Ledger:
-    """The budget of one data set under basic composition.
-
-    The charges never sum to more than the total, exactly.
+    """The budget of one data set: charges never compose to more than the total, exactly.
 
     Parameters
     ----------
     path
         The file; make it once with :meth:`create`.
     data_set
-        Identity of the data about to be used; must be the one the ledger was made for. None skips
-        the check.
+        Identity of the data about to be used, or all the names they have; the ledger must have
+        been made for one of them. None skips the check.
+
+    Attributes
+    ----------
+    limits : Limits
+        The total and the composition in force.
+    adjacency : str
+        The neighbours that the total speaks of; empty for a ledger of an earlier version that was
+        not charged yet, whose first charge decides.
 
     Notes
     -----
@@ -59,7 +62,9 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, data_set: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, data_set: str | Sequence[str] | None = None
+    ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise LedgerError(
@@ -68,82 +73,90 @@ class Ledger:
             )
         with connect(self.path) as connection:
             row = read_budget(connection, self.path)
-        self.data_set = str(row[0])
-        self.total = (Fraction(row[1]), Fraction(row[2]))
-        self.created = str(row[3])
-        if data_set is not None and data_set != self.data_set:
+        self.data_set, self.created, self._stated = (
+            row["data_set"],
+            row["created"],
+            row["adjacency"],
+        )
+        self.limits = Limits(
+            epsilon=Fraction(row["epsilon"]),
+            delta=Fraction(row["delta"]),
+            composition=row["composition"],
+            rho=Fraction(row["rho"]),
+        )
+        names = [data_set] if isinstance(data_set, str) else data_set
+        if names is not None and self.data_set not in names:
             raise LedgerError(
                 f"The ledger {self.path} belongs to another data set: it was made for"
-                f" {self.data_set!r}, not for {data_set!r}. Nothing was charged."
+                f" {self.data_set!r}, not for {names[0]!r}. Nothing was charged."
             )
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], *, data_set: str, epsilon: object, delta: object = 0
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        data_set: str,
+        epsilon: object,
+        delta: object = 0,
+        adjacency: str = "replace",
+        composition: str | None = None,
+        members: Sequence[str] = (),
+        again: bool = False,
     ) -> Ledger:
         """Make the ledger of ``data_set`` with a total of ``epsilon`` and ``delta``.
 
-        Refuse to overwrite a file.
+        Parameters
+        ----------
+        adjacency
+            The neighbours that the total speaks of; charges of the other are refused.
+        composition
+            "basic": epsilons add up, and deltas of releases. "concentrated", the default where
+            there is a delta: the delta pays for a tighter sum, and releases have none of their own.
+        members
+            The files or tables of the data set (``Source.members``): a second ledger for one of
+            them is refused, unless ``again`` asks for one all the same.
         """
-        if not isinstance(data_set, str) or not data_set.strip():
-            raise ParameterError(
-                f"`data_set` of {_OWNER} must be a name that tells the data set from others; got"
-                f" {data_set!r}."
-            )
-        total = exact_amount(epsilon, name="epsilon", owner=_OWNER)
-        failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
-        if failure >= 1:
-            raise ParameterError(f"`delta` of {_OWNER} must be below 1; got {delta!r}.")
+        name = validate_name(data_set)
+        limits = make_limits(epsilon, delta, composition)
         target = Path(path)
-        if target.exists():
-            raise LedgerError(
-                f"{target} exists already, and a ledger is never overwritten. Choose another name."
-            )
-        if not target.parent.is_dir():
-            raise LedgerError(f"There is no folder {target.parent} to put the ledger in.")
-        # Built under another name and linked into place: a crash leaves either no ledger or a whole
-        # one.
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            connection = sqlite3.connect(draft, isolation_level=None)
-            connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + SCHEMA)
-            row = (data_set, str(total), str(failure), now())
-            connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?)", row)
-            connection.execute("COMMIT")
-            connection.close()
-            os.link(draft, target)
-        except FileExistsError:
-            raise LedgerError(
-                f"{target} exists already, and a ledger is never overwritten. Choose another name."
-            ) from None
-        except (OSError, sqlite3.Error) as error:
-            raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
-        finally:
-            draft.unlink(missing_ok=True)
-        sync_folder(target.parent)
+        if not again and not target.exists():
+            register.refuse_second(members, name)
+        write_ledger(target, name, limits, validate_adjacency(adjacency, owner=_OWNER))
+        register.enter(members, target, again=again)
         return cls(target)
 
     def charge(
-        self, *, epsilon: object, delta: object = 0, statement: str = "", certificate: str = ""
+        self,
+        *,
+        epsilon: object,
+        delta: object = 0,
+        statement: str = "",
+        certificate: str = "",
+        adjacency: str | None = None,
     ) -> Charge:
         """Charge ``epsilon`` and ``delta`` durably, or raise LedgerError.
 
-        Draw the value only after this returns.
+        Draw the value only after this returns. The adjacency is the certificate's, or else that of
+        the ledger, unless it is given.
         """
         (charged,) = self.charge_all(
-            [Entry(epsilon=epsilon, delta=delta, statement=statement, certificate=certificate)]
+            [
+                Entry(
+                    epsilon=epsilon,
+                    delta=delta,
+                    statement=statement,
+                    certificate=certificate,
+                    adjacency=adjacency,
+                )
+            ]
         )
         return charged
 
     def charge_all(self, entries: Sequence[Entry]) -> list[Charge]:
         """Charge every entry durably, or none of them: their sum fits, or LedgerError is raised."""
         owner = f"{_OWNER}.charge"
-        rows = []
-        for entry in entries:
-            amount = exact_amount(entry.epsilon, name="epsilon", owner=owner)
-            failure = exact_amount(entry.delta, name="delta", owner=owner, zero=True)
-            rows.append((amount, failure, entry.statement, (), entry.certificate))
-        return self._enter(rows)
+        return self._enter([price(entry, owner=owner) for entry in entries])
 
     def charge_parallel(
         self,
@@ -162,85 +175,97 @@ class Ledger:
         row that is *replaced* may leave one group and enter another, and moves both group sizes:
         under "replace" parallel composition is refused.
         """
-        if adjacency != "add-remove":
-            raise ParameterError(
-                f"`adjacency` of {_OWNER}.charge_parallel must be 'add-remove'; got {adjacency!r}."
-                " Under 'replace' a row can change group, which costs twice and moves the group"
-                " sizes."
-            )
-        if not epsilons:
-            raise ParameterError(
-                f"`epsilons` of {_OWNER}.charge_parallel must name at least one group; got none."
-            )
         owner = f"{_OWNER}.charge_parallel"
-        amount = max(
-            exact_amount(value, name="epsilons", owner=owner) for value in epsilons.values()
+        if not epsilons:
+            raise ParameterError(f"`epsilons` of {owner} must name at least one group; got none.")
+        entry = Entry(
+            epsilon=largest(dict(epsilons), name="epsilons", owner=owner, zero=False),
+            delta=largest(dict(deltas or {}), name="deltas", owner=owner, zero=True),
+            statement=statement,
+            certificate=certificate,
+            adjacency=adjacency,
+            groups=tuple(epsilons),
         )
-        failures = (deltas or {}).values()
-        failure = max(
-            (exact_amount(value, name="deltas", owner=owner, zero=True) for value in failures),
-            default=Fraction(0),
-        )
-        (charged,) = self._enter([(amount, failure, statement, tuple(epsilons), certificate)])
+        (charged,) = self._enter([price(entry, owner=owner)])
         return charged
 
     @property
+    def total(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta that all releases together never exceed."""
+        return self.limits.epsilon, self.limits.delta
+
+    @property
+    def adjacency(self) -> str:
+        """The neighbours that the total speaks of."""
+        return self._stated or common_adjacency(self.history())
+
+    @property
     def spent(self) -> tuple[Fraction, Fraction]:
-        """Epsilon and delta charged so far."""
-        with connect(self.path) as connection:
-            return read_spent(connection)
+        """Epsilon and delta that the charges so far have together, by the composition in force."""
+        return self.limits.composed(read_spent(self.history()))
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
-        """Epsilon and delta that may still be charged."""
-        spent = self.spent
-        return self.total[0] - spent[0], self.total[1] - spent[1]
+        """The largest epsilon and delta that one more release of any kind may have."""
+        return self.limits.left(read_spent(self.history()))
+
+    def times(self, charge: Amount) -> int:
+        """Return how many more charges of the same cost are allowed, at most a million."""
+        return self.limits.times(read_spent(self.history()), charge)
+
+    @property
+    def wants_bounded_range(self) -> bool:
+        """Whether a release whose range is bounded costs less than another pure one here."""
+        return self.limits.composition == CONCENTRATED
+
+    def require_adjacency(self, adjacency: str) -> None:
+        """Raise LedgerError where the total speaks of other neighbours."""
+        refuse_other(self.path, self.adjacency, [adjacency])
 
     def require(self, *, epsilon: object, delta: object = 0) -> None:
-        """Raise LedgerError, with what is left, where such a charge would be refused now."""
+        """Raise LedgerError, with what is left, where a pure charge of this size is refused now."""
         amount = exact_amount(epsilon, name="epsilon", owner=_OWNER)
         failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
-        self._refuse_beyond(amount, failure, self.left)
+        one = Amount(epsilon=amount, delta=failure, rho=PURE * amount**2)
+        refuse_beyond(self.path, self.limits, one, read_spent(self.history()))
+
+    def require_all(self, entries: Sequence[Entry]) -> None:
+        """Raise LedgerError where :meth:`charge_all` would now; nothing is charged."""
+        self._refuse([price(entry, owner=f"{_OWNER}.charge") for entry in entries], self.history())
 
     def history(self) -> list[Charge]:
         """Return every charge, oldest first."""
         with connect(self.path) as connection:
-            rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
-        return [read_charge(row) for row in rows]
+            return read_charges(connection)
 
-    def _enter(
-        self, rows: Sequence[tuple[Fraction, Fraction, str, tuple[str, ...], str]]
-    ) -> list[Charge]:
-        charged = []
+    def costs(self) -> list[Fraction]:
+        """Return what each charge added to the epsilon spent, by the composition in force."""
+        sums, before, spent = [], Fraction(0), Amount()
+        for charge in self.history():
+            spent = spent + charge.amount
+            after = self.limits.composed(spent)[0]
+            sums.append(after - before)
+            before = after
+        return sums
+
+    def _enter(self, priced: Sequence[Priced]) -> list[Charge]:
         with connect(self.path) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            spent = read_spent(connection)
-            epsilons, deltas = (
-                sum((row[0] for row in rows), Fraction(0)),
-                sum((row[1] for row in rows), Fraction(0)),
-            )
-            self._refuse_beyond(
-                epsilons, deltas, (self.total[0] - spent[0], self.total[1] - spent[1])
-            )
-            for epsilon, delta, statement, groups, certificate in rows:
-                row = (now(), str(epsilon), str(delta), statement, json.dumps(groups), certificate)
-                cursor = connection.execute(
-                    "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    row,
+            begin(connection)
+            before = read_charges(connection)
+            self._refuse(priced, before)
+            time = now()
+            for one in priced:
+                connection.execute(
+                    "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate,"
+                    " rho, adjacency, run) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    one.row(time),
                 )
-                charged.append(read_charge((cursor.lastrowid, *row)))
             connection.execute("COMMIT")
-        return charged
+            last = before[-1].number if before else 0
+            return read_charges(connection, after=last)[: len(priced)]
 
-    def _refuse_beyond(
-        self, epsilon: Fraction, delta: Fraction, left: tuple[Fraction, Fraction]
-    ) -> None:
-        for name, wanted, available in (("epsilon", epsilon, left[0]), ("delta", delta, left[1])):
-            if wanted > available:
-                raise LedgerError(
-                    f"The budget does not allow {name} = {show_amount(wanted)}:"
-                    f" {show_amount(available)} is left of"
-                    f" {show_amount(self.total[0] if name == 'epsilon' else self.total[1])} in"
-                    f" {self.path}. Nothing was charged."
-                )
+    def _refuse(self, priced: Sequence[Priced], before: list[Charge]) -> None:
+        held = self._stated or common_adjacency(before)
+        refuse_other(self.path, held, [one.adjacency for one in priced])
+        wanted = sum((one.amount for one in priced), Amount())
+        refuse_beyond(self.path, self.limits, wanted, read_spent(before))

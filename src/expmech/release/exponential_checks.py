@@ -15,6 +15,7 @@ from expmech.release.finish import within
 from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
 from expmech.target import calibrate
 from expmech.target.calibration import COARSEST_UNIT
+from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
@@ -49,6 +50,14 @@ def admits_point(certificate: Certificate, point: NDArray[np.float64]) -> bool:
     if not isinstance(domain, Region):
         return True
     return within(point, domain.lower, domain.upper)
+
+
+def exponential_concentration(certificate: Certificate) -> Fraction:
+    """Return rho over epsilon squared: the sampler says whether its range is bounded."""
+    kind = SAMPLERS.find(str(certificate.sampler.get("sampler")))
+    if kind is None:
+        return PURE
+    return BOUNDED_RANGE if kind.rebuild(certificate.sampler).bounded_range else PURE
 
 
 def _verify_scale(certificate: Certificate, sampler: Sampler, units: int) -> Check:

@@ -16,6 +16,7 @@ from expmech.release.direct_checks import budgets, check_direct, check_units
 from expmech.rounding import float_down
 from expmech.samplers import Check
 from expmech.samplers.base import DATA_DEPENDENT, check_equal
+from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 OWNER, KIND = "TopK", "Items"
 METHODS = ("joint", "peeling")
@@ -75,6 +76,13 @@ def verify_top_k(certificate: Certificate) -> list[Check]:
         check_equal("loss error", float(certificate.loss_error), 0.0),
         check_equal("one item each", told["one_item_each"], ONE_EACH in certificate.assumptions),
     ]
+
+
+def top_k_concentration(certificate: Certificate) -> Fraction:
+    """Return rho over epsilon squared: one draw of bounded range, or k rounds of epsilon / k."""
+    if certificate.sampler["method"] == "joint":
+        return BOUNDED_RANGE
+    return PURE / int(certificate.domain["k"])
 
 
 def admits_list(certificate: Certificate, point: NDArray[np.float64]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,24 @@ from expmech.bits import OPERATING_SYSTEM, SEEDED
 from expmech.errors import ExpmechError
 from expmech.extensions import Registry
 from expmech.release.certificate import RELEASE, STUDY, Certificate
-from expmech.release.exponential_checks import admits_point, verify_exponential
+from expmech.release.exponential_checks import (
+    admits_point,
+    exponential_concentration,
+    verify_exponential,
+)
 from expmech.release.finish import rebuild_finish
 from expmech.release.joint_quantiles_checks import admits_quantiles, verify_joint_quantiles
 from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
 from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
-from expmech.release.top_k_checks import admits_list, verify_top_k
+from expmech.release.top_k_checks import admits_list, top_k_concentration, verify_top_k
 from expmech.samplers import Check
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
+from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+
+Verify = Callable[[Certificate], list[Check]]
+Admits = Callable[[Certificate, NDArray[np.float64]], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +44,40 @@ class Verifier:
     """What a mechanism says about certificates of its own.
 
     ``verify`` recomputes what follows from other fields (a missing field may raise); ``admits``
-    tells whether a point can be a draw of the mechanism described.
+    tells whether a point can be a draw of the mechanism described. ``concentration`` is its rho of
+    zero-concentrated privacy over epsilon squared: a half for every pure mechanism, an eighth where
+    the log ratio of neighbours lies in an interval of width epsilon.
     """
 
-    verify: Callable[[Certificate], list[Check]]
-    admits: Callable[[Certificate, NDArray[np.float64]], bool]
+    verify: Verify
+    admits: Admits
+    concentration: Callable[[Certificate], Fraction] = lambda certificate: PURE
+
+
+def _bounded(verify: Verify, admits: Admits) -> Verifier:
+    """Return the verifier of a mechanism whose range is always bounded by epsilon."""
+    return Verifier(verify=verify, admits=admits, concentration=lambda certificate: BOUNDED_RANGE)
 
 
 MECHANISMS: Registry[Verifier] = Registry(
     "expmech.mechanisms",
     [
-        ("ExponentialMechanism", Verifier(verify=verify_exponential, admits=admits_point)),
+        (
+            "ExponentialMechanism",
+            Verifier(
+                verify=verify_exponential,
+                admits=admits_point,
+                concentration=exponential_concentration,
+            ),
+        ),
         ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_mean)),
-        ("PrincipalDirection", Verifier(verify=verify_direction, admits=admits_direction)),
-        ("JointQuantiles", Verifier(verify=verify_joint_quantiles, admits=admits_quantiles)),
+        ("PrincipalDirection", _bounded(verify_direction, admits_direction)),
+        ("JointQuantiles", _bounded(verify_joint_quantiles, admits_quantiles)),
         ("PermuteAndFlip", Verifier(verify=verify_permute_and_flip, admits=admits_candidate)),
-        ("TopK", Verifier(verify=verify_top_k, admits=admits_list)),
+        (
+            "TopK",
+            Verifier(verify=verify_top_k, admits=admits_list, concentration=top_k_concentration),
+        ),
         ("PerturbedOptimum", Verifier(verify=verify_optimum, admits=admits_optimum)),
     ],
 )
@@ -76,6 +103,15 @@ def verify_certificate(certificate: Certificate) -> list[Check]:
         detail = "a field is missing, of the wrong type or out of range"
         checks.append(Check(claim="fields", holds=False, detail=detail))
     return checks
+
+
+def concentration(certificate: Certificate) -> Fraction:
+    """Return rho over epsilon squared, as the certificate's mechanism says; a half if unknown."""
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    try:
+        return PURE if mechanism is None else mechanism.concentration(certificate)
+    except _DAMAGED:
+        return PURE
 
 
 def verify_value(certificate: Certificate, released: Any) -> Check:

@@ -78,6 +78,9 @@ class Sampler(ABC):
         No forecast of it is below this, so none is made where another sampler is cheaper.
     planned_delta : float
         The delta a plan shows for it.
+    bounded_range : bool
+        Whether the log ratio of the laws of neighbours lies in an interval of width epsilon, as
+        where the law is f exactly: a ledger then counts an eighth of epsilon squared, not a half.
     lists_first : bool
         Whether it is always taken on a list of candidates that it can serve.
     needs : str or None
@@ -91,6 +94,7 @@ class Sampler(ABC):
     most_affordable: float = MOST_EVALUATIONS
     least_typical: float = 1.0
     planned_delta: float = 0.0
+    bounded_range: bool = False
     lists_first: bool = False
     needs: str | None = None
     assumptions: tuple[str, ...] = ()

@@ -191,6 +191,7 @@ class BoxTree(Sampler):
     """
 
     automatic = True
+    bounded_range = True
     least_typical = float(LOT)
     assumptions = (VIOLATION,)
 

@@ -65,6 +65,7 @@ class ConfAtomPerfect(Sampler):
     """
 
     assumptions = (VIOLATION, REPEATABLE)
+    bounded_range = True
 
     def __init__(
         self,

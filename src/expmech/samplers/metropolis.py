@@ -156,6 +156,11 @@ class Metropolis(Sampler):
         return self.pure
 
     @property
+    def bounded_range(self) -> bool:  # type: ignore[override]
+        """Whether log ratios lie in an interval of width epsilon: in the pure form."""
+        return self.pure
+
+    @property
     def planned_delta(self) -> float:  # type: ignore[override]
         """The delta asked for, 0 for a pure guarantee or a number of steps."""
         return self.delta or 0.0

@@ -107,6 +107,7 @@ class RandomAtomPerfect(Sampler):
     """
 
     needs = "RandomAtomPerfect needs public points; name it with them, RandomAtomPerfect(points)."
+    bounded_range = True
     assumptions = (VIOLATION, REPEATABLE, "the points were chosen without looking at the data")
 
     def __init__(self, points: ArrayLike, k: float = 0.5, *, proposal: str = "uniform") -> None:

@@ -94,6 +94,8 @@ class Rejection(Sampler):
 
     assumptions = (VIOLATION,)
 
+    bounded_range = True
+
     def __init__(self, envelope: Envelope | None = None, *, batch: int | None = None) -> None:
         if envelope is not None and not isinstance(envelope, Envelope):
             raise ParameterTypeError(

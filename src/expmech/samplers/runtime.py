@@ -52,7 +52,7 @@ class ConfAtomAndRuntimePerfect(Sampler):
 
     Notes
     -----
-    Expected proposals: ``1/p_0`` (pad), ``T ~ (rho + 22)/p_0`` (constant).
+    Expected proposals: ``1/p_0`` (pad), ``T ~ (rho + 23)/p_0`` (constant).
     Theory page: docs/theory/conf_atom_and_runtime_perfect.md.
 
     References
@@ -61,6 +61,7 @@ class ConfAtomAndRuntimePerfect(Sampler):
     built on rejection instead.
     """
 
+    bounded_range = True
     least_typical = 20.0  # rounds of `constant`, where every proposal is accepted
 
     def __init__(self, mode: str = "pad", *, proposal: str | None = None) -> None:

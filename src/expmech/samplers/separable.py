@@ -124,6 +124,7 @@ class Separable(Sampler):
     """
 
     automatic = True
+    bounded_range = True
     assumptions = (VIOLATION,)
 
     @property

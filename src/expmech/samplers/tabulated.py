@@ -47,6 +47,7 @@ class Tabulated(Sampler):
     """
 
     automatic = True
+    bounded_range = True
     lists_first = True
 
     def terms(self, target: Target) -> Terms:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 _ROUND = 1e-12  # relative safety for the handful of float64 operations behind a bound
 _PURE_EXTRA = 28.0  # exp(-28) < 2^-40
-_CONSTANT_EXTRA = 22.0  # 3 exp(-22) < 2^-30
+_CONSTANT_EXTRA = 23.0  # 4.1 exp(-23) < 2^-30: the range of log ratios grows twice
 
 
 _LARGEST = 600.0  # nats: more than exp(600) steps are not told apart, since nobody can run them

@@ -1,0 +1,59 @@
+"""What a data set is called in a ledger, so that a second path does not open a second budget.
+
+An edited copy, or a view of a table, cannot be recognised: docs/ledger.md says so.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """The canonical name of a data set.
+
+    ``aliases`` is what earlier versions called it, and ``members`` are the files or the table it is
+    made of, each by every name that a register of budgets should know it by.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+
+
+def file_identity(source: str, paths: Sequence[str]) -> Identity:
+    """Return what the files of a path or a pattern are called: links are followed.
+
+    A pattern that finds one file is that file.
+    """
+    real = [os.path.realpath(path) for path in paths]
+    name = real[0]
+    if len(set(real)) > 1:
+        folder, pattern = os.path.split(os.path.abspath(source))
+        name = os.path.join(os.path.realpath(folder), pattern)
+    members = []
+    for path in dict.fromkeys(real):
+        found = os.stat(path)
+        members += [f"file {path}", f"inode {found.st_dev}:{found.st_ino} {path}"]
+    return Identity(name=name, aliases=(os.path.abspath(source),), members=tuple(members))
+
+
+def canonical_host(host: str) -> str:
+    """Return ``localhost`` for every name of this machine's loopback, else the name in lower case.
+
+    Examples
+    --------
+    >>> canonical_host("127.0.0.1"), canonical_host("LOCALHOST"), canonical_host("::1")
+    ('localhost', 'localhost', 'localhost')
+    """
+    plain = host.lower().rstrip(".")
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(plain, None)}
+    except (OSError, UnicodeError):
+        return plain
+    loopback = any(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
+    return "localhost" if loopback else plain
