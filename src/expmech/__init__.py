@@ -44,11 +44,13 @@ from expmech.samplers import (
     Tabulated,
     Terms,
 )
+from expmech.target import BaseMeasure
 
 __all__ = [
     "Adjacency",
     "Affine",
     "AffineForm",
+    "BaseMeasure",
     "Box",
     "BoxTree",
     "Candidates",

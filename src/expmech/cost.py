@@ -60,6 +60,22 @@ def forecast_proposals(best: float, worst: float | None, typical: float) -> Fore
     )
 
 
+def widened(forecast: Forecast, nats: float | None) -> Forecast:
+    """Return the forecast where up to ``exp(nats)`` as many proposals are needed; None: unknown."""
+    if nats == 0.0:
+        return forecast
+    if nats is None:
+        least, fewest = forecast.expected[0], forecast.nearly_all[0]
+        return Forecast(expected=(least, None), nearly_all=(fewest, None), typical=math.inf)
+    most = power(nats)
+    (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
+    return Forecast(
+        expected=(least, None if mean is None else most * mean),
+        nearly_all=(fewest, None if high is None else most * high),
+        typical=power(nats / 2) * forecast.typical,
+    )
+
+
 def evaluations_in_lots(proposals: float) -> float:
     """Return the mean evaluations of lots of 1, 2, 4, ... until one in ``proposals`` is kept."""
     if proposals >= math.exp(_LARGEST):

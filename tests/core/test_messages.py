@@ -29,7 +29,11 @@ RANGE = (
     " (where only `lipschitz` is given, `bound` is `minimum` plus what the Lipschitz constants"
     " allow across the domain); it did not. Declare the true range."
 )
-FINITE = "`loss` of ExponentialMechanism must return finite numbers; it returned nan or infinity."
+FINITE = (
+    "`loss` of ExponentialMechanism must return finite numbers; it returned nan or infinity. A"
+    " data-dependent infinity has no finite sensitivity; points that are impossible for every data"
+    " set are excluded in public, by `base`."
+)
 CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
     " counted. Nothing was released."

@@ -20,6 +20,7 @@ PAGES = [
     "docs/exactness.md",
     "docs/estimators.md",
     "docs/lists_and_quantiles.md",
+    "docs/measures.md",
 ]
 
 
@@ -59,6 +60,17 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_posterior_example_draws_the_posterior() -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/posterior.py"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:4]]
+    assert float(rows[-1][1]) == 1.0
+    assert abs(float(rows[-1][2]) - 33 / 46) < 0.01
+    assert float(rows[0][3]) > float(rows[1][3]) > float(rows[2][3])
 
 
 def test_the_demo_releases_and_certifies() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
+from expmech.errors import validate_integer
 
 if TYPE_CHECKING:
     from expmech.domains.box import Box
@@ -76,6 +77,19 @@ class Domain(ABC):
         """Return what a user is given."""
         return self.points(indices)
 
+    @property
+    def axis_widths(self) -> Floats | None:
+        """How far points reach along the axes on which they are numbers; None without any."""
+        return None
+
+    def sample(self, size: int, seed: int | Sequence[int]) -> NDArray[Any]:
+        """Draw public points, uniform on the lattice, from a seeded stream.
+
+        For public points of an atom, for starts and for tests; never a release.
+        """
+        size = validate_integer(size, name="size", owner="sample", low=1, high=1 << 40)
+        return self.values(self.draw_uniform(Coins(seeded_bits(seed)), size))
+
     def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
         """Propose a move a row by a symmetric law, perhaps to the outside; here a uniform point."""
         return self.draw_uniform(coins, len(indices))
@@ -108,6 +122,11 @@ class Region(Domain):
     def widths(self) -> Floats:
         """How far the points reach along each axis."""
         return self.upper - self.lower
+
+    @property
+    def axis_widths(self) -> Floats | None:
+        """The widths: every coordinate is a number."""
+        return self.widths
 
     def largest_square(self, norm: str) -> Fraction:
         """Bound the square of the norm, "l1" or "l2", of a point: by the farthest corner."""

@@ -20,10 +20,13 @@ DOMAINS: Registry[type[Domain]] = Registry(
 
 
 def rebuild_domain(description: Mapping[str, Any]) -> Domain:
-    """Return the domain that a certificate describes; raise where there is none of that kind."""
+    """Return the domain that a certificate describes; raise where there is none of that kind.
+
+    A base measure on it, ``base``, is a function that no certificate can hold; it is left out.
+    """
     kind = DOMAINS.find(str(description["kind"]))
     if kind is None:
         raise ParameterError(
             f"`kind` of a domain must be a known one; got {description['kind']!r}."
         )
-    return kind.rebuild(description)
+    return kind.rebuild({name: part for name, part in description.items() if name != "base"})

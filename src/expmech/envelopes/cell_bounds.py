@@ -54,6 +54,9 @@ class CellBounds:
         Units by which two computed energies may differ more than the true losses do.
     loss_error
         ``eta u`` in units.
+    base_slopes
+        How much the energy of a Lipschitz base measure may change a lattice step; None where the
+        bounds are those of the loss alone.
     """
 
     target: Target
@@ -65,11 +68,13 @@ class CellBounds:
     gradient: Callable[[Any], Any] | None
     gradient_error: float | None
     own: Callable[[Any, Any], Any] | None
+    base_slopes: NDArray[np.float64] | None = None
 
     @property
     def axis_weights(self) -> NDArray[np.float64]:
         """How much a lattice step along each axis matters when a cell is split."""
-        return np.ones(self.box.dimension) if self.slopes is None else self.slopes
+        slopes = np.ones(self.box.dimension) if self.slopes is None else self.slopes
+        return slopes if self.base_slopes is None else slopes + self.base_slopes
 
     def evaluate(self, indices: Indices) -> tuple[Energies, NDArray[np.float64]]:
         """Return energies of points and their gradients in units a lattice step (or no columns)."""
@@ -133,6 +138,8 @@ class CellBounds:
             decrease = np.where(
                 energy > -ENERGY_CAP, np.minimum(decrease, tangent.sum(axis=1)), decrease
             )
+        if self.base_slopes is not None:
+            decrease += (far * self.base_slopes).sum(axis=1)
         decrease += np.abs(decrease) * _INFLATE + self.allowance
         bound = energy - np.ceil(np.clip(decrease, -2.0 * ENERGY_CAP, 2.0 * ENERGY_CAP)).astype(
             np.int64
@@ -177,17 +184,29 @@ def certify(target: Target) -> CellBounds:
     lipschitz = problem.lipschitz
     if problem.gradient is None and problem.lower_bound is None and lipschitz is None:
         raise UnsupportedError(_NO_BOUND)
+    base_slopes, base_error = _base_slopes(target, box)
     loss_error = float_up(Fraction(target.eta) * Fraction(target.loss_error) * target.units_per_nat)
     return CellBounds(
-        target=target,
+        # a measure that is not known to be Lipschitz only adds to energies: bound the loss
+        target=target.loss_only if base_slopes is None else target,
         box=box,
         slopes=None
         if lipschitz is None
         else lipschitz * (target.eta * target.units_per_nat) * box.steps,
         fuzz=2.0 * box.value_errors / box.steps,
-        allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING,
+        allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING + base_error,
         loss_error=loss_error,
         gradient=problem.gradient,
         gradient_error=problem.gradient_error,
         own=problem.lower_bound,
+        base_slopes=base_slopes,
     )
+
+
+def _base_slopes(target: Target, box: Box) -> tuple[NDArray[np.float64] | None, float]:
+    """Return what a Lipschitz base measure may change a lattice step and err by, in units."""
+    measure = target.measure
+    slopes = None if measure is None else measure.base.slopes(box.dimension)
+    if measure is None or slopes is None:
+        return None, 0.0
+    return slopes * target.units_per_nat * box.steps, 2.0 * measure.error * target.units_per_nat + 2

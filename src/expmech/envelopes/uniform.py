@@ -93,9 +93,11 @@ def log_worst_uniform(target: Target) -> float | None:
     is at least ``exp(-gap) p_0``, and at least the value at the largest energy.
     """
     floor, bound, gap = target.log_floor(), target.problem.bound, target.gap
-    most = []
+    most, spread = [], target.base_spread
+    if spread is None:
+        return None
     if bound is not None:
-        most.append(target.eta * (bound - target.problem.minimum) + target.energy_error)
+        most.append(target.eta * (bound - target.problem.minimum) + target.energy_error + spread)
     if floor is not None and (gap is not None or most):
         most.append((most[0] if gap is None else gap) - floor)
     return min(most, default=None)

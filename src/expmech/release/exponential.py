@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -33,6 +33,7 @@ from expmech.samplers import (
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import (
     SMALL_TABLE,
+    BaseMeasure,
     Target,
     make_problem,
     make_target,
@@ -63,6 +64,9 @@ class ExponentialMechanism(Mechanism):
     adjacency
         "replace" (one row replaced, the number of rows public) or "add-remove"; what the
         sensitivity refers to.
+    base
+        A public base measure: a log-density, at most 0, or a :class:`~expmech.BaseMeasure` that
+        knows more. The law is then f(y) ~ exp(base(y) - eta L(y)), at the same epsilon.
     lipschitz
         One constant a coordinate, true for every data set.
     minimum, bound
@@ -93,9 +97,12 @@ class ExponentialMechanism(Mechanism):
         loss: Loss,
         domain: Domain,
         adjacency: str = "replace",
+        base: BaseMeasure | Callable[[NDArray[Any]], Any] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
-        self._problem = make_problem(loss=loss, domain=domain, adjacency=adjacency, **declared)
+        self._problem = make_problem(
+            loss=loss, domain=domain, adjacency=adjacency, base=base, **declared
+        )
         if not self._problem.proved:
             self._problem.check_loss()
         self._chosen: dict[tuple[Fraction, str], tuple[Sampler, Target]] = {}
@@ -115,6 +122,7 @@ class ExponentialMechanism(Mechanism):
         chosen, target = self._choose(
             asked.epsilon, asked.sampler, asked.timing, told.owner or _OWNER
         )
+        chosen.validate_base(target)
         terms = chosen.terms(target)
 
         def fit() -> Draw:
@@ -130,7 +138,7 @@ class ExponentialMechanism(Mechanism):
             loss_error=target.loss_error,
             eta=target.eta,
             unit=1 - target.units_per_nat.bit_length(),
-            domain=self.domain.describe(),
+            domain=_describe(target),
             sampler=terms.parameters,
             timing=terms.timing,
             assumptions=(
@@ -198,7 +206,7 @@ class ExponentialMechanism(Mechanism):
         When the lattice has at most 2^16 points.
         """
         target = self.target(epsilon=epsilon)
-        indices = self.domain.all_indices(SMALL_TABLE)
+        indices = target.all_indices(SMALL_TABLE)
         if indices is None:
             raise UnsupportedError(
                 f"ExponentialMechanism.law lists lattices of at most {SMALL_TABLE} points; this"
@@ -207,6 +215,12 @@ class ExponentialMechanism(Mechanism):
         energies = target.energy(indices)
         weights = np.exp((energies - energies.min()) * (-1.0 / target.units_per_nat))
         return self.domain.values(indices), weights / weights.sum()
+
+
+def _describe(target: Target) -> dict[str, Any]:
+    """Return the domain as a certificate has it, with the base measure where there is one."""
+    described = target.domain.describe()
+    return described if target.measure is None else described | {"base": target.measure.describe()}
 
 
 def _flatness(target: Target) -> tuple[str, ...]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT
-from expmech.domains import Region, rebuild_domain
+from expmech.domains import Domain, Region, rebuild_domain
 from expmech.errors import ExpmechError
 from expmech.release.certificate import Certificate
 from expmech.release.finish import within
 from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
-from expmech.target import calibrate
+from expmech.target import BaseMeasure, calibrate
 from expmech.target.calibration import COARSEST_UNIT
+from expmech.target.measure import Measure
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
+_DIGEST_BYTES = 32
 _MOST_TERMS = 64  # separately rounded terms a loss may have
 _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
 
@@ -38,10 +42,47 @@ def verify_exponential(certificate: Certificate) -> list[Check]:
     unit = certificate.unit
     if unit is None or not 0 <= unit + _FINEST <= COARSEST_UNIT:
         return [*checks, Check(claim="unit", holds=False, detail=f"no unit of 2^{unit} nats")]
+    if "base" in certificate.domain:
+        checks.append(_verify_base(certificate.domain["base"], domain))
     sampler = kind.rebuild(certificate.sampler)
     same = {name: getattr(certificate, name) for name in _CLAIMED}
     claimed = Claimed(**same, unit=unit, parameters=certificate.sampler, domain=domain)
     return [*checks, _verify_scale(certificate, sampler, 1 << -unit), *sampler.verify(claimed)]
+
+
+def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
+    """Check what a certificate says of a base measure for sense; the function is not in it."""
+    try:
+        slopes, widths = written["lipschitz"], domain.axis_widths
+        known = BaseMeasure(
+            _unknown,
+            name=written["name"],
+            most=written["most"],
+            least=written["least"],
+            lipschitz=slopes,
+            excludes=written["excludes"],
+        )
+        fits = slopes is None or known.slopes(0 if widths is None else len(widths)) is not None
+        holds = fits and len(bytes.fromhex(written["digest"])) == _DIGEST_BYTES
+    except (ExpmechError, KeyError, TypeError, ValueError):
+        return Check(claim="base", holds=False, detail="no base measure is described like this")
+    return Check(claim="base", holds=holds, detail=f"{written['name']!r}, digest not compared")
+
+
+def _unknown(points: NDArray[Any]) -> NDArray[np.float64]:
+    """Stand in for a function that a certificate cannot hold."""
+    return np.zeros(len(points))
+
+
+def compare_base(certificate: Certificate, base: BaseMeasure | None) -> Check:
+    """Recompute what a certificate says of its base measure from the measure itself."""
+    written, expected = certificate.domain.get("base"), None
+    if base is not None and certificate.unit is not None:
+        domain = rebuild_domain(certificate.domain)
+        expected = Measure(base, domain, 1 << -certificate.unit).describe()
+    holds = written == expected
+    detail = "as described, by its energies at public points" if holds else "another than described"
+    return Check(claim="base measure", holds=holds, detail=detail)
 
 
 def admits_point(certificate: Certificate, point: NDArray[np.float64]) -> bool:

@@ -21,6 +21,7 @@ from expmech.extensions import Registry
 from expmech.release.certificate import RELEASE, STUDY, Certificate
 from expmech.release.exponential_checks import (
     admits_point,
+    compare_base,
     exponential_concentration,
     verify_exponential,
 )
@@ -32,6 +33,7 @@ from expmech.release.perturbed_optimum_checks import admits_optimum, verify_opti
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
 from expmech.release.top_k_checks import admits_list, top_k_concentration, verify_top_k
 from expmech.samplers import Check
+from expmech.target import BaseMeasure
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
@@ -84,8 +86,11 @@ MECHANISMS: Registry[Verifier] = Registry(
 _DAMAGED = (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
 
 
-def verify_certificate(certificate: Certificate) -> list[Check]:
-    """Return one check a claim that can be recomputed; a certificate stands if all hold."""
+def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = None) -> list[Check]:
+    """Return one check a claim that can be recomputed; a certificate stands if all hold.
+
+    ``base`` is the public base measure to compare with the one described; None compares none.
+    """
     checks = [
         _kind(certificate),
         _version(certificate),
@@ -99,6 +104,8 @@ def verify_certificate(certificate: Certificate) -> list[Check]:
     try:
         rebuild_finish(certificate.finish)
         checks += mechanism.verify(certificate)
+        if base is not None:
+            checks.append(compare_base(certificate, base))
     except _DAMAGED:
         detail = "a field is missing, of the wrong type or out of range"
         checks.append(Check(claim="fields", holds=False, detail=detail))

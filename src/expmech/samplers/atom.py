@@ -114,7 +114,7 @@ class AtomKernel:
         if rows.size == 0:
             return
         proposed, _ = self.envelope.propose(coins, len(rows))
-        inside = self.target.domain.contains(proposed)
+        inside = self.target.contains(proposed)
         rows, proposed = rows[inside], proposed[inside]
         if rows.size == 0:
             return
@@ -133,8 +133,8 @@ def reentry_law(proposal: str, center: NDArray[np.float64] | None = None) -> Env
 def bind_reentry(target: Target, proposal: str, center: NDArray[np.float64] | None) -> ReentryLaw:
     """Return the re-entry law: uniform, or Laplace about the confidential answer."""
     if proposal == "uniform":
-        return Uniform().bind(target)
-    return ProductLaplace(center).bind(target)
+        return Uniform().bind(target.loss_only)
+    return ProductLaplace(center).bind(target.loss_only)
 
 
 def need_weight(target: Target, sampler: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from expmech.cost import MOST_EVALUATIONS, Forecast
 from expmech.domains import Domain
+from expmech.errors import UnsupportedError
 from expmech.samplers.chain import Chain
 from expmech.target import Problem, Target, make_target
 
@@ -83,6 +84,9 @@ class Sampler(ABC):
         where the law is f exactly: a ledger then counts an eighth of epsilon squared, not a half.
     lists_first : bool
         Whether it is always taken on a list of candidates that it can serve.
+    serves_base : bool
+        Whether it draws under a public base measure: it accepts by the energies of the target and
+        takes what the target contains.
     needs : str or None
         Why a plan cannot make one by itself.
     assumptions : tuple of str
@@ -96,6 +100,7 @@ class Sampler(ABC):
     planned_delta: float = 0.0
     bounded_range: bool = False
     lists_first: bool = False
+    serves_base: bool = False
     needs: str | None = None
     assumptions: tuple[str, ...] = ()
 
@@ -125,6 +130,14 @@ class Sampler(ABC):
     def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
         """Return the target of ``problem`` at ``epsilon`` that this sampler draws from."""
         return make_target(problem, epsilon - self.reserve, terms=self.rounded_terms)
+
+    def validate_base(self, target: Target) -> None:
+        """Raise UnsupportedError where it does not draw under the target's base measure."""
+        if target.measure is not None and not self.serves_base:
+            raise UnsupportedError(
+                f"{self.name()} does not say that it draws under a base measure. Use a sampler that"
+                " does, such as Rejection or Tabulated, or leave `base` out."
+            )
 
     def terms(self, target: Target) -> Terms:
         """Return what is public about a draw; raise UnsupportedError, on public grounds."""

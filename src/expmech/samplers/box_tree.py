@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.cost import Forecast
+from expmech.cost import Forecast, widened
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.cells import Cells, join, look, split, whole
-from expmech.errors import validate_integer
+from expmech.errors import UnsupportedError, validate_integer
 from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.chain import PointState, first_accepted, unstarted
 from expmech.samplers.tree import Tree, weigh
@@ -62,7 +62,7 @@ class BoxTreeChain:
         tree = self.refine(state.tree[0], size)
         batch = max(1, (self.batch or LOT) // size)
         chosen, proposed = tree.propose(coins, size * batch, self.bounds.box.bits)
-        inside = np.flatnonzero(self.target.domain.contains(proposed))
+        inside = np.flatnonzero(self.target.contains(proposed))
         accepted = np.zeros(size * batch, dtype=np.bool_)
         accepted[inside] = tree.accept(coins, chosen[inside], self.target.energy(proposed[inside]))
         rows, done, count = first_accepted(accepted, size)
@@ -194,6 +194,7 @@ class BoxTree(Sampler):
     bounded_range = True
     least_typical = float(LOT)
     assumptions = (VIOLATION,)
+    serves_base = True
 
     def __init__(self, *, batch: int | None = None, memory: int = 1 << 30) -> None:
         self.batch = (
@@ -209,6 +210,14 @@ class BoxTree(Sampler):
         root = weigh(whole(bounds), target.units_per_nat)
         return BoxTreeChain(target, bounds, root, self.batch, self.memory)
 
+    def validate_base(self, target: Target) -> None:
+        """Refuse a base measure that excludes points: the middle of a cell may be one."""
+        if target.measure is not None and target.measure.base.excludes:
+            raise UnsupportedError(
+                "BoxTree evaluates the loss in the middle of cells, which `base` may exclude. Use"
+                " Rejection, or Tabulated on a small lattice."
+            )
+
     def terms(self, target: Target) -> Terms:
         """Refuse, on public grounds, a loss that cannot be bounded over boxes."""
         certify(target)
@@ -216,10 +225,17 @@ class BoxTree(Sampler):
 
     def forecast(self, target: Target) -> Forecast:
         """Count cells and proposals of a first draw; Lipschitz bounds are worst on a flat loss."""
-        box = certify(target).box
+        bounds = certify(target)
+        box = bounds.box
         # the proposals of a lot that miss a ball are not evaluated
         least = 1.0 if target.box is None else 1.0 + LOT
+        spread = target.base_spread if bounds.base_slopes is None else 0.0
         if target.slopes is not None:
-            return forecast_tree(target.slopes, box.bits, least=least)
-        exact = target.problem.exact_lower_bound
-        return forecast_own_bounds(box.bits, box.dimension, exact=exact, least=least)
+            slopes = target.slopes
+            if bounds.base_slopes is not None:
+                base = bounds.base_slopes * (box.points_per_axis / target.units_per_nat)
+                slopes = tuple((np.array(slopes) + base).tolist())
+            return widened(forecast_tree(slopes, box.bits, least=least), spread)
+        exact = target.problem.exact_lower_bound and target.measure is None
+        own = forecast_own_bounds(box.bits, box.dimension, exact=exact, least=least)
+        return widened(own, spread)

@@ -124,6 +124,7 @@ def _make_option(sampler: Sampler, targets: _Targets) -> Option:
     forecast, reason, delta = None, None, 0.0
     target = targets.for_(sampler)
     try:
+        sampler.validate_base(target)
         forecast = sampler.forecast(target)
     except UnsupportedError as error:
         reason = str(error)

@@ -66,6 +66,7 @@ class ConfAtomPerfect(Sampler):
 
     assumptions = (VIOLATION, REPEATABLE)
     bounded_range = True
+    serves_base = True
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class MetropolisChain:
 
     def start(self, coins: Coins, size: int) -> MetropolisState:
         """Return copies at independent uniform points."""
-        indices = self.target.domain.draw_uniform(coins, size)
+        indices = self.target.draw_uniform(coins, size)
         return MetropolisState(
             indices=indices,
             energies=self.target.energy(indices),
@@ -111,6 +111,7 @@ class Metropolis(Sampler):
     timing = CONSTANT
     most_affordable = MOST_STEPS
     least_typical = 2.0
+    serves_base = True
     assumptions = (
         "the Lipschitz constants or bound behind the minorisation hold for every data set",
     )

@@ -23,22 +23,23 @@ def metropolis_move(
     """Advance each row by one Metropolis step with a symmetric proposal; it leaves exp(-E) as is.
 
     ``rates`` are those of the local move; None proposes uniformly on the domain. Moves out of the
-    domain are refused; ``even`` evaluates the loss for them too, where the row stands, so that how
-    many there are does not show in the number of evaluations.
+    domain are refused; ``even`` evaluates the loss and flips a coin for them too, where the row
+    stands, so that how many there are shows neither in the evaluations nor in the coins.
     """
     domain, size = target.domain, len(indices)
     if rates is None:
         proposed = domain.draw_uniform(coins, size)
     else:
         proposed = domain.draw_move(coins, indices, rates)
-    inside = domain.contains(proposed)
+    inside = target.contains(proposed)
+    if even:
+        new = target.energy(np.where(inside[:, None], proposed, indices))
+        kept = inside & coins.bernoulli_exp(np.maximum(0, new - energies), rate=target.unit)
+        return np.where(kept[:, None], proposed, indices), np.where(kept, new, energies)
     rows = np.flatnonzero(inside)
     moved, moved_energies = indices.copy(), energies.copy()
-    if even:
-        new = target.energy(np.where(inside[:, None], proposed, indices))[rows]
-    elif rows.size:
-        new = target.energy(proposed[rows])
     if rows.size:
+        new = target.energy(proposed[rows])
         kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]), rate=target.unit)
         moved[rows[kept]] = proposed[rows[kept]]
         moved_energies[rows[kept]] = new[kept]

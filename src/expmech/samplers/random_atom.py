@@ -109,6 +109,7 @@ class RandomAtomPerfect(Sampler):
     needs = "RandomAtomPerfect needs public points; name it with them, RandomAtomPerfect(points)."
     bounded_range = True
     assumptions = (VIOLATION, REPEATABLE, "the points were chosen without looking at the data")
+    serves_base = True
 
     def __init__(self, points: ArrayLike, k: float = 0.5, *, proposal: str = "uniform") -> None:
         table = np.array(points)
@@ -192,4 +193,9 @@ class RandomAtomPerfect(Sampler):
             raise ParameterError(
                 f"`points` of RandomAtomPerfect must lie in the domain; row {outside[0]} does not:"
                 f" {self.points[outside[0]]}."
+            )
+        base = target.problem.base
+        if base is not None and (base.evaluate(self.points) == -np.inf).any():
+            raise ParameterError(
+                "`points` of RandomAtomPerfect must not be excluded by `base`; some are."
             )

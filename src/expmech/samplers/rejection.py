@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.cost import BLOCK, Forecast
+from expmech.cost import BLOCK, Forecast, widened
 from expmech.domains import Grid, Indices
 from expmech.envelopes import ENVELOPES, BoundEnvelope, Envelope, ProductLaplace, Uniform
 from expmech.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
@@ -23,28 +23,37 @@ VIOLATION = (
 )
 
 
+def propose_evenly(
+    target: Target, envelope: BoundEnvelope, coins: Coins, size: int
+) -> tuple[Indices, NDArray[np.bool_]]:
+    """Propose ``size`` points; return them and which are accepted, with the same work for each.
+
+    A point outside the domain is refused after an evaluation at a fixed point and a coin of its
+    own: how many there are does not show in the number of evaluations, nor in what else is done.
+    """
+    indices, drawn_with = envelope.propose(coins, size)
+    inside = target.contains(indices)
+    energies = target.energy(np.where(inside[:, None], indices, target.anchor))
+    deficit = np.where(inside, energies + (envelope.offset - drawn_with), 0)
+    return indices, inside & _accept(deficit, target.unit, coins)
+
+
 def propose(
-    target: Target, envelope: BoundEnvelope, coins: Coins, size: int, *, even: bool = False
+    target: Target, envelope: BoundEnvelope, coins: Coins, size: int
 ) -> tuple[Indices, NDArray[np.bool_]]:
     """Propose ``size`` points; return them and which are accepted.
 
     Points outside the domain are refused.
-
-    ``even`` evaluates the loss for each of them, at a fixed point in place of one outside a box, so
-    that how many fall outside does not show in the number of evaluations.
     """
     indices, drawn_with = envelope.propose(coins, size)
-    inside = target.domain.contains(indices)
+    inside = target.contains(indices)
     if inside.all():
         deficit = target.energy(indices) + (envelope.offset - drawn_with)
         return indices, _accept(deficit, target.unit, coins)
     accepted = np.zeros(size, dtype=np.bool_)
-    if even:
-        energies = target.energy(np.where(inside[:, None], indices, 0))[inside]
-    else:
-        energies = target.energy(indices[inside]) if inside.any() else np.zeros(0, dtype=np.int64)
-    if energies.size:
-        deficit = energies + (envelope.offset - drawn_with[inside])
+    if inside.any():
+        drawn_with = np.broadcast_to(drawn_with, (size,))
+        deficit = target.energy(indices[inside]) + (envelope.offset - drawn_with[inside])
         accepted[inside] = _accept(deficit, target.unit, coins)
     return indices, accepted
 
@@ -93,6 +102,7 @@ class Rejection(Sampler):
     """
 
     assumptions = (VIOLATION,)
+    serves_base = True
 
     bounded_range = True
 
@@ -126,11 +136,13 @@ class Rejection(Sampler):
 
     def prepare(self, target: Target) -> RejectionChain:
         """Bind the envelope to the target."""
-        return RejectionChain(target, self._envelope(target).bind(target), self.batch)
+        # a base measure adds to energies: what lies below those of the loss lies below the sum
+        envelope = self._envelope(target).bind(target.loss_only)
+        return RejectionChain(target, envelope, self.batch)
 
     def forecast(self, target: Target) -> Forecast:
-        """Return the envelope's own forecast."""
-        return self._envelope(target).forecast(target)
+        """Return the envelope's own forecast, and what a base measure may make of it."""
+        return widened(self._envelope(target).forecast(target.loss_only), target.base_spread)
 
     def verify(self, claimed: Claimed) -> list[Check]:
         """Recompute timing and delta, and look for the envelope."""

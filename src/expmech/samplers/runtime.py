@@ -63,6 +63,7 @@ class ConfAtomAndRuntimePerfect(Sampler):
 
     bounded_range = True
     least_typical = 20.0  # rounds of `constant`, where every proposal is accepted
+    serves_base = True
 
     def __init__(self, mode: str = "pad", *, proposal: str | None = None) -> None:
         self.mode = validate_choice(

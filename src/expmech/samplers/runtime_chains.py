@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import flint
@@ -16,9 +17,8 @@ from expmech.envelopes import BoundEnvelope, ReentryLaw
 from expmech.errors import UnsupportedError
 from expmech.samplers.atom import Flags
 from expmech.samplers.chain import PointState, first_accepted, unstarted
-from expmech.samplers.rejection import propose
-from expmech.target import Target
-from expmech.target.target import IntegerSlopes
+from expmech.samplers.rejection import propose_evenly
+from expmech.target import IntegerSlopes, Target
 
 _LOT = 1 << 14  # proposals of `constant` evaluated together
 
@@ -49,23 +49,18 @@ class PadChain:
     def step(self, state: PadState, coins: Coins) -> PadState:
         """Make one proposal a copy, real or dummy; both evaluate the energy of a fresh point."""
         size = len(state.proposals)
-        proposed, accepted = propose(self.target, self.envelope, coins, size, even=True)
-        indices, waiting = state.indices.copy(), state.waiting.copy()
-        done = np.zeros(size, dtype=np.bool_)
-        waited = np.flatnonzero(state.waiting)
-        if waited.size:
-            done[waited] = coins.bernoulli_exp(
-                np.zeros(waited.size, dtype=np.int64),
-                numerator=self.floor.numerator,
-                denominator=self.floor.denominator,
-            )
-        found = np.flatnonzero(~state.waiting & accepted)
-        if found.size:
-            indices[found] = proposed[found]
-            done[found] = coins.bernoulli(
-                np.full(found.size, self._share), lambda _, precision: self.share(precision)
-            )
-            waiting[found] = ~done[found]
+        proposed, accepted = propose_evenly(self.target, self.envelope, coins, size)
+        # both coins are flipped at every proposal, so that the clock does not tell which is heeded
+        over = coins.bernoulli_exp(
+            np.zeros(size, dtype=np.int64),
+            numerator=self.floor.numerator,
+            denominator=self.floor.denominator,
+        )
+        at_once = coins.bernoulli(np.full(size, self._share), lambda _, more: self.share(more))
+        found = ~state.waiting & accepted
+        done = np.where(state.waiting, over, found & at_once)
+        indices = np.where(found[:, None], proposed, state.indices)
+        waiting = (state.waiting | found) & ~done
         return PadState(indices, state.proposals + 1, done, waiting=waiting)
 
     def share(self, precision: int) -> flint.arb:
@@ -77,7 +72,7 @@ class PadChain:
             floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
             return floor * offset * self.envelope.mass(precision + 64) / normaliser
 
-    @property
+    @cached_property
     def _share(self) -> float:
         return float(self.share(64))
 
@@ -111,14 +106,14 @@ class ConstantChain:
     def start(self, coins: Coins, size: int) -> ConstantState:
         """Return copies that hold a public uniform draw."""
         no = np.zeros(size, dtype=np.bool_)
-        indices = self.target.domain.draw_uniform(coins, size)
+        indices = self.target.draw_uniform(coins, size)
         return ConstantState(indices, np.zeros(size, dtype=np.int64), no, found=no)
 
     def step(self, state: ConstantState, coins: Coins) -> ConstantState:
         """Make the next lot of rounds; its size is public."""
         size = len(state.proposals)
         rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
-        proposed, accepted = propose(self.target, self.envelope, coins, size * rounds, even=True)
+        proposed, accepted = propose_evenly(self.target, self.envelope, coins, size * rounds)
         rows, accepted_any, _ = first_accepted(accepted, size)
         take = ~state.found & accepted_any
         indices = np.where(take[:, None], proposed[rows], state.indices)

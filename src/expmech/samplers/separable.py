@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.cost import SPARE, Forecast, power, quantile_of_sum
+from expmech.cost import SPARE, Forecast, power, quantile_of_sum, widened
 from expmech.domains import Grid, Indices
 from expmech.envelopes.laplace import laplace_slopes, log_laplace_mass
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
@@ -19,7 +19,12 @@ from expmech.losses.base import Growth
 from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.chain import PointState, unstarted
 from expmech.samplers.rejection import VIOLATION
-from expmech.samplers.separable_tree import SeparableTreeChain, make_tree_chain, term_energies
+from expmech.samplers.separable_tree import (
+    SeparableTreeChain,
+    make_tree_chain,
+    term_energies,
+    with_base,
+)
 from expmech.samplers.tree_cost import LOT, forecast_tree
 from expmech.target import ENERGY_ROUNDING, Energies, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -126,11 +131,20 @@ class Separable(Sampler):
     automatic = True
     bounded_range = True
     assumptions = (VIOLATION,)
+    serves_base = True
 
     @property
     def rounded_terms(self) -> int:
         """One a coordinate, as many as there may be, and one."""
         return 1 + MOST_COORDINATES
+
+    def validate_base(self, target: Target) -> None:
+        """Refuse a base measure that is not a sum over coordinates."""
+        if target.measure is not None and target.measure.base.terms is None:
+            raise UnsupportedError(
+                "Separable needs a base measure that declares its `terms(coordinates, values)`;"
+                " this one does not. Use Rejection or BoxTree."
+            )
 
     def terms(self, target: Target) -> Terms:
         """Refuse, on public grounds, another domain or a loss that knows too little."""
@@ -160,9 +174,9 @@ class Separable(Sampler):
     def forecast(self, target: Target) -> Forecast:
         """One to about 2.4 proposals a coordinate where growth is declared; else a tree each."""
         domain, growth = validate_separable(target), target.problem.growth
-        return (
-            _forecast_trees(target, domain) if growth is None else _forecast_grown(target, domain)
-        )
+        if growth is None:
+            return _forecast_trees(target, domain)
+        return widened(_forecast_grown(target, domain), target.base_spread)
 
 
 def validate_separable(target: Target) -> Grid:
@@ -171,7 +185,7 @@ def validate_separable(target: Target) -> Grid:
     if domain is None or domain.dimension > MOST_COORDINATES:
         raise UnsupportedError(_UNSUPPORTED.format("this domain is another"))
     growth = problem.growth
-    bounded = problem.lipschitz is not None or problem.terms_lower_bound is not None
+    bounded = with_base(target)[0] is not None or problem.terms_lower_bound is not None
     if problem.terms is None or (growth is None and not bounded):
         raise UnsupportedError(_UNSUPPORTED.format("this loss does not"))
     if growth is not None and target.integer is None:
@@ -227,7 +241,9 @@ def _forecast_trees(target: Target, domain: Grid) -> Forecast:
     if target.slopes is None:  # the caller's own bounds: nothing public says how good they are
         least = (1.0 + LOT) * d
         return Forecast(expected=(least, None), nearly_all=(least, None), typical=2.0 * least)
-    trees = [forecast_tree([slope], domain.bits, least=1.0 + LOT) for slope in target.slopes]
+    slopes, _ = with_base(target)
+    steep = target.slopes if slopes is None else (target.eta * slopes * domain.widths).tolist()
+    trees = [forecast_tree([slope], domain.bits, least=1.0 + LOT) for slope in steep]
     most = sum(tree.expected[1] or math.inf for tree in trees)
     return Forecast(
         expected=(sum(tree.expected[0] for tree in trees), most),

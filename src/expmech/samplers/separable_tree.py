@@ -48,7 +48,10 @@ def term_energies(
     if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
         raise LossError(_BAD_TERMS)
     cap, scaled = ENERGY_CAP // box.dimension, losses * target.eta * target.units_per_nat
-    return np.clip(np.rint(scaled), -cap, cap).astype(np.int64)
+    energies = np.clip(np.rint(scaled), -cap, cap).astype(np.int64)
+    if target.measure is not None:
+        energies += target.measure.term_energy(columns, values)
+    return energies
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,25 +161,42 @@ class SeparableTreeChain:
         return self.target.domain.values(state.indices)
 
 
+def with_base(target: Target) -> tuple[NDArray[np.float64] | None, float]:
+    """Return Lipschitz constants of the loss with its base measure, and what the base errs by.
+
+    In units of the loss; no constants where either has none.
+    """
+    lipschitz, measure = target.problem.lipschitz, target.measure
+    if measure is None or lipschitz is None:
+        return lipschitz, 0.0
+    slopes = measure.base.slopes(len(lipschitz))
+    if slopes is None:
+        return None, 0.0
+    up = (1.0 + 2.0**-40) / target.eta
+    return lipschitz + slopes * up, (measure.error + 2.0 / target.units_per_nat) * up
+
+
 def make_tree_chain(target: Target) -> SeparableTreeChain:
     """Return a chain of d one-dimensional box trees: terms can be bounded over intervals."""
     (box, terms), problem = need_terms(target), target.problem
     most = ENERGY_CAP // box.dimension / target.units_per_nat / target.eta
     own = problem.terms_lower_bound
+    slopes, base_error = with_base(target)
     chains = []
     for j in range(box.dimension):
         alone = dataclasses.replace(
             problem,
             loss=Term(terms, j),
             domain=box.restrict((j,)),
-            lipschitz=None if problem.lipschitz is None else problem.lipschitz[j : j + 1],
+            lipschitz=None if slopes is None else slopes[j : j + 1],
+            base=None,  # its terms are in the energies of the coordinate
             lower_bound=None if own is None else TermBound(own, j, most),
             gradient=None,
         )
         one = TermTarget(
             problem=alone,
             eta=target.eta,
-            loss_error=target.loss_error,
+            loss_error=target.loss_error + base_error,
             integer=None,
             units_per_nat=target.units_per_nat,
             whole=target,

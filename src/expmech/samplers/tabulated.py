@@ -49,6 +49,7 @@ class Tabulated(Sampler):
     automatic = True
     bounded_range = True
     lists_first = True
+    serves_base = True
 
     def terms(self, target: Target) -> Terms:
         """Refuse a lattice that is too large."""

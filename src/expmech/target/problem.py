@@ -36,9 +36,12 @@ from expmech.losses.base import (
 from expmech.rounding import float_up
 from expmech.target.calibration import RELATIVE_LOSS_ERROR
 from expmech.target.checks import OWNER, Checks, validate_curvature
+from expmech.target.measure import REPEATABLE, BaseMeasure, is_repeatable, validate_base
 
 NOT_FINITE = (
-    "`loss` of ExponentialMechanism must return finite numbers; it returned nan or infinity."
+    "`loss` of ExponentialMechanism must return finite numbers; it returned nan or infinity. A"
+    " data-dependent infinity has no finite sensitivity; points that are impossible for every data"
+    " set are excluded in public, by `base`."
 )
 OUT_OF_RANGE = (
     "`loss` of ExponentialMechanism must stay within its declared range, `minimum` to `bound`"
@@ -80,6 +83,7 @@ class Problem:
     find_curvature: Callable[[], Curvature] | None
     proved: bool
     assumptions: tuple[str, ...]
+    base: BaseMeasure | None = None
 
     @property
     def largest(self) -> Fraction:
@@ -145,32 +149,37 @@ class Problem:
 
         Raise before any randomness is used if it breaks its contract.
         """
-        self.evaluate(probe_indices(self.domain))
+        self.evaluate(self.probes)
+
+    @cached_property
+    def probes(self) -> Indices:
+        """Public points at which the loss is checked: those that the base does not exclude."""
+        probes = probe_indices(self.domain)
+        if self.base is None or not self.base.excludes:
+            return probes
+        kept = self.base.evaluate(self.domain.points(probes)) > -np.inf
+        return np.ascontiguousarray(probes[kept])
 
     def check_repeatable(self) -> None:
         """Raise unless the loss gives bit-equal values on the probe points in any batch."""
-        probes = probe_indices(self.domain)
-        whole = self.evaluate(probes)
-        reordered = self.evaluate(np.ascontiguousarray(probes[::-1]))[::-1]
-        single = np.concatenate([self.evaluate(probes[j : j + 1]) for j in range(len(probes))])
-        if not (np.array_equal(whole, reordered) and np.array_equal(whole, single)):
+        if not is_repeatable(self.evaluate, self.probes):
             raise LossError(NOT_REPEATABLE)
 
 
 def make_problem(
-    *, loss: Loss, domain: Domain, adjacency: str = "replace", **declared: Unpack[Declared]
+    *,
+    loss: Loss,
+    domain: Domain,
+    adjacency: str = "replace",
+    base: object = None,
+    **declared: Unpack[Declared],
 ) -> Problem:
     """Validate the parts of a problem; what is not declared is what the loss knows."""
-    if not callable(loss):
-        raise ParameterTypeError(f"`loss` of {OWNER} must be callable; got {type(loss).__name__}.")
-    if not isinstance(domain, Domain):
-        raise ParameterTypeError(
-            f"`domain` of {OWNER} must be a Box, L1Ball, L2Ball, Simplex or Candidates, or"
-            f" another expmech.Domain; got {type(domain).__name__}."
-        )
+    _validate_parts(loss, domain)
     validate_declared(declared, owner=OWNER)
     relation = validate_adjacency(adjacency, owner=OWNER)
     known = facts_of(loss, domain)
+    measure = validate_base(base, domain)
     check = Checks(domain, known, declared, type(loss).__name__)
     slopes = check.lipschitz()
     least = check.minimum()
@@ -199,5 +208,17 @@ def make_problem(
         terms_lower_bound=check.function("terms_lower_bound"),
         find_curvature=known.curvature,
         proved=known.proved,
-        assumptions=(*check.assumptions, *known.assumptions),
+        assumptions=(*check.assumptions, *known.assumptions, *([REPEATABLE] if measure else [])),
+        base=measure,
     )
+
+
+def _validate_parts(loss: object, domain: object) -> None:
+    """Raise unless there is a function and a domain."""
+    if not callable(loss):
+        raise ParameterTypeError(f"`loss` of {OWNER} must be callable; got {type(loss).__name__}.")
+    if not isinstance(domain, Domain):
+        raise ParameterTypeError(
+            f"`domain` of {OWNER} must be a Box, L1Ball, L2Ball, Simplex or Candidates, or"
+            f" another expmech.Domain; got {type(domain).__name__}."
+        )

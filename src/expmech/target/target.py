@@ -7,71 +7,28 @@ bound on the loss asks for a coarser unit. Proofs: docs/theory/calibration.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.coins import UNITS_PER_NAT, ExponentialTable
+from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable
 from expmech.domains import Domain, Grid, Indices, Region
 from expmech.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
+from expmech.target.measure import SMALL_TABLE, Measure
 from expmech.target.problem import Problem
+from expmech.target.slopes import Energies, IntegerSlopes, integer_slopes
 from expmech.theory import log_acceptance_floor_box, log_acceptance_floor_finite
 
 TABLE_LIMIT = 1 << 22
 """Largest lattice that is ever tabulated."""
 
-SMALL_TABLE = 1 << 16
-"""Largest lattice whose normaliser is found by tabulation."""
-
-LEAST_SLOPE = 1 << 10
-"""Integer slopes from here up lose at most 0.1% of epsilon to rounding.
-
-Below, energies are rounded floats instead.
-"""
-
 ENERGY_ROUNDING = 257
 """Units by which rounding the product eta * L and then the energy may lower it."""
-
-Energies = NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntegerSlopes:
-    """Energies ``E(i) = sum_j slopes_j |count i_j - sums_j|``, exact in integers."""
-
-    count: int
-    sums: NDArray[np.int64]
-    slopes: NDArray[np.int64]
-    units_per_nat: int = UNITS_PER_NAT
-
-    def energy(self, indices: Indices) -> Energies:
-        """Return the energies of the rows."""
-        distances = np.abs(self.count * indices - self.sums)
-        return np.asarray((self.slopes * distances).sum(axis=1), dtype=np.int64)
-
-    def normaliser(self, points: int, precision: int) -> flint.arb:
-        """Enclose ``sum_i exp(-E(i))`` over the box: a product over axes of two geometric sums."""
-        with flint.ctx.workprec(precision + 64):
-            total = flint.arb(1)
-            for slope, target in zip(self.slopes.tolist(), self.sums.tolist(), strict=True):
-                step = flint.arb(flint.fmpq(-slope * self.count, self.units_per_nat))
-                below, rest = divmod(target, self.count)
-                left, right = (
-                    flint.arb(flint.fmpq(-slope * far, self.units_per_nat)).exp()
-                    for far in (rest, self.count - rest)
-                )
-                total *= left * _powers(step, below + 1) + right * _powers(step, points - 1 - below)
-            return total
-
-
-def _powers(step: flint.arb, terms: int) -> flint.arb:
-    """Enclose ``sum_{t < terms} exp(step t)`` for a negative step."""
-    return (step * terms).expm1() / step.expm1()
 
 
 @dataclass(frozen=True)
@@ -100,18 +57,55 @@ class Target:
         domain = self.domain
         return domain if isinstance(domain, Grid) and domain.is_box else None
 
-    def energy(self, indices: Indices) -> Energies:
-        """Return ``E(i) = round(eta L(y_i) 2^(40-k))``, saturating at 2^60.
+    @cached_property
+    def measure(self) -> Measure | None:
+        """The public base measure as energies; None for counting measure."""
+        base = self.problem.base
+        return None if base is None else Measure(base, self.domain, self.units_per_nat)
 
-        The rows are inside the domain.
+    @cached_property
+    def loss_only(self) -> Self:
+        """The same target under counting measure: its energies are nowhere larger."""
+        if self.problem.base is None:
+            return self
+        return replace(self, problem=replace(self.problem, base=None))
+
+    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+        """Tell which rows are points of the lattice that the base measure does not exclude."""
+        inside = self.domain.contains(indices)
+        if self.measure is not None and self.measure.base.excludes:
+            rows = np.flatnonzero(inside)
+            inside[rows] = self.measure.includes(indices[rows])
+        return inside
+
+    @cached_property
+    def anchor(self) -> Indices:
+        """A fixed public point to evaluate where a proposal falls outside."""
+        excludes = self.measure is not None and self.measure.base.excludes
+        listed = self.measure.listed if self.measure is not None and excludes else None
+        return np.zeros(self.domain.dimension, dtype=np.int64) if listed is None else listed[0]
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        """Draw uniform points of the lattice that the base measure does not exclude."""
+        if self.measure is not None:
+            return self.measure.draw_uniform(coins, size)
+        return self.domain.draw_uniform(coins, size)
+
+    def energy(self, indices: Indices) -> Energies:
+        """Return ``E(i) = round(eta L(y_i) 2^(40-k))``, saturating at 2^60, and the base's B(i).
+
+        For rows that :meth:`contains` says are inside.
         """
         if self.integer is not None:
             return self.integer.energy(indices)
-        return self._round(self.problem.evaluate(indices))
+        return self.energy_of_points(self.domain.points(indices))
 
     def energy_of_points(self, points: NDArray[Any]) -> Energies:
-        """Return the energies of points off the lattice, by the same rounding."""
-        return self._round(self.problem.evaluate_points(points))
+        """Return the energies of points, which may lie off the lattice, by the same rounding."""
+        energies = self._round(self.problem.evaluate_points(points))
+        if self.measure is not None:
+            energies += self.measure.energy_of_points(points)
+        return energies
 
     def _round(self, losses: NDArray[np.float64]) -> Energies:
         scaled = losses * self.eta
@@ -173,13 +167,20 @@ class Target:
 
         It is None when nothing public bounds it.
         """
+        if self.base_spread is None:
+            return None
         bounds = [] if self.slopes is None else [sum(self.slopes) + self.energy_error]
         if self.problem.bound is not None:
             bounds.append(
                 self.eta * (self.problem.bound - self.problem.minimum) * (1.0 + 2.0**-50)
                 + self.energy_error
             )
-        return min(bounds, default=None)
+        return min(bounds) + self.base_spread if bounds else None
+
+    @property
+    def base_spread(self) -> float | None:
+        """A public bound in nats on the base's energies, 0 without one; None where unknown."""
+        return 0.0 if self.measure is None else self.measure.spread
 
     @cached_property
     def gap(self) -> float | None:
@@ -204,6 +205,8 @@ class Target:
         """
         if self.energy_range is None:
             return None
+        if self.measure is not None:
+            return self._measured_floor(self.measure, self.energy_range, gap)
         floor = log_acceptance_floor_finite(self.domain.log_size, self.energy_range, gap=gap)
         if self.slopes is not None and self.box is not None:
             points = [float(self.box.points_per_axis)] * len(self.slopes)
@@ -215,15 +218,32 @@ class Target:
             )
         return floor
 
+    def _measured_floor(self, measure: Measure, energy_range: float, gap: float) -> float | None:
+        """Return ``log p_0`` under a base measure; None where too much may be excluded."""
+        if not measure.base.excludes:
+            floor = self.loss_only.log_floor(gap)
+            return None if floor is None or measure.spread is None else floor - measure.spread
+        if measure.listed is None or measure.log_share is None:
+            return None
+        kept = math.log(len(measure.listed))
+        return log_acceptance_floor_finite(kept, energy_range, gap=gap) + measure.log_share
+
     @cached_property
     def is_small(self) -> bool:
         """Whether the lattice is small enough to be tabulated; a public fact."""
         return self.domain.is_listable(TABLE_LIMIT)
 
+    def all_indices(self, limit: int) -> Indices | None:
+        """Return every point that is not excluded, or None on a lattice of more than ``limit``."""
+        indices = self.domain.all_indices(limit)
+        if indices is None or self.measure is None:
+            return indices
+        return np.ascontiguousarray(indices[self.measure.includes(indices)])
+
     @cached_property
     def table(self) -> tuple[Indices, ExponentialTable] | None:
         """Every lattice point with its energy, or None when the lattice is too large."""
-        indices = self.domain.all_indices(TABLE_LIMIT) if self.is_small else None
+        indices = self.all_indices(TABLE_LIMIT) if self.is_small else None
         if indices is None:
             return None
         return indices, ExponentialTable(self.energy(indices), self.units_per_nat)
@@ -259,23 +279,6 @@ def make_target(problem: Problem, epsilon: Fraction, *, terms: int = 1) -> Targe
         problem=problem,
         eta=found.eta,
         loss_error=found.loss_error,
-        integer=_integer_slopes(problem, found.eta, found.units_per_nat),
+        integer=integer_slopes(problem, found.eta, found.units_per_nat),
         units_per_nat=found.units_per_nat,
-    )
-
-
-def _integer_slopes(problem: Problem, eta: float, units_per_nat: int) -> IntegerSlopes | None:
-    form, domain = problem.integer_form, problem.domain
-    if form is None or not isinstance(domain, Grid) or not domain.is_box:
-        return None
-    units = Fraction(eta) * units_per_nat
-    slopes = [math.floor(units * Fraction(scale)) for scale in form.scales]
-    largest = sum(slopes) * form.count * domain.points_per_axis
-    if min(slopes) < LEAST_SLOPE or largest > ENERGY_CAP:
-        return None
-    return IntegerSlopes(
-        count=form.count,
-        sums=np.array(form.sums, dtype=np.int64),
-        slopes=np.array(slopes, dtype=np.int64),
-        units_per_nat=units_per_nat,
     )

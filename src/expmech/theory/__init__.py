@@ -18,6 +18,7 @@ from expmech.theory.bounds import (
     log_acceptance_floor_box,
     log_acceptance_floor_finite,
     log_beta_laplace,
+    posterior_epsilon,
     pure_steps,
     steps_from_delta,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "paper_bound_random_atom",
     "paper_bound_runtime",
     "paper_counts",
+    "posterior_epsilon",
     "pure_steps",
     "renyi_divergence",
     "steps_from_delta",

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+
+from expmech.rounding import float_up
 
 _ROUND = 1e-12  # relative safety for the handful of float64 operations behind a bound
 _PURE_EXTRA = 28.0  # exp(-28) < 2^-40
@@ -145,3 +148,20 @@ def pure_steps(log_beta: float, energy_range: float, log_size: float) -> int:
 def constant_rounds(log_floor: float, energy_range: float) -> int:
     """Return the rounds T after which missing every acceptance costs less than 2^-30 of epsilon."""
     return math.ceil((energy_range + _CONSTANT_EXTRA) * _inverse(log_floor) * (1.0 + _ROUND))
+
+
+def posterior_epsilon(sensitivity: float, *, loss_error: float = 0.0) -> float:
+    """Return the least epsilon at which a mechanism with a prior as its base draws the posterior.
+
+    The loss is minus the log-likelihood, ``sensitivity`` what a row may move it by, and the energy
+    scale eta is 1: ``epsilon = 2 (D + 2u) + 1026 2^-40``, rounded up. Below it the likelihood is
+    tempered by eta. ``loss_error`` is what the certificate says.
+
+    Examples
+    --------
+    >>> round(posterior_epsilon(3.0), 6)
+    6.0
+    """
+    most = Fraction(math.nextafter(sensitivity, math.inf)) + 2 * Fraction(loss_error)
+    epsilon = float_up(2 * most + Fraction(1026, 1 << 40))
+    return math.nextafter(epsilon, math.inf)  # the decimal text of a float is read downwards
