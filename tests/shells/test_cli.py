@@ -341,7 +341,7 @@ def test_a_crash_between_charge_and_draw_wastes_budget_and_never_overspends(
     assert [charge.epsilon for charge in Ledger(ledger).history()] == [Fraction(1, 10)]
 
 
-@pytest.mark.parametrize("page", ["command_line.md", "ledger.md"])
+@pytest.mark.parametrize("page", ["command_line.md", "ledger.md", "plan_file.md"])
 def test_every_command_and_snippet_of_the_pages_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +349,8 @@ def test_every_command_and_snippet_of_the_pages_runs(
     lines = [f"{20 + k % 60},{'yes' if k % 3 else 'no'},{3000 + k}" for k in range(200)]
     Path("survey.csv").write_text("age,answer,income\n" + "\n".join(lines) + "\n")
     text = (Path(__file__).parents[2] / "docs" / page).read_text()
+    for plan in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+        Path("day.toml").write_text(plan)
     commands = re.findall(r"^\$ expmech (.*)$", text, re.MULTILINE)
     assert len(commands) >= 4
     for command in commands:

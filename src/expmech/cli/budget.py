@@ -13,6 +13,7 @@ from rich.table import Table
 
 from expmech.cli.common import output, user_errors
 from expmech.cli.options import Json
+from expmech.cli.request import show as show_release
 from expmech.cli.words import left_in_words, promise
 from expmech.data.source import open_source
 from expmech.errors import ParameterError
@@ -75,6 +76,37 @@ def show(ledger: LedgerPath, as_json: Json = False) -> None:
     """Show the total, what each release cost and what is left, in numbers and in words."""
     with user_errors():
         _show(Ledger(ledger), as_json)
+
+
+@app.command()
+def recover(
+    ledger: LedgerPath,
+    charge: Annotated[int | None, typer.Option("--charge", help="Of this charge only.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show again what was released: a value is kept here before it is printed."""
+    with user_errors():
+        opened = Ledger(ledger)
+        kept = {
+            number: json.loads(text)
+            for number, text in opened.outbox().items()
+            if charge in (None, number)
+        }
+        if charge is not None and not kept:
+            raise ParameterError(f"The ledger {ledger} keeps no value of charge {charge}.")
+    if as_json:
+        output.print_json(json.dumps(list(kept.values())))
+        return
+    for number, record in kept.items():
+        output.print(f"Charge {number}", markup=False)
+        show_release(record, as_json=False)
+    for one in opened.history():
+        if one.run and one.number not in opened.outbox():
+            output.print(
+                f"Charge {one.number}, {one.statement}, has no value yet: ask for the same release"
+                f" with --redeem {one.number}, or run its plan again.",
+                markup=False,
+            )
 
 
 @app.command()

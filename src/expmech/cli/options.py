@@ -157,6 +157,10 @@ class ReleaseOptions:
     groups: Annotated[
         str | None, typer.Option("--groups", help="Public list of groups, separated by commas.")
     ] = None
+    redeem: Annotated[
+        int | None,
+        typer.Option("--redeem", help="Draw the value of this charge, which was never shown."),
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option("--output", help="Also write value and certificate to this new JSON file."),
@@ -178,7 +182,7 @@ def command(
     name: str,
     records: dict[str, type],
     maker: Callable[..., Any],
-    work: Callable[..., None],
+    work: Callable[..., Any],
 ) -> None:
     """Add a command whose options are the fields of ``records`` and what ``maker`` takes.
 
@@ -198,10 +202,10 @@ def command(
             parameters.append(_parameter(one.name, hint, one.default))
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
 
-    def run(**given: Any) -> None:
+    def run(**given: Any) -> Any:
         made = {key: _gather(record, given) for key, record in records.items()}
         own = {key: _gather(record, given) for key, record in mine.items()}
-        work(**made, own=given | own)
+        return work(**made, own=given | own)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}

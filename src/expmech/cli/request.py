@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from expmech.adjacency import Adjacency, validate_adjacency
@@ -14,8 +16,8 @@ from expmech.cli.shared import Shared
 from expmech.data.rows import TableRows
 from expmech.data.source import Source, open_source
 from expmech.data.text_format import TextFormat, text_ending
-from expmech.errors import ParameterError, validate_choice
-from expmech.ledger import Entry, Ledger, exact_amount, show_amount
+from expmech.errors import ExpmechError, ParameterError, validate_choice
+from expmech.ledger import SINGLE, Charge, Entry, Ledger, LedgerError, exact_amount, show_amount
 from expmech.release import Certificate
 from expmech.samplers import Metropolis, Sampler, names, validate_sampler
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
@@ -37,12 +39,15 @@ class Request:
         self.missing = check_missing(asked.missing, self.adjacency, owner=_OWNER)
         self.by, self.groups = _groups(asked, self.adjacency)
         self.timing, self.as_json, self.file = budgeted.timing, budgeted.as_json, asked.output
-        self._place, self._ledger_file = place, asked.ledger
+        self.redeem = asked.redeem
+        self._place, self.ledger_file = place, asked.ledger
+        if self.redeem is not None and asked.ledger is None:
+            raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
 
     @property
     def shared(self) -> Shared:
         """What the statistic is told."""
-        composed = self._ledger_file is not None and Ledger(self._ledger_file).wants_bounded_range
+        composed = self.ledger_file is not None and Ledger(self.ledger_file).wants_bounded_range
         return Shared(
             self.adjacency,
             missing=self.missing,
@@ -56,9 +61,9 @@ class Request:
 
     def ledger(self, source: Source) -> Ledger | None:
         """Return the ledger; raise where it is another's or of the other adjacency."""
-        if self._ledger_file is None:
+        if self.ledger_file is None:
             return None
-        ledger = Ledger(self._ledger_file, data_set=source.names)
+        ledger = Ledger(self.ledger_file, data_set=source.names)
         ledger.require_adjacency(self.adjacency)
         return ledger
 
@@ -137,37 +142,94 @@ def answer(request: Request, statistic: Statistic) -> None:
                 file.write(json.dumps(record, indent=2, sort_keys=True) + "\n")
                 file.flush()
         finally:
-            show(record, request.as_json)
+            try:
+                show(record, request.as_json)
+            except OSError as error:
+                raise unshown(record, request.ledger_file, error) from None
+
+
+def unshown(record: dict[str, Any], ledger: Path | None, error: OSError) -> ExpmechError:
+    """Return the error of a value that could not be printed: where it can be found again."""
+    where = "" if ledger is None else f" expmech budget recover {ledger} shows the value again."
+    return ExpmechError(f"{record['statement']} cannot be printed: {error.strerror}.{where}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pending:
+    """A release that is settled: everything public is known, no row was read."""
+
+    request: Request
+    statement: str
+    settled: Settled
+    parts: dict[str, TableRows]
+
+    def entry(self, run: str) -> Entry:
+        """Return what is charged before it is drawn."""
+        return self.request.entry(self.statement, self.settled.certificate, run=run)
 
 
 def release(request: Request, statistic: Statistic, source: Source) -> dict[str, Any]:
-    """Settle, charge, read, draw, in this order; return the sealed record of the release."""
+    """Settle, charge, read, draw, in this order; return the sealed record of the release.
+
+    What was charged for is in the ledger's outbox before it is returned.
+    """
+    pending = settled(request, statistic, source)
+    ledger = request.ledger(source)
+    warn_of(pending.settled.certificate)
+    if ledger is None:
+        return sealed(drawn(pending))
+    entry = pending.entry(SINGLE)
+    if request.redeem is None:
+        (charge,) = ledger.charge_all([entry])
+    else:
+        charge = ledger.redeem(request.redeem, entry)
+    return delivered(ledger, charge, pending)
+
+
+def delivered(ledger: Ledger, charge: Charge, pending: Pending) -> dict[str, Any]:
+    """Draw the value of a charge, put it into the outbox and return what the outbox then holds."""
+    record = drawn(pending) | {"charge": charge.number}
+    epsilon, delta = ledger.left
+    record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
+    try:
+        text = ledger.deliver(charge.number, json.dumps(sealed(record)))
+    except LedgerError as error:
+        # not shown either: a value that nobody keeps could be drawn a second time
+        raise LedgerError(
+            f"The value of charge {charge.number} could not be kept and was not shown: {error} Make"
+            f" room, then ask for the same release with --redeem {charge.number}."
+        ) from None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
+    """Check columns and settle what is public; raise where a release cannot be."""
     parts = {
         name: TableRows(source=source, by=request.by, group=name) for name in request.groups or [""]
     }
     for rows in parts.values():
         rows.check(statistic.request(request.epsilon))
-    ledger = request.ledger(source)
-    settled = _settle(request, statistic, next(iter(parts.values())))
     statement = statistic.name if request.by is None else f"{statistic.name} by {request.by}"
-    _warn(settled.certificate)
-    if ledger is not None:
-        ledger.charge_all([request.entry(statement, settled.certificate)])
+    ready = _settle(request, statistic, next(iter(parts.values())))
+    return Pending(request=request, statement=statement, settled=ready, parts=parts)
+
+
+def drawn(pending: Pending) -> dict[str, Any]:
+    """Read and draw; return the record of the release. Charge first."""
+    request, settled = pending.request, pending.settled
     values = {
         name: plain(settled.release(rows.find(settled.request)).value)
-        for name, rows in parts.items()
+        for name, rows in pending.parts.items()
     }
     record: dict[str, Any] = {
-        "statement": statement,
+        "statement": pending.statement,
         "value": values[""] if request.by is None else values,
         "certificate": json.loads(settled.certificate.to_json()),
     }
     if request.by is not None:
         record["groups"] = request.groups
-    if ledger is not None:
-        epsilon, delta = ledger.left
-        record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
-    return sealed(record)
+    return record
 
 
 def _settle(request: Request, statistic: Statistic, rows: TableRows) -> Settled:
@@ -206,7 +268,8 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _warn(certificate: Certificate) -> None:
+def warn_of(certificate: Certificate) -> None:
+    """Warn of an epsilon that hardly protects, and of a running time that tells."""
     if certificate.epsilon > 10.0:
         warn(
             f"epsilon = {certificate.epsilon:g} is above 10: what an observer can learn about one"

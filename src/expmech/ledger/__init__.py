@@ -3,9 +3,11 @@
 from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.ledger.ledger import Ledger
 from expmech.ledger.limits import Amount, Limits
+from expmech.ledger.outbox import SINGLE
 from expmech.ledger.records import Charge, Entry, LedgerError
 
 __all__ = [
+    "SINGLE",
     "Amount",
     "Charge",
     "Entry",

@@ -18,6 +18,7 @@ from expmech.ledger.entries import Priced, largest, price
 from expmech.ledger.file import begin, connect, now, read_budget, read_charges, read_spent
 from expmech.ledger.limits import CONCENTRATED, Amount, Limits
 from expmech.ledger.making import make_limits, validate_name, write_ledger
+from expmech.ledger.outbox import deliver, read_outbox, redeemable, refuse_again
 from expmech.ledger.records import Charge, Entry, LedgerError
 from expmech.ledger.refusals import common_adjacency, refuse_beyond, refuse_other
 from expmech.theory.concentrated import PURE
@@ -238,6 +239,30 @@ class Ledger:
         with connect(self.path) as connection:
             return read_charges(connection)
 
+    def deliver(self, number: int, record: str) -> str:
+        """Put the record of a charge's value into the outbox, durably, before it is shown.
+
+        Return what the outbox holds, the first record that was put there: show that one, never the
+        other, so that one charge gives one value.
+        """
+        with connect(self.path) as connection:
+            begin(connection)
+            held = deliver(connection, number, record)
+            connection.execute("COMMIT")
+        return held
+
+    def outbox(self) -> dict[int, str]:
+        """Return the records of released values, by the number of their charge."""
+        with connect(self.path) as connection:
+            return read_outbox(connection)
+
+    def redeem(self, number: int, entry: Entry) -> Charge:
+        """Return a charge whose value was never shown; raise unless ``entry`` is what it was for.
+
+        Draw once after this and :meth:`deliver`: no more is spent, as no value was shown.
+        """
+        return redeemable(self.path, self.history(), self.outbox(), number, entry)
+
     def costs(self) -> list[Fraction]:
         """Return what each charge added to the epsilon spent, by the composition in force."""
         sums, before, spent = [], Fraction(0), Amount()
@@ -252,6 +277,7 @@ class Ledger:
         with connect(self.path) as connection:
             begin(connection)
             before = read_charges(connection)
+            refuse_again(self.path, before, [one.entry.run for one in priced])
             self._refuse(priced, before)
             time = now()
             for one in priced:

@@ -1,0 +1,183 @@
+"""`expmech release --plan`: many releases, charged together or not at all, that can be continued.
+
+Page: docs/plan_file.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from expmech.cli.common import MISTAKE, complaints, new_file, output
+from expmech.cli.planned import Planned, read_plan
+from expmech.cli.request import Pending, delivered, settled, show, unshown, warn_of
+from expmech.errors import ExpmechError
+from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
+from expmech.ledger.entries import price
+from expmech.samplers.plan import show_number
+from expmech.statistics import plan as plan_statistic
+from expmech.statistics import public_count
+
+
+def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
+    """Check everything public, charge all releases at once, then draw those without a value."""
+    planned = read_plan(path)
+    with closing(planned.asked[0][0].open()) as source, new_file(_output(planned, dry_run)) as file:
+        pending = [settled(request, statistic, source) for request, statistic in planned.asked]
+        ledger = planned.asked[0][0].ledger(source)
+        if ledger is None:
+            raise LedgerError(f"{path} names no ledger.")
+        for one in pending:
+            ledger.require_adjacency(one.request.adjacency)
+        charges = _begun(ledger, planned, again=again)
+        if dry_run:
+            _forecast(ledger, planned, pending, charges, as_json=as_json)
+            return
+        if not charges:
+            charges = ledger.charge_all(_entries(ledger, planned, pending))
+        _check_same(pending, charges)
+        records = _draw(ledger, pending, charges, as_json=as_json)
+        if file is not None:
+            file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+    if len(records) < len(charges):
+        raise typer.Exit(MISTAKE)
+
+
+def _output(planned: Planned, dry_run: bool) -> Path | None:
+    return None if dry_run else planned.output
+
+
+def _begun(ledger: Ledger, planned: Planned, *, again: bool) -> list[Charge]:
+    """Return the charges of the latest run of this plan that has values to come, or none.
+
+    Where the latest run is complete, running the plan anew must be asked for: it costs again.
+    """
+    runs = _runs(ledger, planned)
+    if not runs:
+        return []
+    latest = runs[max(runs)]
+    shown = ledger.outbox()
+    if any(charge.number not in shown for charge in latest):
+        return latest
+    if not again:
+        raise LedgerError(
+            f"All values of this plan were released already, by charges {latest[0].number} to"
+            f" {latest[-1].number}: `expmech budget recover {ledger.path}` shows them. --again"
+            " charges for new ones. Nothing was charged."
+        )
+    return []
+
+
+def _runs(ledger: Ledger, planned: Planned) -> dict[int, list[Charge]]:
+    """Return the charges of every run of this plan, by the number of the run."""
+    runs: dict[int, list[Charge]] = {}
+    for charge in ledger.history():
+        digest, _, place = charge.run.partition("/")
+        if place and digest == planned.digest:
+            runs.setdefault(int(place.partition(":")[0]), []).append(charge)
+    return runs
+
+
+def _entries(ledger: Ledger, planned: Planned, pending: Sequence[Pending]) -> list[Entry]:
+    number = max(_runs(ledger, planned), default=0) + 1
+    return [one.entry(f"{planned.digest}/{number}:{k}") for k, one in enumerate(pending)]
+
+
+def _check_same(pending: Sequence[Pending], charges: Sequence[Charge]) -> None:
+    """Raise unless every charge was made for the release at its place.
+
+    The number of rows is in certificates where it is public: a table that changed since is found.
+    """
+    made = [(charge.statement, charge.certificate, charge.parallel) for charge in charges]
+    entries = [one.entry("") for one in pending]
+    if made != [(one.statement, one.certificate, one.groups) for one in entries]:
+        raise LedgerError(
+            "The plan was charged for, and what it asks for has changed since: the table has"
+            " another number of rows, or the program is another version. Nothing was drawn."
+        )
+
+
+def _draw(
+    ledger: Ledger, pending: Sequence[Pending], charges: Sequence[Charge], *, as_json: bool
+) -> list[dict[str, Any]]:
+    """Show what is in the outbox; draw, keep and then show what is not."""
+    shown, records = ledger.outbox(), []
+    for one, charge in zip(pending, charges, strict=True):
+        try:
+            if charge.number in shown:
+                record = json.loads(shown[charge.number])
+            else:
+                warn_of(one.settled.certificate)
+                record = delivered(ledger, charge, one)
+        except ExpmechError as error:  # the others are not held up by it
+            text = f"error: {one.statement}, charge {charge.number}: {error}"
+            complaints.print(text, style="red", markup=False)
+            continue
+        records.append(record)
+        if not as_json:
+            try:
+                show(record, as_json=False)
+            except OSError as error:
+                raise unshown(record, ledger.path, error) from None
+    if as_json:
+        output.print_json(json.dumps(records))
+    return records
+
+
+def _forecast(
+    ledger: Ledger,
+    planned: Planned,
+    pending: Sequence[Pending],
+    charges: Sequence[Charge],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what each release costs and takes; raise where the budget does not suffice."""
+    if not charges:
+        ledger.require_all(_entries(ledger, planned, pending))
+    costs = _costs(ledger, pending) if not charges else [Fraction(0)] * len(pending)
+    rows = []
+    for one, cost in zip(pending, costs, strict=True):
+        epsilon = show_amount(one.request.epsilon)
+        rows.append((one.statement, epsilon, show_amount(cost), _work_of(one)))
+    if as_json:
+        names = ("statement", "epsilon", "cost", "evaluations")
+        output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
+        return
+    table = Table("release", "epsilon", "cost here", "evaluations, typical")
+    for row in rows:
+        table.add_row(*row)
+    output.print(table)
+    total = show_amount(sum(costs, Fraction(0)))
+    ending = "It was charged already and can be continued." if charges else "Nothing was charged."
+    output.print(f"Together epsilon = {total}. {ending}", markup=False)
+
+
+def _costs(ledger: Ledger, pending: Sequence[Pending]) -> list[Fraction]:
+    """Return what each release would add to the epsilon spent, by the composition in force."""
+    spent = sum((charge.amount for charge in ledger.history()), Amount())
+    before, costs = ledger.limits.composed(spent)[0], []
+    for one in pending:
+        spent = spent + price(one.entry(""), owner="release").amount
+        after = ledger.limits.composed(spent)[0]
+        costs.append(after - before)
+        before = after
+    return costs
+
+
+def _work_of(one: Pending) -> str:
+    """Return the forecast of a draw, from public quantities."""
+    statistic, request = one.settled.statistic, one.request
+    count = public_count(next(iter(one.parts.values())), request.adjacency)
+    plan = plan_statistic(statistic, epsilon=request.epsilon, count=count, timing=request.timing)
+    option = plan.recommended
+    if option is None or option.forecast is None:
+        return "unknown"
+    return show_number(option.forecast.typical)

@@ -1,0 +1,61 @@
+"""Values that were charged for are never lost, and a charge never gives two of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from expmech.ledger.file import now, version
+from expmech.ledger.records import Charge, Entry, LedgerError
+
+SINGLE = "release"
+"""The run of a charge that is not of a plan; of an empty one the ledger does not keep the value."""
+
+
+def deliver(connection: sqlite3.Connection, number: int, record: str) -> str:
+    """Write a record unless there is one for the charge; return the one that is there then."""
+    held = connection.execute("SELECT record FROM outbox WHERE number = ?", (number,)).fetchone()
+    if held is not None:
+        return str(held[0])
+    connection.execute("INSERT INTO outbox VALUES (?, ?, ?)", (number, now(), record))
+    return record
+
+
+def read_outbox(connection: sqlite3.Connection) -> dict[int, str]:
+    """Return the records by the number of their charge; a ledger of the first version has none."""
+    if version(connection) < 2:
+        return {}
+    rows = connection.execute("SELECT number, record FROM outbox ORDER BY number").fetchall()
+    return {int(row[0]): str(row[1]) for row in rows}
+
+
+def redeemable(
+    path: Path, charges: Sequence[Charge], shown: Mapping[int, str], number: int, entry: Entry
+) -> Charge:
+    """Return the charge of this number; raise unless it waits for exactly this release."""
+    charge = next((one for one in charges if one.number == number and one.run), None)
+    if charge is None:
+        raise LedgerError(f"The ledger {path} has no charge {number} that waits for its value.")
+    if number in shown:
+        raise LedgerError(
+            f"The value of charge {number} was released already: `expmech budget recover` shows it."
+            " Nothing was drawn."
+        )
+    asked = (entry.statement, entry.certificate, entry.groups)
+    if asked != (charge.statement, charge.certificate, charge.parallel):
+        raise LedgerError(
+            f"Charge {number} was made for another release: {charge.statement}, at epsilon ="
+            f" {float(charge.epsilon):g}. Ask for the same one, with the same options."
+        )
+    return charge
+
+
+def refuse_again(path: Path, charges: Sequence[Charge], runs: Sequence[str]) -> None:
+    """Raise where a release of a plan is charged already: another process runs the same plan."""
+    held = {charge.run for charge in charges} - {"", SINGLE}
+    if held & set(runs):
+        raise LedgerError(
+            f"The plan is charged already in {path}: somebody else runs it. Run it again to see"
+            " what it released. Nothing was charged."
+        )

@@ -1,0 +1,224 @@
+"""A day's work in one file: all or none, nothing lost, nothing drawn twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.kills import kill_runs, write_day
+from typer.testing import CliRunner
+
+from expmech.cli.main import app
+from expmech.data.rows import TableRows
+from expmech.ledger import Entry, Ledger, LedgerError
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> tuple[Path, Path]:
+    return write_day(tmp_path, epsilon="1", releases=3)
+
+
+def mean(ledger: Path, *more: object) -> tuple[object, ...]:
+    source = ledger.with_name("survey.csv")
+    asked = ("--column", "age", "--bounds", "0,100", "--epsilon", "0.1", "--ledger", ledger)
+    return ("release", "mean", source, *asked, *more)
+
+
+def test_a_dry_run_shows_costs_and_reads_no_record(
+    day: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, ledger = day
+
+    def find(self: TableRows, request: Any) -> Any:
+        raise AssertionError("a record was looked at")
+
+    monkeypatch.setattr(TableRows, "find", find)
+    before = ledger.read_bytes()
+    shown = run("release", "--plan", plan, "--dry-run")
+    assert shown.exit_code == 0, shown.stderr
+    assert "Together epsilon = 0.3. Nothing was charged." in shown.stdout
+    costs = json.loads(run("release", "--plan", plan, "--dry-run", "--json").stdout)
+    assert [(one["statement"], one["cost"]) for one in costs] == [
+        ("mean of age", "0.1"),
+        ("0.5-quantile of age", "0.1"),
+        ("most frequent city", "0.1"),
+    ]
+    assert ledger.read_bytes() == before
+
+
+def test_a_plan_is_charged_as_one_and_run_once(day: tuple[Path, Path]) -> None:
+    plan, path = day
+    done = run("release", "--plan", plan, "--json")
+    assert done.exit_code == 0, done.stderr
+    records = json.loads(done.stdout)
+    assert [record["charge"] for record in records] == [1, 2, 3]
+    ledger = Ledger(path)
+    assert ledger.left[0] == Fraction(7, 10)
+    assert [json.loads(text) for text in ledger.outbox().values()] == records
+    again = run("release", "--plan", plan)
+    assert again.exit_code == 3
+    assert "were released already, by charges 1 to 3" in again.stderr
+    assert ledger.left[0] == Fraction(7, 10)
+    assert run("release", "--plan", plan, "--again").exit_code == 0
+    assert len(ledger.history()) == 6
+    recovered = json.loads(run("budget", "recover", path, "--json").stdout)
+    assert recovered[:3] == records
+
+
+def test_all_are_charged_or_none(tmp_path: Path) -> None:
+    plan, path = write_day(tmp_path, epsilon="0.29", releases=3)
+    for more in ((), ("--dry-run",)):
+        refused = run("release", "--plan", plan, *more)
+        assert refused.exit_code == 3
+        assert "0.29 is left of 0.29" in refused.stderr
+    assert Ledger(path).history() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('column = "age"', 'column = "agee"'), "There is no column 'agee'"),
+        (('bounds = "0,100"', 'bounds = "100,0"'), "[[release]] 1 of"),
+        (('bounds = "0,100"', 'bonds = "0,100"'), "No such option: --bonds"),
+        (('statistic = "mean"', 'statistic = "man"'), "must be one of mean, quantile"),
+        (("[[release]]", "[[releases]]"), "at least one [[release]]"),
+        (('source = "survey.csv"', ""), "must say `source = ...`"),
+        (("epsilon = 0.1", "epsilon = 0"), "must be a positive number"),
+        (("epsilon = 0.1", "epsilon = "), "must be a TOML file"),
+        (("[[release]]", '[[release]]\nledger = "x"'), "belongs to the whole run"),
+        (("epsilon = 0.1", 'epsilon = 0.1\nadjacency = "add-remove"'), "counts under replace"),
+    ],
+)
+def test_a_mistake_in_a_plan_is_one_message_and_costs_nothing(
+    change: tuple[str, str], message: str, day: tuple[Path, Path]
+) -> None:
+    plan, path = day
+    plan.write_text(plan.read_text().replace(*change))
+    result = run("release", "--plan", plan)
+    assert result.exit_code in (1, 3), result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert Ledger(path).history() == []
+
+
+def test_what_belongs_to_a_plan_is_refused_without_one(day: tuple[Path, Path]) -> None:
+    assert run("release", "--dry-run").exit_code == 2
+    assert run("release", "--plan", day[0], "mean", "x").exit_code == 2
+    assert run("release", "--again", "mean", "x.csv").exit_code == 2
+
+
+def test_kills_during_a_batch_lose_no_value_and_overspend_nothing(tmp_path: Path) -> None:
+    """Here a handful; benchmarks/kills_benchmark.py makes two hundred."""
+    plan, path = write_day(tmp_path, epsilon="100", releases=6)
+    seen = kill_runs(plan, path, releases=6, kills=6, seed=3)
+    ledger = Ledger(path)
+    assert set(seen.kept) == {charge.number for charge in ledger.history()}
+    assert ledger.spent[0] == Fraction(len(seen.kept), 10)
+
+
+def waiting(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charge for a mean whose value is not drawn."""
+    with monkeypatch.context() as patch:
+        patch.setattr(TableRows, "find", lambda self, request: 1 / 0)
+        run(*mean(ledger))
+
+
+def test_a_charge_without_a_value_is_redeemed_once_by_the_same_request(
+    day: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = day[1]
+    waiting(path, monkeypatch)
+    ledger = Ledger(path)
+    assert len(ledger.history()) == 1
+    assert "--redeem 1" in run("budget", "recover", path).stdout
+    other = mean(path, "--redeem", 1)
+    for option, value in (("--epsilon", "0.2"), ("--bounds", "0,90")):
+        changed = [value if other[k - 1] == option else part for k, part in enumerate(other)]
+        refused = run(*changed)
+        assert refused.exit_code == 3
+        assert "was made for another release" in refused.stderr
+    redeemed = run(*mean(path, "--redeem", 1, "--json"))
+    assert redeemed.exit_code == 0, redeemed.stderr
+    assert ledger.left[0] == Fraction(9, 10)
+    second = run(*mean(path, "--redeem", 1))
+    assert second.exit_code == 3
+    assert "was released already" in second.stderr
+    assert json.loads(run("budget", "recover", path, "--json").stdout) == [
+        json.loads(redeemed.stdout)
+    ]
+    assert run(*mean(path, "--redeem", 7)).exit_code == 3
+    assert run("budget", "recover", path, "--charge", 7).exit_code == 1
+
+
+def test_charges_of_which_the_ledger_keeps_no_value_are_never_redeemed(tmp_path: Path) -> None:
+    """Of a model that was fitted in Python, or of an earlier version, the value was shown."""
+    _, path = write_day(tmp_path, epsilon="1", releases=1)
+    entry = Entry(epsilon="0.1", statement="mean of age")
+    ledger = Ledger(path)
+    ledger.charge_all([entry])
+    with pytest.raises(LedgerError, match="no charge 1 that waits"):
+        ledger.redeem(1, entry)
+
+
+def test_the_outbox_keeps_the_first_value_and_only_of_charges(tmp_path: Path) -> None:
+    _, path = write_day(tmp_path, epsilon="1", releases=1)
+    ledger = Ledger(path)
+    charge = ledger.charge(epsilon="0.1")
+    assert ledger.deliver(charge.number, "first") == "first"
+    assert ledger.deliver(charge.number, "second") == "first"
+    assert ledger.outbox() == {1: "first"}
+    with pytest.raises(LedgerError):
+        ledger.deliver(2, "of nothing")
+
+
+def test_two_processes_cannot_charge_the_same_run(tmp_path: Path) -> None:
+    _, path = write_day(tmp_path, epsilon="1", releases=1)
+    ledger = Ledger(path)
+    ledger.charge_all([Entry(epsilon="0.1", run="abc/1:0")])
+    with pytest.raises(LedgerError, match="somebody else runs it"):
+        ledger.charge_all([Entry(epsilon="0.1", run="abc/1:0")])
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_a_value_is_not_lost_when_standard_output_is_full(day: tuple[Path, Path]) -> None:
+    path = day[1]
+    command = [sys.executable, "-c", "from expmech.cli.main import main; main()"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*command, *map(str, mean(path))],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert f"expmech budget recover {path} shows the value again" in done.stderr
+    assert run("budget", "recover", path).stdout.startswith("Charge 1\nmean of age: ")
+
+
+def test_a_value_that_cannot_be_kept_is_not_shown(
+    day: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = day[1]
+
+    def full(self: Ledger, number: int, record: str) -> str:
+        raise LedgerError("database or disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "deliver", full)
+        refused = run(*mean(path))
+    assert refused.exit_code == 3
+    assert refused.stdout == ""
+    assert "with --redeem 1" in refused.stderr
+    assert run(*mean(path, "--redeem", 1)).exit_code == 0
