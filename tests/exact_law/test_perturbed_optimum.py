@@ -240,11 +240,8 @@ def without_rows(penalty: float, inverse: float) -> tuple[Problem, Solution, Ter
     )
     problem = problem_of(rows, terms, [Fraction(0)])
     hessian = Hessian(matrix=np.array([[penalty]]), weights=np.zeros(0))
-    return (
-        problem,
-        Solution(point=np.zeros((1, 1)), hessian=hessian, inverse=np.array([[inverse]])),
-        terms,
-    )
+    hessian.inverse = np.array([[inverse]])
+    return problem, Solution(point=np.zeros((1, 1)), hessian=hessian), terms
 
 
 @pytest.mark.parametrize("inverse", [-1.0, 0.4, 0.5])

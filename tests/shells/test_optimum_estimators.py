@@ -11,10 +11,12 @@ import pytest
 
 import expmech as em
 from expmech.errors import ParameterError, UnsupportedError
-from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateRidge
 from expmech.release.verification import verify_certificate, verify_value
 from expmech.statistics import Linear, Logistic
 from expmech.statistics.keys import places_of
+from expmech.statistics.logistic_likelihood import LogisticLikelihood
+from expmech.statistics.requests import TargetRows
 
 ROWS = 20_000
 GENERATOR = np.random.default_rng(5)
@@ -130,6 +132,25 @@ def test_a_data_norm_leaves_rows_within_it_as_they_are() -> None:
         assert told == min(1.0 + data_norm**2, 3.0)
     with pytest.raises(ParameterError, match="`data_norm` of a linear regression"):
         linear(data_norm=-1.0).fit(X[:9], Y[:9])
+
+
+def test_norm_and_radius_of_the_log_likelihood_are_those_of_its_rows_and_coefficients() -> None:
+    """A row is shortened to the norm, gets a constant and is divided by sqrt(1 + norm^2)."""
+    corners = np.array([[0.0, 50.0], [5.0, 0.0], [10.0, 0.0]])
+    law = LogisticLikelihood(
+        bounds=tuple(BOUNDS), adjacency=em.Adjacency.REPLACE, data_norm=1.0, radius=0.25
+    )
+    found = TargetRows(features=corners, targets=np.ones(3), counts=np.ones(3, dtype=int))
+    mechanism: Any = law.mechanism(found, Fraction(1))
+    expected = np.array([[1.0, -(0.5**0.5), 0.5**0.5], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
+    np.testing.assert_allclose(law._design(corners), expected / 2.0**0.5, atol=1e-15)
+    draws = mechanism.sample(epsilon=1.0, size=200, seed=1).values
+    lengths = np.sqrt((draws**2).sum(axis=1))
+    assert 0.2 < lengths.max() <= 0.25
+    with pytest.raises(ValueError, match="'data_norm'"):
+        PrivateRidge().set_params(data_norm=1.0)
+    with pytest.raises(TypeError, match="radius"):
+        linear(radius=1.0)
 
 
 def test_nothing_about_a_row_is_refused_and_nothing_public_depends_on_it() -> None:

@@ -6,7 +6,8 @@ docs/theory/perturbed_optimum.md, 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -56,6 +57,19 @@ class Hessian:
 
     matrix: Floats
     weights: Floats
+    _used: bool = field(default=False, init=False)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The approximate inverse of the matrix."""
+        return _invert(self.matrix)
+
+    def newton_step(self, here: Place) -> Floats:
+        """Return ``-H^-1 gradient``: once by elimination, a fifth of the work of an inverse."""
+        gradient = here.gradient.ravel()
+        step = None if self._used else _eliminate(self.matrix, gradient)
+        self._used = True
+        return -(self.inverse @ gradient if step is None else step).reshape(here.gradient.shape)
 
     @classmethod
     def at(cls, problem: Problem, margins: Floats) -> Hessian:
@@ -73,36 +87,34 @@ class Hessian:
         matrix[np.diag_indices(size)] += np.tile(problem.penalties, risk.margins)
         return cls(matrix=matrix, weights=weights)
 
-    def refresh(self, problem: Problem, margins: Floats) -> bool:
-        """Bring the Hessian to the given margins, up to 2^-6 a row; return whether it changed."""
-        risk = problem.risk
+    def refreshed(self, problem: Problem, margins: Floats) -> Hessian:
+        """Return the Hessian at the given margins, up to 2^-6 a row: itself where that holds."""
+        rows, risk = problem.rows, problem.risk
         if risk.margins > 1:
-            return self._replace(problem, margins)
-        _, _, found = next(risk.curvature(margins, problem.rows.targets))
+            return Hessian.at(problem, margins)
+        _, _, found = next(risk.curvature(margins, rows.targets))
         changed = np.flatnonzero(np.abs(found - self.weights) > _KEEP * self.weights)
         if changed.size == 0:
-            return False
-        if changed.size > problem.rows.count // 8:
-            return self._replace(problem, margins)
-        few = problem.rows.take(changed)
-        self.matrix = self.matrix + few.gram(found[changed] - self.weights[changed])
-        self.weights = self.weights.copy()
-        self.weights[changed] = found[changed]
-        return True
-
-    def _replace(self, problem: Problem, margins: Floats) -> bool:
-        fresh = Hessian.at(problem, margins)
-        self.matrix, self.weights = fresh.matrix, fresh.weights
-        return True
+            return self
+        if changed.size > rows.count // 8:
+            return Hessian.at(problem, margins)
+        differences = rows.take(changed).gram(found[changed] - self.weights[changed])
+        weights = self.weights.copy()
+        weights[changed] = found[changed]
+        return Hessian(matrix=self.matrix + differences, weights=weights)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
-    """A point, a Hessian near it and that Hessian's approximate inverse."""
+    """A point and a Hessian near it."""
 
     point: Floats
     hessian: Hessian
-    inverse: Floats
+
+    @property
+    def inverse(self) -> Floats:
+        """The Hessian's approximate inverse."""
+        return self.hessian.inverse
 
 
 def solve(problem: Problem) -> Solution:
@@ -126,14 +138,14 @@ def _solve(problem: Problem, *, tolerance: float) -> Solution:
     )
     rough = _solve(small, tolerance=_ROUGH)
     here = problem.at(rough.point)
-    near, _ = _walk(problem, here, _newton_step(rough.inverse * part, here))
+    near, _ = _walk(problem, here, rough.hessian.newton_step(here) * part)
     return minimise(problem, near, tolerance=tolerance)
 
 
 def refreshed(problem: Problem, solution: Solution, margins: Floats) -> Solution:
     """Return the solution with the Hessian where the margins are these."""
     hessian = Hessian.at(problem, margins)
-    return Solution(point=solution.point, hessian=hessian, inverse=_invert(hessian.matrix))
+    return Solution(point=solution.point, hessian=hessian)
 
 
 def minimise(problem: Problem, start: Place, *, tolerance: float) -> Solution:
@@ -144,9 +156,8 @@ def minimise(problem: Problem, start: Place, *, tolerance: float) -> Solution:
     """
     here, before, drift = start, np.inf, 0.0
     hessian = Hessian.at(problem, here.margins)
-    inverse = _invert(hessian.matrix)
     for _ in range(_MOST_STEPS):
-        step = _newton_step(inverse, here)
+        step = hessian.newton_step(here)
         size = _largest(step)
         if size <= tolerance or _settled(problem, size, before, tolerance):
             break
@@ -154,9 +165,11 @@ def minimise(problem: Problem, start: Place, *, tolerance: float) -> Solution:
         before = size if length == 1.0 else np.inf
         drift += _largest(there.margins - here.margins)
         here = there
-        if not _kept(problem, drift) and hessian.refresh(problem, here.margins):
-            inverse, drift = _invert(hessian.matrix), 0.0
-    return Solution(point=here.y + step, hessian=hessian, inverse=inverse)
+        if not _kept(problem, drift):
+            fresh = hessian.refreshed(problem, here.margins)
+            drift = drift if fresh is hessian else 0.0
+            hessian = fresh
+    return Solution(point=here.y + step, hessian=hessian)
 
 
 def _settled(problem: Problem, size: float, before: float, tolerance: float) -> bool:
@@ -170,10 +183,6 @@ def _settled(problem: Problem, size: float, before: float, tolerance: float) -> 
     ratio = size / before
     left = size * ratio if _is_ramp(problem.risk) else 16.0 * size * ratio**2
     return left <= tolerance / 4.0 or (size <= 2.0**-24 and ratio >= 0.5)
-
-
-def _newton_step(inverse: Floats, here: Place) -> Floats:
-    return -(inverse @ here.gradient.ravel()).reshape(here.gradient.shape)
 
 
 def _walk(problem: Problem, here: Place, step: Floats) -> tuple[Place, float]:
@@ -219,6 +228,15 @@ def _is_ramp(risk: Risk) -> bool:
 
 def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
+
+
+def _eliminate(matrix: Floats, vector: Floats) -> Floats | None:
+    """Return ``matrix^-1 vector``; None where floats fail."""
+    try:
+        found = np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None
 
 
 def _invert(matrix: Floats) -> Floats:
