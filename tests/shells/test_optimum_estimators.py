@@ -43,7 +43,9 @@ def stands(certificate: em.Certificate) -> bool:
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_linear_fit_is_charged_verified_and_in_units(adjacency: str, tmp_path: Path) -> None:
-    ledger = em.Ledger.create(tmp_path / "a.ledger", data_set="trial", epsilon="10")
+    ledger = em.Ledger.create(
+        tmp_path / "a.ledger", data_set="trial", epsilon="10", adjacency=adjacency
+    )
     rows = None if adjacency == "replace" else ROWS
     model = linear(epsilon=5, accountant=ledger, adjacency=adjacency, rows=rows).fit(X, Y)
     assert np.abs(model.coef_ - [2.0, -0.1]).max() < 0.03
@@ -62,7 +64,9 @@ def test_a_linear_fit_is_charged_verified_and_in_units(adjacency: str, tmp_path:
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_logistic_fit_is_charged_verified_and_in_units(adjacency: str, tmp_path: Path) -> None:
-    ledger = em.Ledger.create(tmp_path / "a.ledger", data_set="trial", epsilon="10")
+    ledger = em.Ledger.create(
+        tmp_path / "a.ledger", data_set="trial", epsilon="10", adjacency=adjacency
+    )
     model = logistic(epsilon=5, accountant=ledger, adjacency=adjacency).fit(X, LABELS)
     assert model.coef_.shape == (1, 2) and model.intercept_.shape == (1,)
     np.testing.assert_allclose(model.coef_[0], [1.0, -0.05], rtol=0.15)
