@@ -1,4 +1,4 @@
-"""Pictures of three laws, from their definitions, with draws of the shipped code beside them.
+"""Pictures of four laws, from their definitions, with draws of the shipped code beside them.
 
     pip install 'expmech[paper]'
     python benchmarks/law_pictures.py [--output docs/figures]
@@ -28,6 +28,40 @@ from expmech.coins import Coins
 
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"  # Okabe and Ito
 Law = NDArray[np.float64]
+
+
+def product(file: Path) -> None:
+    """Show the law of a column and a threshold, drawn together by the box tree."""
+    names, random = ["age", "income", "tenure"], np.random.default_rng(3)
+    columns = random.random((100, 3))
+    answers = columns[:, 1] + 0.15 * random.normal(size=100) > 0.6
+
+    def mistakes(lower: Law, upper: Law) -> Law:
+        at = columns[:, lower[:, 1].astype(int)].T
+        missed = ((at <= lower[:, :1]) & answers).sum(axis=1)
+        return np.asarray(missed + ((at > upper[:, :1]) & ~answers).sum(axis=1), dtype=float)
+
+    mechanism = em.ExponentialMechanism(
+        loss=lambda y: mistakes(y, y),
+        sensitivity=1,
+        bound=100,
+        lower_bound=mistakes,
+        domain=em.Product(em.Box([0.0], [1.0], bits=5), em.Candidates(names)),
+    )
+    pairs, law = mechanism.law(epsilon=0.1)
+    drawn = mechanism.sample(epsilon=0.1, size=10_000, sampler=em.BoxTree(), seed=1).values
+    seen = Counter((pair.point[0], pair.label) for pair in drawn)
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
+    for axis, name in zip(axes, names, strict=True):
+        here = [j for j, pair in enumerate(pairs) if pair.label == name]
+        at = [pairs[j].point[0] for j in here]
+        axis.step(at, law[here], where="mid", color=BLUE, label="law, epsilon = 0.1")
+        share = [seen[x, name] / len(drawn) for x in at]
+        axis.plot(at, share, "x", color=GREEN, markersize=4, label="10,000 draws, box tree")
+        axis.set(title=name, xlabel="threshold (share of the column's range)")
+    axes[0].set_ylabel("probability of column and threshold")
+    axes[0].legend(fontsize=7)
+    _save(figure, file)
 
 
 def joint_quantiles(file: Path) -> None:
@@ -138,6 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/figures"))
     folder = parser.parse_args().output
+    product(folder / "product.png")
     joint_quantiles(folder / "joint_quantiles.png")
     permute_and_flip(folder / "permute_and_flip.png")
     top_k(folder / "top_k.png")

@@ -5,7 +5,17 @@ from typing import Any as _Any
 from expmech import losses, risks, theory
 from expmech._version import __version__
 from expmech.adjacency import Adjacency
-from expmech.domains import Box, Candidates, Domain, Grid, L1Ball, L2Ball, Region, Simplex
+from expmech.domains import (
+    Box,
+    Candidates,
+    Domain,
+    Grid,
+    L1Ball,
+    L2Ball,
+    Product,
+    Region,
+    Simplex,
+)
 from expmech.envelopes import Affine, Convex, Envelope, ProductLaplace, Tangent, Uniform
 from expmech.errors import (
     EnvelopeViolatedError,
@@ -83,6 +93,7 @@ __all__ = [
     "PerturbedOptimum",
     "Plan",
     "PrincipalDirection",
+    "Product",
     "ProductLaplace",
     "RandomAtomPerfect",
     "Region",

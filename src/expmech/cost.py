@@ -60,6 +60,16 @@ def forecast_proposals(best: float, worst: float | None, typical: float) -> Fore
     )
 
 
+def times(forecast: Forecast, count: int) -> Forecast:
+    """Return the forecast of as much work ``count`` times at worst, and once at best."""
+    (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
+    return Forecast(
+        expected=(least + count - 1, None if mean is None else count * mean),
+        nearly_all=(fewest + count - 1, None if high is None else count * high),
+        typical=math.sqrt(count) * forecast.typical,
+    )
+
+
 def widened(forecast: Forecast, nats: float | None) -> Forecast:
     """Return the forecast where up to ``exp(nats)`` as many proposals are needed; None: unknown."""
     if nats == 0.0:

@@ -73,6 +73,16 @@ def test_the_posterior_example_draws_the_posterior() -> None:
     assert float(rows[0][3]) > float(rows[1][3]) > float(rows[2][3])
 
 
+def test_the_stump_example_finds_the_column_that_decides() -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/stump.py"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "* what auto takes: BoxTree" in done.stdout
+    shares = re.findall(r"(\w+): ([\d.]+) of draws", done.stdout)
+    assert max(shares, key=lambda row: float(row[1]))[0] == "income"
+
+
 def test_the_demo_releases_and_certifies() -> None:
     done = subprocess.run(
         [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,26 @@ Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _PROBES = 29
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cover:
+    """Cells of lattice indices that cover a domain: where a box tree starts.
+
+    Attributes
+    ----------
+    box : Box
+        The first columns of an index are a point of its lattice.
+    low, bits : ndarray
+        Least indices of each cell and the logarithms of its sides, one row a cell.
+    free : bool
+        Whether each cell is a whole copy of the box and all of it belongs to the domain.
+    """
+
+    box: Box
+    low: Indices
+    bits: Indices
+    free: bool
 
 
 class Domain(ABC):
@@ -80,6 +101,11 @@ class Domain(ABC):
     @property
     def axis_widths(self) -> Floats | None:
         """How far points reach along the axes on which they are numbers; None without any."""
+        return None
+
+    @property
+    def cover(self) -> Cover | None:
+        """Cells that cover the domain; None where it has none."""
         return None
 
     def sample(self, size: int, seed: int | Sequence[int]) -> NDArray[Any]:
@@ -158,6 +184,13 @@ class Grid(Region):
     @abstractmethod
     def box(self) -> Box:
         """The box whose lattice it is a subset of."""
+
+    @property
+    def cover(self) -> Cover:
+        """The box itself, as one cell."""
+        shape = (1, self.dimension)
+        low, bits = np.zeros(shape, dtype=np.int64), np.full(shape, self.bits, dtype=np.int64)
+        return Cover(box=self.box, low=low, bits=bits, free=self.is_box)
 
     @cached_property
     def points_per_axis(self) -> int:

@@ -9,13 +9,14 @@ from expmech.domains.balls import L1Ball, L2Ball
 from expmech.domains.base import Domain
 from expmech.domains.box import Box
 from expmech.domains.candidates import Candidates
+from expmech.domains.product import Product
 from expmech.domains.simplex import Simplex
 from expmech.errors import ParameterError
 from expmech.extensions import Registry
 
 DOMAINS: Registry[type[Domain]] = Registry(
     "expmech.domains",
-    [(kind.__name__, kind) for kind in (Box, L1Ball, L2Ball, Simplex, Candidates)],
+    [(kind.__name__, kind) for kind in (Box, L1Ball, L2Ball, Simplex, Candidates, Product)],
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import Box, Grid, Indices
+from expmech.domains import Box, Cover, Indices
 from expmech.errors import LossError, UnsupportedError
 from expmech.rounding import float_up
 from expmech.target import ENERGY_ROUNDING, Energies, Target
@@ -25,7 +25,8 @@ _GRADIENT_ERROR = (
     2.0**-30
 )  # of the largest entry: the accuracy of a gradient that does not declare its own
 _OFF_DOMAIN = (
-    "BoxTree needs a Box, L1Ball or L2Ball; got {}. Use Rejection, or Tabulated on a small lattice."
+    "BoxTree needs a Box, L1Ball, L2Ball or Product; got {}. Use Rejection, or Tabulated on a small"
+    " lattice."
 )
 _NO_BOUND = (
     "BoxTree needs a loss that can be bounded over boxes: `lipschitz` constants, `convex = True`"
@@ -60,7 +61,7 @@ class CellBounds:
     """
 
     target: Target
-    box: Box
+    cover: Cover
     slopes: NDArray[np.float64] | None
     fuzz: NDArray[np.float64]
     allowance: float
@@ -71,9 +72,15 @@ class CellBounds:
     base_slopes: NDArray[np.float64] | None = None
 
     @property
+    def box(self) -> Box:
+        """The box whose points the first columns are."""
+        return self.cover.box
+
+    @property
     def axis_weights(self) -> NDArray[np.float64]:
         """How much a lattice step along each axis matters when a cell is split."""
-        slopes = np.ones(self.box.dimension) if self.slopes is None else self.slopes
+        columns = self.cover.low.shape[1]
+        slopes = np.ones(columns) if self.slopes is None else self.slopes
         return slopes if self.base_slopes is None else slopes + self.base_slopes
 
     def evaluate(self, indices: Indices) -> tuple[Energies, NDArray[np.float64]]:
@@ -84,11 +91,13 @@ class CellBounds:
         gradients = np.asarray(self.gradient(self.target.domain.points(indices)))
         if (
             gradients.dtype != np.float64
-            or gradients.shape != indices.shape
+            or gradients.shape != (len(indices), self.box.dimension)
             or not np.isfinite(gradients).all()
         ):
             raise LossError(_BAD_GRADIENT)
-        return energies, gradients * (self.target.eta * self.target.units_per_nat) * self.box.steps
+        gradients = gradients * (self.target.eta * self.target.units_per_nat) * self.box.steps
+        others = indices.shape[1] - self.box.dimension  # along which no cell extends
+        return energies, np.pad(gradients, ((0, 0), (0, others)))
 
     def over(self, low: Indices, last: Indices) -> Energies:
         """Bound E over the boxes ``low ..
@@ -157,6 +166,7 @@ class CellBounds:
             error = (
                 self.gradient_error * self.target.eta * self.target.units_per_nat * self.box.steps
             )
+            error = _for_columns(error, self.cover)
         return np.asarray(size * (self.fuzz + far * _INFLATE) + error * far)
 
 
@@ -165,14 +175,14 @@ def certify(target: Target) -> CellBounds:
 
     Raise UnsupportedError where it cannot.
     """
-    domain, problem = target.domain, target.problem
-    if not isinstance(domain, Grid):
-        raise UnsupportedError(_OFF_DOMAIN.format(type(domain).__name__))
-    box = domain.box
+    problem, cover = target.problem, target.domain.cover
+    if cover is None:
+        raise UnsupportedError(_OFF_DOMAIN.format(type(target.domain).__name__))
+    box = cover.box
     if target.integer is not None:
         return CellBounds(
             target=target,
-            box=box,
+            cover=cover,
             slopes=(target.integer.slopes * target.integer.count).astype(np.float64),
             fuzz=np.zeros(box.dimension),
             allowance=0.0,
@@ -184,16 +194,16 @@ def certify(target: Target) -> CellBounds:
     lipschitz = problem.lipschitz
     if problem.gradient is None and problem.lower_bound is None and lipschitz is None:
         raise UnsupportedError(_NO_BOUND)
-    base_slopes, base_error = _base_slopes(target, box)
+    base_slopes, base_error = _base_slopes(target, cover)
     loss_error = float_up(Fraction(target.eta) * Fraction(target.loss_error) * target.units_per_nat)
     return CellBounds(
         # a measure that is not known to be Lipschitz only adds to energies: bound the loss
         target=target.loss_only if base_slopes is None else target,
-        box=box,
+        cover=cover,
         slopes=None
         if lipschitz is None
-        else lipschitz * (target.eta * target.units_per_nat) * box.steps,
-        fuzz=2.0 * box.value_errors / box.steps,
+        else _for_columns(lipschitz * (target.eta * target.units_per_nat) * box.steps, cover),
+        fuzz=_for_columns(2.0 * box.value_errors / box.steps, cover),
         allowance=2.0 * loss_error + 2 * ENERGY_ROUNDING + base_error,
         loss_error=loss_error,
         gradient=problem.gradient,
@@ -203,10 +213,16 @@ def certify(target: Target) -> CellBounds:
     )
 
 
-def _base_slopes(target: Target, box: Box) -> tuple[NDArray[np.float64] | None, float]:
+def _for_columns(values: NDArray[np.float64], cover: Cover) -> NDArray[np.float64]:
+    """Return numbers for the axes of a box with zeros for columns along which no cell extends."""
+    return np.pad(values, (0, cover.low.shape[1] - len(values)))
+
+
+def _base_slopes(target: Target, cover: Cover) -> tuple[NDArray[np.float64] | None, float]:
     """Return what a Lipschitz base measure may change a lattice step and err by, in units."""
     measure = target.measure
-    slopes = None if measure is None else measure.base.slopes(box.dimension)
+    slopes = None if measure is None else measure.base.slopes(cover.box.dimension)
     if measure is None or slopes is None:
         return None, 0.0
-    return slopes * target.units_per_nat * box.steps, 2.0 * measure.error * target.units_per_nat + 2
+    steep = _for_columns(slopes * target.units_per_nat * cover.box.steps, cover)
+    return steep, 2.0 * measure.error * target.units_per_nat + 2

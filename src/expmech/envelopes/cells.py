@@ -79,17 +79,16 @@ def join(parts: Sequence[Cells]) -> Cells:
 
 
 def whole(bounds: CellBounds) -> Cells:
-    """Return the box itself as one cell, evaluated at its middle."""
-    d = bounds.box.dimension
-    low, bits = np.zeros((1, d), dtype=np.int64), np.full((1, d), bounds.box.bits, dtype=np.int64)
+    """Return the cells that cover the domain, a box for each candidate, seen at their middles."""
+    low, bits = bounds.cover.low, bounds.cover.bits
     cell = Cells(
         low=low,
         bits=bits,
-        bound=bounds.over(low, low + (bounds.box.points_per_axis - 1)),
+        bound=bounds.over(low, low + ((1 << bits) - 1)),
         reference=low,
-        energy=np.zeros(1, dtype=np.int64),
-        gradient=np.zeros((1, d)),
-        seen=np.zeros(1, dtype=np.bool_),
+        energy=np.zeros(len(low), dtype=np.int64),
+        gradient=np.zeros(low.shape),
+        seen=np.zeros(len(low), dtype=np.bool_),
     )
     return look(cell, bounds)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.cost import Forecast, widened
+from expmech.cost import Forecast, times, widened
 from expmech.envelopes.cell_bounds import CellBounds, certify
 from expmech.envelopes.cells import Cells, join, look, split, whole
 from expmech.errors import UnsupportedError, validate_integer
@@ -169,8 +169,9 @@ class BoxTree(Sampler):
 
     Notes
     -----
-    Precondition: a Box, L1Ball or L2Ball, and a loss with ``lipschitz`` constants, or ``convex =
-    True`` and a ``gradient(points)``, or a ``lower_bound(lower, upper)`` over boxes of points. Each
+    Precondition: a Box, L1Ball, L2Ball or Product, and a loss with ``lipschitz`` constants, or
+    ``convex = True`` and a ``gradient(points)``, or a ``lower_bound(lower, upper)`` over boxes of
+    points. Each
     cell carries a certified lower bound on E; a cell is drawn by an integer weight of at least
     ``2^s |C| exp(-bound)``, a point uniformly in it, and it is accepted by an exact coin. Law: f,
     and draws that share the tree are independent. Expected proposals a draw: the mass of the cells
@@ -235,7 +236,8 @@ class BoxTree(Sampler):
             if bounds.base_slopes is not None:
                 base = bounds.base_slopes * (box.points_per_axis / target.units_per_nat)
                 slopes = tuple((np.array(slopes) + base).tolist())
-            return widened(forecast_tree(slopes, box.bits, least=least), spread)
+            one = forecast_tree(slopes, box.bits, least=least)
+            return widened(times(one, len(bounds.cover.low)), spread)
         exact = target.problem.exact_lower_bound and target.measure is None
         own = forecast_own_bounds(box.bits, box.dimension, exact=exact, least=least)
-        return widened(own, spread)
+        return widened(times(own, len(bounds.cover.low)), spread)

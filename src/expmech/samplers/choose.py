@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cached_property
 
 from expmech.cost import MOST_EVALUATIONS
-from expmech.domains import Region
 from expmech.errors import UnsupportedError, validate_choice
 from expmech.samplers.base import CONSTANT, Sampler
 from expmech.samplers.metropolis import MOST_STEPS
@@ -158,7 +157,7 @@ def _choose(
     fit = [(option, sampler) for option, sampler in fit if sampler.automatic]
     if timing == "constant":
         fit = [(option, sampler) for option, sampler in fit if sampler.timing == CONSTANT]
-    elif not isinstance(target.domain, Region):
+    elif target.domain.axis_widths is None:
         fit = [(option, sampler) for option, sampler in fit if sampler.lists_first] or fit
     if not fit:
         return None, _refusal(None, timing)

@@ -51,7 +51,8 @@ class Checks:
     ) -> Fraction | None:
         """Return the public upper bound on the loss, if only by Lipschitz constants."""
         most = self._number("bound", validate_number)
-        if most is None and lipschitz is not None:
+        # Lipschitz constants say nothing about what another candidate of a list has
+        if most is None and lipschitz is not None and isinstance(self.domain, Region):
             sides = zip(lipschitz.tolist(), self._widths().tolist(), strict=True)
             reach = sum((Fraction(slope) * Fraction(width) for slope, width in sides), Fraction(0))
             most = (least + (gap or 0) + reach) * (1 + Fraction(1, 1 << 40))
@@ -125,8 +126,9 @@ class Checks:
         return slopes
 
     def _widths(self) -> Floats:
-        if isinstance(self.domain, Region):
-            return self.domain.widths
+        widths = self.domain.axis_widths
+        if widths is not None:
+            return widths
         raise ParameterError(
             f"`lipschitz` of {OWNER} must be left out on a list of candidates; declare `bound`"
             " instead."

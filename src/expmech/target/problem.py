@@ -219,6 +219,6 @@ def _validate_parts(loss: object, domain: object) -> None:
         raise ParameterTypeError(f"`loss` of {OWNER} must be callable; got {type(loss).__name__}.")
     if not isinstance(domain, Domain):
         raise ParameterTypeError(
-            f"`domain` of {OWNER} must be a Box, L1Ball, L2Ball, Simplex or Candidates, or"
+            f"`domain` of {OWNER} must be a Box, L1Ball, L2Ball, Simplex, Candidates or Product, or"
             f" another expmech.Domain; got {type(domain).__name__}."
         )

@@ -156,10 +156,10 @@ class Target:
     @cached_property
     def slopes(self) -> tuple[float, ...] | None:
         """``c_j = eta G_j b_j`` in nats, or None without Lipschitz constants."""
-        lipschitz, domain = self.problem.lipschitz, self.domain
-        if lipschitz is None or not isinstance(domain, Region):
+        lipschitz, widths = self.problem.lipschitz, self.domain.axis_widths
+        if lipschitz is None or widths is None:
             return None
-        return tuple((self.eta * lipschitz * domain.widths * (1.0 + 2.0**-50)).tolist())
+        return tuple((self.eta * lipschitz * widths * (1.0 + 2.0**-50)).tolist())
 
     @cached_property
     def energy_range(self) -> float | None:
@@ -169,7 +169,8 @@ class Target:
         """
         if self.base_spread is None:
             return None
-        bounds = [] if self.slopes is None else [sum(self.slopes) + self.energy_error]
+        whole = self.slopes is not None and isinstance(self.domain, Region)
+        bounds = [sum(self.slopes or ()) + self.energy_error] if whole else []
         if self.problem.bound is not None:
             bounds.append(
                 self.eta * (self.problem.bound - self.problem.minimum) * (1.0 + 2.0**-50)
@@ -208,15 +209,15 @@ class Target:
         if self.measure is not None:
             return self._measured_floor(self.measure, self.energy_range, gap)
         floor = log_acceptance_floor_finite(self.domain.log_size, self.energy_range, gap=gap)
-        if self.slopes is not None and self.box is not None:
-            points = [float(self.box.points_per_axis)] * len(self.slopes)
-            return max(
-                floor,
-                log_acceptance_floor_box(
-                    self.slopes, points, energy_error=self.energy_error, gap=gap
-                ),
-            )
-        return floor
+        cover = self.domain.cover
+        if self.slopes is None or cover is None or not cover.free:
+            return floor
+        points = [float(cover.box.points_per_axis)] * len(self.slopes)
+        in_box = log_acceptance_floor_box(
+            self.slopes, points, energy_error=self.energy_error, gap=gap
+        )
+        # of several boxes, the least energy lies in one
+        return max(floor, in_box - math.log(len(cover.low)) * (1.0 + 2.0**-50))
 
     def _measured_floor(self, measure: Measure, energy_range: float, gap: float) -> float | None:
         """Return ``log p_0`` under a base measure; None where too much may be excluded."""
