@@ -12,7 +12,7 @@ import pytest
 import expmech as em
 
 ROOT = Path(em.__file__).parent
-LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency"]
+LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency", "markup"]
 CORE = ["bits", "coins", "theory", "domains", "losses", "target", "cost", "envelopes", "samplers"]
 LAWS = ["quantiles", "lists", "directions", "risks", "optimum"]
 ORDER = [*LEAVES, *CORE, *LAWS, "release", "ledger", "statistics", "data"]

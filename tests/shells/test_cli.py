@@ -341,7 +341,7 @@ def test_a_crash_between_charge_and_draw_wastes_budget_and_never_overspends(
     assert [charge.epsilon for charge in Ledger(ledger).history()] == [Fraction(1, 10)]
 
 
-@pytest.mark.parametrize("page", ["command_line.md", "ledger.md", "plan_file.md"])
+@pytest.mark.parametrize("page", ["command_line.md", "ledger.md", "plan_file.md", "report.md"])
 def test_every_command_and_snippet_of_the_pages_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

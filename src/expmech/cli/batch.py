@@ -163,13 +163,8 @@ def _forecast(
 def _costs(ledger: Ledger, pending: Sequence[Pending]) -> list[Fraction]:
     """Return what each release would add to the epsilon spent, by the composition in force."""
     spent = sum((charge.amount for charge in ledger.history()), Amount())
-    before, costs = ledger.limits.composed(spent)[0], []
-    for one in pending:
-        spent = spent + price(one.entry(""), owner="release").amount
-        after = ledger.limits.composed(spent)[0]
-        costs.append(after - before)
-        before = after
-    return costs
+    amounts = [price(one.entry(""), owner="release").amount for one in pending]
+    return ledger.limits.costs(amounts, spent)
 
 
 def _work_of(one: Pending) -> str:

@@ -7,6 +7,7 @@ import typer
 from expmech.cli import budget, plan, release
 from expmech.cli.demo import demo
 from expmech.cli.paper import paper
+from expmech.cli.report import report
 from expmech.cli.verify import verify
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
 app.add_typer(release.app, name="release")
 app.add_typer(plan.app, name="plan")
 app.add_typer(budget.app, name="budget")
+app.command()(report)
 app.command()(verify)
 app.command()(demo)
 app.command()(paper)

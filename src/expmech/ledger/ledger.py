@@ -14,6 +14,7 @@ from expmech.adjacency import validate_adjacency
 from expmech.errors import ParameterError
 from expmech.ledger import register
 from expmech.ledger.amounts import exact_amount
+from expmech.ledger.card import ledger_card
 from expmech.ledger.entries import Priced, largest, price
 from expmech.ledger.file import begin, connect, now, read_budget, read_charges, read_spent
 from expmech.ledger.limits import CONCENTRATED, Amount, Limits
@@ -265,13 +266,11 @@ class Ledger:
 
     def costs(self) -> list[Fraction]:
         """Return what each charge added to the epsilon spent, by the composition in force."""
-        sums, before, spent = [], Fraction(0), Amount()
-        for charge in self.history():
-            spent = spent + charge.amount
-            after = self.limits.composed(spent)[0]
-            sums.append(after - before)
-            before = after
-        return sums
+        return self.limits.costs([charge.amount for charge in self.history()])
+
+    def _repr_html_(self) -> str:
+        """Return the budget for a notebook."""
+        return ledger_card(self.data_set, self.limits, self.adjacency, self.history(), self.costs())
 
     def _enter(self, priced: Sequence[Priced]) -> list[Charge]:
         with connect(self.path) as connection:

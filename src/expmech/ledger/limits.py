@@ -6,6 +6,7 @@ Page: docs/theory/composition.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,6 +69,17 @@ class Limits:
         if amount.rho <= self.rho:
             shown = min(shown, self.epsilon)
         return shown, self.delta
+
+    def costs(self, amounts: Sequence[Amount], before: Amount | None = None) -> list[Fraction]:
+        """Return what each of these adds, in this order, to the epsilon spent ``before``."""
+        spent = before or Amount()
+        last, found = self.composed(spent)[0], []
+        for amount in amounts:
+            spent = spent + amount
+            after = self.composed(spent)[0]
+            found.append(after - last)
+            last = after
+        return found
 
     def left(self, spent: Amount, factor: Fraction = PURE) -> tuple[Fraction, Fraction]:
         """Return the largest epsilon and delta that one more release may have.

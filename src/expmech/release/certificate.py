@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from expmech.errors import ParameterError, ParameterTypeError
+from expmech.markup import text_card
 
 RELEASE, STUDY = "release", "study, not a release"
 
@@ -153,6 +154,10 @@ class Certificate:
             lines.append(f"  {label:<12}{wrapped[0]}")
             lines.extend(f"  {'':<12}{more}" for more in wrapped[1:])
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the card for a notebook."""
+        return text_card(str(self))
 
 
 def epsilon_up(epsilon: float | Fraction) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from expmech._version import __version__
 from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, seeded_bits
 from expmech.coins import Coins
+from expmech.markup import card, folded
 from expmech.release.certificate import RELEASE, STUDY, Certificate, epsilon_up
 from expmech.release.finish import Finish, Unchanged
 from expmech.samplers import Draws, Plan, Sampler
@@ -29,6 +30,13 @@ class Release:
 
     value: Any
     certificate: Certificate
+
+    def _repr_html_(self) -> str:
+        """Return value and certificate for a notebook."""
+        told = self.certificate
+        cost = f"epsilon = {told.epsilon:g}, delta = {told.delta:g}, {told.adjacency} adjacency"
+        rows = [(told.statistic, str(self.value)), ("guarantee", cost), ("kind", told.kind)]
+        return card("Release", rows, after=folded("Certificate", str(told)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expmech.cost import Forecast
+from expmech.markup import text_card
 from expmech.samplers.base import Sampler
 
 
@@ -141,6 +142,10 @@ class Plan:
                     text, width=110, initial_indent="  ", subsequent_indent="    "
                 )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        return text_card(str(self))
 
 
 _HEADS = ("sampler", "delta", "timing", "evaluations: typical", "mean, best to worst", "99% below")
