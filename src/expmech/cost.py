@@ -29,23 +29,43 @@ class Forecast:
     Best and worst are over the data sets that public quantities allow.
 
     ``expected`` are means, ``nearly_all`` numbers that 99% of draws stay below; None where nothing
-    public bounds them. ``typical`` is what options are ranked by.
+    public bounds them. ``typical`` is what options are ranked by. ``calls`` is how often something
+    is computed for a whole lot of them, in calls of plain proposals; None where lots double.
     """
 
     expected: tuple[float, float | None]
     nearly_all: tuple[float, float | None]
     typical: float
+    calls: float | None = None
 
 
-def forecast_constant(evaluations: float) -> Forecast:
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Seconds of a call whatever the size of its lot, and of each evaluation in it."""
+
+    call: float
+    evaluation: float
+
+    def seconds(self, forecast: Forecast) -> float:
+        """Return about how long a draw takes; infinite where its cost is unknown."""
+        calls = doubling_lots(forecast.typical) if forecast.calls is None else forecast.calls
+        return (START + calls) * self.call + forecast.typical * self.evaluation
+
+
+START = 4.0
+"""Calls' worth of work before the first proposal of any draw; measured."""
+
+
+def forecast_constant(evaluations: float, *, calls: float = 1.0) -> Forecast:
     """Return the forecast of a number of evaluations that is fixed beforehand."""
-    return Forecast(expected=(evaluations,) * 2, nearly_all=(evaluations,) * 2, typical=evaluations)
+    both = (evaluations,) * 2
+    return Forecast(expected=both, nearly_all=both, typical=evaluations, calls=calls)
 
 
 def forecast_geometric(mean: float) -> Forecast:
     """Return the forecast of a geometric number of evaluations whose law is public."""
     most = quantile_of_sum([mean])
-    return Forecast(expected=(mean,) * 2, nearly_all=(most,) * 2, typical=mean)
+    return Forecast(expected=(mean,) * 2, nearly_all=(most,) * 2, typical=mean, calls=mean)
 
 
 def forecast_proposals(best: float, worst: float | None, typical: float) -> Forecast:
@@ -84,6 +104,13 @@ def widened(forecast: Forecast, nats: float | None) -> Forecast:
         nearly_all=(fewest, None if high is None else most * high),
         typical=power(nats / 2) * forecast.typical,
     )
+
+
+def doubling_lots(evaluations: float) -> float:
+    """Return how many lots of 1, 2, 4, ... hold so many evaluations."""
+    if math.isinf(evaluations):
+        return math.inf
+    return math.log2(1.0 + min(evaluations, 2.0 * BLOCK)) + evaluations / BLOCK
 
 
 def evaluations_in_lots(proposals: float) -> float:

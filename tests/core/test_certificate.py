@@ -27,7 +27,9 @@ SAMPLERS: list[Any] = [
     em.Metropolis(delta=1e-6),
     em.Metropolis(pure=True),
 ]
-TIMING = ["data-dependent"] * 5 + ["constant", "data-independent", "constant", "constant"]
+TIMING = (
+    ["constant"] + ["data-dependent"] * 4 + ["constant", "data-independent", "constant", "constant"]
+)
 
 
 def mechanism(rows: Any = ROWS) -> em.ExponentialMechanism:

@@ -506,7 +506,7 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"timing": "fast"},
         ParameterError,
-        "`timing` of PrivateMean must be one of 'unprotected', 'constant'; got 'fast'",
+        "`timing` of PrivateMean must be one of 'auto', 'unprotected', 'constant'; got 'fast'",
     ),
     ({"adjacency": "swap"}, ParameterError, "`adjacency` of PrivateMean"),
     ({"random_state": 0.5}, ParameterTypeError, "`random_state` of PrivateMean"),

@@ -21,7 +21,7 @@ from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import LedgerError, exact_amount
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
-MISTAKE, USAGE, REFUSED, FALSE = 1, 2, 3, 4
+MISTAKE, USAGE, REFUSED, FALSE, STOPPED = 1, 2, 3, 4, 130
 """Exit codes: a mistake in what was asked or in the data; a command line that cannot be parsed.
 
 Refused by the ledger; a
@@ -40,6 +40,10 @@ def user_errors() -> Iterator[None]:
         _stop(error, REFUSED)
     except ExpmechError as error:
         _stop(error, MISTAKE)
+    except KeyboardInterrupt:
+        _stop("stopped.", STOPPED, title="")
+    except Stopped as stopped:
+        _stop(stopped, STOPPED, title="")
     except OSError as error:
         _stop(
             error.strerror if error.filename is None else f"{error.filename}: {error.strerror}",
@@ -47,9 +51,22 @@ def user_errors() -> Iterator[None]:
         )
 
 
-def _stop(message: object, code: int) -> None:
-    complaints.print(f"error: {message}", style="red", markup=False)
+def _stop(message: object, code: int, *, title: str = "error: ") -> None:
+    complaints.print(f"{title}{message}", style="red", markup=False)
     raise typer.Exit(code)
+
+
+class Stopped(Exception):  # noqa: N818
+    """The user pressed Ctrl-C; the text says what was charged and released by then."""
+
+
+@contextmanager
+def stopped(message: str) -> Iterator[None]:
+    """Say so where the user presses Ctrl-C inside; what was said further in stands."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(message) from None
 
 
 def warn(message: str) -> None:

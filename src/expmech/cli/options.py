@@ -22,8 +22,14 @@ Adjacency = Annotated[
 Timing = Annotated[
     str,
     typer.Option(
-        "--timing", help="unprotected, or constant: a number of evaluations fixed beforehand."
+        "--timing",
+        help="auto: a number of evaluations fixed beforehand where that is cheap; constant:"
+        " always; or unprotected.",
     ),
+]
+BudgetSeconds = Annotated[
+    float | None,
+    typer.Option("--budget-seconds", help="Refuse what a public forecast says takes longer."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Bounds = Annotated[str, typer.Option("--bounds", help="Public bounds LOWER,UPPER.")]
@@ -94,7 +100,8 @@ class Budgeted:
 
     epsilon: Epsilon
     adjacency: Adjacency = "replace"
-    timing: Timing = "unprotected"
+    timing: Timing = "auto"
+    budget_seconds: BudgetSeconds = None
     as_json: Json = False
 
 

@@ -31,6 +31,7 @@ def _work(registered: Registered) -> Callable[..., None]:
                 epsilon=parse_epsilon(budgeted.epsilon, owner="plan"),
                 count=_count(asked.rows, adjacency),
                 timing=budgeted.timing,
+                budget_seconds=budgeted.budget_seconds,
             )
             if budgeted.as_json:
                 told = {"statistic": registered.name, "adjacency": str(adjacency)}

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.cli.common import new_file, output, parse_epsilon, plain, sealed, warn
+from expmech.cli.common import (
+    complaints,
+    new_file,
+    output,
+    parse_epsilon,
+    plain,
+    sealed,
+    stopped,
+    warn,
+)
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
 from expmech.cli.parsing import split
 from expmech.cli.shared import Shared
@@ -19,6 +28,7 @@ from expmech.data.text_format import TextFormat, text_ending
 from expmech.errors import ExpmechError, ParameterError, validate_choice
 from expmech.ledger import SINGLE, Charge, Entry, Ledger, LedgerError, exact_amount, show_amount
 from expmech.release import Certificate
+from expmech.release.progress import LONG, announcement
 from expmech.samplers import Metropolis, Sampler, names, validate_sampler
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.statistics import Settled, Statistic, public_count, settle
@@ -26,6 +36,14 @@ from expmech.statistics.base import check_missing
 from expmech.statistics.keys import canonical_key
 
 _OWNER = "release"
+_BEFORE = "stopped: nothing was released and nothing was charged."
+_CHARGING = "stopped while the ledger was charged: see what it says. Nothing was released."
+_CHARGED = (
+    "stopped before the value was shown. Charge {0} stays, as how long a draw takes may depend on"
+    " the data: `expmech budget recover` shows the value if it was drawn, else ask for the same"
+    " release with --redeem {0}."
+)
+_RELEASED = "stopped after the draw: the value may have been printed or written; a charge stands."
 
 
 class Request:
@@ -39,7 +57,7 @@ class Request:
         self.missing = check_missing(asked.missing, self.adjacency, owner=_OWNER)
         self.by, self.groups = _groups(asked, self.adjacency)
         self.timing, self.as_json, self.file = budgeted.timing, budgeted.as_json, asked.output
-        self.redeem = asked.redeem
+        self.redeem, self.budget_seconds = asked.redeem, budgeted.budget_seconds
         self._place, self.ledger_file = place, asked.ledger
         if self.redeem is not None and asked.ledger is None:
             raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
@@ -136,14 +154,16 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
 def answer(request: Request, statistic: Statistic) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
     with closing(request.open()) as source, new_file(request.file) as file:
-        record = release(request, statistic, source)
+        with stopped(_BEFORE):
+            record = release(request, statistic, source)
         try:
             if file is not None:
                 file.write(json.dumps(record, indent=2, sort_keys=True) + "\n")
                 file.flush()
         finally:
             try:
-                show(record, request.as_json)
+                with stopped(_RELEASED):
+                    show(record, request.as_json)
             except OSError as error:
                 raise unshown(record, request.ledger_file, error) from None
 
@@ -179,20 +199,22 @@ def release(request: Request, statistic: Statistic, source: Source) -> dict[str,
     if ledger is None:
         return sealed(drawn(pending))
     entry = pending.entry(SINGLE)
-    if request.redeem is None:
-        (charge,) = ledger.charge_all([entry])
-    else:
-        charge = ledger.redeem(request.redeem, entry)
+    with stopped(_CHARGING):
+        if request.redeem is None:
+            (charge,) = ledger.charge_all([entry])
+        else:
+            charge = ledger.redeem(request.redeem, entry)
     return delivered(ledger, charge, pending)
 
 
 def delivered(ledger: Ledger, charge: Charge, pending: Pending) -> dict[str, Any]:
     """Draw the value of a charge, put it into the outbox and return what the outbox then holds."""
-    record = drawn(pending) | {"charge": charge.number}
-    epsilon, delta = ledger.left
-    record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
     try:
-        text = ledger.deliver(charge.number, json.dumps(sealed(record)))
+        with stopped(_CHARGED.format(charge.number)):
+            record = drawn(pending) | {"charge": charge.number}
+            epsilon, delta = ledger.left
+            record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
+            text = ledger.deliver(charge.number, json.dumps(sealed(record)))
     except LedgerError as error:
         # not shown either: a value that nobody keeps could be drawn a second time
         raise LedgerError(
@@ -218,6 +240,7 @@ def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
 def drawn(pending: Pending) -> dict[str, Any]:
     """Read and draw; return the record of the release. Charge first."""
     request, settled = pending.request, pending.settled
+    _announce(settled)
     values = {
         name: plain(settled.release(rows.find(settled.request)).value)
         for name, rows in pending.parts.items()
@@ -240,6 +263,7 @@ def _settle(request: Request, statistic: Statistic, rows: TableRows) -> Settled:
         count=public_count(rows, request.adjacency),
         sampler=request.sampler,
         timing=request.timing,
+        budget_seconds=request.budget_seconds,
     )
 
 
@@ -266,6 +290,13 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _announce(settled: Settled) -> None:
+    """Say that a draw takes long where no bar is shown; the forecast is public."""
+    seconds = settled.public.seconds
+    if seconds >= LONG and not complaints.is_terminal:
+        complaints.print(announcement(seconds), markup=False)
 
 
 def warn_of(certificate: Certificate) -> None:

@@ -16,11 +16,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.errors import ParameterError, ParameterTypeError, validate_choice
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_choice,
+    validate_positive,
+)
 from expmech.estimators.tables import Unread, as_table, assumed, column_count
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.release import Release
 from expmech.samplers import TIMINGS, Sampler
+from expmech.samplers.choose import AUTO, UNPROTECTED
 from expmech.statistics import (
     Bounds,
     Settled,
@@ -82,6 +88,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     epsilon: Any
     sampler: Sampler | str
     timing: str
+    budget_seconds: float | None
     accountant: Any
     adjacency: str
     missing: str
@@ -107,6 +114,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         validate_choice(self.timing, name="timing", owner=self._name, choices=TIMINGS)
         check_missing(self.missing, self._relation, owner=self._name)
         self._validate_seed()
+        if self.budget_seconds is not None:
+            validate_positive(self.budget_seconds, name="budget_seconds", owner=self._name)
         by_path = isinstance(self.accountant, str) or hasattr(self.accountant, "__fspath__")
         if self.accountant is not None and not isinstance(self.accountant, Ledger) and not by_path:
             raise ParameterTypeError(
@@ -227,12 +236,19 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 epsilon=epsilon,
                 count=count,
                 sampler=self.sampler,
-                timing=self.timing,
+                timing=self._timing,
+                budget_seconds=self.budget_seconds,
                 owner=self._name,
                 notes=assumed(rows.table),
             )
             for one in statistics
         ]
+
+    @property
+    def _timing(self) -> str:
+        """What is asked of the running time: nothing of a study, unless it is named."""
+        studied = self.random_state is not None and self.timing == AUTO
+        return UNPROTECTED if studied else self.timing
 
     @property
     def _ledger(self) -> Ledger | None:

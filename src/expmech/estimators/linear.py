@@ -35,7 +35,7 @@ class PrivateLinearRegression(PrivateLine):
         constant and target included. None: the rule.
     rows
         Under "add-remove" only: a public guess of the number of rows, for the rules. None: 1000.
-    sampler, timing, accountant, adjacency, missing, random_state
+    sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`; there is no choice of sampler, nor timing="constant" yet.
 
     Attributes
@@ -67,7 +67,8 @@ class PrivateLinearRegression(PrivateLine):
         data_norm: float | None = None,
         rows: int | None = None,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -82,6 +83,7 @@ class PrivateLinearRegression(PrivateLine):
         self.rows = rows
         self.sampler = sampler
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

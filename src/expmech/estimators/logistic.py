@@ -59,7 +59,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     rows
         Of law="perturbed optimum" under "add-remove" only: a public guess of the number of rows,
         for the rules. None: 1000.
-    sampler, timing, accountant, adjacency, missing, random_state
+    sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`; samplers and timing="constant" need law="log-likelihood".
 
     Attributes
@@ -93,7 +93,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         data_norm: float | None = None,
         rows: int | None = None,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -109,6 +110,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.rows = rows
         self.sampler = sampler
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

@@ -27,8 +27,12 @@ class PrivateMean(PrivateEstimator):
         "auto" adds noise to the sums, which is always better; a sampler asks for the exponential
         mechanism with the L1 loss.
     timing
-        "unprotected", or "constant": see docs/estimators.md. The noise is drawn without looking at
+        "auto" (a number of loss evaluations that is fixed beforehand where that is cheap),
+        "unprotected" or "constant": see docs/estimators.md. The noise is drawn without looking at
         the data either way.
+    budget_seconds
+        What a public forecast says takes longer is refused before anything is charged; None leaves
+        it to `auto`, and refuses a named chain that takes over a minute.
     accountant
         A :class:`~expmech.Ledger` or the path of one, charged before the draw.
     adjacency
@@ -59,7 +63,8 @@ class PrivateMean(PrivateEstimator):
         epsilon: Any = 1.0,
         bounds: Any = None,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -69,6 +74,7 @@ class PrivateMean(PrivateEstimator):
         self.bounds = bounds
         self.sampler = sampler
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

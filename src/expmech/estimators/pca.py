@@ -95,7 +95,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         scale: Any = None,
         row_norm: float | None = None,
         variances: bool = True,
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -109,6 +110,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.row_norm = row_norm
         self.variances = variances
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

@@ -42,7 +42,7 @@ class PrivateQuantile(PrivateEstimator):
         Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
         shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
         draw does not serve.
-    sampler, timing, accountant, adjacency, missing, random_state
+    sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -72,7 +72,8 @@ class PrivateQuantile(PrivateEstimator):
         bits: int = 16,
         joint: bool = True,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -85,6 +86,7 @@ class PrivateQuantile(PrivateEstimator):
         self.joint = joint
         self.sampler = sampler
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

@@ -30,7 +30,7 @@ class PrivateRidge(PrivateLine):
     radius
         Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of
         public quantities.
-    sampler, timing, accountant, adjacency, missing, random_state
+    sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -60,7 +60,8 @@ class PrivateRidge(PrivateLine):
         penalty: float | None = None,
         radius: float | None = None,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -73,6 +74,7 @@ class PrivateRidge(PrivateLine):
         self.radius = radius
         self.sampler = sampler
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

@@ -59,7 +59,7 @@ class PrivateSelector(PrivateEstimator):
         "auto" is permute-and-flip, whose expected loss is never above that of the exponential
         mechanism; a sampler asks for the latter, and so does a ledger under concentrated
         composition, where its bounded range costs less.
-    timing, accountant, adjacency, missing, random_state
+    timing, budget_seconds, accountant, adjacency, missing, random_state
         As for :class:`PrivateMean`. Permute-and-flip flips one coin a candidate, whatever the data.
 
     Attributes
@@ -90,7 +90,8 @@ class PrivateSelector(PrivateEstimator):
         epsilon: Any = 1.0,
         bounds: Any = None,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = "auto",
+        budget_seconds: float | None = None,
         accountant: Any = None,
         adjacency: str = "replace",
         missing: str = "middle",
@@ -105,6 +106,7 @@ class PrivateSelector(PrivateEstimator):
         self.bounds = bounds
         self.sampler = sampler
         self.timing = timing
+        self.budget_seconds = budget_seconds
         self.accountant = accountant
         self.adjacency = adjacency
         self.missing = missing

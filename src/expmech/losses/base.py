@@ -120,6 +120,9 @@ class Facts:
         ``terms_lower_bound(coordinates, lower, upper)`` bounds a term over intervals.
     curvature
         ``curvature()`` returns a :class:`Curvature`; it is asked for only where it is needed.
+    evaluation_seconds
+        Public: about how long one point takes, the same number for every data set; a forecast of
+        the running time uses it, and nothing is promised by it.
     proved
         The loss keeps its contract by a proof of the library's, so it is not probed.
     assumptions
@@ -144,6 +147,7 @@ class Facts:
     terms: Callable[[NDArray[np.int64], Floats], Any] | None = None
     terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None = None
     curvature: Callable[[], Curvature] | None = None
+    evaluation_seconds: Any = None
     proved: bool = False
     assumptions: tuple[str, ...] = ()
 
@@ -171,6 +175,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "gap": (Real, "a number"),
     "loss_error": (Real, "a number"),
     "gradient_error": (Real, "a number"),
+    "evaluation_seconds": (Real, "a number"),
     "growth": (Growth, "an expmech.Growth"),
     "integer_form": (IntegerForm, "an expmech.losses.IntegerForm"),
     "affine": (AffineForm, "an expmech.AffineForm"),
@@ -201,6 +206,7 @@ class Declared(TypedDict, total=False):
     lower_bound: Callable[[Floats, Floats], Any] | None
     terms: Callable[[NDArray[np.int64], Floats], Any] | None
     terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None
+    evaluation_seconds: float | None
 
 
 def validate_declared(declared: Mapping[str, Any], *, owner: str) -> None:

@@ -18,8 +18,9 @@ from expmech.cost import Forecast
 from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_integer
 from expmech.release.direct_checks import ENERGY_UNIT
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
-from expmech.samplers import TIMINGS, Option, Plan, Sampler
+from expmech.samplers import TIMINGS, Option, Plan, Sampler, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
+from expmech.samplers.choose import AUTO
 from expmech.target import validate_epsilon
 
 
@@ -70,6 +71,10 @@ class DirectMechanism(Mechanism):
     def forecast(self) -> Forecast:
         """Return what a draw costs, from public quantities."""
 
+    @abstractmethod
+    def seconds(self) -> float:
+        """Return about how long a draw takes, from public quantities and a public table."""
+
     @property
     @abstractmethod
     def note(self) -> str:
@@ -99,6 +104,7 @@ class DirectMechanism(Mechanism):
             sampler=None,
             finish=told.finish,
             fit=lambda: self.fit(budget),
+            forecast_seconds=self.seconds,
         )
 
     def _check(self, sampler: Sampler | str, timing: str) -> None:
@@ -126,7 +132,13 @@ class DirectMechanism(Mechanism):
         size = validate_integer(size, name="size", owner=owner, low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon).sample(size, seed).values
 
-    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+    def plan(
+        self,
+        epsilon: float | Fraction,
+        *,
+        timing: str = AUTO,
+        budget_seconds: float | None = None,
+    ) -> Plan:
         """Return what a release guarantees and costs: public, so it may be printed."""
         validate_choice(timing, name="timing", owner="plan", choices=TIMINGS)
         terms = self.terms(validate_epsilon(epsilon, owner=self.owner))
@@ -138,15 +150,15 @@ class DirectMechanism(Mechanism):
             timing=self.timing,
             forecast=self.forecast(),
             reason=None,
+            seconds=self.seconds(),
         )
-        return Plan(
-            epsilon=float(epsilon),
-            options=(only,),
-            chosen=self.owner if serves else None,
+        return plan_alone(
+            only,
+            epsilon=epsilon,
+            note=self.note,
             refusal=None if serves else self._refusal,
             excess_loss=_excess_loss(terms),
-            saturates_at=None,
-            note=self.note,
+            budget_seconds=budget_seconds,
         )
 
 

@@ -25,12 +25,15 @@ from expmech.samplers import (
     Draws,
     Plan,
     Sampler,
+    Wanted,
     choose_sampler,
     make_plan,
     run,
     validate_sampler,
 )
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
+from expmech.samplers.choose import AUTO
+from expmech.samplers.pace import measured_pace, table_pace
 from expmech.target import (
     SMALL_TABLE,
     BaseMeasure,
@@ -105,7 +108,7 @@ class ExponentialMechanism(Mechanism):
         )
         if not self._problem.proved:
             self._problem.check_loss()
-        self._chosen: dict[tuple[Fraction, str], tuple[Sampler, Target]] = {}
+        self._chosen: dict[tuple[Fraction, Wanted], tuple[Sampler, Target]] = {}
 
     @property
     def domain(self) -> Domain:
@@ -119,11 +122,14 @@ class ExponentialMechanism(Mechanism):
     def settle(self, asked: Asked) -> Prepared:
         """Choose, calibrate and certify; the loss is not looked at before the first draw."""
         told = asked.told
-        chosen, target = self._choose(
-            asked.epsilon, asked.sampler, asked.timing, told.owner or _OWNER
-        )
+        chosen, target = self._choose(asked, told.owner or _OWNER)
         chosen.validate_base(target)
         terms = chosen.terms(target)
+
+        def seconds() -> float:
+            measured = asked.stand_in and asked.budget_seconds is not None
+            pace = measured_pace(target) if measured else table_pace(target)
+            return pace.seconds(chosen.forecast(target))
 
         def fit() -> Draw:
             chain = chosen.prepare(target)
@@ -148,15 +154,19 @@ class ExponentialMechanism(Mechanism):
                 _PLATFORM,
             ),
         )
-        return Prepared(certificate=certificate, sampler=chosen, finish=told.finish, fit=fit)
+        return Prepared(
+            certificate=certificate,
+            sampler=chosen,
+            finish=told.finish,
+            fit=fit,
+            forecast_seconds=seconds,
+        )
 
-    def _choose(
-        self, epsilon: float | Fraction, sampler: Sampler | str, timing: str, owner: str
-    ) -> tuple[Sampler, Target]:
+    def _choose(self, asked: Asked, owner: str) -> tuple[Sampler, Target]:
         """Return the sampler and the target it is calibrated to; a public choice."""
-        budget = validate_epsilon(epsilon, owner=owner)
-        validate_choice(timing, name="timing", owner=owner, choices=TIMINGS)
-        valid = validate_sampler(sampler)
+        budget = validate_epsilon(asked.epsilon, owner=owner)
+        timing = validate_choice(asked.timing, name="timing", owner=owner, choices=TIMINGS)
+        valid = validate_sampler(asked.sampler)
         if isinstance(valid, Sampler):
             if timing == CONSTANT and valid.timing == DATA_DEPENDENT:
                 raise ParameterError(
@@ -165,11 +175,12 @@ class ExponentialMechanism(Mechanism):
                     " data."
                 )
             return valid, valid.calibrate(self._problem, budget)
-        if (budget, timing) not in self._chosen:  # a public choice, made once
-            self._chosen[budget, timing] = choose_sampler(
-                self._problem, budget, owner=owner, timing=timing
+        wanted = Wanted(timing=timing, budget_seconds=asked.budget_seconds)
+        if (budget, wanted) not in self._chosen:  # a public choice, made once
+            self._chosen[budget, wanted] = choose_sampler(
+                self._problem, budget, wanted, owner=owner
             )
-        return self._chosen[budget, timing]
+        return self._chosen[budget, wanted]
 
     def sample(
         self,
@@ -186,7 +197,13 @@ class ExponentialMechanism(Mechanism):
         size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon, sampler=sampler).sample(size, seed)
 
-    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+    def plan(
+        self,
+        epsilon: float | Fraction,
+        *,
+        timing: str = AUTO,
+        budget_seconds: float | None = None,
+    ) -> Plan:
         """Return what every sampler would guarantee and cost: public, so it may be printed.
 
         Parameters
@@ -195,9 +212,12 @@ class ExponentialMechanism(Mechanism):
             The budget.
         timing
             "constant" makes `auto` choose among samplers whose number of loss evaluations is fixed
-            beforehand.
+            beforehand, "auto" does so where that is cheap, "unprotected" never.
+        budget_seconds
+            What is forecast to take longer is refused.
         """
-        plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), timing=timing)
+        wanted = Wanted(timing=timing, budget_seconds=budget_seconds)
+        plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), wanted)
         return dataclasses.replace(plan, epsilon=float(epsilon))
 
     def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:

@@ -34,8 +34,9 @@ from expmech.release.certificate import Certificate
 from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.risks import Custom, Risk
-from expmech.samplers import TIMINGS, Draws, Option, Plan
+from expmech.samplers import TIMINGS, Draws, Option, Plan, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
+from expmech.samplers.choose import AUTO
 from expmech.target import validate_epsilon
 
 _ASSUMPTIONS = (
@@ -189,7 +190,13 @@ class PerturbedOptimum(Mechanism):
             return lambda coins, size: self._draws(terms, rows, coins, size)
 
         certificate = self._certify(asked.epsilon, terms, asked.told)
-        return Prepared(certificate=certificate, sampler=None, finish=asked.told.finish, fit=fit)
+        return Prepared(
+            certificate=certificate,
+            sampler=None,
+            finish=asked.told.finish,
+            fit=fit,
+            forecast_seconds=self.seconds,
+        )
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
@@ -201,7 +208,13 @@ class PerturbedOptimum(Mechanism):
         size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
         return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
 
-    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+    def plan(
+        self,
+        epsilon: float | Fraction,
+        *,
+        timing: str = AUTO,
+        budget_seconds: float | None = None,
+    ) -> Plan:
         """Return what a release does: noise on the gradient, a solution, and nothing rejected."""
         validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
         terms = self.terms(epsilon=epsilon)
@@ -213,16 +226,20 @@ class PerturbedOptimum(Mechanism):
             timing=DATA_DEPENDENT,
             forecast=forecast_constant(0.0) if served else None,
             reason=None if served else _NO_CONSTANT,
+            seconds=self.seconds(),
         )
-        return Plan(
-            epsilon=float(epsilon),
-            options=(only,),
-            chosen=OWNER if served else None,
-            refusal=None if served else _NO_CONSTANT,
-            excess_loss=None,
-            saturates_at=None,
+        return plan_alone(
+            only,
+            epsilon=epsilon,
             note=str(terms),
+            refusal=None if served else _NO_CONSTANT,
+            budget_seconds=budget_seconds,
         )
+
+    def seconds(self) -> float:
+        """Return about how long a draw takes, by a public table, of rows that are public."""
+        rows = self._count if self.adjacency.count_is_public else 0
+        return 3e-3 + self.risk.margins * rows * (6e-7 + 4e-8 * self.dimension)
 
     def prepare_rows(self) -> Rows:
         """Shorten and snap the rows: the confidential half, made once a release."""

@@ -15,10 +15,14 @@ import numpy as np
 from expmech._version import __version__
 from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, seeded_bits
 from expmech.coins import Coins
+from expmech.errors import UnsupportedError, validate_positive
 from expmech.markup import card, folded
 from expmech.release.certificate import RELEASE, STUDY, Certificate, epsilon_up
 from expmech.release.finish import Finish, Unchanged
-from expmech.samplers import Draws, Plan, Sampler
+from expmech.release.progress import shown
+from expmech.samplers import Draws, Plan, Sampler, over_budget
+from expmech.samplers.base import CONSTANT
+from expmech.samplers.choose import AUTO, UNPROTECTED
 
 Draw = Callable[[Coins, int], Draws]
 """So many independent draws from coins."""
@@ -86,13 +90,20 @@ class Prepared:
 
     ``certificate`` is the public half: it was made without looking at a loss value or a row, and is
     what a ledger is charged with. ``fit`` makes the confidential half (an envelope, a chain, a
-    table); it is called once, when the first value is drawn.
+    table); it is called once, when the first value is drawn. ``forecast_seconds`` says about how
+    long that draw takes, from public quantities.
     """
 
     certificate: Certificate
     sampler: Sampler | None
     finish: Finish
     fit: Callable[[], Draw]
+    forecast_seconds: Callable[[], float]
+
+    @cached_property
+    def seconds(self) -> float:
+        """About how long a draw takes, by a public forecast."""
+        return self.forecast_seconds()
 
     @cached_property
     def _draw(self) -> Draw:
@@ -113,7 +124,9 @@ class Prepared:
 
     @np.errstate(all="ignore")
     def _one(self, bits: Bits, kind: str) -> Release:
-        value = self._draw(Coins(bits), 1).values[0]
+        public_steps = self.sampler is not None and self.sampler.timing == CONSTANT
+        with shown(lambda: self.seconds, public_steps=public_steps):
+            value = self._draw(Coins(bits), 1).values[0]
         source = OPERATING_SYSTEM if kind == RELEASE else SEEDED
         certificate = dataclasses.replace(self.certificate, kind=kind, randomness=source)
         return Release(value=self.finish.apply(value), certificate=certificate)
@@ -121,11 +134,16 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a caller asks of one release."""
+    """What a caller asks of one release.
+
+    ``stand_in`` says that the data are a public stand-in, so that their speed may be measured.
+    """
 
     epsilon: float | Fraction
     sampler: Sampler | str = "auto"
-    timing: str = "unprotected"
+    timing: str = UNPROTECTED
+    budget_seconds: float | None = None
+    stand_in: bool = False
     told: Told = field(default_factory=Told)
 
 
@@ -133,7 +151,13 @@ class Mechanism(ABC):
     """What every mechanism offers: a plan, and a release that is prepared once."""
 
     @abstractmethod
-    def plan(self, epsilon: float | Fraction, *, timing: str = "unprotected") -> Plan:
+    def plan(
+        self,
+        epsilon: float | Fraction,
+        *,
+        timing: str = AUTO,
+        budget_seconds: float | None = None,
+    ) -> Plan:
         """Return what a release would guarantee and cost: public, so it may be printed."""
 
     @abstractmethod
@@ -145,30 +169,63 @@ class Mechanism(ABC):
         *,
         epsilon: float | Fraction,
         sampler: Sampler | str = "auto",
-        timing: str = "unprotected",
+        timing: str = UNPROTECTED,
+        budget_seconds: float | None = None,
+        stand_in: bool = False,
         told: Told | None = None,
     ) -> Prepared:
         """Settle everything but the draw, from public quantities; the data are not looked at.
 
-        ``timing="constant"`` asks for a number of evaluations that is fixed beforehand, and
+        ``timing="constant"`` asks for a number of evaluations that is fixed beforehand, "auto" for
+        one where that is cheap. A draw that is forecast to take longer than ``budget_seconds`` is
+        refused; the forecast is measured only where ``stand_in`` says that the data are public.
         ``told`` is what a statistic adds to the certificate.
         """
-        told = told or self.default_told()
-        return self.settle(Asked(epsilon=epsilon, sampler=sampler, timing=timing, told=told))
+        if budget_seconds is not None:
+            budget_seconds = float(
+                validate_positive(budget_seconds, name="budget_seconds", owner="a release")
+            )
+        asked = Asked(
+            epsilon=epsilon,
+            sampler=sampler,
+            timing=timing,
+            budget_seconds=budget_seconds,
+            stand_in=stand_in,
+            told=told or self.default_told(),
+        )
+        prepared = self.settle(asked)
+        if budget_seconds is not None and prepared.seconds > budget_seconds:
+            name = prepared.certificate.sampler["sampler"]
+            owner = asked.told.owner or prepared.certificate.mechanism
+            refusal = over_budget(name, prepared.seconds, budget_seconds)
+            raise UnsupportedError(f"{owner} {refusal}")
+        return prepared
 
     def default_told(self) -> Told:
         """Return what stands in a certificate where no statistic says anything."""
         return Told()
 
-    def release(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Release:
+    def release(
+        self,
+        *,
+        epsilon: float | Fraction,
+        sampler: Sampler | str = "auto",
+        timing: str = AUTO,
+        budget_seconds: float | None = None,
+    ) -> Release:
         """Draw one value with randomness from the operating system; it may leave.
+
+        With ``timing="auto"`` the number of evaluations is constant where that is cheap.
 
         Returns
         -------
         Release
             ``value`` and ``certificate``. The number of proposals is not in it: it is confidential.
         """
-        return self.prepare(epsilon=epsilon, sampler=sampler).release()
+        ready = self.prepare(
+            epsilon=epsilon, sampler=sampler, timing=timing, budget_seconds=budget_seconds
+        )
+        return ready.release()
 
     def study(
         self,
@@ -176,12 +233,17 @@ class Mechanism(ABC):
         epsilon: float | Fraction,
         sampler: Sampler | str = "auto",
         seed: int | Sequence[int],
+        budget_seconds: float | None = None,
     ) -> Release:
-        """Draw one value from a seeded stream, as :meth:`release` would; it is a study."""
-        return self.prepare(epsilon=epsilon, sampler=sampler).study(seed)
+        """Draw one value of the law of a release from a seeded stream; it is a study.
+
+        It repeats: which sampler draws it depends on nothing that is measured.
+        """
+        ready = self.prepare(epsilon=epsilon, sampler=sampler, budget_seconds=budget_seconds)
+        return ready.study(seed)
 
     def certificate(
-        self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto"
+        self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto", timing: str = AUTO
     ) -> Certificate:
         """Return the certificate a release would carry, without drawing anything."""
-        return self.prepare(epsilon=epsilon, sampler=sampler).certificate
+        return self.prepare(epsilon=epsilon, sampler=sampler, timing=timing).certificate

@@ -6,10 +6,10 @@
 from expmech.samplers.base import Check, Claimed, Sampler, Terms
 from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.chain import Chain, Draws, run
-from expmech.samplers.choose import TIMINGS, choose_sampler, make_plan
+from expmech.samplers.choose import TIMINGS, Wanted, choose_sampler, make_plan
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.metropolis import Metropolis
-from expmech.samplers.plan import Option, Plan
+from expmech.samplers.plan import Option, Plan, over_budget, plan_alone
 from expmech.samplers.random_atom import RandomAtomPerfect
 from expmech.samplers.registry import SAMPLERS, names, register, validate_sampler
 from expmech.samplers.rejection import Rejection
@@ -36,9 +36,12 @@ __all__ = [
     "Separable",
     "Tabulated",
     "Terms",
+    "Wanted",
     "choose_sampler",
     "make_plan",
     "names",
+    "over_budget",
+    "plan_alone",
     "register",
     "run",
     "validate_sampler",

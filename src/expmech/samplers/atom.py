@@ -190,4 +190,5 @@ def forecast_atom(target: Target, *, proposal: str, k: float) -> Forecast:
         expected=(tabulated + best, tabulated + SPARE * worst),
         nearly_all=(tabulated + best, tabulated + steps / 2.0 + 2.0 * math.sqrt(steps)),
         typical=tabulated + math.sqrt(best * worst),
+        calls=2.0 * math.sqrt(best * worst),
     )

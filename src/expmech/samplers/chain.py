@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.cost import BLOCK
 from expmech.domains import Domain, Indices
+from expmech.samplers.progress import current_watch
 from expmech.target import Target
 
 S = TypeVar("S", bound=Any)
@@ -85,6 +86,15 @@ class CountingChain(ABC):
         """Return what finished copies counted, by name."""
 
 
+class FixedChain(ABC):
+    """A chain whose number of proposals is public, so that how far it is may be shown."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Proposals of every copy."""
+
+
 @dataclass(frozen=True)
 class Draws:
     """Values of a study, the number of proposals each took, and what else its chain counted.
@@ -149,9 +159,12 @@ def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
     state = chain.start(coins, size)
     ended: list[S] = []
     copies, order = np.arange(size), []
+    watch = current_watch() if isinstance(chain, FixedChain) else None
     while copies.size:
         state = chain.step(state, coins)
         done = state.done
+        if watch is not None and isinstance(chain, FixedChain):
+            watch(int(state.proposals[0]) / chain.length)
         if done.any():
             ended.append(select(state, done))
             order.append(copies[done])

@@ -24,6 +24,7 @@ from expmech.errors import (
     validate_positive,
 )
 from expmech.samplers.base import CONSTANT, Check, Claimed, Sampler, Terms, check_equal
+from expmech.samplers.chain import FixedChain
 from expmech.samplers.moves import metropolis_move
 from expmech.target import Energies, Target
 from expmech.theory import delta_from_steps, log_beta_laplace, pure_steps, steps_from_delta
@@ -50,13 +51,18 @@ class MetropolisState:
 
 
 @dataclass(frozen=True)
-class MetropolisChain:
+class MetropolisChain(FixedChain):
     """A fixed number of steps from a public uniform start."""
 
     target: Target
     steps: int
     rates: tuple[Fraction, ...] | None
     delta: float
+
+    @property
+    def length(self) -> int:
+        """Steps of every copy."""
+        return self.steps
 
     def start(self, coins: Coins, size: int) -> MetropolisState:
         """Return copies at independent uniform points."""
@@ -210,7 +216,8 @@ class Metropolis(Sampler):
     def forecast(self, target: Target) -> Forecast:
         """Count the start and the steps: public numbers, found without looking at the loss."""
         _, log_beta, energy_range = self._minorise(target)
-        return forecast_constant(1.0 + self._count(target, log_beta, energy_range)[0])
+        steps = float(self._count(target, log_beta, energy_range)[0])
+        return forecast_constant(1.0 + steps, calls=steps)
 
     @classmethod
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from expmech.cost import Forecast
@@ -19,7 +20,8 @@ from expmech.samplers.base import Sampler
 class Option:
     """One sampler in a plan.
 
-    Its guarantee, its timing class and its cost, or the reason why it does not apply.
+    Its guarantee, its timing class and its cost, or the reason why it does not apply. ``seconds``
+    is about how long a draw takes by a public table, the same on every machine.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Option:
     timing: str
     forecast: Forecast | None
     reason: str | None
+    seconds: float = math.inf
 
     @property
     def applies(self) -> bool:
@@ -54,6 +57,7 @@ class Option:
             "typical": _finite((cost.typical,))[0],
             "expected": _finite(cost.expected),
             "nearly_all": _finite(cost.nearly_all),
+            "seconds": _finite((self.seconds,))[0],
         }
 
 
@@ -148,7 +152,10 @@ class Plan:
         return text_card(str(self))
 
 
-_HEADS = ("sampler", "delta", "timing", "evaluations: typical", "mean, best to worst", "99% below")
+_HEADS = (
+    *("sampler", "delta", "timing", "evaluations: typical", "mean, best to worst", "99% below"),
+    "time, about",
+)
 
 
 def _option_row(option: Option) -> tuple[str, ...] | None:
@@ -161,7 +168,8 @@ def _option_row(option: Option) -> tuple[str, ...] | None:
     )
     typical = option.forecast.typical
     shown = "unknown" if typical == math.inf else show_number(typical)
-    return option.name, delta, option.timing, shown, expected, nearly_all
+    time = show_seconds(option.seconds)
+    return option.name, delta, option.timing, shown, expected, nearly_all, time
 
 
 def _interval(pair: tuple[float, float | None]) -> str:
@@ -179,9 +187,55 @@ def show_number(value: float) -> str:
     return f"{value:.3g}" if value < 1000 or value >= 1e6 else f"{value:.0f}"
 
 
+def show_seconds(seconds: float) -> str:
+    """Return a time as a table shows it, with the unit that suits it."""
+    if math.isinf(seconds):
+        return "unknown"
+    units = (("years", 3.156e7), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+    unit, size = next((one for one in units if seconds >= one[1]), ("ms", 1e-3))
+    found = seconds / size
+    return f"{found:.2g} {unit}" if found < 100 else f"{show_number(round(found))} {unit}"
+
+
 def _finite(numbers: tuple[float | None, ...]) -> list[float | None]:
     """Return numbers for JSON, which has no infinity.
 
     None stands for no bound and for numbers beyond 1e300.
     """
     return [None if number is None or math.isinf(number) else number for number in numbers]
+
+
+def over_budget(name: str, seconds: float, budget_seconds: float) -> str:
+    """Say what a draw would take, and what would help."""
+    if math.isinf(seconds):
+        would = "nothing public bounds how long it takes"
+    else:
+        would = f"it would take about {show_seconds(seconds)} by a public forecast"
+    return (
+        f"refuses {name} within budget_seconds={budget_seconds:g}: {would}. A larger"
+        " budget_seconds runs it; a lower epsilon, fewer rows or columns, a smaller or coarser"
+        " domain, or a loss that declares its `growth`, `lipschitz` or `bound` may make it cheaper."
+    )
+
+
+def plan_alone(
+    only: Option,
+    *,
+    epsilon: float | Fraction,
+    note: str,
+    refusal: str | None = None,
+    excess_loss: tuple[float, float] | None = None,
+    budget_seconds: float | None = None,
+) -> Plan:
+    """Return the plan of a mechanism that draws by itself, in one way only."""
+    if refusal is None and budget_seconds is not None and only.seconds > budget_seconds:
+        refusal = over_budget(only.name, only.seconds, budget_seconds)
+    return Plan(
+        epsilon=float(epsilon),
+        options=(only,),
+        chosen=only.name if refusal is None else None,
+        refusal=refusal,
+        excess_loss=excess_loss,
+        saturates_at=None,
+        note=note,
+    )

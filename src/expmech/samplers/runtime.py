@@ -23,7 +23,7 @@ from expmech.samplers.base import (
     check_equal,
 )
 from expmech.samplers.rejection import VIOLATION
-from expmech.samplers.runtime_chains import ConstantChain, PadChain, need_integer
+from expmech.samplers.runtime_chains import LOT, ConstantChain, PadChain, need_integer
 from expmech.target import LEAST_SLOPE, Target
 from expmech.theory import constant_rounds
 
@@ -140,7 +140,8 @@ class ConfAtomAndRuntimePerfect(Sampler):
         table = 0
         if target.integer is None and target.is_small:
             table = round(math.exp(target.domain.log_size))
-        return forecast_constant(table + told["rounds"])
+        rounds = told["rounds"]
+        return forecast_constant(table + rounds, calls=1.0 + rounds / LOT)
 
     @classmethod
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:

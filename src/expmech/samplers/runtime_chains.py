@@ -16,11 +16,12 @@ from expmech.domains import Grid
 from expmech.envelopes import BoundEnvelope, ReentryLaw
 from expmech.errors import UnsupportedError
 from expmech.samplers.atom import Flags
-from expmech.samplers.chain import PointState, first_accepted, unstarted
+from expmech.samplers.chain import FixedChain, PointState, first_accepted, unstarted
 from expmech.samplers.rejection import propose_evenly
 from expmech.target import IntegerSlopes, Target
 
-_LOT = 1 << 14  # proposals of `constant` evaluated together
+LOT = 1 << 14
+"""Proposals of `constant` evaluated together."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class ConstantState(PointState):
 
 
 @dataclass(frozen=True)
-class ConstantChain:
+class ConstantChain(FixedChain):
     """Always the same number of rounds.
 
     Release the first acceptance, else a public uniform draw.
@@ -101,7 +102,12 @@ class ConstantChain:
     target: Target
     envelope: BoundEnvelope
     rounds: int
-    lot: int = _LOT
+    lot: int = LOT
+
+    @property
+    def length(self) -> int:
+        """Rounds of every copy."""
+        return self.rounds
 
     def start(self, coins: Coins, size: int) -> ConstantState:
         """Return copies that hold a public uniform draw."""

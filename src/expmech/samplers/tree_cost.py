@@ -15,6 +15,7 @@ LOT = 1 << 6
 
 _CELLS = 4.0  # evaluations a cell of the flat tree: look, split, proposals that follow; measured
 _LEVELS = 8.0  # evaluations a level of the lattice where bounds are exact; measured
+_PASS, _PASSES = 5.0, 6.0  # calls a pass is worth, and passes of the smallest trees; measured
 _MEMORY = (1 << 30) / 48  # words of 8 bytes of which a tree may hold six copies
 _CELL_WORDS = 4
 
@@ -37,10 +38,20 @@ def forecast_own_bounds(bits: int, dimension: int, *, exact: bool, least: float)
 def _between(best: float, worst: float | None, dimension: int) -> Forecast:
     if worst is None:
         typical = 4.0 * LOT * dimension
-        return Forecast(expected=(best, None), nearly_all=(best, None), typical=typical)
+        most: tuple[float | None, float | None] = (None, None)
+    else:
+        typical, most = math.sqrt(LOT * worst), (worst, 2.0 * worst)
     return Forecast(
-        expected=(best, worst), nearly_all=(best, 2.0 * worst), typical=math.sqrt(LOT * worst)
+        expected=(best, most[0]), nearly_all=(best, most[1]), typical=typical, calls=_calls(typical)
     )
+
+
+def _calls(evaluations: float) -> float:
+    """Return the passes over the cells, each worth several calls of plain proposals; measured.
+
+    A pass refines a lot of cells, or a quarter of them where that is more.
+    """
+    return _PASS * (_PASSES + math.log(max(1.0, evaluations / LOT)) / math.log(1.25))
 
 
 def _flat_drop(slopes: Sequence[float], log_most: float) -> float:

@@ -20,10 +20,15 @@ from expmech.errors import DataError, ParameterError
 from expmech.release import Certificate, Mechanism, Prepared, Release, Told
 from expmech.release.finish import Finish, Unchanged
 from expmech.samplers import Plan, Sampler
+from expmech.samplers.base import CONSTANT
+from expmech.samplers.choose import AUTO, UNPROTECTED
 from expmech.statistics.reading import NOTHING_MISSING, validate_missing
 from expmech.statistics.requests import Request, Rows
 
 LEAST_ROWS = 2
+LONGEST = 60.0
+"""Seconds that a named chain may take unless a budget says otherwise."""
+
 _CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
     " counted. Nothing was released."
@@ -141,27 +146,45 @@ def settle(
     epsilon: Fraction,
     count: int | None,
     sampler: Sampler | str = "auto",
-    timing: str = "unprotected",
+    timing: str = UNPROTECTED,
+    budget_seconds: float | None = None,
     owner: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Settled:
     """Return the public half of a release; raise, on public grounds, where there is none.
 
     ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``, and
-    ``notes`` say what the guarantee rests on because of how the rows were given.
+    ``notes`` say what the guarantee rests on because of how the rows were given. What a public
+    stand-in forecasts to take longer than ``budget_seconds`` is refused, and without one a named
+    chain of constant length that would take over a minute.
     """
     own = statistic.told
     told = dataclasses.replace(own, owner=owner, notes=(*own.notes, *notes))
     mechanism = _stand_in(statistic, epsilon, count, timing)
-    public = mechanism.prepare(epsilon=epsilon, sampler=sampler, timing=timing, told=told)
+    if budget_seconds is None and isinstance(sampler, Sampler) and sampler.timing == CONSTANT:
+        budget_seconds = LONGEST
+    public = mechanism.prepare(
+        epsilon=epsilon,
+        sampler=sampler,
+        timing=timing,
+        budget_seconds=budget_seconds,
+        stand_in=True,
+        told=told,
+    )
     return Settled(statistic=statistic, epsilon=epsilon, timing=timing, told=told, public=public)
 
 
 def plan(
-    statistic: Statistic, *, epsilon: Fraction, count: int | None, timing: str = "unprotected"
+    statistic: Statistic,
+    *,
+    epsilon: Fraction,
+    count: int | None,
+    timing: str = AUTO,
+    budget_seconds: float | None = None,
 ) -> Plan:
     """Return what a release of the statistic would guarantee and cost; no row is needed."""
-    return _stand_in(statistic, epsilon, count, timing).plan(epsilon, timing=timing)
+    mechanism = _stand_in(statistic, epsilon, count, timing)
+    return mechanism.plan(epsilon, timing=timing, budget_seconds=budget_seconds)
 
 
 def _stand_in(statistic: Statistic, epsilon: Fraction, count: int | None, timing: str) -> Mechanism:

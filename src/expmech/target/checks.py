@@ -19,6 +19,7 @@ from expmech.errors import (
     ParameterTypeError,
     validate_nonnegative,
     validate_number,
+    validate_positive,
     validate_scale,
     validate_vector,
 )
@@ -66,6 +67,14 @@ class Checks:
                 f" {float(least)}."
             )
         return most
+
+    def evaluation_seconds(self) -> float | None:
+        """Return what one evaluation takes; a forecast goes by it, the guarantee does not."""
+        given = self.given.get("evaluation_seconds")
+        told = self.known.evaluation_seconds if given is None else given
+        if told is None:
+            return None
+        return float(validate_positive(told, name="evaluation_seconds", owner=OWNER))
 
     def _number(self, name: str, validate: Callable[..., Fraction]) -> Fraction | None:
         value: object = self.given.get(name)

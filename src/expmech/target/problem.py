@@ -81,6 +81,7 @@ class Problem:
     terms: Callable[[NDArray[np.int64], Floats], Any] | None
     terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None
     find_curvature: Callable[[], Curvature] | None
+    evaluation_seconds: float | None
     proved: bool
     assumptions: tuple[str, ...]
     base: BaseMeasure | None = None
@@ -207,6 +208,7 @@ def make_problem(
         terms=check.function("terms"),
         terms_lower_bound=check.function("terms_lower_bound"),
         find_curvature=known.curvature,
+        evaluation_seconds=check.evaluation_seconds(),
         proved=known.proved,
         assumptions=(*check.assumptions, *known.assumptions, *([REPEATABLE] if measure else [])),
         base=measure,
