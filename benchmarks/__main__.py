@@ -27,9 +27,10 @@ MODULES = {
     "comparison": "comparison",
     "growth": "growth",
     "utility": "utility_benchmark",
+    "clock": "clock_benchmark",
     "data": "data_benchmark",
 }
-WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca")
+WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca", "clock")
 LONG = ("data",)
 
 

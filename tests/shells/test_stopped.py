@@ -48,7 +48,7 @@ def test_a_draw_that_is_stopped_has_been_charged_and_says_so(
     result = release(table, "--ledger", str(ledger), "--output", str(out))
     assert result.exit_code == 130 and result.stdout == ""
     told = [line for line in result.stderr.splitlines() if not line.startswith("warning")]
-    assert len(told) == 1 and "nothing was released" in told[0] and "stays charged" in told[0]
+    assert len(told) == 1 and "stopped before the value was shown. Charge 1 stays" in told[0]
     assert Ledger(ledger).left[0] == 4 and not out.exists()
 
 
@@ -84,5 +84,5 @@ def test_budget_seconds_is_an_option_of_releases_and_plans(table: Path) -> None:
 def test_a_long_draw_is_announced_where_no_terminal_shows_it(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.cli.request.LONG", 1e-9)
+    monkeypatch.setattr("expmech.cli.notices.LONG", 1e-9)
     assert "drawing, about" in release(table).stderr

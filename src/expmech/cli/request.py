@@ -10,15 +10,14 @@ from typing import Any
 
 from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.cli.common import (
-    complaints,
     new_file,
     output,
     parse_epsilon,
     plain,
     sealed,
     stopped,
-    warn,
 )
+from expmech.cli.notices import announce, warn_of
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
 from expmech.cli.parsing import split
 from expmech.cli.shared import Shared
@@ -28,9 +27,8 @@ from expmech.data.text_format import TextFormat, text_ending
 from expmech.errors import ExpmechError, ParameterError, validate_choice
 from expmech.ledger import SINGLE, Charge, Entry, Ledger, LedgerError, exact_amount, show_amount
 from expmech.release import Certificate
-from expmech.release.progress import LONG, announcement
 from expmech.samplers import Metropolis, Sampler, names, validate_sampler
-from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
+from expmech.samplers.base import CONSTANT
 from expmech.statistics import Settled, Statistic, public_count, settle
 from expmech.statistics.base import check_missing
 from expmech.statistics.keys import canonical_key
@@ -240,7 +238,7 @@ def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
 def drawn(pending: Pending) -> dict[str, Any]:
     """Read and draw; return the record of the release. Charge first."""
     request, settled = pending.request, pending.settled
-    _announce(settled)
+    announce(settled)
     values = {
         name: plain(settled.release(rows.find(settled.request)).value)
         for name, rows in pending.parts.items()
@@ -290,25 +288,3 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _announce(settled: Settled) -> None:
-    """Say that a draw takes long where no bar is shown; the forecast is public."""
-    seconds = settled.public.seconds
-    if seconds >= LONG and not complaints.is_terminal:
-        complaints.print(announcement(seconds), markup=False)
-
-
-def warn_of(certificate: Certificate) -> None:
-    """Warn of an epsilon that hardly protects, and of a running time that tells."""
-    if certificate.epsilon > 10.0:
-        warn(
-            f"epsilon = {certificate.epsilon:g} is above 10: what an observer can learn about one"
-            f" row is bounded only by a factor of e^{certificate.epsilon:g}, which is hardly a"
-            " protection."
-        )
-    if certificate.timing == DATA_DEPENDENT:
-        warn(
-            "the running time depends on the data: do not let anyone outside measure how long this"
-            " took."
-        )
