@@ -2,7 +2,7 @@
 
 from typing import Any as _Any
 
-from expmech import losses, risks, theory
+from expmech import kernels, losses, risks, theory
 from expmech._version import __version__
 from expmech.adjacency import Adjacency
 from expmech.domains import (
@@ -44,6 +44,7 @@ from expmech.samplers import (
     ConfAtomAndRuntimePerfect,
     ConfAtomPerfect,
     Draws,
+    Ergodicity,
     Metropolis,
     Option,
     Plan,
@@ -73,6 +74,7 @@ __all__ = [
     "Draws",
     "Envelope",
     "EnvelopeViolatedError",
+    "Ergodicity",
     "ExpmechError",
     "ExponentialMechanism",
     "Facts",
@@ -109,6 +111,7 @@ __all__ = [
     "Uniform",
     "UnsupportedError",
     "__version__",
+    "kernels",
     "losses",
     "risks",
     "theory",

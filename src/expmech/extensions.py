@@ -1,9 +1,10 @@
 """What others add to a list of ours: by an entry point of their package, or by hand.
 
-A certificate names the domain, the envelope and the sampler it was made with. To recompute it,
+A certificate names the domain, kernel, envelope and sampler it was made with. To recompute it,
 `verify` looks for a name among those of the library, those added in this process, and those that
-installed packages announce under the entry points ``expmech.domains``, ``expmech.envelopes``,
-``expmech.samplers``, ``expmech.mechanisms``, ``expmech.risks`` and ``expmech.finishes``.
+installed packages announce under the entry points ``expmech.domains``, ``expmech.kernels``,
+``expmech.envelopes``, ``expmech.samplers``, ``expmech.mechanisms``, ``expmech.risks`` and
+``expmech.finishes``.
 """
 
 from __future__ import annotations

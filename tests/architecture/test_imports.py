@@ -13,7 +13,18 @@ import expmech as em
 
 ROOT = Path(em.__file__).parent
 LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency", "markup"]
-CORE = ["bits", "coins", "theory", "domains", "losses", "target", "cost", "envelopes", "samplers"]
+CORE = [
+    "bits",
+    "coins",
+    "theory",
+    "domains",
+    "kernels",
+    "losses",
+    "target",
+    "cost",
+    "envelopes",
+    "samplers",
+]
 LAWS = ["quantiles", "lists", "directions", "risks", "optimum"]
 ORDER = [*LEAVES, *CORE, *LAWS, "release", "ledger", "statistics", "data"]
 SHELLS = ["estimators", "cli", "paper", "opendp", "dp_accounting"]

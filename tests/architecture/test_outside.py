@@ -70,11 +70,51 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(snippets) == 5
-    (folder / "toys.py").write_text("\n\n".join(snippets))
-    announced = folder / "toys-0.1.dist-info"
+    return announce(folder, "toys", "\n\n".join(snippets), ENTRY_POINTS)
+
+
+USE_KERNEL = """
+import sys
+from pathlib import Path
+
+import expmech as em
+from expmech.release.verification import verify_certificate
+from steps import Neighbour, mechanism
+
+folder = Path(sys.argv[1])
+kernel = em.kernels.Mixture([Neighbour("1/2"), em.kernels.Uniform()])
+samplers = {
+    "atom": em.ConfAtomPerfect(kernel=Neighbour("1/2")),
+    "points": em.RandomAtomPerfect([0.1, 0.7], kernel=Neighbour("2/3")),
+    "chain": em.Metropolis(kernel, delta=1e-6),
+}
+for name, sampler in samplers.items():
+    certificate = mechanism.release(epsilon=1.0, sampler=sampler).certificate
+    assert all(check.holds for check in verify_certificate(certificate)), name
+    (folder / f"{name}.json").write_text(certificate.to_json())
+"""
+KERNEL_POINTS = """[expmech.kernels]
+neighbour = steps:Neighbour
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the worked kernel as a package that is installed."""
+    text = (ROOT / "docs" / "adding_a_kernel.md").read_text()
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(snippets) == 3 and 'neighbour = "steps:Neighbour"' in text
+    lines = ["from fractions import Fraction", *snippets]
+    return announce(tmp_path_factory.mktemp("kernels"), "steps", "\n\n".join(lines), KERNEL_POINTS)
+
+
+def announce(folder: Path, name: str, text: str, points: str) -> Path:
+    """Write a module into ``folder``, announced as an installed package would be."""
+    (folder / f"{name}.py").write_text(text)
+    announced = folder / f"{name}-0.1.dist-info"
     announced.mkdir()
-    (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 0.1\n")
-    (announced / "entry_points.txt").write_text(ENTRY_POINTS)
+    (announced / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    (announced / "entry_points.txt").write_text(points)
     return folder
 
 
@@ -110,3 +150,15 @@ def test_the_entry_points_of_the_page_are_those_of_the_test() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for name in ("EvenNumbers", "anywhere", "Patient"):
         assert re.search(rf'^{name} = "toys:\w+"$', text, flags=re.MULTILINE), name
+
+
+def test_a_kernel_from_outside_is_checked_certified_and_verified(kernel_package: Path) -> None:
+    done = python(kernel_package, "-W", "error", "-c", USE_KERNEL, str(kernel_package))
+    assert done.returncode == 0, done.stderr
+    main = "from expmech.cli.main import main; main()"
+    for name in ("atom", "points", "chain"):
+        written = str(kernel_package / f"{name}.json")
+        verified = python(kernel_package, "-c", main, "verify", written)
+        assert verified.returncode == 0, (name, verified.stdout, verified.stderr)
+        alone = python(kernel_package, "-c", main, "verify", written, "--json", found=False)
+        assert alone.returncode == 4, (name, alone.stdout)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,27 +72,6 @@ def test_l2_membership_is_decided_in_integers_at_the_boundary() -> None:
     inside = [(int(a) ** 2 + int(b) ** 2) <= 1 << 104 for a, b in odd]
     assert ball._within(odd).tolist() == inside
     assert inside == [True, False, True]
-
-
-@pytest.mark.parametrize(
-    "domain",
-    [em.Box([0.0], [1.0], bits=2), em.Simplex(3, bits=2), em.Candidates(["abc"] * 3)],
-    ids=lambda domain: str(domain.describe()),
-)
-def test_moves_are_symmetric(domain: Domain) -> None:
-    rates = (Fraction(1),) * domain.dimension
-    laws = {}
-    for index in map(tuple, listed(domain).tolist()):
-        start = np.array([index])
-        laws[index] = law_of(
-            lambda coins, start=start: tuple(  # type: ignore[misc]
-                domain.draw_move(coins, start, rates)[0].tolist()
-            ),
-            cut=1e-12,
-        )[0]
-    for one in laws:
-        for other in laws:
-            assert laws[one].get(other, 0.0) == pytest.approx(laws[other].get(one, 0.0), abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,8 @@ def printed_law(target: Target, k: float) -> Law:
     normaliser = target.log_normaliser()
     assert normaliser is not None
     weight = round((math.log(k / (1 - k)) + normaliser - target.domain.log_size) * 2**40)
-    kernel = PrintedKernel(target, chain.kernel.envelope, chain.kernel.weight, weight)
+    corrected = chain.kernel
+    kernel = PrintedKernel(target, corrected.envelope, corrected.weight, corrected.moves, weight)
     return ChainLaw(ConfAtomChain(kernel), lattice_point, leftover=1e-7).law
 
 

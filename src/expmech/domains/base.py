@@ -116,10 +116,6 @@ class Domain(ABC):
         size = validate_integer(size, name="size", owner="sample", low=1, high=1 << 40)
         return self.values(self.draw_uniform(Coins(seeded_bits(seed)), size))
 
-    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Propose a move a row by a symmetric law, perhaps to the outside; here a uniform point."""
-        return self.draw_uniform(coins, len(indices))
-
     def is_listable(self, limit: int) -> bool:
         """Tell whether :meth:`all_indices` would list the lattice."""
         return False
@@ -209,11 +205,6 @@ class Grid(Region):
     def locate(self, point: Floats) -> Indices:
         """Return the integer vector nearest to ``point``, which may lie outside."""
         return self.box.locate(point)
-
-    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Add an independent discrete Laplace step to each coordinate."""
-        steps = [coins.discrete_laplace(rate, len(indices)) for rate in rates]
-        return indices + np.stack(steps, axis=1)
 
     @abstractmethod
     def restrict(self, columns: tuple[int, ...]) -> Grid:

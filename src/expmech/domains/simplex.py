@@ -71,18 +71,6 @@ class Simplex(Region):
         bars = draw_distinct_sorted(coins, self.total + d - 1, d - 1, size)
         return np.diff(bars, axis=1, prepend=-1, append=self.total + d - 1) - 1
 
-    def draw_move(self, coins: Coins, indices: Indices, rates: tuple[Fraction, ...]) -> Indices:
-        """Exchange a discrete Laplace amount between two coordinates drawn uniformly."""
-        size, rows = len(indices), np.arange(len(indices))
-        amount = coins.discrete_laplace(max(rates), size)
-        gives = coins.integers_below(self.dimension, size)
-        takes = coins.integers_below(self.dimension - 1, size)
-        takes += takes >= gives
-        moved = indices.copy()
-        moved[rows, gives] -= amount
-        moved[rows, takes] += amount
-        return moved
-
     def is_listable(self, limit: int) -> bool:
         """Tell whether there are at most ``limit`` points, in few dimensions."""
         return self.dimension <= _ENUMERABLE_DIMENSION and self.log_size <= math.log(limit) + 1e-9

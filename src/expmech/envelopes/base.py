@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import flint
 
@@ -34,6 +34,7 @@ class BoundEnvelope(Protocol):
         """
 
 
+@runtime_checkable
 class ReentryLaw(BoundEnvelope, Protocol):
     """An envelope whose energy is a function of the point, ``r(y) ~ exp(-R(y))`` with a known sum.
 
@@ -63,10 +64,13 @@ class Envelope(ABC):
         What certificates and plans call it.
     automatic : bool
         Whether `auto` may take it.
+    is_law : bool
+        Whether what it binds to is a :class:`ReentryLaw`: an atom can be left by it.
     """
 
     name: str
     automatic: bool = False
+    is_law: bool = False
 
     @abstractmethod
     def bind(self, target: Target) -> BoundEnvelope:

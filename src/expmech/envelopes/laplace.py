@@ -83,6 +83,7 @@ class ProductLaplace(Envelope):
 
     name = "product Laplace"
     automatic = True
+    is_law = True
 
     def __init__(self, center: ArrayLike | None = None) -> None:
         self.center = (

@@ -66,6 +66,7 @@ class Uniform(Envelope):
 
     name = "uniform"
     automatic = True
+    is_law = True
 
     def bind(self, target: Target) -> BoundUniform:
         """Fit to ``target``; always possible."""

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.cost import SPARE, Forecast, power, quantile_of_sum
 from expmech.domains import Indices
-from expmech.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
+from expmech.envelopes import ReentryLaw
 from expmech.envelopes.laplace import log_worst_laplace
 from expmech.envelopes.uniform import log_worst_uniform
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
+from expmech.kernels import Kernel, LaplaceSteps, Uniform
 from expmech.samplers.moves import metropolis_move
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -31,12 +32,13 @@ class AtomKernel:
     """One step of the chain on the lattice plus ATOM.
 
     ``weight`` is W, the atom's log weight in units; ``envelope`` is the re-entry law r with its
-    certified offset m.
+    certified offset m; ``moves`` are those of K.
     """
 
     target: Target
     envelope: ReentryLaw
     weight: int
+    moves: Kernel
 
     @property
     def tag_energy(self) -> int:
@@ -65,7 +67,7 @@ class AtomKernel:
         moves = np.flatnonzero(~at_atom & ~heads)
         if moves.size:
             indices[moves], energies[moves] = metropolis_move(
-                self.target, indices[moves], energies[moves], coins, self.envelope.rates
+                self.target, indices[moves], energies[moves], coins, self.moves
             )
         stays = np.flatnonzero(at_atom & heads)
         if tag and stays.size:
@@ -125,16 +127,12 @@ class AtomKernel:
         indices[rows], energies[rows], atom[rows] = proposed[moved], new[moved], False
 
 
-def reentry_law(proposal: str, center: NDArray[np.float64] | None = None) -> Envelope:
-    """Return the law by which the atom is left: uniform, or Laplace about the answer."""
-    return Uniform() if proposal == "uniform" else ProductLaplace(center)
+def moves_of(envelope: ReentryLaw) -> Kernel:
+    """Return the moves that go with a re-entry law where nothing else is asked for.
 
-
-def bind_reentry(target: Target, proposal: str, center: NDArray[np.float64] | None) -> ReentryLaw:
-    """Return the re-entry law: uniform, or Laplace about the confidential answer."""
-    if proposal == "uniform":
-        return Uniform().bind(target.loss_only)
-    return ProductLaplace(center).bind(target.loss_only)
+    Laplace steps of the same rates, or uniform points.
+    """
+    return Uniform() if envelope.rates is None else LaplaceSteps(envelope.rates)
 
 
 def need_weight(target: Target, sampler: str) -> None:

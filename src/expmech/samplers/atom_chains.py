@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ class AtomState(PointState):
 
     energies: Energies
     at_atom: Flags
+
+
+A = TypeVar("A", bound=AtomState)
 
 
 def start_at_atom(kernel: AtomKernel, size: int) -> AtomState:
@@ -47,13 +51,19 @@ class ConfAtomChain:
         """Return copies at ATOM."""
         return start_at_atom(self.kernel, size)
 
-    def step(self, state: AtomState, coins: Coins) -> AtomState:
+    def step(self, state: A, coins: Coins) -> A:
         """Make one step of the kernel."""
         indices, energies, at_atom, tagged = self.kernel.advance(
             state.indices, state.energies, state.at_atom, coins, tag=True
         )
-        done = tagged & ~at_atom
-        return AtomState(indices, state.proposals + 1, done, energies=energies, at_atom=at_atom)
+        return dataclasses.replace(
+            state,
+            indices=indices,
+            proposals=state.proposals + 1,
+            done=tagged & ~at_atom,
+            energies=energies,
+            at_atom=at_atom,
+        )
 
     def values(self, state: AtomState) -> NDArray[Any]:
         """Return the points at which the tags fell."""

@@ -115,6 +115,14 @@ def select(state: S, rows: NDArray[Any]) -> S:
     return dataclasses.replace(state, **{name: getattr(state, name)[rows] for name in names})
 
 
+def join(parts: list[S], rows: list[NDArray[np.int64]]) -> S:
+    """Return the copies of several states as one, each in the row given for it."""
+    back = np.argsort(np.concatenate(rows))
+    names = [one.name for one in dataclasses.fields(parts[0])]
+    joined = {name: np.concatenate([getattr(x, name) for x in parts])[back] for name in names}
+    return dataclasses.replace(parts[0], **joined)
+
+
 def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
     """Drive ``size`` independent copies of ``chain`` to their end."""
     if isinstance(chain, MemorylessChain):
@@ -169,13 +177,7 @@ def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
             ended.append(select(state, done))
             order.append(copies[done])
             state, copies = select(state, ~done), copies[~done]
-    back = np.argsort(np.concatenate(order))
-    first = ended[0]
-    joined = {
-        one.name: np.concatenate([getattr(part, one.name) for part in ended])[back]
-        for one in dataclasses.fields(first)
-    }
-    return dataclasses.replace(first, **joined)
+    return join(ended, order)
 
 
 def first_accepted(

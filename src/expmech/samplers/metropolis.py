@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.cost import Forecast, forecast_constant
-from expmech.domains import Indices
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
@@ -21,13 +15,14 @@ from expmech.errors import (
     validate_choice,
     validate_fraction,
     validate_integer,
-    validate_positive,
 )
+from expmech.kernels import Kernel, Laplace, Uniform, check_kernel, validate_kernel
 from expmech.samplers.base import CONSTANT, Check, Claimed, Sampler, Terms, check_equal
-from expmech.samplers.chain import FixedChain
-from expmech.samplers.moves import metropolis_move
-from expmech.target import Energies, Target
-from expmech.theory import delta_from_steps, log_beta_laplace, pure_steps, steps_from_delta
+from expmech.samplers.convergence import Convergence, Ergodicity, Minorisation, convergence_of
+from expmech.samplers.kernel_checks import find_kernel, verify_kernel
+from expmech.samplers.metropolis_chain import MetropolisChain
+from expmech.target import Target
+from expmech.theory import pure_steps
 
 PROPOSALS = ("uniform", "laplace")
 _MOST_STEPS = 1 << 40
@@ -39,52 +34,11 @@ MOST_STEPS = 5e5
 MOST_RUN = 1 << 30
 """Steps beyond which a chain is refused instead of being left to run for weeks."""
 
-
-@dataclass(frozen=True)
-class MetropolisState:
-    """Where each copy is."""
-
-    indices: Indices
-    energies: Energies
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class MetropolisChain(FixedChain):
-    """A fixed number of steps from a public uniform start."""
-
-    target: Target
-    steps: int
-    rates: tuple[Fraction, ...] | None
-    delta: float
-
-    @property
-    def length(self) -> int:
-        """Steps of every copy."""
-        return self.steps
-
-    def start(self, coins: Coins, size: int) -> MetropolisState:
-        """Return copies at independent uniform points."""
-        indices = self.target.draw_uniform(coins, size)
-        return MetropolisState(
-            indices=indices,
-            energies=self.target.energy(indices),
-            proposals=np.zeros(size, dtype=np.int64),
-            done=np.zeros(size, dtype=np.bool_),
-        )
-
-    def step(self, state: MetropolisState, coins: Coins) -> MetropolisState:
-        """Advance every copy by one Metropolis step."""
-        indices, energies = metropolis_move(
-            self.target, state.indices, state.energies, coins, self.rates, even=True
-        )
-        proposals = state.proposals + 1
-        return MetropolisState(indices, energies, proposals, proposals >= self.steps)
-
-    def values(self, state: MetropolisState) -> NDArray[Any]:
-        """Return the final points."""
-        return self.target.domain.values(state.indices)
+PROVED = "the Lipschitz constants or bound behind the minorisation hold for every data set"
+DECLARED = (
+    "the chain comes as near to its target as the caller declares (beta or ergodicity), for every"
+    " data set; nothing proves it here"
+)
 
 
 class Metropolis(Sampler):
@@ -94,6 +48,8 @@ class Metropolis(Sampler):
 
     Parameters
     ----------
+    kernel
+        Symmetric moves, see :mod:`expmech.kernels`; None takes those of ``proposal``.
     delta
         Run the fewest steps whose delta is at most this.
     steps
@@ -103,10 +59,15 @@ class Metropolis(Sampler):
         pure epsilon-DP. Give exactly one of the three.
     proposal
         "uniform" (independence proposals on the domain) or "laplace" (a discrete Laplace random
-        walk on a box).
+        walk on a box), where no kernel is given.
     rate
         Rate alpha of the Laplace walk in nats per width of the box; None takes 1, the rate with the
         best bound.
+    beta
+        The caller's own minorisation, ``Pi(y, .) >= beta nu`` for every y **and every data set**;
+        None takes what is proved of the kernel. It stands in the certificate as an assumption.
+    ergodicity
+        The caller's own ``TV <= C V(y_0) r^m`` for every data set, in the place of ``beta``.
 
     Notes
     -----
@@ -118,18 +79,19 @@ class Metropolis(Sampler):
     most_affordable = MOST_STEPS
     least_typical = 2.0
     serves_base = True
-    assumptions = (
-        "the Lipschitz constants or bound behind the minorisation hold for every data set",
-    )
+    assumptions = (PROVED,)
 
     def __init__(
         self,
+        kernel: Kernel | None = None,
         *,
         delta: float | None = None,
         steps: int | None = None,
         pure: bool = False,
-        proposal: str = "uniform",
+        proposal: str | None = None,
         rate: float | None = None,
+        beta: float | None = None,
+        ergodicity: Ergodicity | None = None,
     ) -> None:
         if not isinstance(pure, bool):
             raise ParameterTypeError(f"`pure` of Metropolis must be True or False; got {pure!r}.")
@@ -144,12 +106,9 @@ class Metropolis(Sampler):
             steps = validate_integer(
                 steps, name="steps", owner="Metropolis", low=1, high=_MOST_STEPS
             )
-        self.proposal = validate_choice(
-            proposal, name="proposal", owner="Metropolis", choices=PROPOSALS
-        )
-        self.rate = (
-            1.0 if rate is None else float(validate_positive(rate, name="rate", owner="Metropolis"))
-        )
+        self.kernel = _choose_kernel(kernel, proposal, rate)
+        self.beta, self.ergodicity = beta, ergodicity
+        self.declared = _declared(beta, ergodicity, pure=pure)
         self.delta, self.steps, self.pure = delta, steps, pure
 
     @property
@@ -159,8 +118,8 @@ class Metropolis(Sampler):
 
     @property
     def automatic(self) -> bool:  # type: ignore[override]
-        """Whether `auto` may take it: the pure form."""
-        return self.pure
+        """Whether `auto` may take it: the pure form, where nothing is declared."""
+        return self.pure and self.declared is None
 
     @property
     def bounded_range(self) -> bool:  # type: ignore[override]
@@ -183,8 +142,9 @@ class Metropolis(Sampler):
 
     def terms(self, target: Target) -> Terms:
         """Find beta, the number of steps and delta from public quantities."""
-        _, log_beta, energy_range = self._minorise(target)
-        steps, delta = self._count(target, log_beta, energy_range)
+        check_kernel(self.kernel, target.domain)
+        speed = self._speed(target)
+        steps, delta = self._count(target, speed)
         if steps > MOST_RUN:
             raise UnsupportedError(
                 f"Metropolis would take {float(steps):.2g} steps here, more than the {MOST_RUN}"
@@ -192,14 +152,18 @@ class Metropolis(Sampler):
                 " smaller domain, or use a sampler that the plan recommends."
             )
         parameters = self.describe() | {
-            "proposal": self.proposal,
+            "kernel": self.kernel.describe(),
             "steps": steps,
-            "log_beta": log_beta,
-            "energy_range": energy_range,
+            "energy_range": target.energy_range,
             "pure": self.pure,
+            "declared": self.declared is not None,
         }
+        told = speed.describe()
+        parameters |= told if isinstance(speed, Minorisation) else {"ergodicity": told}
+        source = PROVED if self.declared is None else DECLARED
+        assumptions = (source, *self.kernel.assumptions)
         return Terms(
-            timing=self.timing, parameters=parameters, delta=delta, assumptions=self.assumptions
+            timing=self.timing, parameters=parameters, delta=delta, assumptions=assumptions
         )
 
     def prepare(self, target: Target) -> MetropolisChain:
@@ -207,82 +171,109 @@ class Metropolis(Sampler):
         told = self.terms(target)
         target.problem.check_repeatable()
         return MetropolisChain(
-            target=target,
-            steps=told.parameters["steps"],
-            rates=self._minorise(target)[0],
-            delta=told.delta,
+            target=target, steps=told.parameters["steps"], kernel=self.kernel, delta=told.delta
         )
 
     def forecast(self, target: Target) -> Forecast:
         """Count the start and the steps: public numbers, found without looking at the loss."""
-        _, log_beta, energy_range = self._minorise(target)
-        steps = float(self._count(target, log_beta, energy_range)[0])
+        steps = float(self._count(target, self._speed(target))[0])
         return forecast_constant(1.0 + steps, calls=steps)
 
     @classmethod
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
         """Return the chain of a certificate, by its number of steps unless it is pure."""
-        if parameters["pure"] is True:
-            return cls(pure=True, proposal=parameters["proposal"])
-        return cls(steps=parameters["steps"], proposal=parameters["proposal"])
+        run = {"pure": True} if parameters["pure"] is True else {"steps": parameters["steps"]}
+        return cls(find_kernel(parameters["kernel"]), **run)
 
     def verify(self, claimed: Claimed) -> list[Check]:
         """Recompute delta from steps and beta, or the steps that a pure guarantee needs."""
         parameters, checks = claimed.parameters, [self.verify_timing(claimed)]
-        log_beta, steps = parameters["log_beta"], parameters["steps"]
+        speed, steps = convergence_of(parameters), parameters["steps"]
         expected = 0.0
-        if self.pure:
-            needed = pure_steps(log_beta, parameters["energy_range"], claimed.domain.log_size)
+        if self.pure and isinstance(speed, Minorisation):
+            spread, size = parameters["energy_range"], claimed.domain.log_size
+            needed = pure_steps(speed.log_beta, spread, size)
             checks.append(check_equal("steps", steps, needed))
         else:
-            expected = delta_from_steps(_spent(claimed), log_beta, steps)
+            expected = speed.delta_after(_spent(claimed), steps)
         holds = math.isclose(claimed.delta, expected, rel_tol=1e-9, abs_tol=0.0)
         detail = f"{claimed.delta!r}, recomputed {expected!r}"
-        return [*checks, Check(claim="delta", holds=holds, detail=detail)]
+        checks.append(Check(claim="delta", holds=holds, detail=detail))
+        return [*checks, *verify_kernel(parameters["kernel"], claimed.domain)]
 
-    def _minorise(self, target: Target) -> tuple[tuple[Fraction, ...] | None, float, float]:
-        """Return the rates of the walk, log beta and the energy range."""
+    def _speed(self, target: Target) -> Convergence:
+        """Return what is declared of the chain, or what is proved of its kernel here."""
+        if self.declared is not None:
+            return self.declared
         floor = target.log_floor()
         if floor is None or target.energy_range is None:
             raise UnsupportedError(
                 "Metropolis needs a public minorisation, from `lipschitz` or a declared `bound`;"
-                " this problem has neither. Declare one of them, or use Rejection."
+                " this problem has neither. Declare one of them, or `beta`, or use Rejection."
             )
-        rates, log_beta = (
-            (None, floor) if self.proposal == "uniform" else self._laplace(target, floor)
-        )
-        return rates, log_beta, target.energy_range
+        spread = self.kernel.log_minorisation(target.domain)
+        if spread is None:
+            raise UnsupportedError(
+                f"Metropolis has no proved minorisation of the {self.kernel.name} kernel on"
+                f" {type(target.domain).__name__}. Use proposal='uniform', mix the kernel with"
+                " Uniform(), or declare `beta`."
+            )
+        return Minorisation(floor + spread)
 
-    def _count(self, target: Target, log_beta: float, energy_range: float) -> tuple[int, float]:
+    def _count(self, target: Target, speed: Convergence) -> tuple[int, float]:
         """Return the number of steps and the delta that follows."""
-        if self.pure:
-            return pure_steps(log_beta, energy_range, target.domain.log_size), 0.0
+        if self.pure and isinstance(speed, Minorisation):
+            if target.energy_range is None:
+                raise UnsupportedError(
+                    "Metropolis(pure=True) needs a public bound on the range of the loss. Declare"
+                    " `lipschitz` or `bound`, or ask for a delta."
+                )
+            return pure_steps(speed.log_beta, target.energy_range, target.domain.log_size), 0.0
         used = target.problem.sensitivity + 2 * Fraction(target.loss_error)
         epsilon = 2.0 * target.eta * float(used) + _ROUNDING / target.units_per_nat
         steps = self.steps
         if self.delta is not None:
-            steps = steps_from_delta(epsilon, log_beta, self.delta)
+            steps = speed.steps_for(epsilon, self.delta)
         elif steps is None:
             raise ParameterError(
                 "Metropolis takes exactly one of `delta`, `steps` and `pure=True`."
             )
-        return steps, delta_from_steps(epsilon, log_beta, steps)
+        return steps, speed.delta_after(epsilon, steps)
 
-    def _laplace(self, target: Target, floor: float) -> tuple[tuple[Fraction, ...], float]:
-        domain = target.box
-        if domain is None:
-            raise UnsupportedError(
-                "Metropolis(proposal='laplace') has a proved minorisation on a Box only; got"
-                f" {type(target.domain).__name__}. Use proposal='uniform'."
-            )
-        points = domain.points_per_axis
-        # the walk's own rate, whatever the unit of energies
-        slope = max(1, round(self.rate * UNITS_PER_NAT / points))
-        rates = (Fraction(slope, UNITS_PER_NAT),) * domain.dimension
-        realised = slope * points / UNITS_PER_NAT
-        return rates, log_beta_laplace(
-            [realised] * domain.dimension, [float(points)] * domain.dimension, floor
+
+def _choose_kernel(kernel: Kernel | None, proposal: str | None, rate: float | None) -> Kernel:
+    """Return the kernel given, or that of a name; raise where both are."""
+    if kernel is None:
+        named = validate_choice(
+            proposal or "uniform", name="proposal", owner="Metropolis", choices=PROPOSALS
         )
+        walk = Laplace() if rate is None else Laplace(rate)
+        return Uniform() if named == "uniform" else walk
+    if proposal is not None or rate is not None:
+        raise ParameterError(
+            "`kernel` of Metropolis takes the place of `proposal` and `rate`: give one of them; got"
+            f" {kernel!r}, {proposal!r} and {rate!r}."
+        )
+    return validate_kernel(kernel, owner="Metropolis")
+
+
+def _declared(
+    beta: float | None, ergodicity: Ergodicity | None, *, pure: bool
+) -> Convergence | None:
+    """Return what the caller declares of the chain's convergence."""
+    if beta is not None and ergodicity is not None:
+        raise ParameterError("Metropolis takes at most one of `beta` and `ergodicity`.")
+    if ergodicity is not None and not isinstance(ergodicity, Ergodicity):
+        raise ParameterTypeError(
+            "`ergodicity` of Metropolis must be an Ergodicity(constant=..., potential=...,"
+            f" ratio=...); got {ergodicity!r}."
+        )
+    if ergodicity is not None and pure:
+        raise ParameterError(
+            "`pure` of Metropolis needs a minorisation, which bounds every point: give `beta` in"
+            " the place of `ergodicity`."
+        )
+    return ergodicity if beta is None else Minorisation.declared(beta)
 
 
 def _spent(claimed: Claimed) -> float:

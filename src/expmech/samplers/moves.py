@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from expmech.coins import Coins
 from expmech.domains import Indices
+from expmech.kernels import Kernel
 from expmech.target import Energies, Target
 
 
@@ -16,21 +15,17 @@ def metropolis_move(
     indices: Indices,
     energies: Energies,
     coins: Coins,
-    rates: tuple[Fraction, ...] | None,
+    moves: Kernel,
     *,
     even: bool = False,
 ) -> tuple[Indices, Energies]:
     """Advance each row by one Metropolis step with a symmetric proposal; it leaves exp(-E) as is.
 
-    ``rates`` are those of the local move; None proposes uniformly on the domain. Moves out of the
-    domain are refused; ``even`` evaluates the loss and flips a coin for them too, where the row
-    stands, so that how many there are shows neither in the evaluations nor in the coins.
+    Moves out of the domain are refused; ``even`` evaluates the loss and flips a coin for them too,
+    where the row stands, so that how many there are shows neither in the evaluations nor in the
+    coins.
     """
-    domain, size = target.domain, len(indices)
-    if rates is None:
-        proposed = domain.draw_uniform(coins, size)
-    else:
-        proposed = domain.draw_move(coins, indices, rates)
+    proposed = moves.propose(target.domain, coins, indices)
     inside = target.contains(proposed)
     if even:
         new = target.energy(np.where(inside[:, None], proposed, indices))

@@ -12,21 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import Coins, ExponentialTable
 from expmech.domains import Region
+from expmech.envelopes import Envelope
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
     UnsupportedError,
-    validate_choice,
     validate_fraction,
 )
-from expmech.samplers.atom import AtomKernel, bind_reentry, reentry_law
+from expmech.kernels import Kernel
+from expmech.samplers.atom import AtomKernel
 from expmech.samplers.atom_chains import AtomState, start_at_atom
-from expmech.samplers.base import Sampler, Terms
-from expmech.samplers.conf_atom import REPEATABLE
-from expmech.samplers.rejection import VIOLATION
+from expmech.samplers.atom_sampler import AtomSampler
+from expmech.samplers.base import Terms
 from expmech.target import Target
-
-PROPOSALS = ("uniform", "laplace")
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class RandomAtomChain:
         return values
 
 
-class RandomAtomPerfect(Sampler):
+class RandomAtomPerfect(AtomSampler):
     """Draw exactly from the mechanism over ``counting measure + tau sum_l delta(y_l)``.
 
     ``y_l`` are public points.
@@ -95,6 +93,8 @@ class RandomAtomPerfect(Sampler):
         data, which is what makes the mixture one exponential mechanism and so epsilon-DP.
     proposal
         Re-entry law and moves, "uniform" or "laplace".
+    kernel, rate, reentry
+        Moves and re-entry law of one's own, as in :class:`ConfAtomPerfect`.
 
     Notes
     -----
@@ -108,10 +108,19 @@ class RandomAtomPerfect(Sampler):
 
     needs = "RandomAtomPerfect needs public points; name it with them, RandomAtomPerfect(points)."
     bounded_range = True
-    assumptions = (VIOLATION, REPEATABLE, "the points were chosen without looking at the data")
     serves_base = True
+    assumptions = (*AtomSampler.assumptions, "the points were chosen without looking at the data")
 
-    def __init__(self, points: ArrayLike, k: float = 0.5, *, proposal: str = "uniform") -> None:
+    def __init__(
+        self,
+        points: ArrayLike,
+        k: float = 0.5,
+        *,
+        proposal: str = "uniform",
+        kernel: Kernel | None = None,
+        rate: float | None = None,
+        reentry: Envelope | None = None,
+    ) -> None:
         table = np.array(points)
         if table.dtype.kind not in "fiu" or table.ndim not in (1, 2) or table.size == 0:
             raise ParameterTypeError(
@@ -125,38 +134,31 @@ class RandomAtomPerfect(Sampler):
             )
         self.points = table
         self.k = validate_fraction(k, name="k", owner="RandomAtomPerfect")
-        self.proposal = validate_choice(
-            proposal, name="proposal", owner="RandomAtomPerfect", choices=PROPOSALS
-        )
+        self._take_laws(proposal, kernel, rate, reentry)
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters; of the points, how many there are."""
-        return super().describe() | {
-            "k": float(self.k),
-            "points": len(self.points),
-            "proposal": self.proposal,
-        }
+        return super().describe() | {"points": len(self.points)}
 
     @classmethod
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
         """Return a sampler of as many points: a certificate does not hold them."""
         points = np.zeros((parameters["points"], 1))
-        return cls(points, parameters["k"], proposal=parameters["proposal"])
+        return cls(points, parameters["k"], **cls.laws_in(parameters))
 
     def terms(self, target: Target) -> Terms:
         """Refuse points outside the domain, and a re-entry law that does not apply."""
         self._validate_points(target)
-        reentry_law(self.proposal).validate(target)
         return super().terms(target)
 
     def prepare(self, target: Target) -> RandomAtomChain:
         """Evaluate the points; give the atom the weight of one exponential mechanism."""
         self._validate_points(target)
         target.problem.check_repeatable()
-        envelope = bind_reentry(target, self.proposal, None)
+        envelope, moves = self.bind_law(target, None)
         table = ExponentialTable(target.energy_of_points(self.points), target.units_per_nat)
-        kernel = AtomKernel(target, envelope, self.weight(target, table, envelope.log_mass()))
-        return RandomAtomChain(kernel, self.points, table)
+        weight = self.weight(target, table, envelope.log_mass())
+        return RandomAtomChain(AtomKernel(target, envelope, weight, moves), self.points, table)
 
     def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
         """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units.

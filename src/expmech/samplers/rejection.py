@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.cost import BLOCK, Forecast, widened
 from expmech.domains import Grid, Indices
-from expmech.envelopes import ENVELOPES, BoundEnvelope, Envelope, ProductLaplace, Uniform
+from expmech.envelopes import BoundEnvelope, Envelope, ProductLaplace, Uniform
 from expmech.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
 from expmech.samplers.base import Check, Claimed, Sampler, Terms
 from expmech.samplers.chain import MemorylessChain
+from expmech.samplers.kernel_checks import verify_envelope
 from expmech.target import Energies, Target
 
 VIOLATION = (
@@ -146,10 +147,8 @@ class Rejection(Sampler):
 
     def verify(self, claimed: Claimed) -> list[Check]:
         """Recompute timing and delta, and look for the envelope."""
-        name = str(claimed.parameters["envelope"])
-        known = ENVELOPES.find(name) is not None
-        detail = f"{name!r}" if known else f"unknown envelope {name!r}"
-        return [*super().verify(claimed), Check(claim="envelope", holds=known, detail=detail)]
+        named = verify_envelope(str(claimed.parameters["envelope"]))
+        return [*super().verify(claimed), named]
 
     def _envelope(self, target: Target) -> Envelope:
         return default_envelope(target) if self.envelope is None else self.envelope

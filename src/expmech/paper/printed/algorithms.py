@@ -27,7 +27,7 @@ from expmech.paper.printed.kernel import (
 )
 from expmech.release import ExponentialMechanism
 from expmech.samplers import Draws, run
-from expmech.samplers.atom import AtomKernel, weight_for
+from expmech.samplers.atom import AtomKernel, moves_of, weight_for
 from expmech.samplers.atom_chains import INNER, OUTER, FactoryAtomState, FactoryChain
 from expmech.samplers.conf_atom import factory_constants
 from expmech.target import Target
@@ -127,7 +127,8 @@ class ReadConfAtomPerfect(_StudyOnly):
         """Return Algorithm 1 with the Hastings factor and a beta that leaves the factory a gap."""
         envelope = bind_reading(target, self.rate(target))
         share = Fraction(self.k).limit_denominator(_DENOMINATOR)
-        kernel = AtomKernel(target, envelope, weight_for(target, envelope, share, "ConfAtom"))
+        weight = weight_for(target, envelope, share, "ConfAtom")
+        kernel = AtomKernel(target, envelope, weight, moves_of(envelope))
         beta, gap = factory_constants(kernel.tag_energy)
         return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
 

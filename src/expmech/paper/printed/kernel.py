@@ -18,7 +18,7 @@ from expmech.envelopes import ReentryLaw
 from expmech.envelopes.laplace import BoundProductLaplace
 from expmech.envelopes.uniform import Uniform
 from expmech.errors import UnsupportedError
-from expmech.samplers.atom import AtomKernel, Flags
+from expmech.samplers.atom import AtomKernel, Flags, moves_of
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
@@ -116,4 +116,5 @@ def make_printed_kernel(
     lowest = int(target.energy(locate_atom(target)[0][None, :])[0]) / UNITS_PER_NAT
     log_atom = math.log((1.0 - k) * math.exp(-lowest - share) + k)
     weight = log_atom - math.log(1.0 - k) + share
-    return PrintedKernel(target, envelope, round(weight * UNITS_PER_NAT), by_value)
+    units = round(weight * UNITS_PER_NAT)
+    return PrintedKernel(target, envelope, units, moves_of(envelope), by_value)
