@@ -160,7 +160,11 @@ def test_an_unknown_sampler_name_is_answered_with_the_list_and_a_suggestion() ->
 UNSUPPORTED: list[tuple[dict[str, Any], Any, str]] = [
     ({}, em.ConfAtomPerfect(), "declares its growth"),
     ({"lipschitz": None}, em.ConfAtomPerfect(proposal="uniform"), "Declare `lipschitz` or `bound`"),
-    ({"lipschitz": None}, em.Metropolis(pure=True), "Declare one of them, or use Rejection"),
+    (
+        {"lipschitz": None},
+        em.Metropolis(pure=True),
+        "Declare one of them, or `beta`, or use Rejection",
+    ),
     ({}, em.ConfAtomAndRuntimePerfect("constant"), "Declare `gap`, or use Metropolis(pure=True)"),
     (
         {"lipschitz": None},

@@ -72,8 +72,14 @@ SAMPLERS: list[Any] = [
 ]
 
 
+def _name(sampler: em.Sampler) -> str:
+    if isinstance(sampler, em.Metropolis):
+        return f"{sampler.label} {sampler.kernel.describe()}"
+    return f"{sampler.label} {vars(sampler).get('proposal')}"
+
+
 @pytest.mark.parametrize("make", [integer_problem, float_problem])
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda one: f"{one.label} {one.proposal}")
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=_name)
 def test_every_proposal_costs_one_evaluation_wherever_the_answer_lies(
     sampler: Any, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

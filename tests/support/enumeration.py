@@ -150,10 +150,10 @@ _COUNTERS = {"proposals", "done", "counts"}  # they do not steer a chain with ba
 def _key(state: Any) -> tuple[Hashable, ...]:
     if type(state) is PointState:
         return ()  # a copy that has accepted nothing remembers nothing
+    fields = [field.name for field in dataclasses.fields(state) if field.name not in _COUNTERS]
     return tuple(
-        tuple(getattr(state, field.name).ravel().tolist())
-        for field in dataclasses.fields(state)
-        if field.name not in _COUNTERS
+        _key(value) if dataclasses.is_dataclass(value) else tuple(value.ravel().tolist())
+        for value in (getattr(state, name) for name in fields)
     )
 
 

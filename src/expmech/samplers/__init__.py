@@ -8,6 +8,7 @@ from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.chain import Chain, Draws, run
 from expmech.samplers.choose import TIMINGS, Wanted, choose_sampler, make_plan
 from expmech.samplers.conf_atom import ConfAtomPerfect
+from expmech.samplers.constant_mixture import ConstantMixture
 from expmech.samplers.convergence import Ergodicity
 from expmech.samplers.metropolis import Metropolis
 from expmech.samplers.plan import Option, Plan, over_budget, plan_alone
@@ -27,6 +28,7 @@ __all__ = [
     "Claimed",
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
+    "ConstantMixture",
     "Draws",
     "Ergodicity",
     "Metropolis",

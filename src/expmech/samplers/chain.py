@@ -112,14 +112,22 @@ class Draws:
 def select(state: S, rows: NDArray[Any]) -> S:
     """Return the copies of ``state`` named by a mask or an index array."""
     names = [one.name for one in dataclasses.fields(state)]
-    return dataclasses.replace(state, **{name: getattr(state, name)[rows] for name in names})
+    return dataclasses.replace(state, **{name: _take(getattr(state, name), rows) for name in names})
+
+
+def _take(value: Any, rows: NDArray[Any]) -> Any:
+    """Return rows of an array, or of the state of a chain within a chain."""
+    return select(value, rows) if dataclasses.is_dataclass(value) else value[rows]
 
 
 def join(parts: list[S], rows: list[NDArray[np.int64]]) -> S:
     """Return the copies of several states as one, each in the row given for it."""
     back = np.argsort(np.concatenate(rows))
-    names = [one.name for one in dataclasses.fields(parts[0])]
-    joined = {name: np.concatenate([getattr(x, name) for x in parts])[back] for name in names}
+    joined = {}
+    for one in dataclasses.fields(parts[0]):
+        pieces = [getattr(part, one.name) for part in parts]
+        within = dataclasses.is_dataclass(pieces[0])
+        joined[one.name] = join(pieces, rows) if within else np.concatenate(pieces)[back]
     return dataclasses.replace(parts[0], **joined)
 
 

@@ -11,19 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.coins import Coins, ExponentialTable
-from expmech.domains import Region
 from expmech.envelopes import Envelope
-from expmech.errors import (
-    ParameterError,
-    ParameterTypeError,
-    UnsupportedError,
-    validate_fraction,
-)
+from expmech.errors import validate_fraction
 from expmech.kernels import Kernel
 from expmech.samplers.atom import AtomKernel
 from expmech.samplers.atom_chains import AtomState, start_at_atom
 from expmech.samplers.atom_sampler import AtomSampler
 from expmech.samplers.base import Terms
+from expmech.samplers.public_points import CHOSEN_BLINDLY, read_points, validate_points
 from expmech.target import Target
 
 
@@ -109,7 +104,7 @@ class RandomAtomPerfect(AtomSampler):
     needs = "RandomAtomPerfect needs public points; name it with them, RandomAtomPerfect(points)."
     bounded_range = True
     serves_base = True
-    assumptions = (*AtomSampler.assumptions, "the points were chosen without looking at the data")
+    assumptions = (*AtomSampler.assumptions, CHOSEN_BLINDLY)
 
     def __init__(
         self,
@@ -121,18 +116,7 @@ class RandomAtomPerfect(AtomSampler):
         rate: float | None = None,
         reentry: Envelope | None = None,
     ) -> None:
-        table = np.array(points)
-        if table.dtype.kind not in "fiu" or table.ndim not in (1, 2) or table.size == 0:
-            raise ParameterTypeError(
-                "`points` of RandomAtomPerfect must be numbers of shape (l, d), l at least 1; got"
-                f" dtype {table.dtype}, shape {table.shape}."
-            )
-        table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.float64)
-        if not np.isfinite(table).all():
-            raise ParameterError(
-                "`points` of RandomAtomPerfect must be finite; got nan or infinity."
-            )
-        self.points = table
+        self.points = read_points(points, owner="RandomAtomPerfect")
         self.k = validate_fraction(k, name="k", owner="RandomAtomPerfect")
         self._take_laws(proposal, kernel, rate, reentry)
 
@@ -148,12 +132,12 @@ class RandomAtomPerfect(AtomSampler):
 
     def terms(self, target: Target) -> Terms:
         """Refuse points outside the domain, and a re-entry law that does not apply."""
-        self._validate_points(target)
+        validate_points(self.points, target, owner="RandomAtomPerfect")
         return super().terms(target)
 
     def prepare(self, target: Target) -> RandomAtomChain:
         """Evaluate the points; give the atom the weight of one exponential mechanism."""
-        self._validate_points(target)
+        validate_points(self.points, target, owner="RandomAtomPerfect")
         target.problem.check_repeatable()
         envelope, moves = self.bind_law(target, None)
         table = ExponentialTable(target.energy_of_points(self.points), target.units_per_nat)
@@ -177,27 +161,3 @@ class RandomAtomPerfect(AtomSampler):
         )
         public = round((log_tau - log_mass) * target.units_per_nat)
         return public + round(table.log_sum() * target.units_per_nat) - table.minimum
-
-    def _validate_points(self, target: Target) -> None:
-        domain = target.domain
-        if not isinstance(domain, Region):
-            raise UnsupportedError(
-                "RandomAtomPerfect needs a continuous domain; on a list of candidates use"
-                " Tabulated."
-            )
-        if self.points.shape[1] != domain.dimension:
-            raise ParameterError(
-                f"`points` of RandomAtomPerfect must have {domain.dimension} columns; got"
-                f" {self.points.shape[1]}."
-            )
-        outside = np.flatnonzero(~domain.contains_points(self.points))
-        if outside.size:
-            raise ParameterError(
-                f"`points` of RandomAtomPerfect must lie in the domain; row {outside[0]} does not:"
-                f" {self.points[outside[0]]}."
-            )
-        base = target.problem.base
-        if base is not None and (base.evaluate(self.points) == -np.inf).any():
-            raise ParameterError(
-                "`points` of RandomAtomPerfect must not be excluded by `base`; some are."
-            )

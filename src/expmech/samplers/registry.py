@@ -10,6 +10,7 @@ from expmech.extensions import Registry
 from expmech.samplers.base import Sampler
 from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.conf_atom import ConfAtomPerfect
+from expmech.samplers.constant_mixture import ConstantMixture
 from expmech.samplers.metropolis import Metropolis
 from expmech.samplers.random_atom import RandomAtomPerfect
 from expmech.samplers.rejection import Rejection
@@ -31,7 +32,7 @@ PLANNED: tuple[Sampler, ...] = (
 )
 """What a plan tries, in order: of equal costs `auto` takes the first."""
 
-UNPLANNED: tuple[type[Sampler], ...] = (RandomAtomPerfect,)
+UNPLANNED: tuple[type[Sampler], ...] = (RandomAtomPerfect, ConstantMixture)
 """What a plan cannot make by itself; each says what it needs."""
 
 SAMPLERS: Registry[type[Sampler]] = Registry(
