@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NEARLY_ALL = 0.99
 MOST_EVALUATIONS = 1e8
@@ -83,7 +83,8 @@ def forecast_proposals(best: float, worst: float | None, typical: float) -> Fore
 def times(forecast: Forecast, count: int) -> Forecast:
     """Return the forecast of as much work ``count`` times at worst, and once at best."""
     (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
-    return Forecast(
+    return replace(
+        forecast,
         expected=(least + count - 1, None if mean is None else count * mean),
         nearly_all=(fewest + count - 1, None if high is None else count * high),
         typical=math.sqrt(count) * forecast.typical,
@@ -94,15 +95,27 @@ def widened(forecast: Forecast, nats: float | None) -> Forecast:
     """Return the forecast where up to ``exp(nats)`` as many proposals are needed; None: unknown."""
     if nats == 0.0:
         return forecast
-    if nats is None:
-        least, fewest = forecast.expected[0], forecast.nearly_all[0]
-        return Forecast(expected=(least, None), nearly_all=(fewest, None), typical=math.inf)
-    most = power(nats)
     (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
-    return Forecast(
-        expected=(least, None if mean is None else most * mean),
-        nearly_all=(fewest, None if high is None else most * high),
-        typical=power(nats / 2) * forecast.typical,
+    most = math.inf if nats is None else power(nats)
+    unknown = math.isinf(most)
+    return replace(
+        forecast,
+        expected=(least, None if unknown or mean is None else most * mean),
+        nearly_all=(fewest, None if unknown or high is None else most * high),
+        typical=math.inf if nats is None else power(nats / 2) * forecast.typical,
+        calls=None,
+    )
+
+
+def after(forecast: Forecast, evaluations: float) -> Forecast:
+    """Return the forecast with so many evaluations before it, in one call."""
+    (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
+    return replace(
+        forecast,
+        expected=(least + evaluations, None if mean is None else mean + evaluations),
+        nearly_all=(fewest + evaluations, None if high is None else high + evaluations),
+        typical=forecast.typical + evaluations,
+        calls=None if forecast.calls is None else forecast.calls + 1.0,
     )
 
 

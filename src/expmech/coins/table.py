@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import flint
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +52,14 @@ class ExponentialTable:
             numerator=self.scale,
             denominator=self.weights[index],
         )
+
+    def sum(self, precision: int) -> flint.arb:
+        """Enclose ``sum_j exp(-(E_j - E_min))``, term by term: the same work for any energies."""
+        with flint.ctx.workprec(precision + self.shifted.size.bit_length()):
+            total, scale = flint.arb(0), self.unit.denominator
+            for above in self.shifted.tolist():
+                total += flint.arb(flint.fmpq(-above, scale)).exp()
+            return total
 
     def log_sum(self) -> float:
         """Return ``log(sum_j exp(-(E_j - E_min)))`` in nats.

@@ -21,7 +21,7 @@ from expmech.cost import (
 from expmech.domains import Indices
 from expmech.envelopes.base import Envelope
 from expmech.errors import UnsupportedError
-from expmech.target import Energies, Target
+from expmech.target import SMALL_TABLE, Energies, Target
 
 _NO_ENERGY = np.zeros(1, dtype=np.int64)  # broadcasts against any number of draws
 
@@ -43,11 +43,13 @@ class BoundUniform:
         return np.zeros(len(indices), dtype=np.int64)
 
     def mass(self, precision: int) -> flint.arb:
-        """Enclose the number of points of a box."""
-        box = self.target.box
-        if box is None:
+        """Enclose the number of points of a box or of a lattice that is listed."""
+        box, listed = self.target.box, self.target.domain.all_indices(SMALL_TABLE)
+        if box is None and listed is None:
             raise UnsupportedError("The exact size of this domain is not known; use a Box.")
         with flint.ctx.workprec(precision):
+            if box is None:
+                return flint.arb(0 if listed is None else len(listed))
             return flint.arb(box.points_per_axis) ** box.dimension
 
     def log_mass(self) -> float:

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import flint
 
-from expmech.cost import Forecast, forecast_constant, forecast_geometric, power
+from expmech.cost import Forecast, after, forecast_constant, forecast_geometric, power
+from expmech.domains import Grid
 from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.uniform import tightest_uniform, uniform_gap
 from expmech.errors import UnsupportedError, validate_choice
@@ -24,6 +25,13 @@ from expmech.samplers.base import (
 )
 from expmech.samplers.rejection import VIOLATION
 from expmech.samplers.runtime_chains import LOT, ConstantChain, PadChain, need_integer
+from expmech.samplers.separable_pad import (
+    MOST_TERMS,
+    SeparablePadChain,
+    log_axis_floors,
+    make_separable_pad,
+    padded_axes,
+)
 from expmech.target import LEAST_SLOPE, Target
 from expmech.theory import constant_rounds
 
@@ -31,6 +39,8 @@ MODES = ("pad", "constant")
 PROPOSALS = ("laplace", "uniform")
 _FLOOR_BITS = 53
 _MOST_ROUNDS = 1 << 40
+_MOST_NATS = 37.0  # 2^53 proposals, beyond which no padding is made
+_FLOOR = "the Lipschitz constants, bound and gap behind p_0 hold for every data set"
 
 
 class ConfAtomAndRuntimePerfect(Sampler):
@@ -40,8 +50,10 @@ class ConfAtomAndRuntimePerfect(Sampler):
     ----------
     mode
         "pad": the value has law f and the count is Geometric(p_0), independent of value and data;
-        needs a normaliser that can be enclosed to any precision, which
-        :class:`expmech.losses.L1Mean` has on a box that equals its bounds. "constant": the count is
+        needs a normaliser that can be enclosed to any precision: :class:`expmech.losses.L1Mean` on
+        a box that equals its bounds, a lattice of at most 2^16 points, or a sum over coordinates
+        (``terms`` and ``lipschitz``) on axes of at most 2^16 points, whose count is a sum of such
+        variables. "constant": the count is
         a public constant T; the value is f up to a public uniform draw of probability below
         exp(-rho) 2^-31, whose cost to epsilon (below 2^-30) is taken off beforehand. Needs a public
         bound on the loss's range and on the distance of its minimum from the declared one
@@ -98,30 +110,38 @@ class ConfAtomAndRuntimePerfect(Sampler):
     def terms(self, target: Target) -> Terms:
         """Find the public floor p_0 and what follows from it, without looking at the loss."""
         self._validate(target)
-        proposal = self._proposal(target)
+        proposal, axes = self._proposal(target), self._axes(target)
+        if axes is not None:
+            floors = {"log_floors": log_axis_floors(target, axes)}
+            parameters = self.describe() | {"mode": self.mode, "proposal": proposal} | floors
+            return Terms(timing=self.timing, parameters=parameters, assumptions=(_FLOOR,))
         if target.integer is None:
             log_floor = _uniform_floor(target)
         else:
             log_floor = _integer_floor(target, proposal)
         told = {"mode": self.mode, "proposal": proposal, "log_floor": log_floor}
         if self.mode == "pad":
-            return Terms(timing=self.timing, parameters=self.describe() | told)
+            assumed = () if target.integer is not None else (_FLOOR,)
+            parameters = self.describe() | told
+            return Terms(timing=self.timing, parameters=parameters, assumptions=assumed)
         told |= _rounds(log_floor, target)
         return Terms(
             timing=self.timing,
             parameters=self.describe() | told,
-            assumptions=(
-                VIOLATION,
-                "the Lipschitz constants, bound and gap behind p_0 hold for every data set",
-            ),
+            assumptions=(VIOLATION, _FLOOR),
         )
 
-    def prepare(self, target: Target) -> PadChain | ConstantChain:
+    def prepare(self, target: Target) -> PadChain | SeparablePadChain | ConstantChain:
         """Bind the envelope that the public terms speak of."""
         told, proposal = self.terms(target).parameters, self._proposal(target)
+        axes = self._axes(target)
+        if axes is not None:
+            floors = [_round_floor(log_floor) for log_floor in told["log_floors"]]
+            return make_separable_pad(target, axes, floors)
         if self.mode == "pad":
-            floor = _round_floor(told["log_floor"])
-            return PadChain(target, _bind_integer(target, proposal), floor)
+            integer = target.integer is not None
+            envelope = _bind_integer(target, proposal) if integer else tightest_uniform(target)
+            return PadChain(target, envelope, _round_floor(told["log_floor"]))
         if told["rounds"] > _MOST_ROUNDS:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='constant') would take"
@@ -135,11 +155,14 @@ class ConfAtomAndRuntimePerfect(Sampler):
     def forecast(self, target: Target) -> Forecast:
         """Count the rounds, and the table that the tightest offset needs; or pad's mean."""
         told = self.terms(target).parameters
-        if self.mode == "pad":
-            return forecast_geometric(power(-told["log_floor"]))
-        table = 0
+        axes, table = self._axes(target), 0
+        if axes is not None:  # proposals look their energies up
+            calls = axes.dimension + sum(power(-floor) for floor in told["log_floors"])
+            return forecast_constant(axes.dimension * axes.points_per_axis, calls=calls)
         if target.integer is None and target.is_small:
             table = round(math.exp(target.domain.log_size))
+        if self.mode == "pad":
+            return after(forecast_geometric(power(-told["log_floor"])), table)
         rounds = told["rounds"]
         return forecast_constant(table + rounds, calls=1.0 + rounds / LOT)
 
@@ -151,27 +174,42 @@ class ConfAtomAndRuntimePerfect(Sampler):
     def verify(self, claimed: Claimed) -> list[Check]:
         """Recompute timing and delta, and the rounds from p_0 and the range of energies."""
         checks, told = super().verify(claimed), claimed.parameters
+        if self.mode == "pad":
+            floors = told.get("log_floors", [told.get("log_floor")])
+            holds = len(floors) > 0 and all(-_MOST_NATS < floor < 0.0 for floor in floors)
+            checks.append(Check(claim="p_0", holds=holds, detail=f"log p_0 = {floors!r}"))
         if self.mode == "constant":
             needed = constant_rounds(told["log_floor"], told["energy_range"])
             checks.append(check_equal("rounds", told["rounds"], needed))
         return checks
+
+    def _axes(self, target: Target) -> Grid | None:
+        """Return the box whose coordinates are padded one by one."""
+        return padded_axes(target) if self.mode == "pad" else None
+
+    @property
+    def rounded_terms(self) -> int:
+        """One, and one a coordinate that is padded by itself."""
+        return 1 + MOST_TERMS if self.mode == "pad" else 1
 
     def _proposal(self, target: Target) -> str:
         return self.proposal or ("laplace" if target.integer is not None else "uniform")
 
     def _validate(self, target: Target) -> None:
         """Raise, on public grounds, where the mode or the kind of proposals does not apply."""
-        if self.mode == "pad" and target.integer is None:
+        known = target.knows_normaliser or self._axes(target) is not None
+        if self.mode == "pad" and not known:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='pad') needs a normaliser that can be enclosed to"
                 " any precision: an L1Mean loss on a Box equal to its bounds, with energy slopes of"
-                f" at least {LEAST_SLOPE} units.{_fewer_bits(target)} Otherwise use mode='constant'"
-                " or Metropolis(pure=True)."
+                f" at least {LEAST_SLOPE} units, a lattice of at most 2^16 points, or `terms` and"
+                f" `lipschitz` on axes of at most 2^16 points.{_fewer_bits(target)} Otherwise use"
+                " mode='constant' or Metropolis(pure=True)."
             )
-        if self.mode == "constant" and target.energy_range is None:
+        if target.integer is None and target.energy_range is None:
             raise UnsupportedError(
-                "ConfAtomAndRuntimePerfect(mode='constant') needs a public bound on the range of"
-                " the loss. Declare `lipschitz` or `bound`."
+                f"ConfAtomAndRuntimePerfect(mode={self.mode!r}) needs a public bound on the range"
+                " of the loss. Declare `lipschitz` or `bound`."
             )
         if target.integer is None and self.proposal == "laplace":
             raise UnsupportedError(

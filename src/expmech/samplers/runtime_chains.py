@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.domains import Grid
 from expmech.envelopes import BoundEnvelope, ReentryLaw
-from expmech.errors import UnsupportedError
+from expmech.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.samplers.atom import Flags
 from expmech.samplers.chain import FixedChain, PointState, first_accepted, unstarted
 from expmech.samplers.rejection import propose_evenly
@@ -66,16 +66,17 @@ class PadChain:
 
     def share(self, precision: int) -> flint.arb:
         """Enclose ``p_0 / p_X = p_0 exp(m) Z_r / Z_f``."""
-        form, box = need_integer(self.target)
+        normaliser = self.target.normaliser(precision + 64)
+        if normaliser is None:
+            raise UnsupportedError("ConfAtomAndRuntimePerfect found no normaliser here.")
         with flint.ctx.workprec(precision + 64):
-            normaliser = form.normaliser(box.points_per_axis, precision + 64)
             offset = flint.arb(flint.fmpq(self.envelope.offset, self.target.units_per_nat)).exp()
             floor = flint.arb(flint.fmpq(self.floor.numerator, self.floor.denominator))
             return floor * offset * self.envelope.mass(precision + 64) / normaliser
 
     @cached_property
     def _share(self) -> float:
-        return float(self.share(64))
+        return certified_share(self.share(64))
 
     def values(self, state: PadState) -> NDArray[Any]:
         """Return the accepted points."""
@@ -130,6 +131,13 @@ class ConstantChain(FixedChain):
     def values(self, state: ConstantState) -> NDArray[Any]:
         """Return the points held at the end."""
         return self.target.domain.values(state.indices)
+
+
+def certified_share(share: flint.arb) -> float:
+    """Return ``p_0 / p_X`` as a float; raise where a declaration behind p_0 is false."""
+    if share > 1:
+        raise EnvelopeViolatedError
+    return float(share)
 
 
 def need_integer(target: Target) -> tuple[IntegerSlopes, Grid]:

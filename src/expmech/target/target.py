@@ -257,11 +257,22 @@ class Target:
         """
         return self.integer is not None or self.domain.is_listable(SMALL_TABLE)
 
+    def normaliser(self, precision: int) -> flint.arb | None:
+        """Enclose ``Z_f = sum exp(-E)`` to any precision; None where it is not known."""
+        if self.integer is not None and self.box is not None:
+            return self.integer.normaliser(self.box.points_per_axis, precision)
+        if not self.knows_normaliser or self.table is None:
+            return None
+        table = self.table[1]
+        with flint.ctx.workprec(precision + 64):
+            least = flint.arb(flint.fmpq(-table.minimum, self.units_per_nat)).exp()
+            return least * table.sum(precision + 64)
+
     def log_normaliser(self) -> float | None:
         """Return ``log Z_f`` where :attr:`knows_normaliser` says that it is known, else None."""
-        if self.integer is not None and self.box is not None:
-            with flint.ctx.workprec(128):
-                return float(self.integer.normaliser(self.box.points_per_axis, 128).log())
+        if self.integer is not None:
+            found = self.normaliser(128)
+            return None if found is None else float(found.log())
         if self.knows_normaliser and self.table is not None:
             table = self.table[1]
             return table.log_sum() - table.minimum / self.units_per_nat
