@@ -2,9 +2,10 @@
 
 from typing import Any as _Any
 
-from expmech import kernels, losses, risks, theory
+from expmech import auditing, kernels, losses, risks, theory
 from expmech._version import __version__
 from expmech.adjacency import Adjacency
+from expmech.auditing import Claim, audit
 from expmech.domains import (
     Box,
     Candidates,
@@ -67,6 +68,7 @@ __all__ = [
     "BoxTree",
     "Candidates",
     "Certificate",
+    "Claim",
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
     "ConstantMixture",
@@ -113,6 +115,8 @@ __all__ = [
     "Uniform",
     "UnsupportedError",
     "__version__",
+    "audit",
+    "auditing",
     "kernels",
     "losses",
     "risks",

@@ -169,7 +169,7 @@ def test_split_geometric_has_the_geometric_law() -> None:
 def _law_with(
     kind: Any, function: Callable[[Coins], int], cut: float
 ) -> tuple[dict[Any, float], float]:
-    from support import enumeration
+    from expmech.auditing import enumeration
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(enumeration, "EnumeratingCoins", kind)

@@ -323,7 +323,7 @@ def test_noise_without_revealed_digits_tells_neighbours_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a coarse grid of noise the released cells of neighbours are disjoint."""
-    monkeypatch.setattr("support.enumeration.EnumeratingCoins", StuckCoins)
+    monkeypatch.setattr("expmech.auditing.enumeration.EnumeratingCoins", StuckCoins)
     laws = []
     for label in (0, 1):
         rows, terms = make(Logistic(), [[1.0], [0.5]], [label, 1])

@@ -21,6 +21,7 @@ PAGES = [
     "docs/estimators.md",
     "docs/lists_and_quantiles.md",
     "docs/measures.md",
+    "docs/audit.md",
 ]
 
 

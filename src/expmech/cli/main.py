@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from expmech.cli import budget, plan, release
+from expmech.cli import audit, budget, plan, release
 from expmech.cli.demo import demo
+from expmech.cli.options import command
 from expmech.cli.paper import paper
 from expmech.cli.report import report
 from expmech.cli.verify import verify
@@ -21,6 +22,7 @@ app.add_typer(plan.app, name="plan")
 app.add_typer(budget.app, name="budget")
 app.command()(report)
 app.command()(verify)
+command(app, "audit", {"asked": audit.Asked}, audit.help_text, audit.run)
 app.command()(demo)
 app.command()(paper)
 

@@ -22,6 +22,7 @@ from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.rounding import float_up
 from expmech.samplers import (
     TIMINGS,
+    Chain,
     Draws,
     Plan,
     Sampler,
@@ -118,6 +119,13 @@ class ExponentialMechanism(Mechanism):
     def target(self, *, epsilon: float | Fraction) -> Target:
         """Return the calibrated energies at ``epsilon``; they are confidential."""
         return make_target(self._problem, validate_epsilon(epsilon, owner=_OWNER))
+
+    def chain(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Chain[Any]:
+        """Return the fitted chain of a draw, for enumeration and studies; it is confidential."""
+        chosen, target = self._choose(
+            Asked(epsilon=epsilon, sampler=sampler, timing="unprotected"), _OWNER
+        )
+        return chosen.prepare(target)
 
     def settle(self, asked: Asked) -> Prepared:
         """Choose, calibrate and certify; the loss is not looked at before the first draw."""

@@ -1,0 +1,163 @@
+"""The exact law of what a chain releases, as shipped.
+
+One step is enumerated from every state the chain can be in, equal states are merged, and the mass
+is followed until little of it is still moving.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from expmech.auditing.enumeration import outcomes
+from expmech.samplers import Chain
+from expmech.samplers.chain import PointState
+
+Moves = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+_COUNTERS = {"proposals", "done", "counts"}  # they do not steer a chain with batch=1
+
+
+def _key(state: Any) -> tuple[Hashable, ...]:
+    if type(state) is PointState:
+        return ()  # a copy that has accepted nothing remembers nothing
+    fields = [field.name for field in dataclasses.fields(state) if field.name not in _COUNTERS]
+    return tuple(
+        _key(value) if dataclasses.is_dataclass(value) else tuple(value.ravel().tolist())
+        for value in (getattr(state, name) for name in fields)
+    )
+
+
+class Transitions:
+    """One step of a chain from every state whose mass ever exceeds ``ignore``.
+
+    A state is enumerated when it is first met, and equal ones are merged.
+    """
+
+    def __init__(
+        self,
+        chain: Chain[Any],
+        release: Callable[[Any], Hashable],
+        *,
+        cut: float,
+        ignore: float,
+        ends: bool = True,
+    ) -> None:
+        self._chain, self._release, self._stop = chain, release, ends
+        self._cut, self._ignore = cut, ignore
+        self.states: list[Any] = []
+        self.outcomes: list[Hashable] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._outcome_numbers: dict[Hashable, int] = {}
+        self._moves: list[tuple[int, int, float]] = []
+        self._ends: list[tuple[int, int, float]] = []
+        self._expanded = np.zeros(0, dtype=np.bool_)
+        started, _ = outcomes(lambda coins: chain.start(coins, 1))
+        first = [(self._number(state), probability) for state, probability in started]
+        self.mass = np.zeros(len(self.states))
+        for number, probability in first:
+            self.mass[number] += probability
+
+    def _number(self, state: Any) -> int:
+        number = self._numbers.setdefault(_key(state), len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+        return number
+
+    def _expand(self, number: int) -> None:
+        state = self.states[number]
+        found, _ = outcomes(lambda coins: self._chain.step(state, coins), cut=self._cut)
+        for after, probability in found:
+            if after.done[0] and self._stop:
+                outcome = self._outcome_numbers.setdefault(self._release(after), len(self.outcomes))
+                if outcome == len(self.outcomes):
+                    self.outcomes.append(self._release(after))
+                self._ends.append((number, outcome, probability))
+            else:
+                self._moves.append((number, self._number(after), probability))
+
+    def advance(self) -> dict[Hashable, float]:
+        """Move the mass by one step, except that of unlikely states; return what ended in it."""
+        self._expanded = np.pad(self._expanded, (0, len(self.mass) - len(self._expanded)))
+        fresh = np.flatnonzero(~self._expanded & (self.mass > self._ignore))
+        if fresh.size:
+            for number in fresh:
+                self._expand(int(number))
+            n = len(self.states)
+            self.mass = np.pad(self.mass, (0, n - len(self.mass)))
+            self._expanded = np.pad(self._expanded, (0, n - len(self._expanded)))
+            self._expanded[fresh] = True
+            self._move, self._end = _columns(self._moves), _columns(self._ends)
+        ended = _push(self._end, self.mass, len(self.outcomes))
+        self.mass = _push(self._move, self.mass, len(self.states))
+        return {self.outcomes[j]: float(ended[j]) for j in np.flatnonzero(ended)}
+
+
+def _columns(entries: list[tuple[int, int, float]]) -> Moves:
+    at, to, mass = np.array(entries).reshape(-1, 3).T
+    return at.astype(np.int64), to.astype(np.int64), mass
+
+
+def _push(moves: Moves, mass: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """Return where the mass goes in one step."""
+    at, to, share = moves
+    return np.bincount(to, weights=share * mass[at], minlength=size)
+
+
+class ChainLaw:
+    """The exact law of what a chain releases, and after how many steps.
+
+    ``release`` maps a finished state of one copy to a hashable outcome. ``leftover`` is all mass
+    not accounted for.
+    """
+
+    def __init__(
+        self,
+        chain: Chain[Any],
+        release: Callable[[Any], Hashable],
+        *,
+        leftover: float = 1e-6,
+        cut: float = 1e-12,
+        ignore: float = 1e-12,
+        most_steps: int = 20_000,
+    ) -> None:
+        moving = Transitions(chain, release, cut=cut, ignore=ignore)
+        self.by_step: list[dict[Hashable, float]] = []
+        while moving.mass.sum() > leftover / 2 and len(self.by_step) < most_steps:
+            self.by_step.append(moving.advance())
+        self.leftover = 1.0 - sum(self.law.values())
+
+    @property
+    def law(self) -> dict[Hashable, float]:
+        """Return the law of the outcome alone."""
+        total: dict[Hashable, float] = {}
+        for step in self.by_step:
+            for outcome, probability in step.items():
+                total[outcome] = total.get(outcome, 0.0) + probability
+        return total
+
+    def mean_steps(self) -> float:
+        """Return the mean number of steps (of the mass that has ended)."""
+        return sum((t + 1) * sum(step.values()) for t, step in enumerate(self.by_step))
+
+
+def law_after(
+    chain: Chain[Any], steps: int, release: Callable[[Any], Hashable]
+) -> dict[Hashable, float]:
+    """Return the law of a chain's state after so many steps, whatever its own count says."""
+    moving = Transitions(chain, release, cut=1e-13, ignore=0.0, ends=False)
+    for _ in range(steps):
+        moving.advance()
+    moving.mass /= moving.mass.sum()  # the tails that the enumeration cut off
+    law: dict[Hashable, float] = {}
+    for state, mass in zip(moving.states, moving.mass, strict=True):
+        law[release(state)] = law.get(release(state), 0.0) + float(mass)
+    return law
+
+
+def lattice_point(state: Any) -> Hashable:
+    """Return the lattice point a finished copy releases."""
+    return tuple(state.indices[0].tolist())

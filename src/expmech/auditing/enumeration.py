@@ -1,0 +1,149 @@
+"""Coins that enumerate: every path of a function's random decisions, with its probability.
+
+The coins stand in for the shipped ones, method by method; what is enumerated is the shipped code
+that uses them. Theory page: docs/theory/auditing.md, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.bits import seeded_bits
+from expmech.coins import UNIT, Coins
+from expmech.coins.exact import Enclosure
+from expmech.errors import ParameterError
+
+T = TypeVar("T")
+_TAIL = 1e-12
+
+
+class _CutError(Exception):
+    """The path is too unlikely to follow."""
+
+
+class EnumeratingCoins(Coins):
+    """Coins that follow a script of outcomes and list the branches they pass."""
+
+    def __init__(self, script: tuple[int, ...], cut: float) -> None:
+        super().__init__(seeded_bits(0))
+        self.script, self.cut = script, cut
+        self.taken: list[int] = []
+        self.probability = 1.0
+        self.siblings: list[tuple[tuple[int, ...], float]] = []
+
+    def _branch(self, probabilities: Sequence[float]) -> int:
+        position = len(self.taken)
+        if position < len(self.script):
+            choice = self.script[position]
+        else:
+            choice = next(j for j, p in enumerate(probabilities) if p > 0.0)
+            for j in range(choice + 1, len(probabilities)):
+                if probabilities[j] > 0.0:
+                    self.siblings.append(((*self.taken, j), self.probability * probabilities[j]))
+        self.taken.append(choice)
+        self.probability *= probabilities[choice]
+        if self.probability < self.cut:
+            raise _CutError
+        return choice
+
+    def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
+        """Branch over all values."""
+        return np.array([self._branch([1.0 / n] * n) for _ in range(size)], dtype=np.int64)
+
+    def one_below(self, n: int) -> int:
+        """Branch over all values."""
+        return self._branch([1.0 / n] * n)
+
+    def bernoulli(
+        self, probability: NDArray[np.float64], enclosure: Enclosure
+    ) -> NDArray[np.bool_]:
+        """Branch over heads and tails."""
+        return np.array([self._branch([1.0 - p, p]) == 1 for p in probability], dtype=np.bool_)
+
+    def bernoulli_exp(
+        self,
+        counts: NDArray[np.int64],
+        *,
+        rate: Fraction = UNIT,
+        numerator: int = 1,
+        denominator: NDArray[np.int64] | int = 1,
+    ) -> NDArray[np.bool_]:
+        """Branch over heads and tails."""
+        probabilities = np.exp(counts * -float(rate)) * (numerator / np.asarray(denominator))
+        if (counts < 0).any() or (probabilities > 1.0 + 1e-12).any():
+            raise ParameterError("a coin was asked for with a probability above one.")
+        return np.array(
+            [self._branch([max(0.0, 1.0 - p), min(1.0, p)]) == 1 for p in probabilities],
+            dtype=np.bool_,
+        )
+
+    def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+        """Branch over the law, up to a tail below 1e-12, which is cut off."""
+        ratio = math.exp(-float(rate))
+        terms = math.ceil(math.log(_TAIL) / -float(rate)) + 1
+        probabilities = [ratio**x * (1.0 - ratio) for x in range(terms)] + [ratio**terms]
+        drawn = [self._branch(probabilities) for _ in range(size)]
+        if max(drawn, default=0) == terms:
+            raise _CutError
+        return np.array(drawn, dtype=np.int64)
+
+    def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+        """Branch over the whole law at once, tails below 1e-12 apart."""
+        ratio = math.exp(-float(rate))
+        top = math.ceil(math.log(_TAIL) / -float(rate)) + 1
+        steps = range(-top, top + 1)
+        probabilities = [(1.0 - ratio) / (1.0 + ratio) * ratio ** abs(x) for x in steps]
+        return np.array([steps[self._branch(probabilities)] for _ in range(size)], dtype=np.int64)
+
+    def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Branch over the indices."""
+        weights = np.diff(cumulative, prepend=0)
+        probabilities = (weights / cumulative[-1]).tolist()
+        return np.array([self._branch(probabilities) for _ in range(size)], dtype=np.int64)
+
+
+def outcomes(
+    function: Callable[[Coins], T], *, cut: float = 1e-15
+) -> tuple[list[tuple[T, float]], float]:
+    """Return every outcome of ``function`` with its probability, and the mass of paths cut off.
+
+    A path is cut off when its probability falls below ``cut``.
+
+    Examples
+    --------
+    >>> found, leftover = outcomes(lambda coins: int(coins.integers_below(4, 1)[0]))
+    >>> sorted(found), leftover
+    ([(0, 0.25), (1, 0.25), (2, 0.25), (3, 0.25)], 0.0)
+    """
+    found: list[tuple[T, float]] = []
+    leftover = 0.0
+    stack: list[tuple[int, ...]] = [()]
+    while stack:
+        coins = EnumeratingCoins(stack.pop(), cut)
+        try:
+            found.append((function(coins), coins.probability))
+        except _CutError:
+            leftover += coins.probability
+        for script, probability in coins.siblings:
+            if probability >= cut:
+                stack.append(script)
+            else:
+                leftover += probability
+    return found, leftover
+
+
+def law_of(
+    function: Callable[[Coins], Hashable], *, cut: float = 1e-15
+) -> tuple[dict[Hashable, float], float]:
+    """Return the law of a hashable outcome, and the leftover mass."""
+    law: dict[Hashable, float] = {}
+    found, leftover = outcomes(function, cut=cut)
+    for outcome, probability in found:
+        law[outcome] = law.get(outcome, 0.0) + probability
+    return law, leftover

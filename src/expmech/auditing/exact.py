@@ -1,0 +1,138 @@
+"""The exact epsilon of a mechanism of this library, by enumeration of the shipped code.
+
+No draw is made: every random decision is followed both ways. Small lattices only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.claim import Claim
+from expmech.auditing.enumeration import law_of
+from expmech.auditing.laws import largest_log_ratio
+from expmech.auditing.neighbours import Pair
+from expmech.coins import Coins
+from expmech.errors import ParameterError, UnsupportedError
+from expmech.release import (
+    ExponentialMechanism,
+    Mechanism,
+    PerturbedOptimum,
+    PrincipalDirection,
+)
+from expmech.samplers import Sampler
+
+Law = dict[Hashable, float]
+
+_REAL = (
+    "{} draws a real law and rounds last, so its decisions cannot be listed one by one. Its cells"
+    " have probabilities by quadrature: docs/theory/auditing.md, section 4."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enumerated:
+    """The largest log ratio of two neighbours' laws, on which pair, and the mass not followed.
+
+    ``epsilon`` passes over outcomes of less than a thousand times that mass.
+    """
+
+    epsilon: float
+    pair: str
+    leftover: float
+
+    def keeps(self, claim: Claim) -> bool:
+        """Return whether the law is within the claim, up to the mass that was not followed."""
+        return self.epsilon <= claim.epsilon * (1.0 + 1e-9) + 1e-3
+
+
+def enumerate_law(
+    mechanism: Mechanism,
+    *,
+    epsilon: float | Fraction,
+    sampler: Sampler | str = "auto",
+    leftover: float = 1e-9,
+) -> tuple[Law, float]:
+    """Return the probability of every outcome of a release, and the mass not followed.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mechanism = em.PermuteAndFlip.from_scores([2.0, 1.0], sensitivity=1)
+    >>> law, rest = enumerate_law(mechanism, epsilon=2.0)
+    >>> print(f"{law[0]:.6f}", rest < 1e-9)
+    0.816060 True
+    """
+    if isinstance(mechanism, PerturbedOptimum | PrincipalDirection):
+        raise UnsupportedError(_REAL.format(type(mechanism).__name__))
+    if isinstance(mechanism, ExponentialMechanism):
+        chain = mechanism.chain(epsilon=epsilon, sampler=sampler)
+        found = ChainLaw(chain, lattice_point, leftover=leftover, cut=leftover * 1e-4)
+        return found.law, found.leftover
+    draw = mechanism.prepare(epsilon=epsilon, sampler=sampler).fit()
+
+    def outcome(coins: Coins) -> Hashable:
+        return _key(draw(coins, 1).values[0])
+
+    return law_of(outcome, cut=leftover * 1e-6)
+
+
+def exact_epsilon(
+    make: Callable[[Any], Mechanism],
+    neighbours: Sequence[Pair | tuple[Any, Any]],
+    *,
+    epsilon: float | Fraction,
+    sampler: Sampler | str = "auto",
+    leftover: float = 1e-9,
+) -> Enumerated:
+    """Return the epsilon that releases on these neighbours realise, exactly up to the leftover.
+
+    Parameters
+    ----------
+    make
+        Gives the mechanism of a data set.
+    neighbours
+        Pairs of data sets.
+    epsilon, sampler
+        Of the releases.
+    leftover
+        Mass of a law that need not be followed.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> def mean(rows):
+    ...     loss = em.losses.L1Mean(rows)
+    ...     return em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0], bits=3))
+    >>> found = exact_epsilon(mean, [([0.0, 0.0], [0.0, 1.0])], epsilon=1.0)
+    >>> print(f"{found.epsilon:.4f}")
+    0.5941
+    """
+    if not neighbours:
+        raise ParameterError("`neighbours` of exact_epsilon must be at least one pair.")
+    worst = Enumerated(epsilon=-math.inf, pair="", leftover=0.0)
+    for one in neighbours:
+        pair = one if isinstance(one, Pair) else Pair("given", *one)
+        laws = [
+            enumerate_law(make(data), epsilon=epsilon, sampler=sampler, leftover=leftover)
+            for data in (pair.first, pair.second)
+        ]
+        rest = max(laws[0][1], laws[1][1])
+        found = largest_log_ratio(laws[0][0], laws[1][0], ignore=1e3 * rest + 1e-12)
+        if found > worst.epsilon:
+            worst = Enumerated(epsilon=found, pair=pair.name, leftover=rest)
+    return worst
+
+
+def _key(value: Any) -> Hashable:
+    """Return an outcome as a law's key."""
+    if isinstance(value, np.ndarray):
+        return tuple(value.ravel().tolist())
+    plain: Hashable = value.item() if isinstance(value, np.generic) else value
+    return plain
