@@ -32,6 +32,7 @@ class Ball(Grid):
 
     norm: str
     is_box = False
+    is_convex = True
 
     def __init__(self, dimension: int, radius: float, bits: int) -> None:
         owner = type(self).__name__

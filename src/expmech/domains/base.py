@@ -171,10 +171,14 @@ class Grid(Region):
         The box has ``2^bits`` points an axis.
     is_box : bool
         Whether every point of the box belongs to it, so that coordinates are free.
+    is_convex : bool
+        Whether it holds every point of the lattice in a convex set: a box, or a ball in the L1 or
+        the L2 norm, about the middle and of half the width of the box.
     """
 
     bits: int
     is_box: bool = True
+    is_convex: bool = False
 
     @property
     @abstractmethod

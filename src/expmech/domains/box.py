@@ -32,6 +32,8 @@ class Box(Grid):
     array([[0.125, 0.75 ]])
     """
 
+    is_convex = True
+
     def __init__(self, lower: ArrayLike, upper: ArrayLike, *, bits: int = 32) -> None:
         self.lower = validate_vector(lower, name="lower", owner="Box")
         self.upper = validate_vector(upper, name="upper", owner="Box", length=self.lower.size)

@@ -191,6 +191,15 @@ class Checks:
         )
         return None if most is None else RELATIVE_LOSS_ERROR * max(abs(least), abs(most))
 
+    def convex(self) -> bool:
+        """Return whether the loss is convex: by what it knows, or as the caller declares."""
+        if self.known.affine is not None or self.known.convex:
+            return True
+        declared = bool(self.given.get("convex", False))
+        if declared and self.function("gradient") is None:
+            self.assumptions.append("declared by the caller: the loss is convex")
+        return declared
+
     def gradient(self) -> tuple[Callable[[Floats], Any] | None, float | None]:
         """Return the gradient of a convex loss and the error its entries are declared to have."""
         gradient = self.function("gradient")

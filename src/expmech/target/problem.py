@@ -85,6 +85,7 @@ class Problem:
     proved: bool
     assumptions: tuple[str, ...]
     base: BaseMeasure | None = None
+    convex: bool = False
 
     @property
     def largest(self) -> Fraction:
@@ -201,6 +202,7 @@ def make_problem(
         growth=check.growth(),
         integer_form=known.integer_form,
         affine=known.affine,
+        convex=check.convex(),
         gradient=gradient,
         gradient_error=gradient_error,
         lower_bound=check.function("lower_bound"),

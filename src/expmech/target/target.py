@@ -22,7 +22,11 @@ from expmech.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_wit
 from expmech.target.measure import SMALL_TABLE, Measure
 from expmech.target.problem import Problem
 from expmech.target.slopes import Energies, IntegerSlopes, integer_slopes
-from expmech.theory import log_acceptance_floor_box, log_acceptance_floor_finite
+from expmech.theory import (
+    log_acceptance_floor_box,
+    log_acceptance_floor_convex,
+    log_acceptance_floor_finite,
+)
 
 TABLE_LIMIT = 1 << 22
 """Largest lattice that is ever tabulated."""
@@ -200,26 +204,28 @@ class Target:
     def log_floor(self, gap: float = 0.0) -> float | None:
         """Return ``log p_0``, a public lower bound on the acceptance of uniform proposals.
 
-        It is None when nothing bounds it.
-
-        ``gap`` is how far, in nats, the offset used may lie below the true minimum energy.
+        None when nothing bounds it. ``gap`` is how far, in nats, the offset used may lie below the
+        true minimum energy.
         """
-        if self.energy_range is None:
+        rho = self.energy_range
+        if rho is None:
             return None
         if self.measure is not None:
-            return self._measured_floor(self.measure, self.energy_range, gap)
-        floor = log_acceptance_floor_finite(self.domain.log_size, self.energy_range, gap=gap)
-        cover = self.domain.cover
-        if self.slopes is None or cover is None or not cover.free:
-            return floor
-        points = [float(cover.box.points_per_axis)] * len(self.slopes)
-        in_box = log_acceptance_floor_box(
-            self.slopes, points, energy_error=self.energy_error, gap=gap
-        )
-        # of several boxes, the least energy lies in one
-        return max(floor, in_box - math.log(len(cover.low)) * (1.0 + 2.0**-50))
+            return self._measured_floor(self.measure, rho, gap)
+        domain, error = self.domain, self.energy_error
+        floors = [log_acceptance_floor_finite(domain.log_size, rho, gap=gap)]
+        if self.problem.convex and isinstance(domain, Grid) and domain.is_convex:
+            d, half = domain.dimension, domain.points_per_axis / 2
+            floors.append(log_acceptance_floor_convex(d, half, rho, energy_error=error, gap=gap))
+        cover = domain.cover
+        if self.slopes is not None and cover is not None and cover.free:
+            points = [float(cover.box.points_per_axis)] * len(self.slopes)
+            in_box = log_acceptance_floor_box(self.slopes, points, energy_error=error, gap=gap)
+            # of several boxes, the least energy lies in one
+            floors.append(in_box - math.log(len(cover.low)) * (1.0 + 2.0**-50))
+        return max(floors)
 
-    def _measured_floor(self, measure: Measure, energy_range: float, gap: float) -> float | None:
+    def _measured_floor(self, measure: Measure, rho: float, gap: float) -> float | None:
         """Return ``log p_0`` under a base measure; None where too much may be excluded."""
         if not measure.base.excludes:
             floor = self.loss_only.log_floor(gap)
@@ -227,7 +233,7 @@ class Target:
         if measure.listed is None or measure.log_share is None:
             return None
         kept = math.log(len(measure.listed))
-        return log_acceptance_floor_finite(kept, energy_range, gap=gap) + measure.log_share
+        return log_acceptance_floor_finite(kept, rho, gap=gap) + measure.log_share
 
     @cached_property
     def is_small(self) -> bool:
@@ -251,10 +257,7 @@ class Target:
 
     @property
     def knows_normaliser(self) -> bool:
-        """Whether the normaliser is found exactly.
-
-        Integer slopes on a box, or a lattice small enough to add up; public.
-        """
+        """Whether the normaliser is found: integer slopes, or a lattice to add up; public."""
         return self.integer is not None or self.domain.is_listable(SMALL_TABLE)
 
     def normaliser(self, precision: int) -> flint.arb | None:

@@ -73,6 +73,43 @@ def log_acceptance_floor_finite(log_size: float, energy_range: float, *, gap: fl
     return _down(largest + math.log(math.exp(-log_size - largest) + math.exp(rest - largest)) - gap)
 
 
+def log_acceptance_floor_convex(
+    dimension: int,
+    half_width: float,
+    energy_range: float,
+    *,
+    energy_error: float = 0.0,
+    gap: float = 0.0,
+) -> float:
+    """Return ``log p_0`` of a convex loss on the lattice of a box or a ball, rounded down.
+
+    ``s^d exp(-s rho)`` at s about ``d / rho``, less what the lattice takes: shrunk by s toward its
+    least point the domain keeps a share s^d of its points, and energies there are at most ``s rho``
+    above the least. Without convexity only exp(-rho) holds.
+
+    Parameters
+    ----------
+    dimension, half_width
+        d, and the half-width of the box or the radius of the ball in lattice steps.
+    energy_range
+        ``rho``, in nats, a bound on every difference of energies.
+    energy_error, gap
+        As in :func:`log_acceptance_floor_box`.
+
+    Examples
+    --------
+    >>> round(log_acceptance_floor_convex(5, 2.0**31, 25.0), 2)
+    -13.05
+    """
+    d, around = dimension, dimension / 2.0
+    shrink = 1.0 if energy_range <= d else d / energy_range
+    inner = shrink * (half_width - d) - around
+    if inner <= 0.0:
+        return _down(-energy_range - energy_error - gap)
+    share = d * (math.log(inner) - math.log(half_width + around))
+    return _down(share - shrink * energy_range - 2.0 * energy_error - gap)
+
+
 def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor: float) -> float:
     """Return ``log beta`` of the Laplace walk on a box whose moves out of it are refused.
 
