@@ -28,9 +28,10 @@ MODULES = {
     "growth": "growth",
     "utility": "utility_benchmark",
     "clock": "clock_benchmark",
+    "forecasts": "forecast_benchmark",
     "data": "data_benchmark",
 }
-WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca", "clock")
+WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca", "clock", "forecasts")
 LONG = ("data",)
 
 

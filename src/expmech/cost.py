@@ -29,14 +29,27 @@ class Forecast:
     Best and worst are over the data sets that public quantities allow.
 
     ``expected`` are means, ``nearly_all`` numbers that 99% of draws stay below; None where nothing
-    public bounds them. ``typical`` is what options are ranked by. ``calls`` is how often something
-    is computed for a whole lot of them, in calls of plain proposals; None where lots double.
+    public bounds them. ``typical`` is a guess for usual data; options are ranked by ``ranked``,
+    where that is given: a guess that also weighs the worst. ``calls`` is how often something is
+    computed for a whole lot of them, in calls of plain proposals; None where lots double.
     """
 
     expected: tuple[float, float | None]
     nearly_all: tuple[float, float | None]
     typical: float
     calls: float | None = None
+    ranked: float | None = None
+
+    @property
+    def rank(self) -> float:
+        """What options are ranked by."""
+        return self.typical if self.ranked is None else self.ranked
+
+    def scaled(self, factor: float) -> dict[str, float | None]:
+        """Return guesses and calls of ``factor`` times the work."""
+        work = {"calls": self.calls, "ranked": self.ranked}
+        found = {name: None if one is None else factor * one for name, one in work.items()}
+        return found | {"typical": factor * self.typical}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +75,19 @@ def forecast_constant(evaluations: float, *, calls: float = 1.0) -> Forecast:
     return Forecast(expected=both, nearly_all=both, typical=evaluations, calls=calls)
 
 
-def forecast_geometric(mean: float) -> Forecast:
-    """Return the forecast of a geometric number of evaluations whose law is public."""
+def forecast_geometric(mean: float, *, calls: float = 0.0) -> Forecast:
+    """Return the forecast of a geometric number of evaluations whose law is public.
+
+    They are made one by one, after ``calls`` of preparation.
+    """
     most = quantile_of_sum([mean])
-    return Forecast(expected=(mean,) * 2, nearly_all=(most,) * 2, typical=mean, calls=mean)
+    both = (mean,) * 2, (most,) * 2
+    return Forecast(expected=both[0], nearly_all=both[1], typical=mean, calls=calls + mean)
 
 
-def forecast_proposals(best: float, worst: float | None, typical: float) -> Forecast:
+def forecast_proposals(
+    best: float, worst: float | None, typical: float, *, ranked: float | None = None
+) -> Forecast:
     """Return the forecast of rejection whose mean number of proposals lies between the two.
 
     Proposals are made in lots that double.
@@ -77,6 +96,7 @@ def forecast_proposals(best: float, worst: float | None, typical: float) -> Fore
         expected=(evaluations_in_lots(best), None if worst is None else evaluations_in_lots(worst)),
         nearly_all=(most_in_lots(best), None if worst is None else most_in_lots(worst)),
         typical=evaluations_in_lots(typical),
+        ranked=None if ranked is None else evaluations_in_lots(ranked),
     )
 
 
@@ -87,7 +107,7 @@ def times(forecast: Forecast, count: int) -> Forecast:
         forecast,
         expected=(least + count - 1, None if mean is None else count * mean),
         nearly_all=(fewest + count - 1, None if high is None else count * high),
-        typical=math.sqrt(count) * forecast.typical,
+        **forecast.scaled(math.sqrt(count)),  # type: ignore[arg-type]
     )
 
 
@@ -102,8 +122,7 @@ def widened(forecast: Forecast, nats: float | None) -> Forecast:
         forecast,
         expected=(least, None if unknown or mean is None else most * mean),
         nearly_all=(fewest, None if unknown or high is None else most * high),
-        typical=math.inf if nats is None else power(nats / 2) * forecast.typical,
-        calls=None,
+        **forecast.scaled(math.inf if nats is None else power(nats / 2)),  # type: ignore[arg-type]
     )
 
 
@@ -116,6 +135,7 @@ def after(forecast: Forecast, evaluations: float) -> Forecast:
         nearly_all=(fewest + evaluations, None if high is None else high + evaluations),
         typical=forecast.typical + evaluations,
         calls=None if forecast.calls is None else forecast.calls + 1.0,
+        ranked=None if forecast.ranked is None else forecast.ranked + evaluations,
     )
 
 

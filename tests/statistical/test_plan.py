@@ -214,6 +214,42 @@ def test_forecasts_contain_what_draws_cost(name: str, counter: Counter) -> None:
     assert measured >= 1
 
 
+USUAL = [
+    "mean in the middle",
+    "mean, 30 dimensions",
+    "median of normals",
+    "cone, 2 dimensions",
+    "flat loss, 2 dimensions",
+    "ball",
+    "simplex",
+    "ridge",
+    "logistic",
+]
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_the_typical_cost_is_near_the_mean_on_usual_data(name: str, counter: Counter) -> None:
+    """Within a factor 10 here; benchmarks/results/forecasts.md has many more, and the time."""
+    mechanism = PROBLEMS[name]
+    plan = mechanism.plan(1.0, timing="unprotected")
+    uniform = next(one for one in plan.options if one.name == "Rejection, uniform")
+    options = [plan.recommended]
+    if name in ("ball", "simplex"):  # where coordinates vary less than across the bounds
+        options.append(uniform)
+    for option in options:
+        assert option is not None
+        mean = float(measure(mechanism, option, counter).mean())
+        assert 0.1 <= mean / option.typical <= 10.0, (option.name, mean, option.typical)
+
+
+def test_caution_ranks_and_does_not_forecast() -> None:
+    """Uniform proposals on a ball are cheap on usual data; where the loss is flat they are not."""
+    plan = PROBLEMS["ball"].plan(1.0, timing="unprotected")
+    uniform = next(one for one in plan.options if one.name == "Rejection, uniform")
+    assert uniform.typical < 20.0 < 200.0 < uniform.rank
+    assert plan.chosen == "BoxTree"
+
+
 def affordable(forecast: Forecast) -> bool:
     worst = forecast.expected[1]
     return forecast.typical <= MOST and worst is not None and worst <= 100 * MOST

@@ -128,11 +128,16 @@ class ProductLaplace(Envelope):
         self.validate(target)
         worst = log_worst_laplace(target)
         if worst is not None:
-            return forecast_proposals(1.0, power(worst) * SPARE, power(worst / 2))
+            usual, ranked = power(worst * _INSIDE), power(worst / 2)
+            return forecast_proposals(1.0, power(worst) * SPARE, usual, ranked=ranked)
         masses = sum(map(log_laplace_mass, laplace_slopes(target)))
         wasted = max(0.0, masses - target.domain.log_size)
-        typical = power(wasted + target.domain.dimension * math.log(2.0) / 2)
-        return forecast_proposals(1.0, None, typical)
+        corner = target.domain.dimension * math.log(2.0)
+        usual, ranked = power(wasted + corner * _INSIDE), power(wasted + corner / 2)
+        return forecast_proposals(1.0, None, usual, ranked=ranked)
+
+
+_INSIDE = 1.0 / 3.0  # share of a corner's nats that a usual center pays; a guess
 
 
 def _need_growth(target: Target) -> tuple[Grid, Growth]:

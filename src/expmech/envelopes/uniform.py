@@ -9,6 +9,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 
+from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.cost import (
     MOST_EVALUATIONS,
@@ -18,7 +19,7 @@ from expmech.cost import (
     forecast_proposals,
     power,
 )
-from expmech.domains import Indices
+from expmech.domains import Indices, Region
 from expmech.envelopes.base import Envelope
 from expmech.errors import UnsupportedError
 from expmech.target import SMALL_TABLE, Energies, Target
@@ -86,7 +87,9 @@ class Uniform(Envelope):
             likely = max(likely, worst - len(target.slopes) * math.log(2.0))
         best = _log_best_uniform(target)
         fewest = max(1.0, power(best) / SPARE)
-        return forecast_proposals(fewest, power(worst) * SPARE, power(max(best, likely)))
+        usual = max(best, min(likely, log_usual_uniform(target)))
+        ranked = power(max(best, likely))
+        return forecast_proposals(fewest, power(worst) * SPARE, power(usual), ranked=ranked)
 
 
 def log_worst_uniform(target: Target) -> float | None:
@@ -106,6 +109,34 @@ def log_worst_uniform(target: Target) -> float | None:
     return min(most, default=None)
 
 
+def log_usual_uniform(target: Target) -> float:
+    """Guess the log of the proposals for a loss that falls to its minimum in the middle.
+
+    It uses its slopes, and half of a declared gap. On a domain that is no box coordinates vary
+    less than across its bounds: by how much is seen from uniform points of a public seed.
+    """
+    if target.slopes is None:
+        return math.inf
+    shares = _spread(target, len(target.slopes))
+    sides = [slope * share / 2.0 for slope, share in zip(target.slopes, shares, strict=True)]
+    rises = (side / -math.expm1(-side) for side in sides if side > 0.0)
+    return sum(map(math.log, rises)) + (target.gap or 0.0) / 2.0
+
+
+def _spread(target: Target, count: int) -> list[float]:
+    """Return the mean distance of coordinates from their middle, in that of a box; public."""
+    domain = target.domain
+    if target.box is not None or not isinstance(domain, Region):
+        return [1.0] * count
+    points = domain.points(domain.draw_uniform(Coins(seeded_bits(0)), _POINTS))
+    distances = np.abs(points - points.mean(axis=0)).mean(axis=0)
+    found: list[float] = (4.0 * distances / np.maximum(domain.widths, 1e-300)).tolist()
+    return found
+
+
+_POINTS = 128
+
+
 def _log_best_uniform(target: Target) -> float:
     """Return the log of the fewest proposals that uniform rejection can need on average.
 
@@ -123,17 +154,35 @@ def _log_best_uniform(target: Target) -> float:
     return max(0.0, box.log_size - most - target.eta * growth.slack - target.energy_error)
 
 
-def forecast_fitted(target: Target, log_typical: float, loose: float = 1.0) -> Forecast:
+def forecast_fitted(
+    target: Target,
+    log_typical: float,
+    loose: float = 1.0,
+    *,
+    calls: float,
+    log_ranked: float | None = None,
+) -> Forecast:
     """Return the forecast of an envelope that falls back to uniform proposals, ``loose`` times.
 
     ``log_typical`` is a guess, in nats, of what fitting leaves; it is no ground for a refusal.
     """
     worst = log_worst_uniform(target)
-    guess = min(MOST_EVALUATIONS, evaluations_in_lots(1.5 * power(max(0.0, log_typical))))
+    guess = _guess(log_typical)
+    ranked = None if log_ranked is None else _guess(log_ranked)
     limit = None if worst is None else loose * SPARE * power(worst)
     fitted = forecast_proposals(1.0, limit, 1.0)
-    typical = min(guess, Uniform().forecast(target).typical)
-    return Forecast(expected=fitted.expected, nearly_all=fitted.nearly_all, typical=typical)
+    uniform = Uniform().forecast(target)
+    return Forecast(
+        expected=fitted.expected,
+        nearly_all=fitted.nearly_all,
+        typical=min(guess, uniform.typical),
+        ranked=min(guess if ranked is None else ranked, uniform.rank),
+        calls=calls,
+    )
+
+
+def _guess(nats: float) -> float:
+    return min(MOST_EVALUATIONS, evaluations_in_lots(1.5 * power(max(0.0, nats))))
 
 
 def tightest_uniform(target: Target) -> BoundUniform:

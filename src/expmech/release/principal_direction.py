@@ -214,7 +214,7 @@ class PrincipalDirection(Mechanism):
 
     def seconds(self) -> float:
         """Return about how long a draw takes, by a public table; measured."""
-        return 4e-3 + self.n_components * (1e-3 + 1.5e-4 * self.dimension)
+        return 3e-3 + self.n_components * (8e-4 + 1e-4 * self.dimension)
 
     def terms(self, epsilon: float | Fraction) -> DirectionTerms:
         """Return everything public about a draw at ``epsilon``: shares, eta, noise."""

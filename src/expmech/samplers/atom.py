@@ -17,7 +17,7 @@ from expmech.cost import SPARE, Forecast, power, quantile_of_sum
 from expmech.domains import Indices
 from expmech.envelopes import ReentryLaw
 from expmech.envelopes.laplace import log_worst_laplace
-from expmech.envelopes.uniform import log_worst_uniform
+from expmech.envelopes.uniform import log_usual_uniform, log_worst_uniform
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.kernels import Kernel, LaplaceSteps, Uniform
 from expmech.samplers.moves import metropolis_move
@@ -184,9 +184,15 @@ def forecast_atom(target: Target, *, proposal: str, k: float) -> Forecast:
         return Forecast(expected=(least, None), nearly_all=(least, None), typical=math.inf)
     # steps are geometric, and every second one evaluates the loss
     steps = quantile_of_sum([2.0 * worst])
+    usual = math.sqrt(best * worst)
+    if proposal == "uniform" and target.knows_normaliser:
+        usual = min(worst, max(1.0, power(log_usual_uniform(target)) * (1.0 - k) / k) / (1.0 - k))
     return Forecast(
         expected=(tabulated + best, tabulated + SPARE * worst),
         nearly_all=(tabulated + best, tabulated + steps / 2.0 + 2.0 * math.sqrt(steps)),
-        typical=tabulated + math.sqrt(best * worst),
-        calls=2.0 * math.sqrt(best * worst),
+        typical=tabulated + usual,
+        calls=_PREPARED + 2.0 * usual,
     )
+
+
+_PREPARED = 15.0  # calls of plain proposals that finding the weight is worth; measured

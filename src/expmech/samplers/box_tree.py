@@ -236,7 +236,8 @@ class BoxTree(Sampler):
             if bounds.base_slopes is not None:
                 base = bounds.base_slopes * (box.points_per_axis / target.units_per_nat)
                 slopes = tuple((np.array(slopes) + base).tolist())
-            one = forecast_tree(slopes, box.bits, least=least)
+            convex = target.problem.gradient is not None
+            one = forecast_tree(slopes, box.bits, least=least, convex=convex)
             return widened(times(one, len(bounds.cover.low)), spread)
         exact = target.problem.exact_lower_bound and target.measure is None
         own = forecast_own_bounds(box.bits, box.dimension, exact=exact, least=least)

@@ -38,7 +38,7 @@ class Wanted:
     def affords(self, option: Option, sampler: Sampler) -> bool:
         """Tell whether a draw is short enough, by the table or as `auto` has it by default."""
         if self.budget_seconds is None:
-            return option.typical <= sampler.most_affordable
+            return option.rank <= sampler.most_affordable
         return option.seconds <= self.budget_seconds
 
 
@@ -155,9 +155,9 @@ def _worth_a_forecast(samplers: list[Sampler], targets: _Targets) -> tuple[Optio
         if sampler.least_typical >= cheapest:
             continue
         options.append(_make_option(sampler, targets))
-        typical = options[-1].typical
-        if typical <= sampler.most_affordable:
-            cheapest = min(cheapest, typical)
+        rank = options[-1].rank
+        if rank <= sampler.most_affordable:
+            cheapest = min(cheapest, rank)
     return tuple(options)
 
 
@@ -229,11 +229,11 @@ def _choose(
     if wanted.budget_seconds is not None:
         unknown = []
     if affordable or unknown:
-        return min(affordable or unknown, key=lambda option: option.typical), None
-    cheapest = min((option for option, _ in fit), key=lambda option: option.typical)
+        return min(affordable or unknown, key=lambda option: option.rank), None
+    cheapest = min((option for option, _ in fit), key=lambda option: option.rank)
     if wanted.budget_seconds is not None:
         return None, over_budget(cheapest.name, cheapest.seconds, wanted.budget_seconds)
-    return None, _refusal(cheapest.typical, timing)
+    return None, _refusal(cheapest.rank, timing)
 
 
 _FLAT = (

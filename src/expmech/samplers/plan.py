@@ -39,8 +39,13 @@ class Option:
 
     @property
     def typical(self) -> float:
-        """What options are ranked by; infinite where the sampler does not apply."""
+        """Evaluations on usual data; infinite where the sampler does not apply."""
         return math.inf if self.forecast is None else self.forecast.typical
+
+    @property
+    def rank(self) -> float:
+        """What options are ranked by; infinite where the sampler does not apply."""
+        return math.inf if self.forecast is None else self.forecast.rank
 
     def describe(self) -> dict[str, Any]:
         """Return the option as plain values."""

@@ -38,6 +38,7 @@ from expmech.theory import constant_rounds
 MODES = ("pad", "constant")
 PROPOSALS = ("laplace", "uniform")
 _FLOOR_BITS = 53
+_PREPARED = 8.0  # calls of plain proposals that exact sums of whole slopes are worth; measured
 _MOST_ROUNDS = 1 << 40
 _MOST_NATS = 37.0  # 2^53 proposals, beyond which no padding is made
 _FLOOR = "the Lipschitz constants, bound and gap behind p_0 hold for every data set"
@@ -162,9 +163,11 @@ class ConfAtomAndRuntimePerfect(Sampler):
         if target.integer is None and target.is_small:
             table = round(math.exp(target.domain.log_size))
         if self.mode == "pad":
-            return after(forecast_geometric(power(-told["log_floor"])), table)
+            mean = power(-told["log_floor"])
+            return after(forecast_geometric(mean, calls=_PREPARED), table)
         rounds = told["rounds"]
-        return forecast_constant(table + rounds, calls=1.0 + rounds / LOT)
+        prepared = 1.0 if target.integer is None else _PREPARED
+        return forecast_constant(table + rounds, calls=prepared + rounds / LOT)
 
     @classmethod
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:

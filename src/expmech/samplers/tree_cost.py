@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from expmech.cost import Forecast, power
 
@@ -15,18 +16,25 @@ LOT = 1 << 6
 
 _CELLS = 4.0  # evaluations a cell of the flat tree: look, split, proposals that follow; measured
 _LEVELS = 8.0  # evaluations a level of the lattice where bounds are exact; measured
-_PASS, _PASSES = 5.0, 6.0  # calls a pass is worth, and passes of the smallest trees; measured
+_PASS, _PASSES = 7.0, 4.0  # calls a pass is worth, and passes of the smallest trees; measured
 _MEMORY = (1 << 30) / 48  # words of 8 bytes of which a tree may hold six copies
 _CELL_WORDS = 4
 
 
-def forecast_tree(slopes: Sequence[float], bits: int, *, least: float) -> Forecast:
-    """Forecast a tree with Lipschitz bounds, whose worst loss is a flat one."""
+def forecast_tree(
+    slopes: Sequence[float], bits: int, *, least: float, convex: bool = False
+) -> Forecast:
+    """Forecast a tree with Lipschitz bounds, whose worst loss is a flat one.
+
+    Tangents of a ``convex`` loss are nearer to it: the guess is a lot for each corner of a cell.
+    """
     d = len(slopes)
     most_cells = math.log(_MEMORY / (_CELL_WORDS + 3 * d))
     drop = _flat_drop(slopes, min(bits * d * math.log(2.0), most_cells))
     cells, proposals = power(_log_cells(slopes, drop)), power(drop)
-    return _between(least, 2 * LOT + _CELLS * max(cells, proposals), d)
+    found = _between(least, 2 * LOT + _CELLS * max(cells, proposals), d)
+    usual = min(found.typical, LOT * 2.0 ** (d - 1)) if convex else found.typical
+    return replace(found, typical=usual, calls=_calls(usual), ranked=found.typical)
 
 
 def forecast_own_bounds(bits: int, dimension: int, *, exact: bool, least: float) -> Forecast:

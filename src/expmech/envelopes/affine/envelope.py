@@ -188,7 +188,10 @@ class Affine(Envelope):
     def forecast(self, target: Target) -> Forecast:
         """Near one proposal where the domain does not bind; never more than uniform ones."""
         self.validate(target)
-        return forecast_fitted(target, _log_typical(target))
+        return forecast_fitted(target, _log_typical(target), calls=_FIT)
+
+
+_FIT = 15.0  # calls of plain proposals that fitting is worth; measured
 
 
 def _need_form(target: Target) -> tuple[AffineForm, Grid]:
