@@ -50,7 +50,8 @@ def claim(sentence: str, where: str) -> Callable[[Callable[[], Found]], Claim]:
     return partial(Claim, sentence, where)
 
 
-def _within(error: float, allowed: float) -> str:
+def within(error: float, allowed: float) -> str:
+    """Say whether an error is below what is allowed."""
     return is_below(Interval.exact(error), Interval.exact(allowed))
 
 
@@ -63,7 +64,7 @@ def mechanism_is_private() -> Found:
     laws = [laplace_law(_SIZE, slope(_N, _EPSILON), j / _N) for j in range(_N + 1)]
     found = largest_ratio(laws)
     number = f"largest |log ratio| {found:.3f} at epsilon = 1 (n = 10, Example 1)"
-    return _within(found, _EPSILON + 1e-9), number
+    return within(found, _EPSILON + 1e-9), number
 
 
 @claim(
@@ -84,7 +85,7 @@ def regeneration_mixture() -> Found:
     number = (
         f"total variation {error:.0e} between the mixture and the invariant law (printed kernel)"
     )
-    return _within(error, 1e-9), number
+    return within(error, 1e-9), number
 
 
 @claim(
@@ -103,7 +104,7 @@ def algorithm_1_is_exact() -> Found:
         now = now @ residual
     error = float(np.abs(law - stationary_law(kernel)).sum() / 2.0)
     number = f"total variation {error:.0e} from the kernel's own invariant law (which is not f)"
-    return _within(error, 1e-9), number
+    return within(error, 1e-9), number
 
 
 @claim(
@@ -115,7 +116,7 @@ def release_has_law_f() -> Found:
     law, f = released_law(printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)), laplace_law(_SIZE, 5.0, 0.3)
     error = float(np.abs(law - f).sum() / 2.0)
     number = f"the release is {error:.2f} in total variation from f (n = 10, epsilon = 1, mean .3)"
-    return _within(error, 0.01), number
+    return within(error, 0.01), number
 
 
 @claim("||grad l_X(y) - grad l_X'(y)||_1 <= 2 (1 + B) p", "Section 3.2")
@@ -132,7 +133,7 @@ def sensitivity_of_example_2() -> Found:
         change = [row[:-1] * (row[:-1] @ y - row[-1]) for row in rows]
         worst = max(worst, float(np.abs(change[0] - change[1]).sum()))
     number = f"largest change found {worst:.1f}, bound {SENSITIVITY:g}"
-    return _within(worst, SENSITIVITY + 1e-9), number
+    return within(worst, SENSITIVITY + 1e-9), number
 
 
 @claim("the minorization constant suffers from curse of dimensionality effects", "Section 4.1")
@@ -158,7 +159,7 @@ def mixture_is_private() -> Found:
         mixtures.append(np.concatenate([0.5 * law, 0.5 * law[points] / law[points].sum()]))
     found, k = largest_ratio(mixtures), 0.5
     listed = f"{found:.3f} at epsilon = 1, k = {k:g}, {len(points)} points"
-    return _within(found, 1.0 + 1e-9), f"largest |log ratio| {listed}: the worse of the two"
+    return within(found, 1.0 + 1e-9), f"largest |log ratio| {listed}: the worse of the two"
 
 
 @claim(
@@ -173,7 +174,7 @@ def log_concave_utility() -> Found:
         mean_loss = float(law @ np.abs(points - 0.3))
         ratios.append(mean_loss / theory.excess_loss_log_concave(1, c, cell_error=1 / 4000))
     number = f"mean excess loss is {min(ratios):.2f} to {max(ratios):.2f} of the bound d / eta"
-    return _within(max(ratios), 1.0), number
+    return within(max(ratios), 1.0), number
 
 
 @claim("Z in [-1, 1]^n", "Section 3.2 and Appendix")
@@ -182,7 +183,7 @@ def responses_leave_their_range() -> Found:
     largest = max(float(np.abs(simulate(seed)[1]).max()) for seed in range(50))
     reach = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
     number = f"Z_i can reach +-{reach:.1f}; the largest of 5000 simulated is {largest:.2f}"
-    return _within(reach, 1.0 + 1e-9), number
+    return within(reach, 1.0 + 1e-9), number
 
 
 @claim("The runtime for Algorithm 2 depends on the confidential data", "Section 3.1")
@@ -206,7 +207,7 @@ def neighbours_of_counts() -> Found:
         "N_inner alone is padded; the chance that a run is repeated moves between neighbours by a"
         f" factor e^{max(ratios):.2f}"
     )
-    return _within(max(ratios), 1e-9), number
+    return within(max(ratios), 1e-9), number
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -7,22 +7,24 @@ from pathlib import Path
 import numpy as np
 
 from expmech.paper.claims.checks import CLAIMS
+from expmech.paper.claims.further import FURTHER
 from expmech.paper.options import Options
 from expmech.paper.study import Results, Section, Study
 from expmech.paper.verdict import Verdict
 from expmech.paper.work import Parameters, Result
 
+_ALL = (*CLAIMS, *FURTHER)
 _FIELDS = ("sentence", "where", "verdict", "number", "command")
 
 
 def cells(options: Options) -> list[tuple[Parameters, float]]:
     """List one cell: all checks together take seconds."""
-    return [({"checks": [claim.sentence for claim in CLAIMS]}, 1.0)]
+    return [({"checks": [claim.sentence for claim in _ALL]}, 1.0)]
 
 
 def compute(parameters: Parameters, stream: list[int]) -> Result:
     """Make every check."""
-    verdicts = [claim.judge() for claim in CLAIMS]
+    verdicts = [claim.judge() for claim in _ALL]
     return {name: np.array([getattr(v, name) for v in verdicts]) for name in _FIELDS}
 
 

@@ -36,6 +36,7 @@ _SENTENCES = {
     "inner": "E[N_inner] <= 1 / ((1-k) inf p_Accept)",
     "nonatomic": "E[N_nonatomic] = 1 / (1-k)",
 }
+_BRANCHES = "in practice not every branch of Algorithm 1 is traversed each time"
 _EQUATIONS = ("outer", "nonatomic")
 
 
@@ -99,6 +100,23 @@ def judge_drawn(found: list[Counted]) -> list[Verdict]:
             chosen = [x for x in found if x.name == name and x.parameters["method"] == method]
             where = f"Theorem 2, proof, {kernel} kernel, counted apart"
             verdicts.append(Verdict(sentence, where, *_judge(chosen), _COMMAND))
+    return verdicts
+
+
+def judge_branches(results: Results) -> list[Verdict]:
+    """Judge how often the inner loop is entered after a call of the factory."""
+    verdicts = []
+    for method, kernel in ((PRINTED, "printed"), (CORRECTED, "corrected")):
+        drawn = [r for p, r in results if "outer" in r and p["method"] == method]
+        answer, number = UNDECIDED, "no cell was drawn"
+        if drawn:
+            entered = np.concatenate([r["entered"].ravel() for r in drawn])
+            calls = np.concatenate([(r["outer"] - r["nonatomic"]).ravel() for r in drawn])
+            share = ratio_interval(entered, calls)
+            answer = is_below(share, Interval.exact(1.0))
+            number = f"the inner loop is entered after {share.estimate:.3f} of the factory's calls"
+        where = f"after Theorem 2, {kernel} kernel"
+        verdicts.append(Verdict(_BRANCHES, where, answer, number, _COMMAND))
     return verdicts
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from expmech.paper.example1 import slope
 from expmech.paper.fig2.counts import CORRECTED, DIRECT, PRINTED
-from expmech.paper.fig2.drawn_counts import count_apart, judge_drawn
+from expmech.paper.fig2.drawn_counts import count_apart, judge_branches, judge_drawn
 from expmech.paper.fig2.proof_counts import judge_counts
 from expmech.paper.printed import READINGS
 from expmech.paper.study import Results
@@ -42,7 +42,7 @@ def judge(parts: dict[str, Results]) -> tuple[tuple[Verdict, ...], tuple[str, ..
     ]
     verdicts += [_center(parts["grid"], method) for method in (PRINTED, CORRECTED)]
     verdicts += _bound(parts["grid"]) + judge_counts(parts["grid"])
-    verdicts += judge_drawn(count_apart(parts["grid"]))
+    verdicts += judge_drawn(count_apart(parts["grid"])) + judge_branches(parts["grid"])
     return tuple(verdicts), (_agreement(parts), _valley(parts["sweep"]))
 
 

@@ -1,0 +1,267 @@
+"""More sentences: on atoms, moves and what the algorithms spend, checked by the library's own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech import kernels, theory
+from expmech.domains import Box
+from expmech.losses import Growth
+from expmech.paper.claims.checks import Claim, Found, claim, within
+from expmech.paper.example1 import make_mechanism, slope
+from expmech.paper.kernels import (
+    decay_rate,
+    laplace_law,
+    laplace_proposals,
+    metropolis,
+    printed_kernel,
+)
+from expmech.paper.printed import PrintedConfAtomPerfect, expected_steps_direct
+from expmech.paper.printed.cost import atom_acceptance
+from expmech.paper.verdict import (
+    FALSE,
+    HOLDS,
+    Interval,
+    all_of,
+    is_below,
+    mean_interval,
+    normal_quantile,
+)
+from expmech.release import ExponentialMechanism
+from expmech.samplers import ConfAtomPerfect
+
+_DRAWS = 2000
+_SEED = 2021
+
+
+@claim(
+    "any mechanism can be equivalently expressed as an instance of the exponential mechanism",
+    "Section 1.1",
+)
+def every_mechanism_is_one() -> Found:
+    """Randomised response as exp(-epsilon L / 2D) with L = -log p, and the epsilon that claims."""
+    p = math.e / (1.0 + math.e)
+    laws = [np.array([p, 1.0 - p]), np.array([1.0 - p, p])]
+    losses = [-np.log(law) for law in laws]
+    sensitivity = float(np.abs(losses[0] - losses[1]).max())
+    claimed = 2.0 * sensitivity  # at which exp(-claimed L / 2D) is exp(-L)
+    weights = np.exp(-claimed * losses[0] / (2.0 * sensitivity))
+    error = float(np.abs(weights / weights.sum() - laws[0]).max())
+    number = (
+        f"randomised response at epsilon = 1 is reproduced within {error:.0e}; as an exponential"
+        f" mechanism it claims epsilon = {claimed:g}"
+    )
+    return within(error, 1e-12), number
+
+
+@claim(
+    "choose delta <= 1/n, so that the violation affects, in the worst case scenario, all"
+    " information about one individual",
+    "Section 2.1",
+)
+def one_row_is_lost_at_one_over_n() -> Found:
+    """Find the true delta of publishing one row of n at random."""
+    n = 100
+    here, there = np.full(n + 1, 1.0 / n), np.full(n + 1, 1.0 / n)
+    here[n], there[0] = 0.0, 0.0  # row 0 is replaced by a value nobody else has
+    found = [theory.hockey_stick(here, there, epsilon) for epsilon in (0.0, 1.0, 10.0)]
+    number = f"releasing one of {n} rows at random: true delta {found[0]:.3g} at every epsilon"
+    return within(max(abs(x - 1.0 / n) for x in found), 1e-12), number
+
+
+@claim("the mixing time can vary based on the confidential data", "Section 2.1")
+def mixing_depends_on_data() -> Found:
+    """Compare the true decay rate of both chains between means, n epsilon / 2 = 5."""
+    texts, answers = [], []
+    for name, proposals in (
+        ("uniform", np.full((200, 200), 1.0 / 200)),
+        ("Laplace", laplace_proposals(200, 5.0)),
+    ):
+        laws = [laplace_law(200, 5.0, mean) for mean in (0.0, 0.5)]
+        slow, fast = sorted(decay_rate(metropolis(proposals, law), law) for law in laws)
+        answers.append(is_below(Interval.exact(1.01 * slow), Interval.exact(fast)))
+        texts.append(f"{slow:.3f} to {fast:.3f} ({name})")
+    return all_of(answers), f"decay a step between means 0 and .5: {', '.join(texts)}"
+
+
+@claim(
+    "we cannot apply these methods to exponential mechanisms with unbounded output spaces",
+    "Section 2.1, the corrected atom",
+)
+def unbounded_spaces() -> Found:
+    """Mean steps of the corrected atom with Laplace re-entry as the interval grows."""
+    widths = (1.0, 10.0, 1000.0)
+    steps = [expected_steps_direct(0.5, 5.0 * w, 0.5, 5.0 * w) for w in widths]
+    listed = ", ".join(f"{one:.3f}" for one in steps)
+    number = (
+        f"re-entry about the answer: mean steps {listed} on intervals 1, 10, 1000 wide at the same"
+        " slope, so no bounded space is needed; uniform proposals do need one"
+    )
+    grows = is_below(Interval.exact(2.0 * steps[0]), Interval.exact(steps[-1]))
+    return (HOLDS if grows == HOLDS else FALSE), number
+
+
+@claim("There exists beta > 0 such that inf_y Pi~(y, {a}) > beta", "Theorem 2, first part")
+def the_atom_is_reached() -> Found:
+    """Find the least probability of the atom under the printed kernel, n = 10, epsilon = 1."""
+    least = min(
+        float(printed_kernel(120, 5.0, mean, 5.0, k)[:, -1].min())
+        for mean in (0.0, 0.3, 0.5)
+        for k in (0.1, 0.5, 0.9)
+    )
+    number = f"least probability of the atom {least:.2f} on the printed kernel"
+    return is_below(Interval.exact(0.0), Interval.exact(least)), number
+
+
+@claim(
+    "if there are multiple a for which L_X(a) = 0, we can sample a uniformly among them",
+    "Appendix, proof of Theorem 2, corrected kernel",
+)
+def atoms_at_random_minimisers() -> Found:
+    """Draw by ConfAtomPerfect(location="minimiser") on a basin with several minimisers."""
+    mechanism = ExponentialMechanism(
+        loss=lambda y: np.maximum(0.0, np.abs(y[:, 0] - 0.5) - 0.2),
+        sensitivity=0.1,
+        domain=Box([0.0], [1.0], bits=4),
+        lipschitz=[1.0],
+        growth=Growth(center=np.array([0.5]), rates=np.array([1.0]), slack=0.2),
+    )
+    sampler = ConfAtomPerfect(0.5, location="minimiser")
+    drawn = mechanism.sample(epsilon=1.0, size=_DRAWS, sampler=sampler, seed=_SEED)
+    points, law = mechanism.law(epsilon=1.0)
+    worst = _worst_share(drawn.values[:, 0], points[:, 0], law)
+    number = (
+        f"{_DRAWS} draws with {(law == law.max()).sum()} minimisers: frequencies within"
+        f" {worst:.1f} standard deviations of f at every point"
+    )
+    return within(worst, normal_quantile(len(law))), number
+
+
+def _worst_share(
+    values: NDArray[np.float64], points: NDArray[np.float64], law: NDArray[np.float64]
+) -> float:
+    """Return the largest distance of a frequency from its probability, in deviations."""
+    shares = np.array([(values == point).mean() for point in points])
+    return float((np.abs(shares - law) / np.sqrt(law * (1.0 - law) / len(values))).max())
+
+
+@claim(
+    "this result can easily be extended to arbitrary proposals",
+    "after Theorem 2, symmetric moves on the corrected kernel",
+)
+def moves_of_every_kind() -> Found:
+    """Laws and mean steps of the corrected atom by moves of several kinds."""
+    mechanism, answers, texts = make_mechanism(10, 0.3), [], []
+    truth = expected_steps_direct(0.5, slope(10, 1.0), 0.3, slope(10, 1.0))
+    for kernel in (
+        kernels.Uniform(),
+        kernels.Laplace(rate=50.0),
+        kernels.Gaussian(scale=0.1),
+        kernels.Ball(0.1),
+    ):
+        sampler = ConfAtomPerfect(0.5, kernel=kernel)
+        drawn = mechanism.sample(epsilon=1.0, size=_DRAWS, sampler=sampler, seed=_SEED)
+        steps = mean_interval(drawn.proposals, 4)
+        answers.append(HOLDS if steps.low <= truth <= steps.high else FALSE)
+        texts.append(f"{steps.estimate:.2f} ({kernel.name})")
+    number = f"mean steps {', '.join(texts)}; computed {truth:.2f} whatever the moves"
+    return all_of(answers), number
+
+
+@claim(
+    "a less computationally expensive method, avoiding the additional 1/(1-k) factor",
+    "before Corollary 1, printed kernel",
+)
+def one_run_is_enough() -> Found:
+    """Compute what Algorithm 3 saves: the mean number of runs of Algorithm 2."""
+    runs = []
+    for c in (0.5, 5.0, 50.0):
+        accept = atom_acceptance(0.5, c, 0.5, c)
+        runs.append((1.0 + accept) / accept)
+    listed = ", ".join(f"{one:.2f}" for one in runs)
+    number = (
+        f"Algorithm 3 makes one run, Algorithm 2 {listed} at n epsilon / 2 = .5, 5, 50 and k = 1/2:"
+        " a factor is saved, but not 1/(1-k) = 2"
+    )
+    return is_below(Interval.exact(1.0 + 1e-9), Interval.exact(min(runs))), number
+
+
+@claim(
+    "the worst-case runtime does not depend on the integration constant ... not shared by the MCMC"
+    " estimator",
+    "Section 3.2",
+)
+def minorisation_without_a_normaliser() -> Found:
+    """Beta of uniform proposals by the Lipschitz constant alone, against the true one."""
+    pairs = [
+        (theory.beta_uniform(10, 1.0, 1), theory.laplace_integral(5.0, mean))
+        for mean in (0.0, 0.3, 0.5)
+    ]
+    listed = ", ".join(f"{true:.3f}" for _, true in pairs)
+    number = (
+        f"beta of uniform proposals is {pairs[0][0]:.3f} by the slope alone, true {listed} at means"
+        " 0, .3, .5: the chain's bound needs no integration constant either"
+    )
+    below = [is_below(Interval.exact(low), Interval.exact(true + 1e-9)) for low, true in pairs]
+    return (FALSE if all_of(below) == HOLDS else HOLDS), number
+
+
+@claim("longer runtimes tend to correspond to rarer events", "Section 4.1, printed kernel")
+def long_runs_and_rare_values() -> Found:
+    """Correlate the ranks of the count and of the loss of the value, by draws."""
+    drawn = PrintedConfAtomPerfect(0.5).sample(
+        make_mechanism(10, 0.3), epsilon=1.0, size=_DRAWS, seed=_SEED
+    )
+    ranks = [
+        np.argsort(np.argsort(x, kind="stable"), kind="stable")
+        for x in (drawn.proposals, np.abs(drawn.values[:, 0] - 0.3))
+    ]
+    found = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    half = normal_quantile(1) / math.sqrt(_DRAWS)
+    number = f"rank correlation of N_prop with the loss of the value {found:.3f} +- {half:.3f}"
+    return is_below(Interval.exact(0.0), Interval(found, found - half, found + half)), number
+
+
+@claim("P(Z in [0, 1]^d) >= ((1 - e^-alpha) / alpha)^d", "Appendix, Example 1")
+def mass_inside_the_box() -> Found:
+    """Compare with the mass a Laplace step from a corner keeps in the unit interval."""
+    texts, answers = [], []
+    for alpha in (0.5, 2.0, 10.0):
+        true, printed = -math.expm1(-alpha) / 2.0, -math.expm1(-alpha) / alpha
+        answers.append(is_below(Interval.exact(printed), Interval.exact(true + 1e-9)))
+        texts.append(f"{true:.3f} against {printed:.3f} (alpha = {alpha:g})")
+    return all_of(answers), f"true mass at a corner against the bound: {', '.join(texts)}"
+
+
+@claim("Q_X(y, y') >= Q_X(mean, y')", "Appendix, Example 1, Laplace proposals")
+def transitions_from_the_mean() -> Found:
+    """Compare transition densities off the diagonal on a grid, mean 1/2."""
+    worst = []
+    for alpha in (1.0, 5.0, 20.0):
+        law = laplace_law(101, 5.0, 0.5)
+        moves = metropolis(laplace_proposals(101, alpha), law)
+        np.fill_diagonal(moves, np.inf)  # only moves are compared
+        others = np.delete(moves, 50, axis=1)
+        worst.append(float((others / others[50]).min()))
+    listed = ", ".join(f"{one:.2g}" for one in worst)
+    number = f"least ratio of the two {listed} at alpha = 1, 5, 20 (n epsilon / 2 = 5, mean .5)"
+    return is_below(Interval.exact(1.0 - 1e-9), Interval.exact(min(worst))), number
+
+
+FURTHER: tuple[Claim, ...] = (
+    every_mechanism_is_one,
+    one_row_is_lost_at_one_over_n,
+    mixing_depends_on_data,
+    unbounded_spaces,
+    the_atom_is_reached,
+    atoms_at_random_minimisers,
+    moves_of_every_kind,
+    one_run_is_enough,
+    minorisation_without_a_normaliser,
+    long_runs_and_rare_values,
+    mass_inside_the_box,
+    transitions_from_the_mean,
+)
