@@ -609,3 +609,25 @@ def test_geometric_ergodicity_gives_log_n_steps() -> None:
         em.Metropolis(steps=3, beta=0.5, ergodicity=chain)
     with pytest.raises(ParameterError, match="`ratio` of Ergodicity"):
         em.Ergodicity(constant=1.0, potential=1.0, ratio=2.0)
+
+
+def test_exchanges_on_a_simplex_serve_every_sampler() -> None:
+    mechanism = em.ExponentialMechanism(
+        loss=lambda y: np.abs(y[:, 0] - 0.3) + y[:, 1] / 2,
+        sensitivity=0.25,
+        domain=em.Simplex(3, bits=1),
+        lipschitz=[1.0, 0.5, 0.5],
+    )
+    kernel = Exchange(4.0)
+    chain, target = prepared(mechanism, em.ConfAtomPerfect(0.4, proposal="uniform", kernel=kernel))
+    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    chain, target = prepared(mechanism, em.Metropolis(kernel, steps=1, beta=0.1))
+    far = total_variation(law_after(chain, 300, lattice_point), exact_law(target))
+    assert far <= 1e-6
+    points = np.array([[0.5, 0.25, 0.25]])
+    chain, target = prepared(mechanism, em.RandomAtomPerfect(points, 0.4, kernel=kernel))
+    law = ChainLaw(chain, _point_or_atom, leftover=LEFTOVER).law
+    lattice = {point: mass for point, mass in law.items() if point != ("point", 0)}
+    inside = {point: mass / sum(lattice.values()) for point, mass in lattice.items()}
+    assert total_variation(inside, exact_law(target)) <= 2 * LEFTOVER
