@@ -30,10 +30,12 @@ from expmech.ledger import Ledger
 from expmech.losses import AffineForm, Curvature, Facts, Growth
 from expmech.optimum import Lattice
 from expmech.release import (
+    Accuracy,
     Certificate,
     ExponentialMechanism,
     JointQuantiles,
     NoisyMean,
+    NoisySums,
     PermuteAndFlip,
     PerturbedOptimum,
     PrincipalDirection,
@@ -60,6 +62,7 @@ from expmech.samplers import (
 from expmech.target import BaseMeasure
 
 __all__ = [
+    "Accuracy",
     "Adjacency",
     "Affine",
     "AffineForm",
@@ -92,6 +95,7 @@ __all__ = [
     "LossError",
     "Metropolis",
     "NoisyMean",
+    "NoisySums",
     "Option",
     "ParameterError",
     "ParameterTypeError",

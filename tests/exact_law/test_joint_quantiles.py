@@ -259,7 +259,7 @@ def test_certificates_can_be_recomputed_and_do_not_tell_a_confidential_count() -
                 {"sampler": certificate.sampler | {"levels": ["1/10", "1/2"]}},
                 {"sampler": certificate.sampler | {"units": certificate.sampler["units"] + 1}},
                 {"domain": certificate.domain | {"kind": "Box"}},
-                {"finish": {"map": "by level", "levels": ["0.1", "0.9"]}},
+                {"finish": {"map": "by name", "labels": ["0.1", "0.9"]}},
             ]
             for change in changes:
                 wrong = verify_certificate(replace(certificate, **change))

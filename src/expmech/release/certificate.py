@@ -117,37 +117,48 @@ class Certificate:
 
     def __str__(self) -> str:
         """Return a readable card."""
+        parts = {
+            name: ", ".join(f"{key} = {_show(value)}" for key, value in fields.items() if key != no)
+            for name, fields, no in (
+                ("sampler", self.sampler, "sampler"),
+                ("domain", self.domain, "kind"),
+                ("finish", self.finish, "map"),
+            )
+        }
+        unit = "" if self.unit is None else f", in units of 2^{self.unit}"
+        scale = f"energy scale {self.eta:.6g}{unit}"
+        inner = [
+            ("sensitivity", f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, {scale}"),
+            ("domain", f"{self.domain['kind']}: {parts['domain']}"),
+            ("sampler", _with(self.sampler["sampler"], parts["sampler"])),
+            ("then", _with(self.finish["map"], parts["finish"])),
+        ]
+        return self._card([*self._promise, *inner, *self._terms])
+
+    def summary(self) -> str:
+        """Return the promise, and what it rests on, without the numbers it is computed from."""
+        return self._card([*self._promise, *self._terms])
+
+    @property
+    def _promise(self) -> list[tuple[str, str]]:
         guarantee = f"epsilon = {self.epsilon:g}" + (
             f", delta = {self.delta:.3g}" if self.delta else " (pure)"
         )
-        sampler = ", ".join(
-            f"{name} = {_show(value)}" for name, value in self.sampler.items() if name != "sampler"
-        )
-        domain = ", ".join(
-            f"{name} = {_show(value)}" for name, value in self.domain.items() if name != "kind"
-        )
-        after = ", ".join(
-            f"{name} = {_show(value)}" for name, value in self.finish.items() if name != "map"
-        )
-        unit = "" if self.unit is None else f", in units of 2^{self.unit}"
-        rows = [
+        return [
             ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
             ("statistic", f"{self.statistic}, by {self.mechanism}"),
-            (
-                "sensitivity",
-                (
-                    f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, energy scale"
-                    f" {self.eta:.6g}{unit}"
-                ),
-            ),
-            ("domain", f"{self.domain['kind']}: {domain}"),
-            ("sampler", f"{self.sampler['sampler']}" + (f": {sampler}" if sampler else "")),
-            ("then", f"{self.finish['map']}" + (f": {after}" if after else "")),
+        ]
+
+    @property
+    def _terms(self) -> list[tuple[str, str]]:
+        return [
             ("timing", _TIMING.get(self.timing, self.timing)),
             ("randomness", self.randomness),
             *(("assumes" if first else "", text) for first, text in _mark_first(self.assumptions)),
             ("version", f"expmech {self.version}"),
         ]
+
+    def _card(self, rows: list[tuple[str, str]]) -> str:
         lines = [f"Differential privacy certificate ({self.kind})"]
         for label, text in rows:
             wrapped = textwrap.wrap(text, width=84) or [""]
@@ -170,6 +181,10 @@ def epsilon_up(epsilon: float | Fraction) -> float:
 
 def _mark_first(texts: tuple[str, ...]) -> list[tuple[bool, str]]:
     return [(j == 0, text) for j, text in enumerate(texts)]
+
+
+def _with(name: Any, more: str) -> str:
+    return f"{name}: {more}" if more else str(name)
 
 
 def _show(value: Any) -> str:

@@ -65,9 +65,10 @@ class OneNumber(Finish):
 
     name = "one number"
 
-    def apply(self, value: Any) -> float:
-        """Return the coordinate."""
-        return float(value[0])
+    def apply(self, value: Any) -> float | int:
+        """Return the coordinate; a count stays a whole number."""
+        number: float | int = np.asarray(value)[0].item()
+        return number
 
     def back(self, released: Any) -> NDArray[Any]:
         """Return the point of one coordinate."""
@@ -75,30 +76,33 @@ class OneNumber(Finish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByLevel(Finish):
-    """Quantiles by the texts of their levels; nothing is sorted, as a tuple is drawn in order."""
+class ByName(Finish):
+    """Numbers by the names of columns, cells or levels; counts stay whole.
 
-    name = "by level"
-    levels: tuple[str, ...]
+    Nothing is sorted: quantiles are drawn in order.
+    """
 
-    def apply(self, value: Any) -> dict[str, float]:
-        """Return one number a level."""
-        return dict(zip(self.levels, map(float, value), strict=True))
+    name = "by name"
+    labels: tuple[str, ...]
+
+    def apply(self, value: Any) -> dict[str, float | int]:
+        """Return one number a name."""
+        return dict(zip(self.labels, np.asarray(value).tolist(), strict=True))
 
     def back(self, released: Any) -> NDArray[Any]:
-        """Return the numbers; raise unless there is one for each level and no other."""
-        if not isinstance(released, Mapping) or set(released) != set(self.levels):
-            raise ParameterError("Quantiles must be one number for each level of the certificate.")
-        return np.array([released[level] for level in self.levels], dtype=np.float64)
+        """Return the numbers; raise unless there is one for each name and no other."""
+        if not isinstance(released, Mapping) or set(released) != set(self.labels):
+            raise ParameterError("There must be one number for each name of the certificate.")
+        return np.array([released[label] for label in self.labels], dtype=np.float64)
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate."""
-        return super().describe() | {"levels": list(self.levels)}
+        return super().describe() | {"labels": list(self.labels)}
 
     @classmethod
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         """Return the map that a certificate names."""
-        return cls(levels=tuple(map(str, described["levels"])))
+        return cls(labels=tuple(map(str, described["labels"])))
 
 
 @dataclass(frozen=True)
@@ -274,7 +278,7 @@ FINISHES: Registry[type[Finish]] = Registry(
     "expmech.finishes",
     [
         (kind.name, kind)
-        for kind in (Unchanged, OneNumber, ByLevel, Listed, Coefficients, Directions)
+        for kind in (Unchanged, OneNumber, ByName, Listed, Coefficients, Directions)
     ],
 )
 

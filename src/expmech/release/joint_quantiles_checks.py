@@ -33,7 +33,7 @@ def verify_joint_quantiles(certificate: Certificate) -> list[Check]:
     adjacency = validate_adjacency(certificate.adjacency, owner=OWNER)
     least, most = (levels.units(budget, adjacency) for budget in budgets(certificate))
     Box(domain["lower"], domain["upper"], bits=domain["bits"])  # raises unless it is one
-    named = certificate.finish.get("levels", told["levels"])
+    named = certificate.finish.get("labels", told["levels"])
     return [
         *check_direct(certificate, OWNER, KIND, DATA_DEPENDENT),
         check_equal("one column", (len(domain["lower"]), len(domain["upper"])), (1, 1)),

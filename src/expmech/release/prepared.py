@@ -17,6 +17,7 @@ from expmech.bits import OPERATING_SYSTEM, SEEDED, Bits, operating_system_bits, 
 from expmech.coins import Coins
 from expmech.errors import UnsupportedError, validate_positive
 from expmech.markup import card, folded
+from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import RELEASE, STUDY, Certificate, epsilon_up
 from expmech.release.finish import Finish, Unchanged
 from expmech.release.progress import shown
@@ -30,10 +31,15 @@ Draw = Callable[[Coins, int], Draws]
 
 @dataclass(frozen=True)
 class Release:
-    """A value that may leave, and its certificate."""
+    """A value that may leave, and its certificate.
+
+    ``accuracy`` says how far the truth may be, by the law of the noise and by what was released;
+    None where that cannot be said without looking at the data.
+    """
 
     value: Any
     certificate: Certificate
+    accuracy: Accuracy | None = None
 
     def _repr_html_(self) -> str:
         """Return value and certificate for a notebook."""
@@ -91,7 +97,8 @@ class Prepared:
     ``certificate`` is the public half: it was made without looking at a loss value or a row, and is
     what a ledger is charged with. ``fit`` makes the confidential half (an envelope, a chain, a
     table); it is called once, when the first value is drawn. ``forecast_seconds`` says about how
-    long that draw takes, from public quantities.
+    long that draw takes, from public quantities. ``accuracy`` gives intervals from the noisy
+    sums of a draw.
     """
 
     certificate: Certificate
@@ -99,6 +106,7 @@ class Prepared:
     finish: Finish
     fit: Callable[[], Draw]
     forecast_seconds: Callable[[], float]
+    accuracy: Callable[[Any], Accuracy] | None = None
 
     @cached_property
     def seconds(self) -> float:
@@ -126,10 +134,14 @@ class Prepared:
     def _one(self, bits: Bits, kind: str) -> Release:
         public_steps = self.sampler is not None and self.sampler.timing == CONSTANT
         with shown(lambda: self.seconds, public_steps=public_steps):
-            value = self._draw(Coins(bits), 1).values[0]
+            drawn = self._draw(Coins(bits), 1)
         source = OPERATING_SYSTEM if kind == RELEASE else SEEDED
         certificate = dataclasses.replace(self.certificate, kind=kind, randomness=source)
-        return Release(value=self.finish.apply(value), certificate=certificate)
+        near = None
+        if self.accuracy is not None and drawn.noisy is not None:
+            near = self.accuracy(drawn.noisy[0]).finished(self.finish)
+        value = self.finish.apply(drawn.values[0])
+        return Release(value=value, certificate=certificate, accuracy=near)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,9 +26,9 @@ def snap(
     return np.floor(shares + 0.5).astype(np.int64)
 
 
-def affordable_bits(epsilon: Fraction, dimension: int) -> int:
-    """Return the most bits, up to 32, whose noise fits in int64.
+def affordable_bits(epsilon: Fraction, dimension: int, most: int = MOST_BITS) -> int:
+    """Return the most bits, up to ``most``, whose noise fits in int64.
 
     ``epsilon / (d 2^bits) >= 2^-55``. A public choice.
     """
-    return max(1, min(MOST_BITS, (epsilon / (dimension * LEAST_RATE)).__floor__().bit_length() - 1))
+    return max(1, min(most, (epsilon / (dimension * LEAST_RATE)).__floor__().bit_length() - 1))

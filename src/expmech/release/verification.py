@@ -27,7 +27,8 @@ from expmech.release.exponential_checks import (
 )
 from expmech.release.finish import rebuild_finish
 from expmech.release.joint_quantiles_checks import admits_quantiles, verify_joint_quantiles
-from expmech.release.noisy_mean_checks import admits_mean, verify_noisy_mean
+from expmech.release.noisy_mean_checks import verify_noisy_mean
+from expmech.release.noisy_sums_checks import admits_sums, verify_noisy_sums
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
 from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
@@ -72,7 +73,8 @@ MECHANISMS: Registry[Verifier] = Registry(
                 concentration=exponential_concentration,
             ),
         ),
-        ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_mean)),
+        ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_sums)),
+        ("NoisySums", Verifier(verify=verify_noisy_sums, admits=admits_sums)),
         ("PrincipalDirection", _bounded(verify_direction, admits_direction)),
         ("JointQuantiles", _bounded(verify_joint_quantiles, admits_quantiles)),
         ("PermuteAndFlip", Verifier(verify=verify_permute_and_flip, admits=admits_candidate)),

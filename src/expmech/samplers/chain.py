@@ -102,11 +102,14 @@ class Draws:
     Counts are confidential and never part of a release. Algorithm 1 with its factory counts
     ``outer``, ``bern`` and ``inner`` (steps of its three loops), ``entered`` (how often the inner
     loop began) and ``nonatomic`` (runs until one did not end at the atom), all a draw.
+    ``noisy`` are the noisy sums that values were computed from, where there are any; they are as
+    private as the values.
     """
 
     values: NDArray[Any]
     proposals: NDArray[np.int64]
     counts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    noisy: NDArray[Any] | None = None
 
 
 def select(state: S, rows: NDArray[Any]) -> S:

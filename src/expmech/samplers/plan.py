@@ -76,7 +76,8 @@ class Plan:
     95% of draws stay below; None where nothing public bounds it. It is the same for every sampler
     whose law is the mechanism's. ``saturates_at`` is the loss from which on the law is flat, where
     nothing public bounds the least loss: a data set whose least loss is above it gets a uniform
-    answer.
+    answer. ``error`` is how far a number is from the truth in 95% of releases, at most, where
+    public quantities tell.
     """
 
     epsilon: float
@@ -86,6 +87,7 @@ class Plan:
     excess_loss: tuple[float, float] | None
     saturates_at: float | None
     note: str | None = None
+    error: float | None = None
 
     @property
     def recommended(self) -> Option | None:
@@ -104,6 +106,7 @@ class Plan:
                 else {"mean": self.excess_loss[0], "nearly_all": self.excess_loss[1]}
             ),
             "saturates_at": self.saturates_at,
+            "error": self.error,
             "note": self.note,
             "options": [option.describe() for option in self.options],
         }
@@ -133,6 +136,11 @@ class Plan:
             lines.append(
                 f"loss above the least one: at most {mean:.3g} on average, below {most:.3g} in 95%"
                 " of draws"
+            )
+        if self.error is not None:
+            lines.append(
+                f"error: in 95% of releases each number is within {self.error:.3g} of what the rows"
+                " give as they are read"
             )
         if self.saturates_at is not None:
             lines.append(
@@ -231,6 +239,7 @@ def plan_alone(
     refusal: str | None = None,
     excess_loss: tuple[float, float] | None = None,
     budget_seconds: float | None = None,
+    error: float | None = None,
 ) -> Plan:
     """Return the plan of a mechanism that draws by itself, in one way only."""
     if refusal is None and budget_seconds is not None and only.seconds > budget_seconds:
@@ -243,4 +252,5 @@ def plan_alone(
         excess_loss=excess_loss,
         saturates_at=None,
         note=note,
+        error=error,
     )

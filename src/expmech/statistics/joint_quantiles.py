@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from expmech.errors import ParameterError, validate_integer
 from expmech.quantiles.levels import MOST_DENOMINATOR
 from expmech.release import JointQuantiles, Mechanism
-from expmech.release.finish import ByLevel, Finish, Unchanged
+from expmech.release.finish import ByName, Finish, Unchanged
 from expmech.statistics.cells import OfCells
 from expmech.statistics.quantile import MOST_BITS
 
@@ -27,6 +27,10 @@ class QuantilesOf(OfCells):
     where they are released by name.
     """
 
+    shortfall = (
+        "the numbers of rows between the values miss their shares by at most {:.3g} in all more"
+        " than those of the best answer do"
+    )
     levels: tuple[Fraction, ...]
     texts: tuple[str, ...] | None = None
 
@@ -47,7 +51,7 @@ class QuantilesOf(OfCells):
     @property
     def finish(self) -> Finish:
         """Numbers by level where levels have names, else as they are: a tuple is in order."""
-        return Unchanged() if self.texts is None else ByLevel(levels=self.texts)
+        return Unchanged() if self.texts is None else ByName(labels=self.texts)
 
     def mechanism(self, found: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
         """Return the joint exponential mechanism on the middles of the cells."""
