@@ -18,21 +18,28 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.adjacency import Adjacency
 from expmech.domains.base import probe_indices
-from expmech.release import NoisyMean
+from expmech.release import NoisySums
 from expmech.statistics import (
     ArrayRows,
+    CountOf,
+    HistogramIn,
     LargestTotal,
     Logistic,
     Mean,
+    MissingOf,
     MostFrequent,
     QuantileOf,
     Ridge,
     Statistic,
+    SumOf,
+    VarianceOf,
     plan,
     settle,
 )
+from expmech.statistics.predicates import Is, IsMissing, IsOrdered, Joined, Not
 
 EPSILON = Fraction(2)
+WHERE = Joined(every=True, conditions=(Is(IsOrdered(0, ">", 0.0)), Not(Is(IsMissing(1)))))
 BOUNDS = ((-1.0, 3.0), (10.0, 11.0))
 ROWS = [
     (-1.0, 10.0),
@@ -58,6 +65,14 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
     return {
         "mean": Mean(**both),
         "mean, lower": Mean(**lower),
+        "sum": SumOf(**both),
+        "sum, lower": SumOf(**lower),
+        "variance": VarianceOf(columns=(0,), bounds=BOUNDS[:1], adjacency=adjacency),
+        "variances": VarianceOf(**both),
+        "missing": MissingOf(columns=(0, 1), adjacency=adjacency),
+        "where": CountOf(adjacency=adjacency, where=WHERE, text="a test"),
+        "histogram": HistogramIn(column=0, adjacency=adjacency, edges=(-1.0, 0.5, 3.0)),
+        "categories": HistogramIn(column=0, adjacency=adjacency, categories=(3.0, -1.0)),
         "median": QuantileOf(q=Fraction(1, 2), **one),
         "quantile": QuantileOf(q=Fraction(1, 5), **one),
         "ridge": Ridge(columns=(0,), bounds=BOUNDS[:1], **target),
@@ -75,7 +90,11 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
             adjacency=adjacency,
             exponential=True,
         ),
-    } | ({"mean, exponential": Mean(exponential=True, **both)} if adjacency.count_is_public else {})
+    } | (
+        {"mean, exponential": Mean(exponential=True, **both)}
+        if adjacency.count_is_public
+        else {"count": CountOf(adjacency=adjacency)}
+    )
 
 
 NAMES = [(name, adjacency) for adjacency in Adjacency for name in statistics(adjacency)]
@@ -116,15 +135,11 @@ def probes(domain: Any) -> NDArray[np.int64]:
 
 def loss_of_privacy(one: Any, other: Any) -> Fraction:
     """Return what an observer may learn of two neighbours, in nats."""
-    if isinstance(one, NoisyMean):
-        rate, moved = one._rate(EPSILON), 0
-        for a, b in zip(one._sums, other._sums, strict=True):
-            moved += abs(a - b)
-            if one.adjacency is Adjacency.ADD_REMOVE:
-                above = [m._count << m.bits for m in (one, other)]
-                moved += abs((above[0] - a) - (above[1] - b))
-        assert other._rate(EPSILON) == rate
-        return rate * moved
+    if isinstance(one, NoisySums):
+        pairs = zip(one._totals, other._totals, strict=True)
+        moved = sum(abs(a - b) for a, b in pairs)
+        assert other._rate(EPSILON) == one._rate(EPSILON)
+        return Fraction(one._rate(EPSILON) * moved)
     targets = [mechanism.target(epsilon=EPSILON) for mechanism in (one, other)]
     assert one.domain.describe() == other.domain.describe()
     indices = probes(one.domain)

@@ -90,7 +90,7 @@ def test_all_are_charged_or_none(tmp_path: Path) -> None:
         (('column = "age"', 'column = "agee"'), "There is no column 'agee'"),
         (('bounds = "0,100"', 'bounds = "100,0"'), "[[release]] 1 of"),
         (('bounds = "0,100"', 'bonds = "0,100"'), "No such option: --bonds"),
-        (('statistic = "mean"', 'statistic = "man"'), "must be one of mean, quantile"),
+        (('statistic = "mean"', 'statistic = "man"'), "must be one of mean, count"),
         (("[[release]]", "[[releases]]"), "at least one [[release]]"),
         (('source = "survey.csv"', ""), "must say `source = ...`"),
         (("epsilon = 0.1", "epsilon = 0"), "must be a positive number"),

@@ -174,7 +174,7 @@ def worst_ratio(
 
 def small_lattices(patch: pytest.MonkeyPatch) -> None:
     """Make the statistics draw from lattices of few points, and sums of few steps."""
-    patch.setattr("expmech.statistics.mean.affordable_bits", lambda *_: 2)
+    patch.setattr("expmech.statistics.columns.affordable_bits", lambda *_: 2)
     patch.setattr("expmech.statistics.mean.Box", lambda low, high: em.Box(low, high, bits=3))
     patch.setattr("expmech.statistics.ridge.L1Ball", lambda d, r: em.L1Ball(d, r, bits=4))
     patch.setattr(

@@ -18,7 +18,8 @@ from rich.table import Table
 from expmech.cli.common import MISTAKE, complaints, new_file, output
 from expmech.cli.notices import warn_of
 from expmech.cli.planned import Planned, read_plan
-from expmech.cli.request import Pending, delivered, settled, show, unshown
+from expmech.cli.request import Pending, delivered, settled, unshown
+from expmech.cli.showing import show
 from expmech.errors import ExpmechError
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
 from expmech.ledger.entries import price

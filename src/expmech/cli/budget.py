@@ -13,7 +13,7 @@ from rich.table import Table
 
 from expmech.cli.common import output, user_errors
 from expmech.cli.options import Json
-from expmech.cli.request import show as show_release
+from expmech.cli.showing import show as show_release
 from expmech.cli.words import left_in_words, promise
 from expmech.data.source import open_source
 from expmech.errors import ParameterError

@@ -39,7 +39,9 @@ def demo() -> None:
         output.print(
             f"A made-up table of {_ROWS} rows, and a ledger with a total of epsilon = 1.\n"
         )
-        mean = Mean(columns=("age",), bounds=((0.0, 100.0),), adjacency=Adjacency.REPLACE)
+        mean = Mean(
+            columns=("age",), bounds=((0.0, 100.0),), adjacency=Adjacency.REPLACE, named=True
+        )
         choices = ("yes", "no")
         select = MostFrequent(
             column="answer", candidates=choices, labels=choices, adjacency=Adjacency.REPLACE

@@ -172,11 +172,26 @@ class ReleaseOptions:
         Path | None,
         typer.Option("--output", help="Also write value and certificate to this new JSON file."),
     ] = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the whole certificate, with its inner numbers.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What a plan asks for in the place of a table."""
+    """What a plan asks for in the place of a table; either epsilon or the error decides."""
+
+    epsilon: Annotated[str | None, typer.Option("--epsilon", help="Budget, as a decimal.")] = None
+    error: Annotated[
+        str | None,
+        typer.Option(
+            "--error", help="Find the epsilon with at most this error in 95% of releases."
+        ),
+    ] = None
+    adjacency: Adjacency = "replace"
+    timing: Timing = "auto"
+    budget_seconds: BudgetSeconds = None
+    as_json: Json = False
 
     rows: Annotated[
         int | None,

@@ -20,3 +20,11 @@ def parse_bounds(text: str) -> tuple[float, float]:
 def split(text: str) -> list[str]:
     """Read a public list separated by commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_numbers(text: str, name: str) -> tuple[float, ...]:
+    """Read public numbers separated by commas."""
+    try:
+        return tuple(map(float, split(text)))
+    except ValueError:
+        raise ParameterError(f"`{name}` must hold numbers; got {text!r}.") from None

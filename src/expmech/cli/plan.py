@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import typer
@@ -11,10 +12,12 @@ import typer
 from expmech import statistics
 from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.cli.common import output, parse_epsilon, user_errors
-from expmech.cli.options import Budgeted, PlanOptions, command
+from expmech.cli.options import PlanOptions, command
 from expmech.cli.shared import Registered, Shared
 from expmech.cli.statistics import STATISTICS
 from expmech.errors import ParameterError, validate_integer
+from expmech.ledger import exact_amount, show_amount
+from expmech.statistics import Statistic
 
 app = typer.Typer(
     no_args_is_help=True, help="Show what a release would guarantee and cost; no data are read."
@@ -23,28 +26,42 @@ _MOST_ROWS = 1 << 31
 
 
 def _work(registered: Registered) -> Callable[..., None]:
-    def work(budgeted: Budgeted, asked: PlanOptions, own: dict[str, Any]) -> None:
+    def work(asked: PlanOptions, own: dict[str, Any]) -> None:
         with user_errors():
-            adjacency = validate_adjacency(budgeted.adjacency, name="--adjacency", owner="plan")
+            adjacency = validate_adjacency(asked.adjacency, name="--adjacency", owner="plan")
+            statistic = registered.of_numbers(Shared(adjacency), **own)
+            count = _count(asked.rows, adjacency)
+            epsilon = _epsilon(asked, statistic, count)
             plan = statistics.plan(
-                registered.of_numbers(Shared(adjacency), **own),
-                epsilon=parse_epsilon(budgeted.epsilon, owner="plan"),
-                count=_count(asked.rows, adjacency),
-                timing=budgeted.timing,
-                budget_seconds=budgeted.budget_seconds,
+                statistic,
+                epsilon=epsilon,
+                count=count,
+                timing=asked.timing,
+                budget_seconds=asked.budget_seconds,
             )
-            if budgeted.as_json:
+            if asked.as_json:
                 told = {"statistic": registered.name, "adjacency": str(adjacency)}
                 output.print_json(json.dumps(told | plan.describe()))
-            else:
-                output.print(str(plan), markup=False)
+                return
+            if asked.error is not None:
+                output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
+            output.print(str(plan), markup=False)
 
     return work
 
 
+def _epsilon(asked: PlanOptions, statistic: Statistic, count: int | None) -> Fraction:
+    """Return the budget given, or the least one that keeps the error."""
+    if (asked.epsilon is None) == (asked.error is None):
+        raise ParameterError("`--epsilon` or `--error` must be given, and not both.")
+    if asked.epsilon is not None:
+        return parse_epsilon(asked.epsilon, owner="plan")
+    error = exact_amount(asked.error, name="--error", owner="plan")
+    return statistics.enough(statistic, error=error, count=count, timing=asked.timing)
+
+
 for _one in STATISTICS:
-    _records = {"budgeted": Budgeted, "asked": PlanOptions}
-    command(app, _one.name, _records, _one.of_numbers, _work(_one))
+    command(app, _one.name, {"asked": PlanOptions}, _one.of_numbers, _work(_one))
 
 
 def _count(rows: int | None, adjacency: Adjacency) -> int | None:

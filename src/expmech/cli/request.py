@@ -9,24 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.cli.common import (
-    new_file,
-    output,
-    parse_epsilon,
-    plain,
-    sealed,
-    stopped,
-)
+from expmech.cli.common import new_file, parse_epsilon, plain, sealed, stopped
 from expmech.cli.notices import announce, warn_of
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
 from expmech.cli.parsing import split
 from expmech.cli.shared import Shared
+from expmech.cli.showing import show
 from expmech.data.rows import TableRows
 from expmech.data.source import Source, open_source
 from expmech.data.text_format import TextFormat, text_ending
 from expmech.errors import ExpmechError, ParameterError, validate_choice
 from expmech.ledger import SINGLE, Charge, Entry, Ledger, LedgerError, exact_amount, show_amount
-from expmech.release import Certificate
+from expmech.release import Certificate, Release
+from expmech.release.accuracy import LEVEL
 from expmech.samplers import Metropolis, Sampler, names, validate_sampler
 from expmech.samplers.base import CONSTANT
 from expmech.statistics import Settled, Statistic, public_count, settle
@@ -56,6 +51,7 @@ class Request:
         self.by, self.groups = _groups(asked, self.adjacency)
         self.timing, self.as_json, self.file = budgeted.timing, budgeted.as_json, asked.output
         self.redeem, self.budget_seconds = asked.redeem, budgeted.budget_seconds
+        self.verbose = asked.verbose
         self._place, self.ledger_file = place, asked.ledger
         if self.redeem is not None and asked.ledger is None:
             raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
@@ -161,7 +157,7 @@ def answer(request: Request, statistic: Statistic) -> None:
         finally:
             try:
                 with stopped(_RELEASED):
-                    show(record, request.as_json)
+                    show(record, request.as_json, verbose=request.verbose)
             except OSError as error:
                 raise unshown(record, request.ledger_file, error) from None
 
@@ -239,18 +235,31 @@ def drawn(pending: Pending) -> dict[str, Any]:
     """Read and draw; return the record of the release. Charge first."""
     request, settled = pending.request, pending.settled
     announce(settled)
-    values = {
-        name: plain(settled.release(rows.find(settled.request)).value)
-        for name, rows in pending.parts.items()
-    }
+    parts = pending.parts.items()
+    found = {name: settled.release(rows.find(settled.request)) for name, rows in parts}
+    values = {name: plain(one.value) for name, one in found.items()}
     record: dict[str, Any] = {
         "statement": pending.statement,
         "value": values[""] if request.by is None else values,
+        "accuracy": _accuracy(request, settled, found),
         "certificate": json.loads(settled.certificate.to_json()),
     }
     if request.by is not None:
         record["groups"] = request.groups
     return record
+
+
+def _accuracy(request: Request, settled: Settled, found: dict[str, Release]) -> dict[str, Any]:
+    """Return how far the truth may be, in the shape of the value, and what that means."""
+    near = {name: one.accuracy for name, one in found.items() if one.accuracy is not None}
+    told: dict[str, Any] = {"words": settled.nearness(has_interval=bool(near))}
+    if not near:
+        return told
+    told["level"] = float(LEVEL)
+    for part in ("lower", "upper", "scale"):
+        ends = {name: plain(getattr(one, part)) for name, one in near.items()}
+        told[part] = ends[""] if request.by is None else ends
+    return told
 
 
 def _settle(request: Request, statistic: Statistic, rows: TableRows) -> Settled:
@@ -263,28 +272,3 @@ def _settle(request: Request, statistic: Statistic, rows: TableRows) -> Settled:
         timing=request.timing,
         budget_seconds=request.budget_seconds,
     )
-
-
-def show(record: dict[str, Any], as_json: bool) -> None:
-    """Print a release."""
-    if as_json:
-        output.print_json(json.dumps(record))
-        return
-    value = record["value"]
-    values = value if isinstance(value, dict) else {record["statement"]: value}
-    for name, value in values.items():
-        output.print(f"{name}: {_text(value)}", style="bold", markup=False)
-    certificate = Certificate.from_json(json.dumps(record["certificate"]))
-    output.print(str(certificate), markup=False)
-    if "left" in record:
-        left = record["left"]
-        text = f"  {'left':<12}epsilon = {left['epsilon']}, delta = {left['delta']}"
-        output.print(text, markup=False)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_text, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

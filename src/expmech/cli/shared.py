@@ -47,7 +47,23 @@ def limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
     return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
 
 
+def over_columns(shared: Shared, columns: list[str], bounds: list[str]) -> dict[str, Any]:
+    """Return what a statistic of one number a column is told."""
+    return {
+        "columns": tuple(columns),
+        "bounds": limits(columns, bounds),
+        "adjacency": shared.adjacency,
+        "missing": shared.missing,
+        "named": True,
+    }
+
+
 def numbered(features: int) -> tuple[str, ...]:
     """Return names for columns of a plan, which has none."""
-    count = validate_integer(features, name="--features", owner="plan", low=1, high=1000)
-    return tuple(f"column {j + 1}" for j in range(count))
+    return tuple(numbered_as("column", features))
+
+
+def numbered_as(word: str, count: int) -> list[str]:
+    """Return so many names made of a word and a number."""
+    most = validate_integer(count, name="--features", owner="plan", low=1, high=1000)
+    return [f"{word} {j + 1}" for j in range(most)]

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from expmech.cli import options
-from expmech.cli.parsing import parse_bounds, split
+from expmech.cli.counting import COUNTED
+from expmech.cli.parsing import parse_bounds, parse_numbers, split
 from expmech.cli.regressions import REGRESSIONS
-from expmech.cli.shared import Registered, Shared, limits, numbered
+from expmech.cli.shared import Registered, Shared, limits, numbered, numbered_as, over_columns
 from expmech.errors import ParameterError, validate_integer
 from expmech.ledger import exact_amount
 from expmech.statistics import (
@@ -38,18 +39,12 @@ Method = Annotated[
 
 def _mean(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
     """Release the mean of one or several columns."""
-    return Mean(
-        columns=tuple(column),
-        bounds=limits(column, bounds),
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-        exponential=shared.sampler_named,
-    )
+    return Mean(**over_columns(shared, column, bounds), exponential=shared.sampler_named)
 
 
 def _plan_mean(shared: Shared, bounds: options.ColumnBounds) -> Mean:
     """Plan the mean of one or several columns."""
-    return _mean(shared, [f"column {j + 1}" for j in range(len(bounds))], bounds)
+    return _mean(shared, numbered_as("column", len(bounds)), bounds)
 
 
 def _quantile(
@@ -200,14 +195,12 @@ def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | N
         raise ParameterError(
             f"`{name}` must hold one number for every column; got {len(parts)} for {columns}."
         )
-    try:
-        return tuple(map(float, parts))
-    except ValueError:
-        raise ParameterError(f"`{name}` must hold numbers; got {text!r}.") from None
+    return parse_numbers(text, name)
 
 
 STATISTICS: tuple[Registered, ...] = (
     Registered(name="mean", of_table=_mean, of_numbers=_plan_mean),
+    *COUNTED,
     Registered(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
     *REGRESSIONS,
     Registered(name="pca", of_table=_pca, of_numbers=_plan_pca),

@@ -25,6 +25,7 @@ from expmech.statistics.standard import STEP_BITS, products_of
 
 __all__ = [
     "MISSING",
+    "computed",
     "fresh_names",
     "histogram",
     "labelled_rows",
@@ -65,7 +66,7 @@ def moments(
     crossed = {f"{rows.prefix}p{i}_{j}": _wide_sum(table, values[i] * values[j]) for i, j in pairs}
     count = {f"{rows.prefix}n": table.count()}
     query = table.aggregate(**count, **sums, **crossed, **_lost_count(rows))
-    (row,) = _computed(lambda: query.to_pyarrow().to_pylist())
+    (row,) = computed(query)
     found = {name: int(value or 0) for name, value in row.items()}
     _refuse_missing(rows, [found])
     table_of = {pair: found[name] for pair, name in zip(pairs, crossed, strict=True)}
@@ -88,7 +89,7 @@ def histogram(
     grouped = rows.table.group_by(place).aggregate(
         **{count: rows.table.count()}, **_lost_count(rows)
     )
-    found = _computed(lambda: grouped.to_pyarrow().to_pylist())
+    found = computed(grouped)
     _refuse_missing(rows, found)
     filled = np.zeros(1 << bits, dtype=np.int64)
     for row in found:
@@ -232,7 +233,7 @@ def _counted(source: Source, key: EngineKey, keys: Sequence[Key]) -> dict[Any, i
     count = f"{prefix}n"
     query = table.group_by(list(parts)).aggregate(**{count: table.count()})
     found = {}
-    for row in _computed(lambda: query.to_pyarrow().to_pylist()):
+    for row in computed(query):
         for name, kind in ((numbers, "number"), (texts, "text")):
             if row.get(name) is not None:
                 found[kind, row[name]] = int(row[count])
@@ -248,7 +249,7 @@ def _counted_times(source: Source, key: EngineKey, keys: Sequence[Key]) -> dict[
         f"{prefix}{k}": source.table.count(where=key.equals(each)) for k, each in enumerate(asked)
     }
     query = source.table.aggregate(**counts)
-    (row,) = _computed(lambda: query.to_pyarrow().to_pylist())
+    (row,) = computed(query)
     return {
         ("time", each.value): int(row[name] or 0) for each, name in zip(asked, counts, strict=True)
     }
@@ -270,6 +271,11 @@ def _lost_count(rows: Snapped) -> dict[str, Any]:
 def _refuse_missing(rows: Snapped, found: Sequence[dict[str, Any]]) -> None:
     if rows.lost is not None and any(row[f"{rows.prefix}m"] for row in found):
         raise DataError(FOUND_MISSING)
+
+
+def computed(query: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query's result; an engine's own words, which may quote, are dropped."""
+    return _computed(lambda: list(query.to_pyarrow().to_pylist()))
 
 
 def _computed(work: Callable[[], Result]) -> Result:

@@ -17,10 +17,13 @@ from expmech.data.aggregate import (
     tally,
     target_rows,
 )
+from expmech.data.counting import cells, check_flags, flags
 from expmech.data.source import Source
 from expmech.errors import ParameterError
 from expmech.statistics.requests import (
+    CellsOf,
     Column,
+    FlagsOf,
     HistogramOf,
     LabelledRowsOf,
     MomentsOf,
@@ -51,8 +54,10 @@ class TableRows:
         if isinstance(request, (MomentsOf, LabelledRowsOf, TargetRowsOf, ProductsOf)):
             for name in _names(request.columns):
                 source.number(name)
-        if isinstance(request, HistogramOf):
+        if isinstance(request, (HistogramOf, CellsOf)):
             source.number(str(request.column))
+        if isinstance(request, FlagsOf):
+            check_flags(source, request)
         if isinstance(request, TallyOf):
             source.key(str(request.column))
         if isinstance(request, LabelledRowsOf):
@@ -78,6 +83,10 @@ class TableRows:
         if isinstance(request, TallyOf):
             counts = tally(source, str(request.column), request.candidates)
             return Tally(counts=counts, rows=row_count(source))
+        if isinstance(request, CellsOf):
+            return cells(source, request)
+        if isinstance(request, FlagsOf):
+            return flags(source, request)
         if isinstance(request, LabelledRowsOf):
             return _labelled(source, request)
         if isinstance(request, ProductsOf):

@@ -54,9 +54,7 @@ def snapped(
     flags = {} if label is None else {f"{prefix}f": label[0], f"{prefix}g": label[1]}
     table = source.staged({**raw, **flags})
     numbers = [table[name] for name in raw]
-    lost = _any(
-        [~_present(number) for number in numbers] + ([table[f"{prefix}g"]] if flags else [])
-    )
+    lost = _any([~present(number) for number in numbers] + ([table[f"{prefix}g"]] if flags else []))
     if rule == "drop":
         table = table.filter(~lost)
     names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
@@ -99,7 +97,8 @@ def _limits(columns: Sequence[str], bounds: Sequence[Bounds]) -> list[Bounds]:
     return [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
 
 
-def _present(number: Any) -> Any:
+def present(number: Any) -> Any:
+    """Return whether there is a number; never NULL."""
     return number.notnull() & ~number.isnan()
 
 

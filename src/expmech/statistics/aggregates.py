@@ -70,6 +70,11 @@ def validate_columns(columns: Sequence[str], bounds: Sequence[object]) -> None:
             f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
             " columns."
         )
+    validate_different(columns)
+
+
+def validate_different(columns: Sequence[str]) -> None:
+    """Raise unless the columns differ, whatever their case."""
     if len({name.lower() for name in columns}) != len(columns):
         raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
 

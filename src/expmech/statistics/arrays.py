@@ -12,9 +12,12 @@ from expmech.errors import DataError, ParameterError, shielded
 from expmech.release.snapping import snap
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
 from expmech.statistics.keys import places_of, tally_values
-from expmech.statistics.reading import fill_missing, missing_rows
+from expmech.statistics.predicates import ORDERS, IsMissing, IsOneOf, IsOrdered, Leaf
+from expmech.statistics.reading import fill_missing, missing_rows, number_of
 from expmech.statistics.requests import (
+    CellsOf,
     Column,
+    FlagsOf,
     HistogramOf,
     LabelledRowsOf,
     MomentsOf,
@@ -60,6 +63,11 @@ class ArrayRows:
         if isinstance(request, TallyOf):
             counts = tally_values(self.raw, request.candidates)
             return Tally(counts=counts, rows=self.count())
+        if isinstance(request, CellsOf):
+            return Tally(counts=self._cells(request), rows=self.count())
+        if isinstance(request, FlagsOf):
+            flags = [condition.decide(self._flag) for condition in request.conditions]
+            return Tally(counts=tuple(int(one.sum()) for one in flags), rows=self.count())
         if isinstance(request, LabelledRowsOf):
             return self._labelled(request)
         if isinstance(request, ProductsOf):
@@ -77,6 +85,24 @@ class ArrayRows:
         values = self._filled(request.columns, request.bounds, request.missing)
         lower, upper = np.array(request.bounds, dtype=np.float64).T
         return products_of(snap(values, lower, upper, STEP_BITS), request)
+
+    def _cells(self, request: CellsOf) -> tuple[int, ...]:
+        values = self._chosen((request.column,))[:, 0]
+        edges = request.edges
+        places = np.searchsorted(edges, values, side="right") - 1  # NaN is beyond the last edge
+        places = np.where(values == edges[-1], len(edges) - 2, places)
+        inside = (places >= 0) & (places < len(edges) - 1)
+        counts = np.bincount(places[inside], minlength=len(edges) - 1)
+        return tuple(counts.tolist())
+
+    def _flag(self, leaf: Leaf) -> NDArray[np.bool_]:
+        """Return a comparison of each row, of numbers: here there is nothing else."""
+        values = self._chosen((leaf.column,))[:, 0]
+        if isinstance(leaf, IsOrdered):
+            return np.asarray(ORDERS[leaf.order](values, leaf.number))
+        if isinstance(leaf, IsOneOf):
+            return np.isin(values, [number_of(value) for value in leaf.values])
+        return np.isnan(values) if isinstance(leaf, IsMissing) else ~np.isnan(values)
 
     def _filled(
         self, columns: tuple[Column, ...], bounds: tuple[Bounds, ...], missing: str

@@ -11,24 +11,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from expmech.adjacency import Adjacency
 from expmech.errors import DataError, ParameterError
 from expmech.release import Certificate, Mechanism, Prepared, Release, Told
-from expmech.release.finish import Finish, Unchanged
+from expmech.release.finish import ByName, Finish, OneNumber, Unchanged
 from expmech.samplers import Plan, Sampler
 from expmech.samplers.base import CONSTANT
 from expmech.samplers.choose import AUTO, UNPROTECTED
 from expmech.statistics.reading import NOTHING_MISSING, validate_missing
-from expmech.statistics.requests import Request, Rows
+from expmech.statistics.requests import Column, Request, Rows
 
 LEAST_ROWS = 2
 LONGEST = 60.0
 """Seconds that a named chain may take unless a budget says otherwise."""
 
+NO_INTERVAL = "No interval can be given without looking at the data again."
+_AS_READ = (
+    "In at least 95% of releases the interval covers what the rows give as they are read. It"
+    " follows from the noise and from what was released, not from the data."
+)
 _CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
     " counted. Nothing was released."
@@ -48,6 +53,8 @@ class Statistic(ABC):
 
     adjacency: Adjacency
     missing: str = "middle"
+    shortfall: ClassVar[str | None] = None
+    """What a bound on the loss of a draw says in words, with a place for the number."""
 
     @property
     @abstractmethod
@@ -85,6 +92,13 @@ class Statistic(ABC):
         return Told(statistic=self.name, finish=self.finish, notes=self.notes)
 
 
+def named_or_one(columns: Sequence[Column], *, named: bool) -> Finish:
+    """Return the map to numbers by name, to the only number, or as they come."""
+    if not named:
+        return Unchanged()
+    return OneNumber() if len(columns) == 1 else ByName(labels=tuple(map(str, columns)))
+
+
 def check_missing(missing: str, adjacency: Adjacency, *, owner: str) -> str:
     """Return the rule for missing values; raise where it would move a public number of rows."""
     rule = validate_missing(missing, owner=owner)
@@ -106,6 +120,7 @@ class Settled:
     timing: str
     told: Told
     public: Prepared
+    count: int | None
 
     @property
     def certificate(self) -> Certificate:
@@ -116,6 +131,19 @@ class Settled:
     def request(self) -> Request:
         """What will be asked of the rows."""
         return self.statistic.request(self.epsilon)
+
+    def nearness(self, *, has_interval: bool) -> str:
+        """Return what can be said in public about how far a release is from the truth."""
+        if has_interval:
+            return _AS_READ
+        told = self.statistic.shortfall
+        excess = None
+        if told is not None:
+            made = _stand_in(self.statistic, self.epsilon, self.count, self.timing)
+            excess = made.plan(self.epsilon, timing=self.timing).excess_loss
+        if told is None or excess is None:
+            return NO_INTERVAL
+        return f"In at least 95% of releases {told.format(excess[1])}. {NO_INTERVAL}"
 
     def release(self, found: Any) -> Release:
         """Draw the value from what the rows answered; it may leave."""
@@ -171,7 +199,14 @@ def settle(
         stand_in=True,
         told=told,
     )
-    return Settled(statistic=statistic, epsilon=epsilon, timing=timing, told=told, public=public)
+    return Settled(
+        statistic=statistic,
+        epsilon=epsilon,
+        timing=timing,
+        told=told,
+        public=public,
+        count=count,
+    )
 
 
 def plan(

@@ -27,6 +27,10 @@ class QuantileOf(OfCells):
     max(q, 1 - q) under add-remove.
     """
 
+    shortfall = (
+        "the number of rows below the value misses its share by at most {:.3g} more than that of"
+        " the best answer does"
+    )
     q: Fraction
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.statistics.aggregates import Bounds, Moments
+from expmech.statistics.predicates import Condition
 
 Column = str | int
 """The name of a column, or its position in an array."""
@@ -54,6 +55,24 @@ class TallyOf:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CellsOf:
+    """How many numbers of a column fall between each edge and the next, which the last one holds.
+
+    Numbers outside of the edges and what is missing are in no cell.
+    """
+
+    column: Column
+    edges: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlagsOf:
+    """How many rows satisfy each of several conditions, and how many there are."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelledRowsOf(ColumnsOf):
     """Columns, and the class of each row by the column ``target``: its place in a public list.
 
@@ -91,7 +110,10 @@ class TargetRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Counts of public candidates, and of all rows. Confidential (replace: but for the latter)."""
+    """Counts of candidates, cells or flags, and of all rows.
+
+    Confidential (replace: but for the latter).
+    """
 
     counts: tuple[int, ...]
     rows: int
@@ -129,7 +151,8 @@ class RowProducts:
     count: int
 
 
-Request = MomentsOf | HistogramOf | TallyOf | LabelledRowsOf | TargetRowsOf | ScoresOf | ProductsOf
+Counted = TallyOf | CellsOf | FlagsOf
+Request = MomentsOf | HistogramOf | Counted | LabelledRowsOf | TargetRowsOf | ScoresOf | ProductsOf
 Found = Moments | NDArray[np.int64] | Tally | TargetRows | tuple[float, ...] | RowProducts
 
 

@@ -89,6 +89,7 @@ def check_candidates(candidates: tuple[Any, ...]) -> None:
 class MostFrequent(Selection):
     """The most frequent of a public list of values of a column."""
 
+    shortfall = "the value occurs in at most {:.3g} fewer rows than the most frequent one"
     column: Column
     candidates: tuple[Any, ...]
 

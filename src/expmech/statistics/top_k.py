@@ -23,6 +23,7 @@ class TopOf(Statistic):
     A row holds at most one of them, which sharpens the joint draw under replace.
     """
 
+    shortfall = "no place of the list falls short of what is due to it by more than {:.3g} rows"
     column: Column
     candidates: tuple[Any, ...]
     labels: tuple[Any, ...]
