@@ -17,7 +17,7 @@ from expmech.domains import (
     Region,
     Simplex,
 )
-from expmech.envelopes import Affine, Convex, Envelope, ProductLaplace, Tangent, Uniform
+from expmech.envelopes import Affine, Convex, Cross, Envelope, ProductLaplace, Tangent, Uniform
 from expmech.errors import (
     EnvelopeViolatedError,
     ExpmechError,
@@ -76,6 +76,7 @@ __all__ = [
     "ConfAtomPerfect",
     "ConstantMixture",
     "Convex",
+    "Cross",
     "Curvature",
     "Domain",
     "Draws",

@@ -51,6 +51,18 @@ class Forecast:
         found = {name: None if one is None else factor * one for name, one in work.items()}
         return found | {"typical": factor * self.typical}
 
+    def after(self, *, least: float, most: float, typical: float) -> Forecast:
+        """Return the forecast of the same draw after a fit that takes so many evaluations."""
+
+        def add(pair: tuple[float, float | None]) -> tuple[float, float | None]:
+            return pair[0] + least, None if pair[1] is None else pair[1] + most
+
+        return Forecast(
+            expected=add(self.expected),
+            nearly_all=add(self.nearly_all),
+            typical=self.typical + typical,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:

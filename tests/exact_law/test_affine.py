@@ -254,7 +254,7 @@ def test_float_rounding_agrees_with_exact_rounding_wherever_it_claims_certainty(
     )
     envelope = bound(mechanism.target(epsilon=1.0), split_by(tuple(columns), p))
     coins = Coins(seeded_bits(3))
-    others = None if envelope.rest is None else envelope.rest.draw_uniform(coins, 1000)
+    others = None if envelope.rest is None else envelope.rest.propose(coins, 1000)[0]
     steps, _, _ = envelope._propose_steps(coins, 1000)
     digits = coins.integers_below(1 << envelope.digits, steps.size).reshape(steps.shape)
     indices, sure = envelope._round(steps, digits, others)

@@ -28,7 +28,7 @@ import expmech as em
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.domains import Domain
-from expmech.envelopes.affine.envelope import BoundAffine
+from expmech.envelopes.affine.envelope import BoundAffine, UniformRest
 from expmech.envelopes.affine.split import Split
 from expmech.samplers.rejection import propose
 from expmech.target import Target
@@ -115,7 +115,7 @@ class SmallerBall(em.L1Ball):
 def test_a_rest_that_misses_points_is_rejected() -> None:
     matrix, vector, domain, split = SPLITS["L1 ball"]
     envelope, target = tiny(matrix, vector, "l1", domain, split=split, slack=1.2, epsilon=3.0)
-    wrong = dataclasses.replace(envelope, rest=SmallerBall(1, 1.0, bits=2))
+    wrong = dataclasses.replace(envelope, rest=UniformRest(SmallerBall(1, 1.0, bits=2)))
     assert (
         total_variation(normalised(accepted_law(envelope, target)), exact_law(target)) <= LEFTOVER
     )

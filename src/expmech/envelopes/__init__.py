@@ -3,6 +3,7 @@
 from expmech.envelopes.affine import Affine
 from expmech.envelopes.base import BoundEnvelope, Envelope, ReentryLaw
 from expmech.envelopes.convex import Convex
+from expmech.envelopes.cross import Cross
 from expmech.envelopes.laplace import ProductLaplace
 from expmech.envelopes.registry import ENVELOPES
 from expmech.envelopes.tangent import Tangent
@@ -13,6 +14,7 @@ __all__ = [
     "Affine",
     "BoundEnvelope",
     "Convex",
+    "Cross",
     "Envelope",
     "ProductLaplace",
     "ReentryLaw",

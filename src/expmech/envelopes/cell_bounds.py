@@ -86,8 +86,12 @@ class CellBounds:
     def evaluate(self, indices: Indices) -> tuple[Energies, NDArray[np.float64]]:
         """Return energies of points and their gradients in units a lattice step (or no columns)."""
         energies = self.target.energy(indices)
+        return energies, self.find_slopes(indices)
+
+    def find_slopes(self, indices: Indices) -> NDArray[np.float64]:
+        """Return the gradients at points in units a lattice step (or no columns)."""
         if self.gradient is None:
-            return energies, np.empty((len(indices), 0))
+            return np.empty((len(indices), 0))
         gradients = np.asarray(self.gradient(self.target.domain.points(indices)))
         if (
             gradients.dtype != np.float64
@@ -97,7 +101,7 @@ class CellBounds:
             raise LossError(_BAD_GRADIENT)
         gradients = gradients * (self.target.eta * self.target.units_per_nat) * self.box.steps
         others = indices.shape[1] - self.box.dimension  # along which no cell extends
-        return energies, np.pad(gradients, ((0, 0), (0, others)))
+        return np.pad(gradients, ((0, 0), (0, others)))
 
     def over(self, low: Indices, last: Indices) -> Energies:
         """Bound E over the boxes ``low ..

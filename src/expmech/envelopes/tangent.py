@@ -20,7 +20,7 @@ from expmech.target.calibration import ENERGY_CAP
 
 _STEPS = 40  # of the descent to the point of contact
 _LONGER, _SHORTER = 1.5, 0.25
-_ABOVE = 1.0 + 2.0**-40  # more than float64 sums of the offset's parts can lose
+ABOVE = 1.0 + 2.0**-40  # more than float64 sums of the offset's parts can lose
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,37 +88,53 @@ class Tangent(Envelope):
         self.validate(target)
         bounds = certify(target)
         contact, energy, gradient = _descend(bounds)
-        if energy <= -ENERGY_CAP:  # a saturated loss says nothing about its tangent
-            return Uniform().bind(target)
-        points, d = bounds.box.points_per_axis, bounds.box.dimension
-        most = ENERGY_CAP // (2 * points * d)  # so R is at most 2^59, also where E saturates
-        slopes = np.rint(np.clip(gradient, -float(most), float(most))).astype(np.int64)
-        ahead, behind = points - 1 - contact, contact
-        rest = gradient - slopes
-        slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(
-            np.maximum(ahead, behind) + bounds.fuzz, gradient
-        )
-        height = int((np.abs(slopes) * np.where(slopes > 0, behind, ahead)).sum())
-        offset = height - energy + math.ceil((float(slack.sum()) + bounds.allowance) * _ABOVE)
-        if not -ENERGY_CAP // 2 <= offset <= ENERGY_CAP:  # energies may saturate below the plane
-            return Uniform().bind(target)
-        return BoundTangent(
-            slopes=slopes,
-            points_per_axis=points,
-            offset=offset,
-            units_per_nat=target.units_per_nat,
-        )
+        bound = touch(bounds, contact, energy, gradient)
+        return Uniform().bind(target) if bound is None else bound
 
     def validate(self, target: Target) -> None:
         """Refuse a domain that is no box, and a loss not known to be convex with a gradient."""
         if target.box is None:
             kind = type(target.domain).__name__
             raise UnsupportedError(f"Tangent needs a Box; got {kind}. Use the Uniform envelope.")
-        if target.integer is not None or target.problem.gradient is None:
-            raise UnsupportedError(
-                "Tangent needs a loss with `convex = True` and a `gradient(points)`; this one"
-                " declares none. Declare them, or use another envelope."
-            )
+        need_gradient(target, "Tangent")
+
+
+def need_gradient(target: Target, envelope: str) -> None:
+    """Raise unless the loss is known to be convex with a gradient."""
+    if target.integer is not None or target.problem.gradient is None:
+        raise UnsupportedError(
+            f"{envelope} needs a loss with `convex = True` and a `gradient(points)`; this one"
+            " declares none. Declare them, or use another envelope."
+        )
+
+
+def touch(
+    bounds: CellBounds, contact: Indices, energy: int, gradient: NDArray[np.float64]
+) -> BoundTangent | None:
+    """Return the envelope of the plane that touches at ``contact``.
+
+    None where energies saturate, which says nothing about a tangent.
+    """
+    if energy <= -ENERGY_CAP:
+        return None
+    points, d = bounds.box.points_per_axis, bounds.box.dimension
+    most = ENERGY_CAP // (2 * points * d)  # so R is at most 2^59, also where E saturates
+    slopes = np.rint(np.clip(gradient, -float(most), float(most))).astype(np.int64)
+    ahead, behind = points - 1 - contact, contact
+    rest = gradient - slopes
+    slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(
+        np.maximum(ahead, behind) + bounds.fuzz, gradient
+    )
+    height = int((np.abs(slopes) * np.where(slopes > 0, behind, ahead)).sum())
+    offset = height - energy + math.ceil((float(slack.sum()) + bounds.allowance) * ABOVE)
+    if not -ENERGY_CAP // 2 <= offset <= ENERGY_CAP:  # energies may saturate below the plane
+        return None
+    return BoundTangent(
+        slopes=slopes,
+        points_per_axis=points,
+        offset=offset,
+        units_per_nat=bounds.target.units_per_nat,
+    )
 
 
 def _descend(bounds: CellBounds) -> tuple[Indices, int, NDArray[np.float64]]:

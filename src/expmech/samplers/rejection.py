@@ -89,8 +89,9 @@ class Rejection(Sampler):
     ----------
     envelope
         :class:`~expmech.Uniform`, :class:`~expmech.ProductLaplace`, :class:`~expmech.Affine`,
-        :class:`~expmech.Convex` or :class:`~expmech.Tangent`; None takes the Laplace envelope where
-        the loss declares its growth and the domain is a grid, else the uniform one.
+        :class:`~expmech.Convex`, :class:`~expmech.Cross` or :class:`~expmech.Tangent`; None takes
+        the Laplace envelope where the loss declares its growth and the domain is a grid, else the
+        uniform one.
     batch
         Proposals evaluated together; None starts with as many as draws are wanted and doubles, so
         that a single draw wastes at most half its evaluations. The law does not depend on it.

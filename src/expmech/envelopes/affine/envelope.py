@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import flint
 import numpy as np
@@ -29,31 +30,60 @@ from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
 
 
+class Rest(Protocol):
+    """A law of some coordinates, ``P(j) ~ exp(-R(j))``."""
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
+        """Draw indices, each with its energy R."""
+
+    def log_mass(self) -> float:
+        """Return the log of the sum of exp(-R)."""
+
+
+@dataclass(frozen=True)
+class UniformRest:
+    """``R = 0`` on a domain of some coordinates."""
+
+    domain: Grid
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
+        """Draw uniform points."""
+        return self.domain.draw_uniform(coins, size), np.zeros(size, dtype=np.int64)
+
+    def log_mass(self) -> float:
+        """Return the log of the number of points."""
+        return self.domain.log_size
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BoundAffine(RoundedImage):
-    """Points with some coordinates j uniform on ``rest``, the others ``floor(T (u + xi) + t(j))``.
+    """Points with some coordinates j from ``rest``, the others ``floor(T (u + xi) + t(j))``.
 
     xi is uniform in the unit cube.
 
     ``P(u) ~ exp(-R(u))``, ``R = slope |u|``; with a tail, ``R = min(slope |u|, height + tail.slope
-    |u|)``. Without a rest the map gives every coordinate.
+    |u|)``, and the energy that ``rest`` gives j is added. Without a rest the map gives every
+    coordinate.
     """
 
     slope: int
     offset: int
     tail: Tail | None = None
     split: Split
-    rest: Grid | None = None
+    rest: Rest | None = None
     units_per_nat: int = UNITS_PER_NAT
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw the rest, then u, then its image."""
-        others = None if self.rest is None else self.rest.draw_uniform(coins, size)
+        others = None
+        if self.rest is not None:
+            others, before = self.rest.propose(coins, size)
         steps, energies, kept = self._propose_steps(coins, size)
         indices = np.empty((size, len(self.split.columns) + len(self.split.others)), dtype=np.int64)
         indices[:, self.split.columns] = self.draw_images(steps, kept, coins, others)
         if others is not None:
             indices[:, self.split.others] = others
+            energies = energies + before
         return indices, energies
 
     def log_mass(self) -> float:
@@ -66,7 +96,7 @@ class BoundAffine(RoundedImage):
             log_sum = -p * math.log(math.tanh(rate / 2.0))
         else:
             log_sum = p * math.log(2.0) + math.lgamma(p + 1.0) - p * math.log(-math.expm1(-rate))
-        rest = 0.0 if self.rest is None else self.rest.log_size
+        rest = 0.0 if self.rest is None else self.rest.log_mass()
         return (
             rest
             + log_sum
@@ -239,6 +269,6 @@ def bind_split(
         **vars(fitted),
         points_per_axis=domain.points_per_axis,
         split=split,
-        rest=domain.restrict(split.others) if split.others else None,
+        rest=UniformRest(domain.restrict(split.others)) if split.others else None,
         units_per_nat=target.units_per_nat,
     )

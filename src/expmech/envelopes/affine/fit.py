@@ -104,7 +104,7 @@ def fit_affine_map(
         map=found.map,
         slope=slope,
         offset=int((units * away).ceil()) + ENERGY_ROUNDING,
-        tail=_fit_tail(slope, farthest),
+        tail=fit_tail(slope, farthest),
     )
 
 
@@ -181,13 +181,13 @@ def _bound_loss(part: _Part, target: Target) -> fmpq:
     return min(largest, declared)
 
 
-def _fit_tail(slope: int, farthest: int) -> Tail | None:
+def fit_tail(slope: int, farthest: int, cap: int = ENERGY_CAP) -> Tail | None:
     """Bend R so that it is at most the cap at the farthest step (section 3, saturation).
 
     Return None where it is so without bending.
     """
-    if slope * farthest <= ENERGY_CAP:
+    if slope * farthest <= cap:
         return None
     # half of the cap for the bend, half for the slope beyond it; any share is valid
-    height = ENERGY_CAP // 2
-    return Tail(height=height, slope=(ENERGY_CAP - height) // farthest)
+    height = cap // 2
+    return Tail(height=height, slope=(cap - height) // farthest)

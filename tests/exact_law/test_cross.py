@@ -1,0 +1,232 @@
+"""The cross of tangents: laws by enumeration of the code as shipped, and its certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import fmpq
+from numpy.typing import NDArray
+from scipy import stats
+from support.affine import enumerated
+from support.convex import Quadratic, stated_law
+from support.enumeration import total_variation
+
+import expmech as em
+from expmech.domains import Domain
+from expmech.envelopes.affine.envelope import BoundAffine
+from expmech.envelopes.cell_bounds import certify
+from expmech.envelopes.cross.arms import Touched, choose_free, improve_crosses
+from expmech.envelopes.cross.descent import Landscape, descend
+from expmech.envelopes.cross.envelope import _bind
+from expmech.envelopes.cross.fit import fit_cross, promise
+from expmech.envelopes.tangent import BoundTangent
+from expmech.envelopes.uniform import BoundUniform
+from expmech.target import Target
+
+
+class Wrong(Quadratic):
+    """A convex loss whose gradient errs by as much as it declares."""
+
+    gradient_error = 1.5
+
+    def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(super().gradient(y) + self.gradient_error * np.sign(y - self.center))
+
+
+class Corner:
+    """``steep |y_0| + |y_1|``: kinks in place of curvature."""
+
+    convex, minimum = True, 0.0
+
+    def __init__(self, steep: float) -> None:
+        self.steep = steep
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.steep * np.abs(y[:, 0]) + np.abs(y[:, 1:]).sum(axis=1))
+
+    def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        slopes = np.sign(y)
+        slopes[:, 0] *= self.steep
+        return slopes
+
+
+class Skewed:
+    """``exp(2 y) - 2 y`` in the first coordinate: steeper on one side than on the other."""
+
+    convex, minimum = True, 0.0
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.exp(2.0 * y[:, 0]) - 2.0 * y[:, 0])
+
+    def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(2.0 * np.exp(2.0 * y[:, :1]) - 2.0)
+
+
+ONE = em.Box([-1.0], [1.0], bits=3)
+TWO = em.Box([-1.0, -1.0], [1.0, 1.0], bits=2)
+PROBLEMS: dict[str, tuple[Any, Domain]] = {
+    "inside": (Quadratic([[2.0]], [0.1]), ONE),
+    "near an end, which folds": (Quadratic([[2.0]], [0.8]), ONE),
+    "beyond an end, held a little": (Quadratic([[2.0]], [1.02]), ONE),
+    "gradient with an error": (Wrong([[2.0]], [0.1]), ONE),
+    "skewed": (Skewed(), ONE),
+    "one held": (Quadratic([[1.0, 0.1], [0.0, 1.0]], [0.1, 3.0]), TWO),
+    "the other held": (Quadratic([[1.0, 0.1], [0.0, 1.0]], [-3.0, 0.1]), TWO),
+    "two coordinates": (Quadratic([[2.0, 0.5], [0.0, 2.0]], [0.1, -0.2]), TWO),
+    "two coordinates in a corner": (Quadratic([[2.0, 0.5], [0.0, 2.0]], [1.0, -0.9]), TWO),
+    "kinks": (Corner(3.0), ONE),
+    "a ball": (Quadratic([[2.0, 0.5], [0.0, 2.0]], [0.1, -0.2]), em.L2Ball(2, 1.0, bits=2)),
+}
+
+
+def targeted(name: str, epsilon: float = 2.0) -> Target:
+    loss, domain = PROBLEMS[name]
+    return em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=domain, bound=200.0, minimum=-100.0
+    ).target(epsilon=epsilon)
+
+
+def touch(target: Target) -> Touched:
+    view = Landscape(certify(target))
+    bottom, hessian = descend(view)
+    free = choose_free(view, bottom, hessian)
+    return next(improve_crosses(view, bottom, hessian, free))
+
+
+def crossed(name: str, slack: Fraction = Fraction(1)) -> tuple[BoundAffine, Target]:
+    """Return the first cross, also where uniform proposals would be chosen."""
+    target = targeted(name)
+    touched, bounds = touch(target), certify(target)
+    promised = promise(touched, bounds)
+    assert promised is not None
+    fitted = fit_cross(promised, bounds, fmpq(slack.numerator, slack.denominator))
+    assert fitted is not None
+    return dataclasses.replace(_bind(fitted, touched, bounds), digits=1), target
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "share"),
+    [
+        ("inside", 1e-6, 0.02),
+        ("near an end, which folds", 1e-6, 0.02),
+        ("beyond an end, held a little", 1e-6, 0.02),
+    ],
+)
+def test_cross_proposals_accepted_have_the_law_of_the_mechanism(
+    name: str, cut: float, share: float
+) -> None:
+    envelope, target = crossed(name)
+    # paths below the cut, which the difference cannot exceed, are left out
+    law, leftover = enumerated(envelope, target, cut=cut)
+    law.pop(None)
+    truth = stated_law(envelope, target)
+    assert leftover <= share * sum(truth.values())
+    assert total_variation(law, truth) <= leftover / 2
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_energy_lies_below_what_the_tangents_promise(name: str) -> None:
+    """At every lattice point, with the norm in exact rationals."""
+    target = targeted(name)
+    assert excess(touch(target), target) >= 0
+
+
+def excess(touched: Touched, target: Target, **changed: Any) -> float:
+    """Return by how much the energy exceeds the promise where it exceeds it least, in nats."""
+    found = promise(touched, dataclasses.replace(certify(target), **changed))
+    assert found is not None
+    indices = target.domain.all_indices(1 << 10)
+    assert indices is not None
+    least = math.inf
+    for row, energy in zip(indices.tolist(), target.energy(indices).tolist(), strict=True):
+        total = found.least
+        norm = []
+        for k in range(found.free.nrows()):
+            at = -found.constant[k, 0]
+            at += sum(found.free[k, a] * row[j] for a, j in enumerate(touched.free))
+            at += sum(found.others[k, a] * row[j] for a, j in enumerate(touched.held))
+            norm.append(abs(at))
+        total += (1 - found.kappa) * max(norm)
+        for rise, j in zip(found.rises, touched.held, strict=True):
+            total += rise * abs(row[j] - int(touched.center[j]))
+        least = min(least, float((energy - total).p) / float((energy - total).q))
+    return least / target.units_per_nat
+
+
+def test_a_cross_that_ignores_the_error_of_the_gradient_is_violated() -> None:
+    target = targeted("gradient with an error")
+    assert excess(touch(target), target, gradient_error=0.0) < -0.1
+
+
+@pytest.mark.parametrize(
+    ("center", "held"),
+    [
+        ([0.3, 0.5, 0.6], 0),
+        ([0.98, 0.02, 0.5], 0),
+        ([0.4, 1.5, 0.02], 1),
+    ],
+    ids=["inside", "near ends, which fold", "one held"],
+)
+def test_draws_have_the_law_of_the_mechanism_at_real_size(center: list[float], held: int) -> None:
+    """Truncated normal coordinates, by Kolmogorov's test; 1.5 times the scale is told apart."""
+    spread = np.array([0.05, 0.1, 0.2])
+    loss = Quadratic(np.diag(1.0 / spread), center)
+    mechanism = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Box([0.0] * 3, [1.0] * 3), bound=2000.0, minimum=0.0
+    )
+    envelope: Any = em.Cross().bind(mechanism.target(epsilon=2.0))
+    assert isinstance(envelope, BoundAffine)
+    assert len(envelope.split.others) == held
+    draws = mechanism.sample(epsilon=2.0, size=4000, sampler=em.Rejection(em.Cross()), seed=7)
+    for j, (at, scale) in enumerate(zip(center, spread.tolist(), strict=True)):
+        found = []
+        for wrong in (1.0, 1.5):
+            ends = (0.0 - at) / scale / wrong, (1.0 - at) / scale / wrong
+            law = stats.truncnorm(*ends, loc=at, scale=scale * wrong)
+            found.append(stats.kstest(draws.values[:, j], law.cdf).pvalue)
+        assert found[0] > 1e-7
+        assert found[1] < 1e-7 or at >= 1.5  # far from the end the scale hardly shows
+
+
+def test_the_kind_of_proposal_follows_where_the_optimum_is() -> None:
+    inside, _ = crossed("two coordinates")
+    assert inside.rest is None
+    linear = Quadratic([[0.01, 0.0], [0.0, 0.01]], [0.0, 0.0], tilt=[5.0, -3.0])
+    target = em.ExponentialMechanism(loss=linear, sensitivity=1, domain=TWO, bound=50.0).target(
+        epsilon=3.0
+    )
+    assert isinstance(em.Cross().bind(target), BoundTangent)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 1e300], ids=["flat", "nearly flat", "saturated"])
+def test_what_cannot_be_crossed_has_one_tangent_or_none_and_is_silent(
+    scale: float, recwarn: pytest.WarningsRecorder
+) -> None:
+    loss = Quadratic([[2.0, 0.5], [0.0, 2.0]], [0.1, -0.2])
+    target = em.ExponentialMechanism(
+        loss=lambda y: np.minimum(loss(y) * scale, 1e290),
+        convex=True,
+        gradient=lambda y: np.clip(loss.gradient(y) * scale, -1e290, 1e290),
+        sensitivity=1,
+        domain=TWO,
+        minimum=0.0,
+    ).target(epsilon=1.0)
+    assert isinstance(em.Cross().bind(target), BoundUniform | BoundTangent)
+    assert not recwarn.list
+
+
+def test_a_loss_without_a_gradient_and_a_domain_that_is_no_grid_are_refused() -> None:
+    plain = em.ExponentialMechanism(loss=Corner(1.0).__call__, sensitivity=1, domain=TWO, bound=9.0)
+    with pytest.raises(em.UnsupportedError, match="Cross needs a loss with `convex = True`"):
+        em.Cross().bind(plain.target(epsilon=1.0))
+    loss = Quadratic([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0])
+    simplex = em.ExponentialMechanism(
+        loss=loss, sensitivity=1, domain=em.Simplex(2, bits=3), bound=9.0
+    )
+    with pytest.raises(em.UnsupportedError, match="Cross needs a Box"):
+        em.Cross().bind(simplex.target(epsilon=1.0))
