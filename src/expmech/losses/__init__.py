@@ -1,6 +1,8 @@
 """Losses: their contract, and the built-in ones, order-stable with proved errors."""
 
 from expmech.losses.base import AffineForm, Curvature, Facts, Growth, IntegerForm, Loss
+from expmech.losses.geometric_median import GeometricMedian
+from expmech.losses.linear_risks import HingeRisk, HuberRegression, QuantileRegression
 from expmech.losses.logistic import LogisticRisk
 from expmech.losses.mean import L1Mean
 from expmech.losses.quantile import Quantile
@@ -11,12 +13,16 @@ __all__ = [
     "AffineForm",
     "Curvature",
     "Facts",
+    "GeometricMedian",
     "Growth",
+    "HingeRisk",
+    "HuberRegression",
     "IntegerForm",
     "L1Mean",
     "LogisticRisk",
     "Loss",
     "Quantile",
+    "QuantileRegression",
     "RidgeGradient",
     "Scores",
 ]

@@ -1,4 +1,4 @@
-"""Rows and labels of a logistic loss: checked, shortened to norm one, exact multiples of 2^-26."""
+"""Rows and labels of linear losses: checked, shortened to norm one, exact multiples of 2^-26."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ SNAP = 1 << 26
 """Features become multiples of 2^-26: squares and their sums are exact integers."""
 
 
-def validate_features(values: Any) -> Floats:
+def validate_features(values: Any, owner: str = OWNER) -> Floats:
     """Return finite rows of numbers."""
     table = np.asarray(values)
     if table.dtype.kind not in "fiu":
         raise ParameterTypeError(
-            f"`features` of {OWNER} must be an array of numbers; got dtype {table.dtype}."
+            f"`features` of {owner} must be an array of numbers; got dtype {table.dtype}."
         )
     if table.ndim != 2 or table.shape[1] == 0:
         raise ParameterError(
-            f"`features` of {OWNER} must have 2 dimensions and at least one column."
+            f"`features` of {owner} must have 2 dimensions and at least one column."
         )
     with np.errstate(all="ignore"):  # a longer float may be beyond float64
         rows = np.asarray(table, dtype=np.float64)
     if not np.isfinite(rows).all():
-        raise ParameterError(f"`features` of {OWNER} must hold finite numbers only.")
+        raise ParameterError(f"`features` of {owner} must hold finite numbers only.")
     return rows
 
 
-def validate_labels(values: Any) -> NDArray[np.int64]:
+def validate_labels(values: Any, owner: str = OWNER) -> NDArray[np.int64]:
     """Return signs, from 0 and 1 or -1 and 1."""
     labels = np.asarray(values)
     if labels.dtype.kind not in "fiub" or labels.ndim != 1:
-        raise ParameterTypeError(f"`labels` of {OWNER} must be a list of numbers, one a row.")
+        raise ParameterTypeError(f"`labels` of {owner} must be a list of numbers, one a row.")
     positive = labels == 1
     if not (positive | (labels == 0)).all() and not (positive | (labels == -1)).all():
-        raise ParameterError(f"`labels` of {OWNER} must be 0 and 1, or -1 and 1.")
+        raise ParameterError(f"`labels` of {owner} must be 0 and 1, or -1 and 1.")
     return np.where(positive, np.int64(1), np.int64(-1))
 
 
