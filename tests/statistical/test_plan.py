@@ -347,3 +347,39 @@ def test_excess_loss_is_bounded_as_planned() -> None:
     excess = cone(2, 0.21)(mechanism.sample(epsilon=1.0, size=4000, seed=1).values)
     assert excess.mean() <= bound[0]
     assert (excess > bound[1]).mean() <= 0.05
+
+
+@pytest.mark.parametrize(("dimension", "slope"), [(2, 5.0), (3, 5.0), (2, 20.0), (3, 20.0)])
+def test_lipschitz_constants_do_not_make_a_simplex_dearer(dimension: int, slope: float) -> None:
+    """What more is known never makes `auto` take a costlier sampler, or refuse."""
+    typical = []
+    for known in ({"lipschitz": [slope] * dimension}, {}):
+        mechanism = em.ExponentialMechanism(
+            loss=cone(dimension, 0.3),
+            sensitivity=1.0,
+            domain=em.Simplex(dimension, bits=16),
+            bound=slope * dimension,
+            **known,
+        )
+        recommended = mechanism.plan(1.0).recommended
+        assert recommended is not None
+        typical.append(recommended.typical)
+    assert typical[0] <= typical[1]
+
+
+@pytest.mark.parametrize("slope", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("wavy", [False, True])
+def test_a_loss_in_the_plane_is_called_a_few_times_a_draw(slope: float, wavy: bool) -> None:
+    """Calls, not points: a loss that takes 0.05 s a call is drawn from in two seconds."""
+    calls = 0
+
+    def loss(y: NDArray[np.float64]) -> NDArray[np.float64]:
+        nonlocal calls
+        calls += 1
+        waves = np.abs(np.sin(7.0 * y)).sum(axis=1) / 14.0 if wavy else 0.0
+        return np.asarray(np.abs(y - [0.3, 0.6]).sum(axis=1) / 2.0 + waves)
+
+    for seed in range(5):
+        mechanism = lipschitz_problem(2, slope, loss)
+        mechanism.sample(epsilon=1.0, size=1, seed=seed)
+    assert calls <= 5 * 40

@@ -19,7 +19,7 @@ from expmech.cost import (
     forecast_proposals,
     power,
 )
-from expmech.domains import Indices, Region
+from expmech.domains import Grid, Indices, Region
 from expmech.envelopes.base import Envelope
 from expmech.errors import UnsupportedError
 from expmech.target import SMALL_TABLE, Energies, Target
@@ -81,7 +81,7 @@ class Uniform(Envelope):
         if worst is None:
             return forecast_proposals(1.0, None, math.inf)
         likely = worst / 2
-        if target.slopes is not None:
+        if target.slopes is not None and isinstance(target.domain, Grid):
             # a loss that uses its slopes falls to both sides of its minimum: half as many
             # proposals an axis as in a corner
             likely = max(likely, worst - len(target.slopes) * math.log(2.0))
