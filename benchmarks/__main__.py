@@ -22,6 +22,7 @@ MODULES = {
     "box_tree": "box_tree_benchmark",
     "affine": "affine_benchmark",
     "convex": "convex_benchmark",
+    "cross": "cross_benchmark",
     "quantile": "quantile_benchmark",
     "pca": "pca_benchmark",
     "comparison": "comparison",

@@ -61,6 +61,8 @@ class Forecast:
             expected=add(self.expected),
             nearly_all=add(self.nearly_all),
             typical=self.typical + typical,
+            calls=self.calls,
+            ranked=None if self.ranked is None else self.ranked + typical,
         )
 
 

@@ -22,6 +22,7 @@ PAGES = [
     "docs/lists_and_quantiles.md",
     "docs/measures.md",
     "docs/audit.md",
+    "docs/convex_losses.md",
 ]
 
 
