@@ -353,13 +353,13 @@ def test_excess_loss_is_bounded_as_planned() -> None:
 def test_lipschitz_constants_do_not_make_a_simplex_dearer(dimension: int, slope: float) -> None:
     """What more is known never makes `auto` take a costlier sampler, or refuse."""
     typical = []
-    for known in ({"lipschitz": [slope] * dimension}, {}):
+    for known in ([slope] * dimension, None):
         mechanism = em.ExponentialMechanism(
             loss=cone(dimension, 0.3),
             sensitivity=1.0,
             domain=em.Simplex(dimension, bits=16),
             bound=slope * dimension,
-            **known,
+            lipschitz=known,
         )
         recommended = mechanism.plan(1.0).recommended
         assert recommended is not None
