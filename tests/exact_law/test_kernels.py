@@ -422,7 +422,7 @@ def basin(shift: float = 0.0) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(
         loss=Basin(middle - 0.2, middle + 0.2),
         sensitivity=0.25,
-        domain=em.Box([0.0], [1.0], bits=3),
+        domain=em.Box([0.0], [1.0], bits=2),
         lipschitz=[1.0],
         growth=em.Growth(center=np.array([middle]), rates=np.array([1.0]), slack=0.2),
     )
@@ -431,11 +431,11 @@ def basin(shift: float = 0.0) -> em.ExponentialMechanism:
 def test_an_atom_at_a_random_minimiser_releases_f() -> None:
     sampler = em.ConfAtomPerfect(0.5, location="minimiser")
     chain, target = prepared(basin(), sampler)
-    assert chain.count == 4
+    assert chain.count == 2
     places = law_of(lambda coins: int(chain.start(coins, 1).place[0]))[0]
-    assert places == pytest.approx(dict.fromkeys(range(4), 0.25))
-    centers = {tuple(chain.kernel_at(place).envelope.center.tolist()) for place in range(4)}
-    assert centers == {(2,), (3,), (4,), (5,)}
+    assert places == pytest.approx({0: 0.5, 1: 0.5})
+    centers = {tuple(chain.kernel_at(place).envelope.center.tolist()) for place in range(2)}
+    assert centers == {(1,), (2,)}
     found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     assert total_variation(found.law, exact_law(target)) <= LEFTOVER
 
@@ -546,10 +546,8 @@ def test_certificates_name_the_kernel_and_it_is_made_again() -> None:
 
 def test_moves_by_one_s_own_kernel_are_private_for_all_neighbours() -> None:
     values, epsilon = (0.0, 0.5, 1.0), 1.0
-    kernels = KERNELS["mixture"], Gaussian(0.25)
     for sampler in (
-        em.ConfAtomPerfect(0.4, kernel=kernels[0]),
-        em.ConfAtomPerfect(0.4, kernel=kernels[1], proposal="uniform"),
+        em.ConfAtomPerfect(0.4, kernel=KERNELS["mixture"]),
         em.ConfAtomPerfect(0.4, location="minimiser"),
     ):
         laws: dict[tuple[float, ...], dict[Hashable, float]] = {}

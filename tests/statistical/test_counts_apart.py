@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from support.problems import mean_mechanism
@@ -15,9 +17,10 @@ from expmech.paper.printed.cost import atom_acceptance
 from expmech.paper.verdict import FALSE, HOLDS, UNDECIDED, Interval, is_near, ratio_interval
 from expmech.paper.work import Parameters
 
-SIZE = 4000
+SIZE = 2500
 
 
+@cache
 def draws(k: float = 0.5, mean: float = 0.3, size: int = SIZE) -> em.Draws:
     mechanism = make_mechanism(10, mean)
     return PrintedConfAtomPerfect(k).sample(mechanism, epsilon=1.0, size=size, seed=5)
