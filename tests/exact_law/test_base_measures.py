@@ -142,6 +142,18 @@ def test_a_sum_is_drawn_by_coordinates_under_a_sum(growing: bool) -> None:
     assert total_variation(found.law, expected(target, ROWS)) <= LEFTOVER
 
 
+def test_intervals_are_bounded_with_the_slopes_of_the_base() -> None:
+    steep = em.BaseMeasure(
+        lambda y: -30.0 * np.abs(y[:, 0] - 0.1),
+        lipschitz=[30.0],
+        terms=lambda _, values: -30.0 * np.abs(values - 0.1),
+    )
+    for sampler in (em.Separable(), em.BoxTree()):
+        many = mechanism(ROWS, steep, bits=20, growing=False)
+        drawn = many.sample(epsilon=1.0, size=500, sampler=sampler, seed=1)
+        assert abs(float(np.median(drawn.values)) - 0.1) < 0.02
+
+
 @pytest.mark.parametrize(
     "name", ["rejection, Laplace", "rejection, uniform", "tabulated", "atom, uniform"]
 )

@@ -47,6 +47,15 @@ def test_no_convex_loss_accepts_less_than_its_floor(domain: em.Grid) -> None:
     assert 0.0 <= tightest < 2.5 * d
 
 
+@pytest.mark.parametrize("d", range(1, 9))
+def test_the_narrowest_convex_loss_accepts_little_more_than_its_floor(d: int) -> None:
+    # L = max_j y_j on the unit cube: a share t^d of it has L <= t
+    rho = 60.0
+    truth = math.log(math.factorial(d)) - d * math.log(rho) + math.log1p(-1e-9)
+    floor = log_acceptance_floor_convex(d, 2.0**40, rho)
+    assert 0.0 <= truth - floor <= 1.0 + math.log(2.0 * math.pi * d) / 2
+
+
 def test_a_loss_that_is_not_convex_may_accept_less() -> None:
     losses = np.ones(1 << 8)
     losses[7] = 0.0

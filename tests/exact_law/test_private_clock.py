@@ -142,6 +142,26 @@ def test_the_number_of_evaluations_is_constant_where_coordinates_are_padded() ->
     assert sum(made) == 3 * 3 * 256
 
 
+def test_draws_count_every_proposal() -> None:
+    chain, _ = prepared(summed(ROWS, bits=6), PAD)
+    drawn = summed(ROWS, bits=6).sample(epsilon=1.0, size=2000, sampler=PAD, seed=1).proposals
+    means = np.array([1.0 / float(floor) for floor in chain.floors])
+    spread = math.sqrt(float((means * (means - 1.0)).sum()) / 2000)
+    assert abs(drawn.mean() - means.sum()) < 6.0 * spread
+
+
+def test_the_offset_is_the_least_energy_of_the_lattice() -> None:
+    lifted = em.ExponentialMechanism(
+        loss=lambda y: 4.0 + np.abs(y[:, 0] - 0.3),
+        sensitivity=0.1,
+        domain=em.Box([0.0], [1.0], bits=4),
+        lipschitz=[1.0],
+        bound=5.0,
+    )
+    drawn = lifted.sample(epsilon=1.0, size=200, sampler=PAD, seed=1)
+    assert drawn.proposals.mean() < 30.0
+
+
 def test_the_normaliser_is_enclosed_or_unknown() -> None:
     small = wavy(ROWS, em.Box([0.0], [1.0], bits=6)).target(epsilon=1.0)
     ball = small.normaliser(200)
