@@ -41,3 +41,29 @@ def validate_adjacency(value: object, *, owner: str, name: str = "adjacency") ->
     return Adjacency(
         validate_choice(value, name=name, owner=owner, choices=[str(one) for one in Adjacency])
     )
+
+
+_UNITS = f"{Adjacency.ADD_REMOVE} of "
+
+
+def adjacency_of_units(column: str) -> str:
+    """Return what a ledger calls one unit added or removed with all its rows.
+
+    Examples
+    --------
+    >>> adjacency_of_units("Patient"), unit_of("add-remove of patient"), unit_of("replace")
+    ('add-remove of patient', 'patient', None)
+    """
+    return f"{_UNITS}{column.lower()}"
+
+
+def unit_of(adjacency: str) -> str | None:
+    """Return the column of the units that an adjacency speaks of; None where it is of rows."""
+    return adjacency.removeprefix(_UNITS) if adjacency.startswith(_UNITS) else None
+
+
+def validate_relation(value: object, *, owner: str) -> str:
+    """Return an adjacency of rows or of units by its name."""
+    if isinstance(value, str) and unit_of(value):
+        return value
+    return str(validate_adjacency(value, owner=owner))

@@ -9,6 +9,7 @@ import math
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from typer.testing import CliRunner
 from expmech.cli.main import app
 from expmech.data.rows import TableRows
 from expmech.data.source import open_source
+from expmech.data.units import bound_units
 from expmech.ledger import Ledger
 from expmech.statistics import ArrayRows
 from expmech.statistics.predicates import parse_condition
@@ -205,3 +207,77 @@ def test_counts_are_those_of_the_rows_on_every_engine(
         numbers = np.array([[np.nan if age is None else age] for age in columns["age"]])
         again = ArrayRows(numbers=numbers).find(CellsOf(column=0, edges=edges))
         assert again == cells
+
+
+QUERIES = {
+    "csv": ("SELECT TRY_CAST(age AS DOUBLE) / 2 AS half FROM source", "source"),
+    "parquet": ("SELECT age / 2 AS half FROM source", "source"),
+    "postgres": ("SELECT age / 2 AS half FROM trial", "trial"),
+    "spark": ("SELECT age / 2 AS half FROM trial", "trial"),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_is_a_source_and_a_filter_makes_the_number_of_rows_confidential(
+    engine: str, sources: dict[str, list[str]], tmp_path: Path
+) -> None:
+    if engine not in sources:
+        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
+    source, *_ = place = sources[engine]
+    text, table = QUERIES[engine]
+    ledger = tmp_path / "ledger"
+    budget = ["--epsilon", "100", "--adjacency", "add-remove", "--again"]
+    made = CliRunner().invoke(app, ["budget", "init", str(ledger), *place, *budget])
+    assert made.exit_code == 0, made.stderr
+    asked = ["--column", "half", "--bounds", "0,50", "--epsilon", "20", "--json"]
+
+    def ask(query: str, *more: str) -> Any:
+        return CliRunner().invoke(app, ["release", "mean", source, "--query", query, *asked, *more])
+
+    done = ask(text)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["value"][0] == pytest.approx(21.9, abs=2.5)
+    assumed = json.loads(done.stdout)["certificate"]["assumptions"]
+    assert f"the query reads each row alone, and fails on none: {text}" in assumed
+    some = f"{text} WHERE ill = 'yes'"
+    refused = ask(some)
+    assert refused.exit_code == 1
+    assert "how many rows its result has depends on the data" in refused.stderr
+    # the ledger of the table is charged: a query of it is no second data set
+    paid = ask(some, "--adjacency", "add-remove", "--ledger", str(ledger))
+    assert paid.exit_code == 0, paid.stderr
+    assert Ledger(ledger).spent[0] == 20
+    assert json.loads(paid.stdout)["value"][0] == pytest.approx(22.0, abs=6.0)
+    joined = f"{text.replace('AS half', 'AS half, COUNT(*) OVER () AS n')}"
+    told = json.loads(ask(joined, "--adjacency", "add-remove").stdout)["certificate"]
+    assert any("at most one row of the result" in one for one in told["assumptions"])
+    for wrong, message in (
+        (f"DELETE FROM {table}", "must be one SELECT"),
+        (f"SELECT 1 AS half FROM {table}; SELECT 2", "must be one SELECT"),
+        (f"SELECT nothing AS half FROM {table}", "The engine refuses the query"),
+    ):
+        result = ask(wrong)
+        assert result.exit_code == 1, wrong
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1 or engine == "spark"  # which logs by itself
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_unit_keeps_its_rows_whatever_the_others_have(
+    engine: str, sources: dict[str, list[str]]
+) -> None:
+    """Kept rows of a unit are those that the same rule gives when it is alone in the table."""
+    if engine not in sources:
+        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
+    place = sources[engine]
+    opened = open_source(place[0], table=place[2] if len(place) > 1 else None)
+    for most in (1, 3, 100):
+        kept = bound_units(opened, "ill", most).table.execute()
+        groups = dict(iter(kept.groupby(kept["ill"].str.strip())))
+        assert set(groups) == {"yes", "no"}  # rows that name no unit are left out
+        assert len(groups["yes"]) == min(most, 29)
+        for key, part in groups.items():
+            alone = replace(opened, table=opened.table.filter(opened.text("ill") == key))
+            same = bound_units(alone, "ill", most).table.execute()
+            assert sorted(map(str, part["dose"])) == sorted(map(str, same["dose"]))
+    opened.close()

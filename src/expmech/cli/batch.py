@@ -37,7 +37,7 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
         for one in pending:
-            ledger.require_adjacency(one.request.adjacency)
+            ledger.require_adjacency(one.request.relation)
         charges = _begun(ledger, planned, again=again)
         if dry_run:
             _forecast(ledger, planned, pending, charges, as_json=as_json)
@@ -173,7 +173,9 @@ def _work_of(one: Pending) -> str:
     """Return the forecast of a draw, from public quantities."""
     statistic, request = one.settled.statistic, one.request
     count = public_count(next(iter(one.parts.values())), request.adjacency)
-    plan = plan_statistic(statistic, epsilon=request.epsilon, count=count, timing=request.timing)
+    plan = plan_statistic(
+        statistic, epsilon=request.row_epsilon, count=count, timing=request.timing
+    )
     option = plan.recommended
     if option is None or option.forecast is None:
         return "unknown"

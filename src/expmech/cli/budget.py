@@ -13,6 +13,7 @@ from rich.table import Table
 
 from expmech.cli.common import output, user_errors
 from expmech.cli.options import Json
+from expmech.cli.place import of_units
 from expmech.cli.showing import show as show_release
 from expmech.cli.words import left_in_words, promise
 from expmech.data.source import open_source
@@ -22,6 +23,18 @@ from expmech.ledger import Ledger, show_amount
 app = typer.Typer(no_args_is_help=True, help="The privacy budget of a data set.")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+Composition = Annotated[
+    str | None,
+    typer.Option(
+        "--composition",
+        help="basic (epsilons add up, and deltas of releases) or concentrated (the default with a"
+        " delta).",
+    ),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option("--unit", help="Column of people with several rows: the budget is theirs."),
+]
 
 
 @app.command()
@@ -38,17 +51,14 @@ def init(
     adjacency: Annotated[
         str, typer.Option("--adjacency", help="replace or add-remove, for every release.")
     ] = "replace",
-    composition: Annotated[
-        str | None,
-        typer.Option(
-            "--composition",
-            help="basic (epsilons add up, and deltas of releases) or concentrated (the default"
-            " with a delta).",
-        ),
-    ] = None,
+    composition: Composition = None,
     table: Annotated[
         str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
     ] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", help="One SELECT that releases will read.")
+    ] = None,
+    unit: Unit = None,
     again: Annotated[
         bool, typer.Option("--again", help="Make it although the data set has a budget already.")
     ] = False,
@@ -56,14 +66,18 @@ def init(
 ) -> None:
     """Make the ledger of a data set; it is made once and never overwritten."""
     with user_errors():
-        with closing(open_source(source, table=table)) as opened:
+        relation = adjacency
+        with closing(open_source(source, table=table, query=query)) as opened:
             identity, members = opened.identity, opened.members
+            if unit is not None:
+                opened.column(unit)
+                relation = of_units(unit, adjacency)
         made = Ledger.create(
             ledger,
             data_set=identity,
             epsilon=epsilon,
             delta=delta,
-            adjacency=adjacency,
+            adjacency=relation,
             composition=composition,
             members=members,
             again=again,

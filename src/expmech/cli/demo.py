@@ -8,9 +8,10 @@ from pathlib import Path
 
 from expmech.adjacency import Adjacency
 from expmech.bits import seeded_bits
+from expmech.cli.asked import Request
 from expmech.cli.common import output, user_errors
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
-from expmech.cli.request import Request, answer
+from expmech.cli.request import answer
 from expmech.coins import Coins
 from expmech.ledger import Ledger
 from expmech.statistics import Mean, MostFrequent

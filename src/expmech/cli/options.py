@@ -118,6 +118,17 @@ class TableOptions:
     table: Annotated[
         str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
     ] = None
+    query: Annotated[
+        str | None,
+        typer.Option("--query", help="One SELECT to read instead; of a file FROM source."),
+    ] = None
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help="Column that names people who may have several rows."),
+    ] = None
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", help="With --unit: how many rows of each count.")
+    ] = None
     delimiter: Annotated[
         str | None,
         typer.Option("--delimiter", help="What separates fields; a comma, in .tsv files a tab."),

@@ -13,8 +13,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from expmech.cli.asked import Request
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions, command
-from expmech.cli.request import Request
 from expmech.cli.shared import Registered
 from expmech.cli.statistics import STATISTICS
 from expmech.errors import ParameterError

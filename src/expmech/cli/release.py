@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from expmech.cli.asked import Request
 from expmech.cli.batch import run_plan
 from expmech.cli.common import user_errors
 from expmech.cli.options import Budgeted, Json, ReleaseOptions, TableOptions, command
-from expmech.cli.request import Request, answer
+from expmech.cli.request import answer
 from expmech.cli.shared import Registered
 from expmech.cli.statistics import STATISTICS
 

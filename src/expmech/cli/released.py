@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from expmech.cli.pictures import Number
-from expmech.cli.words import left_in_words
+from expmech.cli.words import left_in_words, neighbours
 from expmech.errors import ExpmechError
 from expmech.ledger import Charge, Ledger, show_amount
 from expmech.release import Certificate
 from expmech.release.verification import verify_certificate
 
 _BARS = ("count", "histogram", "missing")  # what begins at zero
-_WHOM = {
-    "replace": "one row replaced by any other (the number of rows is public)",
-    "add-remove": "one row added or removed (the number of rows is confidential)",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +83,19 @@ def read_content(ledger: Ledger, title: str | None) -> Content:
 
 def _promise(ledger: Ledger) -> tuple[str, ...]:
     total, spent = ledger.total, ledger.spent
-    whom = _WHOM.get(ledger.adjacency, "the neighbours that the releases name")
+    whom = neighbours(ledger.adjacency).replace("; ", ", ")
     factor = math.exp(min(float(spent[0]), 700.0))
     sentences = [
-        "The numbers below were drawn with randomness that hides every single row. Whatever"
+        "The numbers below were drawn with randomness that hides every single one. Whatever"
         f" somebody knows already, and whatever they compute from this page, {whom} changes the"
         f" probability of any conclusion by a factor of at most {factor:.4g}"
         + (f", up to a chance of {float(spent[1]):.3g}." if spent[1] else "."),
         f"So far epsilon = {show_amount(spent[0])} and delta = {show_amount(spent[1])} were spent"
         f" of a total of {show_amount(total[0])} and {show_amount(total[1])}, by"
         f" {ledger.limits.composition} composition. The ledger refuses to go beyond the total.",
-        "The guarantee is about rows. It does not say that a number is near the truth: where an"
-        " interval is given it covers the statistic of the data in 95% of releases; it does not"
-        " cover how the data differ from the world they come from.",
+        "That is no promise that a number is near the truth. Where an interval is given it covers"
+        " the statistic of the data in 95% of releases; it does not cover how the data differ from"
+        " the world they come from.",
     ]
     return tuple(sentences)
 

@@ -8,27 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.cli.common import new_file, parse_epsilon, plain, sealed, stopped
+from expmech.cli.asked import Request
+from expmech.cli.common import new_file, plain, sealed, stopped
 from expmech.cli.notices import announce, warn_of
-from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
-from expmech.cli.parsing import split
-from expmech.cli.shared import Shared
 from expmech.cli.showing import show
 from expmech.data.rows import TableRows
-from expmech.data.source import Source, open_source
-from expmech.data.text_format import TextFormat, text_ending
-from expmech.errors import ExpmechError, ParameterError, validate_choice
-from expmech.ledger import SINGLE, Charge, Entry, Ledger, LedgerError, exact_amount, show_amount
-from expmech.release import Certificate, Release
+from expmech.data.source import Source
+from expmech.errors import ExpmechError
+from expmech.ledger import SINGLE, Charge, Entry, Ledger, LedgerError, show_amount
+from expmech.release import Release
 from expmech.release.accuracy import LEVEL
-from expmech.samplers import Metropolis, Sampler, names, validate_sampler
-from expmech.samplers.base import CONSTANT
 from expmech.statistics import Settled, Statistic, public_count, settle
-from expmech.statistics.base import check_missing
-from expmech.statistics.keys import canonical_key
 
-_OWNER = "release"
 _BEFORE = "stopped: nothing was released and nothing was charged."
 _CHARGING = "stopped while the ledger was charged: see what it says. Nothing was released."
 _CHARGED = (
@@ -37,112 +28,6 @@ _CHARGED = (
     " release with --redeem {0}."
 )
 _RELEASED = "stopped after the draw: the value may have been printed or written; a charge stands."
-
-
-class Request:
-    """What a release asks for, checked before the table is touched."""
-
-    def __init__(self, budgeted: Budgeted, place: TableOptions, asked: ReleaseOptions) -> None:
-        self.epsilon = parse_epsilon(budgeted.epsilon, owner=_OWNER)
-        self.delta = exact_amount(asked.delta or "0", name="--delta", owner=_OWNER, zero=True)
-        self.adjacency = validate_adjacency(budgeted.adjacency, name="--adjacency", owner=_OWNER)
-        self.sampler = choose(asked.sampler, asked.delta)
-        self.missing = check_missing(asked.missing, self.adjacency, owner=_OWNER)
-        self.by, self.groups = _groups(asked, self.adjacency)
-        self.timing, self.as_json, self.file = budgeted.timing, budgeted.as_json, asked.output
-        self.redeem, self.budget_seconds = asked.redeem, budgeted.budget_seconds
-        self.verbose = asked.verbose
-        self._place, self.ledger_file = place, asked.ledger
-        if self.redeem is not None and asked.ledger is None:
-            raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
-
-    @property
-    def shared(self) -> Shared:
-        """What the statistic is told."""
-        composed = self.ledger_file is not None and Ledger(self.ledger_file).wants_bounded_range
-        return Shared(
-            self.adjacency,
-            missing=self.missing,
-            sampler_named=self.sampler != "auto",
-            bounded_range=composed and self.timing != CONSTANT,
-        )
-
-    def open(self) -> Source:
-        """Open the table; its schema is public."""
-        return open_table(self._place)
-
-    def ledger(self, source: Source) -> Ledger | None:
-        """Return the ledger; raise where it is another's or of the other adjacency."""
-        if self.ledger_file is None:
-            return None
-        ledger = Ledger(self.ledger_file, data_set=source.names)
-        ledger.require_adjacency(self.adjacency)
-        return ledger
-
-    def entry(self, statement: str, certificate: Certificate, *, run: str = "") -> Entry:
-        """Return what is charged, once for all groups: they are disjoint."""
-        return Entry(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            statement=statement,
-            certificate=certificate.to_json(),
-            adjacency=self.adjacency,
-            groups=tuple(self.groups),
-            run=run,
-        )
-
-
-def open_table(place: TableOptions) -> Source:
-    """Open a table; text is read as the public options say."""
-    if place.table is not None or not text_ending(place.source):
-        return open_source(place.source, table=place.table)
-    listed: list[str] | int | None = None
-    if place.names is not None:
-        listed = int(place.names) if place.names.isdecimal() else split(place.names)
-    written = TextFormat(
-        delimiter=place.delimiter,
-        quote=place.quote or None,
-        header=listed is None,
-        names=listed,
-        encoding=place.encoding,
-        decimal=place.decimal,
-    )
-    return open_source(place.source, text_format=written)
-
-
-def _groups(asked: ReleaseOptions, adjacency: Adjacency) -> tuple[str | None, list[str]]:
-    if (asked.by is None) != (asked.groups is None):
-        raise ParameterError(
-            "`--by` and `--groups` belong together: a column, and the public list of its groups."
-        )
-    if asked.by is None or asked.groups is None:
-        return None, []
-    if adjacency != Adjacency.ADD_REMOVE:
-        raise ParameterError(
-            "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which"
-            " costs twice and moves the group sizes."
-        )
-    groups = split(asked.groups)
-    if not groups:
-        raise ParameterError(f"`--groups` must name at least one group; got {asked.groups!r}.")
-    if len({canonical_key(group) for group in groups}) != len(groups):
-        raise ParameterError(f"`--groups` must differ from each other; got {asked.groups}.")
-    return asked.by, groups
-
-
-def choose(sampler: str | None, delta: str | None) -> Sampler | str:
-    """Return the sampler asked for by name, or the Metropolis chain of a delta."""
-    if sampler is not None:
-        validate_choice(
-            sampler, name="--sampler", owner=_OWNER, choices=[*names(), Metropolis.name()]
-        )
-    if delta is None:
-        if sampler == Metropolis.name():
-            return Metropolis(pure=True)
-        return validate_sampler(sampler or "auto")
-    if sampler not in (None, Metropolis.name()):
-        raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
-    return Metropolis(delta=float(exact_amount(delta, name="--delta", owner=_OWNER)))
 
 
 def answer(request: Request, statistic: Statistic) -> None:
@@ -225,9 +110,12 @@ def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
         name: TableRows(source=source, by=request.by, group=name) for name in request.groups or [""]
     }
     for rows in parts.values():
-        rows.check(statistic.request(request.epsilon))
+        rows.check(statistic.request(request.row_epsilon))
     statement = statistic.name if request.by is None else f"{statistic.name} by {request.by}"
-    ready = _settle(request, statistic, next(iter(parts.values())))
+    if request.units is not None:
+        statement += f", at most {request.units.max_rows} rows of each {request.units.column}"
+    own = () if request.units is None else request.units.notes(request.epsilon)
+    ready = _settle(request, statistic, next(iter(parts.values())), (*source.notes, *own))
     return Pending(request=request, statement=statement, settled=ready, parts=parts)
 
 
@@ -246,6 +134,9 @@ def drawn(pending: Pending) -> dict[str, Any]:
     }
     if request.by is not None:
         record["groups"] = request.groups
+    if request.units is not None:
+        told = {"column": request.units.column, "max_rows": request.units.max_rows}
+        record["unit"] = told | {"epsilon": show_amount(request.epsilon)}
     return record
 
 
@@ -262,11 +153,14 @@ def _accuracy(request: Request, settled: Settled, found: dict[str, Release]) -> 
     return told
 
 
-def _settle(request: Request, statistic: Statistic, rows: TableRows) -> Settled:
+def _settle(
+    request: Request, statistic: Statistic, rows: TableRows, notes: tuple[str, ...]
+) -> Settled:
     """Settle once: under add-remove, where there are groups, nothing public tells them apart."""
     return settle(
         statistic,
-        epsilon=request.epsilon,
+        epsilon=request.row_epsilon,
+        notes=notes,
         count=public_count(rows, request.adjacency),
         sampler=request.sampler,
         timing=request.timing,

@@ -99,6 +99,10 @@ def show(record: dict[str, Any], as_json: bool, *, verbose: bool = False) -> Non
     if "groups" in record:
         text = "disjoint: a row is in one of them at most, so epsilon is spent once for all of them"
         output.print(f"  {'groups':<12}{text}", markup=False)
+    if "unit" in record:
+        unit = record["unit"]
+        text = f"one {unit['column']} added or removed: epsilon = {unit['epsilon']}"
+        output.print(f"  {'unit':<12}{text}", markup=False)
     if "left" in record:
         left = record["left"]
         text = f"  {'left':<12}epsilon = {left['epsilon']}, delta = {left['delta']}"

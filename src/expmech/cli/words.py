@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from expmech.adjacency import Adjacency, unit_of
 from expmech.ledger import Amount, Ledger, show_amount
 from expmech.theory.concentrated import BOUNDED_RANGE
 
@@ -13,11 +14,17 @@ _USUAL = Fraction(1, 10)
 
 def promise(ledger: Ledger) -> str:
     """Return the guarantee of all releases together, in a line."""
-    relation = {
-        "replace": "one row replaced by any other, the number of rows public",
-        "add-remove": "one row added or removed, the number of rows confidential",
-    }.get(ledger.adjacency, "the neighbours that the first release names")
-    return f"{relation}; {ledger.limits.composition} composition"
+    return f"{neighbours(ledger.adjacency)}; {ledger.limits.composition} composition"
+
+
+def neighbours(adjacency: str) -> str:
+    """Return what an observer cannot tell, in words."""
+    unit = unit_of(adjacency)
+    if unit is not None:
+        return f"one {unit} added or removed with all its rows"
+    if adjacency in list(Adjacency):
+        return Adjacency(adjacency).promise
+    return "the neighbours that the first release names"
 
 
 def left_in_words(ledger: Ledger) -> list[str]:

@@ -4,6 +4,7 @@ DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in t
 """
 
 from expmech.data.aggregate import histogram, moments, tally
+from expmech.data.frames import open_frame
 from expmech.data.source import DataError, Source, open_source
 from expmech.data.text_format import TextFormat
 from expmech.statistics import Moments
@@ -15,6 +16,7 @@ __all__ = [
     "TextFormat",
     "histogram",
     "moments",
+    "open_frame",
     "open_source",
     "tally",
 ]

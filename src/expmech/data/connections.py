@@ -4,85 +4,153 @@ from __future__ import annotations
 
 import difflib
 import glob
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from expmech.data import values
 from expmech.data.identity import Identity, canonical_host, file_identity
+from expmech.data.queries import FILE_TABLE, Query, read_query
 from expmech.data.text_format import ENDINGS, TextFormat, text_ending
 from expmech.data.text_table import TextLines, header_names, register_text
 from expmech.errors import DataError, ExpmechError, ParameterError, shielded
 
 _MEMORY = "1GB"  # what DuckDB may hold; everything here is a streaming aggregate
 _PARQUET = ".parquet"
+_REFUSED = (
+    "The engine refuses the query: a column or a function of it does not exist, or is of another"
+    " type. Columns of text files are text; TRY_CAST reads them as numbers."
+)
+_views = itertools.count()
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenedFile:
-    """An Ibis table of files, what a ledger calls them, and the format of text."""
+class Opened:
+    """An Ibis table, what a ledger calls it, the format of text, and the query it comes from."""
 
     table: Any
     identity: Identity
-    format: TextFormat | None
+    format: TextFormat | None = None
+    query: Query | None = None
 
 
-def open_file(source: str, text_format: TextFormat | None) -> OpenedFile:
-    """Open the files that a path or a pattern names."""
+def open_file(source: str, text_format: TextFormat | None, query: str | None = None) -> Opened:
+    """Open the files that a path, a pattern or a folder of partitions names."""
     is_text = bool(text_ending(source))
-    if not is_text and not source.lower().endswith(_PARQUET):
+    is_folder = os.path.isdir(source)
+    if not is_text and not is_folder and not source.lower().endswith(_PARQUET):
         endings = ", ".join([_PARQUET, *ENDINGS])
         raise DataError(
-            f"The source {source!r} must end in {endings}, or be a postgresql:// address, or"
-            " 'spark'."
+            f"The source {source!r} must end in {endings}, or be a folder of Parquet files, a"
+            " postgresql:// address, or 'spark'."
         )
     if text_format is not None and not is_text:
         raise ParameterError(f"`text_format` belongs to text files; {source!r} is none.")
-    paths = sorted(glob.glob(source))
+    pattern = os.path.join(source, "**", f"*{_PARQUET}") if is_folder else source
+    paths = sorted(glob.glob(pattern, recursive=True))
     if not paths:
-        raise DataError(f"There is no file {source!r}.{_near(source)}")
+        raise DataError(f"There is no file {pattern!r}.{_near(source)}")
+    asked = None if query is None else _of_file(query)
     completed = (text_format or TextFormat()).completed(source) if is_text else None
     table = _reading(
-        source,
-        lambda: _parquet(source, paths) if completed is None else _text(paths, completed),
+        source, lambda: _parquet(paths) if completed is None else _text(paths, completed)
     )
-    return OpenedFile(table=table, identity=file_identity(source, paths), format=completed)
+    if asked is not None:
+        table = _queried_file(table, asked, is_text=is_text)
+    identity = file_identity(source, paths)
+    return Opened(table=table, identity=identity, format=completed, query=asked)
 
 
-def open_postgres(address: str, table: str) -> tuple[Any, Identity]:
-    """Return a table of PostgreSQL and what a ledger calls it, without user and password."""
+def _of_file(text: str) -> Query:
+    asked = read_query(text, dialect="duckdb")
+    if [name.lower() for name in asked.tables] != [FILE_TABLE]:
+        raise ParameterError(
+            f"`--query` of a file must read the table {FILE_TABLE!r} and no other; got"
+            f" {', '.join(asked.tables)}."
+        )
+    return asked
+
+
+def _queried_file(table: Any, query: Query, *, is_text: bool) -> Any:
+    """Return the result of a query of a file; the fields of a text file have no blanks around."""
+    connection = table.get_backend()
+    if is_text:
+        fields = {name: values.text(table[name], engine=connection.name) for name in table.columns}
+        table = table.select(**fields)
+    connection.create_view(FILE_TABLE, table, overwrite=True)
+    return _queried(connection, query)
+
+
+def _queried(connection: Any, query: Query) -> Any:
+    """Return the result of a query as a table, by a view for this session; no row is read yet."""
+    name = f"expmech_query_{next(_views)}"
+
+    def made() -> Any:
+        connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query.text}")
+        return connection.table(name)
+
+    return shielded(made, DataError(_REFUSED))
+
+
+def open_postgres(address: str, table: str | None, query: str | None = None) -> Opened:
+    """Open a table of PostgreSQL, or a query, to be read only; no user or password is kept."""
     misshapen = ParameterError(  # the parser's own message may quote a password
         "`source` must be an address such as postgresql://user@host:5432/database; got another one."
     )
     host, port, path = shielded(lambda: _address(address), misshapen)
+    asked = None if query is None else read_query(query, dialect="postgres")
     server = f"postgresql://{canonical_host(host)}:{port}{path}"
+    tables = (str(table),) if asked is None else asked.tables
     ibis = _ibis()
     unreachable = DataError(
-        f"There is no connection to {server}/{table}. Check host, port, database and user."
+        f"There is no connection to {server}/{tables[0]}. Check host, port, database and user."
     )
     _imported("psycopg", "postgres")
     connection = shielded(lambda: ibis.connect(address), unreachable)
-    found = _catalogued(connection, table, f"{server}/{table}")
-    whole = _qualified(table, _asked(connection, "SELECT current_schema()") or "public")
-    names = (f"{server}/{whole}", f"{server}/{table}", f"postgresql://{host}:{port}{path}/{table}")
+    found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
+    schema = _asked(connection, "SELECT current_schema()") or "public"
+    whole = [_qualified(name, schema) for name in tables]
+    members = [f"table {server}/{name}" for name in whole]
     cluster = _asked(connection, "SELECT system_identifier FROM pg_control_system()")
-    members = [f"table {names[0]}"]
     if cluster is not None:  # the same under every name and address of the server
-        members.append(f"table cluster {cluster}{path}/{whole}")
-    return found, Identity(name=names[0], aliases=names[1:], members=tuple(members))
+        members += [f"table cluster {cluster}{path}/{name}" for name in whole]
+    earlier = [
+        f"{place}/{'+'.join(tables)}" for place in (server, f"postgresql://{host}:{port}{path}")
+    ]
+    identity = Identity(
+        name=f"{server}/{'+'.join(whole)}", aliases=tuple(earlier), members=tuple(members)
+    )
+    result = found[0] if asked is None else _queried(connection, asked)
+    shielded(lambda: _read_only(connection), unreachable)
+    return Opened(table=result, identity=identity, query=asked)
 
 
-def open_spark(table: str) -> tuple[Any, Identity]:
-    """Return a table of the running Spark session, and what a ledger calls it."""
+def _read_only(connection: Any) -> None:
+    with connection.con.cursor() as cursor:
+        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    connection.con.commit()
+
+
+def open_spark(table: str | None, query: str | None = None) -> Opened:
+    """Open a table of the running Spark session, or a query."""
+    asked = None if query is None else read_query(query, dialect="spark")
     ibis = _ibis()
     session = _imported("pyspark.sql", "spark").SparkSession
     connection = _reading("spark", lambda: ibis.pyspark.connect(session.builder.getOrCreate()))
-    found = _catalogued(connection, table, f"spark/{table}")
-    whole = _qualified(table, str(connection.current_database)).lower()
-    name = f"spark/{whole}"
-    return found, Identity(name=name, aliases=(f"spark/{table}",), members=(f"table {name}",))
+    tables = (str(table),) if asked is None else asked.tables
+    found = [_catalogued(connection, name, f"spark/{name}") for name in tables]
+    whole = [_qualified(name, str(connection.current_database)).lower() for name in tables]
+    identity = Identity(
+        name=f"spark/{'+'.join(whole)}",
+        aliases=(f"spark/{'+'.join(tables)}",),
+        members=tuple(f"table spark/{name}" for name in whole),
+    )
+    result = found[0] if asked is None else _queried(connection, asked)
+    return Opened(table=result, identity=identity, query=asked)
 
 
 def _qualified(table: str, schema: str) -> str:
@@ -103,22 +171,25 @@ def _asked(connection: Any, query: str) -> str | None:
 def _text(paths: Sequence[str], text_format: TextFormat) -> Any:
     headers = {path: header_names(path, text_format) for path in paths}
     for path, names in headers.items():
-        _refuse_twins(names, path)
+        refuse_twins(names, path)
     names = headers[paths[0]]
     if any(other != names for other in headers.values()):
         raise DataError("The files must have the same names of columns, in the same order.")
-    return register_text(_duckdb(), TextLines(paths, text_format, len(names)), names)
+    return register_text(duckdb_connection(), TextLines(paths, text_format, len(names)), names)
 
 
-def _parquet(source: str, paths: Sequence[str]) -> Any:
+def _parquet(paths: Sequence[str]) -> Any:
+    """Read Parquet files; of folders called ``name=value`` the value is text, never guessed."""
     from pyarrow.parquet import read_schema
 
     for path in paths:
-        _refuse_twins(read_schema(path).names, path)
-    return _duckdb().read_parquet(source)
+        refuse_twins(read_schema(path).names, path)
+    parted = any("=" in part for path in paths for part in path.split(os.sep)[:-1])
+    kinds = {"hive_partitioning": True, "hive_types_autocast": False} if parted else {}
+    return duckdb_connection().read_parquet(list(paths), **kinds)
 
 
-def _duckdb() -> Any:
+def duckdb_connection() -> Any:
     """Return a connection that computes every value, and decides none by statistics.
 
     By the least and greatest value of a Parquet file, which leave NaN out, DuckDB would decide that
@@ -129,7 +200,7 @@ def _duckdb() -> Any:
     return connection
 
 
-def _refuse_twins(names: Sequence[str], path: str) -> None:
+def refuse_twins(names: Sequence[str], path: str) -> None:
     """Raise where two names differ at most by case.
 
     DuckDB renames the second, and what is asked for would be another column.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from expmech.data import values
-from expmech.data.connections import open_file, open_postgres, open_spark
+from expmech.data.connections import Opened, open_file, open_postgres, open_spark
 from expmech.data.text_format import TextFormat
 from expmech.errors import DataError, ParameterError
 from expmech.statistics.keys import canonical_key
@@ -27,7 +27,8 @@ class Source:
     password; ``aliases`` are the names it had in ledgers of earlier versions, and ``members`` what
     a register of budgets knows it by. ``decimal`` is the decimal mark of text. ``listed`` says
     whether errors may list the names of columns: not where they are read from a text file, whose
-    first line may be a record.
+    first line may be a record. ``notes`` is what a guarantee rests on because of how the rows are
+    read, and ``keeps_all`` says that there are as many as in the table.
     """
 
     table: Any
@@ -36,6 +37,8 @@ class Source:
     members: tuple[str, ...] = ()
     decimal: str = "."
     listed: bool = True
+    notes: tuple[str, ...] = ()
+    keeps_all: bool = True
 
     @property
     def engine(self) -> str:
@@ -129,7 +132,11 @@ class Source:
 
 
 def open_source(
-    source: str, *, table: str | None = None, text_format: TextFormat | None = None
+    source: str,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    text_format: TextFormat | None = None,
 ) -> Source:
     """Open a table.
 
@@ -141,6 +148,8 @@ def open_source(
         Spark session (a new local one otherwise).
     table
         Table name, for PostgreSQL and Spark.
+    query
+        One SELECT to read in the place of a table; of a file it reads the table ``source``.
     text_format
         How text files are written; by default :class:`TextFormat`'s defaults.
     """
@@ -148,29 +157,31 @@ def open_source(
     if is_address or source == "spark":
         if text_format is not None:
             raise ParameterError("`text_format` belongs to text files; the source is no file.")
-        if not table:
+        if bool(table) == bool(query):
             raise ParameterError(
-                f"`table` must name a table of {source.partition(':')[0]}; got {table!r}."
+                f"`table` must name a table of {source.partition(':')[0]}, or `query` be a SELECT,"
+                f" and not both; got {table!r} and {query!r}."
             )
-        found, identity = open_postgres(source, table) if is_address else open_spark(table)
-        return Source(
-            table=found,
-            identity=identity.name,
-            aliases=identity.aliases,
-            members=identity.members,
-        )
+        opened = open_postgres(source, table, query) if is_address else open_spark(table, query)
+        return _made(opened)
     if table is not None:
         raise ParameterError(
             f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
         )
-    opened = open_file(source, text_format)
+    return _made(open_file(source, text_format, query))
+
+
+def _made(opened: Opened) -> Source:
+    identity, query = opened.identity, opened.query
     return Source(
         table=opened.table,
-        identity=opened.identity.name,
-        aliases=opened.identity.aliases,
-        members=opened.identity.members,
+        identity=identity.name,
+        aliases=identity.aliases,
+        members=identity.members,
         decimal="." if opened.format is None else opened.format.decimal,
         listed=opened.format is None or opened.format.names is not None,
+        notes=() if query is None else query.notes,
+        keeps_all=query is None or query.keeps_all,
     )
 
 

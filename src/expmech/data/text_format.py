@@ -12,7 +12,10 @@ from typing import Any
 
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
 
-ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_PACKED = ("", ".gz", ".bz2", ".xz")
+ENDINGS = {
+    f".{kind}{packed}": mark for kind, mark in (("csv", ","), ("tsv", "\t")) for packed in _PACKED
+}
 """Endings of text files, and the delimiter each stands for."""
 
 _MOST_COLUMNS = 10_000

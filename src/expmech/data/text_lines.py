@@ -6,9 +6,12 @@ than :data:`LONGEST`, is replaced by an empty line, which is a row of missing va
 
 from __future__ import annotations
 
+import bz2
 import gzip
-from collections.abc import Iterator
-from typing import IO
+import lzma
+import os
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 LONGEST = 1 << 22
 """Bytes of the longest line that is read: longer ones are rows of missing values."""
@@ -79,6 +82,10 @@ def _past(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
 
 
 def _opened(path: str) -> IO[bytes]:
-    if path.lower().endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
+    packed: dict[str, Callable[[str, Any], Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+    }
+    opened: IO[bytes] = packed.get(os.path.splitext(path.lower())[1], open)(path, "rb")
+    return opened

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from expmech.adjacency import Adjacency, validate_adjacency
+from expmech.adjacency import Adjacency, validate_relation
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger.amounts import exact_amount
 from expmech.ledger.limits import Amount
@@ -40,7 +40,7 @@ def price(entry: Entry, *, owner: str) -> Priced:
     certificate = _certificate(entry.certificate)
     factor = PURE if certificate is None else concentration(certificate)
     stated = entry.adjacency or (certificate.adjacency if certificate else "")
-    adjacency = str(validate_adjacency(stated, owner=owner)) if stated else ""
+    adjacency = validate_relation(stated, owner=owner) if stated else ""
     _check_groups(entry, adjacency, owner=owner)
     amount = Amount(epsilon=epsilon, delta=delta, rho=factor * epsilon**2)
     return Priced(entry=entry, amount=amount, adjacency=adjacency)
@@ -60,7 +60,7 @@ def _certificate(text: str) -> Certificate | None:
 
 
 def _check_groups(entry: Entry, adjacency: str, *, owner: str) -> None:
-    if entry.groups and adjacency != Adjacency.ADD_REMOVE:
+    if entry.groups and not adjacency.startswith(Adjacency.ADD_REMOVE):
         raise ParameterError(
             f"`adjacency` of {owner} must be 'add-remove' where there are groups; got"
             f" {adjacency!r}. Under 'replace' a row can change group, which costs twice and moves"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from expmech.adjacency import validate_adjacency
+from expmech.adjacency import validate_relation
 from expmech.errors import ParameterError
 from expmech.ledger import register
 from expmech.ledger.amounts import exact_amount
@@ -124,7 +124,7 @@ class Ledger:
         target = Path(path)
         if not again and not target.exists():
             register.refuse_second(members, name)
-        write_ledger(target, name, limits, validate_adjacency(adjacency, owner=_OWNER))
+        write_ledger(target, name, limits, validate_relation(adjacency, owner=_OWNER))
         register.enter(members, target, again=again)
         return cls(target)
 

@@ -7,7 +7,6 @@ import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
-from expmech.adjacency import Adjacency
 from expmech.errors import ParameterError, validate_choice
 from expmech.ledger.amounts import exact_amount
 from expmech.ledger.file import SCHEMA, now, sync_folder
@@ -47,7 +46,7 @@ def make_limits(epsilon: object, delta: object, composition: str | None) -> Limi
     return Limits(epsilon=total, delta=failure, composition=composition, rho=limit)
 
 
-def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: Adjacency) -> None:
+def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) -> None:
     """Write a new ledger, never over a file."""
     exists = LedgerError(
         f"{target} exists already, and a ledger is never overwritten. Choose another name."
@@ -63,7 +62,7 @@ def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: Adjacen
     try:
         connection = sqlite3.connect(draft, isolation_level=None)
         connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + SCHEMA)
-        row = (data_set, epsilon, delta, now(), str(adjacency), limits.composition, rho)
+        row = (data_set, epsilon, delta, now(), adjacency, limits.composition, rho)
         connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
         connection.close()

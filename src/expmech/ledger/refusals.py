@@ -31,7 +31,7 @@ def refuse_other(path: Path, held: str, asked: Sequence[str]) -> None:
         if held and adjacency and adjacency != held:
             raise LedgerError(
                 f"The ledger {path} counts under {held} adjacency, and this release is private"
-                f" under {adjacency}: their sum would speak of neither. Release with --adjacency"
+                f" under {adjacency}: their sum would speak of neither. Release under"
                 f" {held}, or make a ledger for {adjacency}. Nothing was charged."
             )
         held = held or adjacency

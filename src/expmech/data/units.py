@@ -1,0 +1,63 @@
+"""People with several rows: of every unit at most so many are kept, by a public rule.
+
+Page: docs/theory/sources.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from expmech.data import values
+from expmech.data.source import Source
+
+_UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
+
+
+def bound_units(source: Source, column: str, max_rows: int) -> Source:
+    """Keep of every unit the ``max_rows`` rows that are least by a public hash of their content.
+
+    Which rows of a unit are kept depends on nothing but the rows of that unit; rows that name no
+    unit are left out. So one unit more or less is at most ``max_rows`` rows more or less.
+    """
+    import ibis
+
+    def md5(text):  # type: ignore[no-untyped-def]
+        """Stand for the function that every engine has under this name."""
+
+    digest = ibis.udf.scalar.builtin(md5, signature=((str,), str))
+    table = source.table
+    names = list(table.columns)
+    parts = [_part(source, name) for name in names if values.has_key(table[name].type())]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.concat(part)
+    wide = table.mutate(**{_UNIT: source.text(column), _WHOLE: whole})
+    named = wide.filter(wide[_UNIT].notnull() & (wide[_UNIT] != ""))
+    hashed = named.mutate(**{_HASH: digest(named[_WHOLE])})
+    # rows of a unit with the same content are the same row: which of them is kept does not matter
+    order = [hashed[_HASH], hashed[_WHOLE]]
+    window = ibis.window(group_by=hashed[_UNIT], order_by=order)
+    ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
+    kept = ranked.filter(ranked[_PLACE] < max_rows)
+    return replace(source, table=kept.select(*names))
+
+
+def _part(source: Source, name: str) -> Any:
+    """Return a value as text that tells where it ends, and missing from empty."""
+    import ibis
+
+    column = source.table[name]
+    text = column if column.type().is_string() else column.cast("string")
+    told = ibis.literal("v") + text.length().cast("string") + ibis.literal(":") + text
+    return ibis.ifelse(column.isnull(), ibis.literal("n"), told)
+
+
+def unit_notes(column: str, max_rows: int, epsilon: str, row_epsilon: str) -> tuple[str, ...]:
+    """Return what a certificate says about units."""
+    return (
+        f"of each {column} at most {max_rows} rows are kept, the least by a public hash of their"
+        f" content, and rows that name none are left out: epsilon = {row_epsilon} for one row is"
+        f" epsilon = {epsilon} for one {column} added or removed with all its rows, over all groups"
+        " together",
+    )

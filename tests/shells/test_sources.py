@@ -1,0 +1,151 @@
+"""People with several rows, packed and partitioned files, and tables in memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import itertools
+import json
+import lzma
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow
+import pytest
+from pyarrow.parquet import write_table
+from typer.testing import CliRunner
+
+from expmech.cli.main import app
+from expmech.data import open_frame, open_source
+from expmech.data.rows import TableRows
+from expmech.data.units import bound_units
+from expmech.errors import ExpmechError
+from expmech.ledger import Ledger
+from expmech.statistics.requests import MomentsOf
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis
+VISITS = [("a", 3), ("a", 1), ("b", 1), ("a", 2), ("b", 5), ("", 9), ("c", 4), ("a", 7), ("b", 1)]
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def kept(rows: list[tuple[str, int]], most: int) -> Counter[tuple[str, int]]:
+    columns = {"who": [who for who, _ in rows], "cost": [cost for _, cost in rows]}
+    types = {"who": pyarrow.string(), "cost": pyarrow.int64()}
+    frame = pyarrow.table(columns, schema=pyarrow.schema(list(types.items())))
+    found = bound_units(open_frame(frame, name="visits"), "who", most).table.execute()
+    return Counter(zip(found["who"], (int(cost) for cost in found["cost"]), strict=True))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_one_unit_more_is_at_most_so_many_rows_more(most: int) -> None:
+    """And it moves no row of another unit: in every order, with every unit left out."""
+    whole = kept(VISITS, most)
+    assert max(Counter(who for who, _ in whole.elements()).values()) == most
+    assert "" not in {who for who, _ in whole}
+    for order in itertools.islice(itertools.permutations(VISITS), 0, 300000, 60000):
+        assert kept(list(order), most) == whole
+    for who in "abc":
+        others = kept([row for row in VISITS if row[0] != who], most)
+        more = whole - others
+        assert others <= whole
+        assert {one for one, _ in more} == {who}
+        assert more.total() <= most
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    rows = [f"p{k % 30},{k % 90},{'xyz'[k % 3]}\n" for k in range(200)]
+    path.write_text("patient,cost,ward\n" + "".join(rows))
+    return path
+
+
+def test_a_unit_pays_once_for_all_its_rows_and_groups(visits: Path, tmp_path: Path) -> None:
+    path = tmp_path / "visits.ledger"
+    budget = ("--epsilon", "3", "--adjacency", "add-remove", "--unit", "Patient")
+    assert run("budget", "init", path, visits, *budget).exit_code == 0
+    asked = ("release", "mean", visits, "--column", "cost", "--bounds", "0,90", "--epsilon", "1")
+    more = (*asked, "--adjacency", "add-remove", "--ledger", path)
+    unit = ("--unit", "patient", "--max-rows", "4")
+    groups = ("--by", "ward", "--groups", "x,y,z")
+    done = run(*more, *unit, *groups, "--json")
+    assert done.exit_code == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["certificate"]["epsilon"] == 0.25  # of a row: four rows are one
+    assert record["unit"] == {"column": "patient", "max_rows": 4, "epsilon": "1"}
+    assert any(
+        "for one patient added or removed" in one for one in record["certificate"]["assumptions"]
+    )
+    (charge,) = Ledger(path).history()
+    assert (charge.epsilon, charge.adjacency) == (Fraction(1), "add-remove of patient")
+    assert "one patient added or removed with all its rows" in run("budget", "show", path).stdout
+    for wrong, code, message in (
+        (more, 3, "counts under add-remove of patient"),
+        ((*more, "--unit", "patient"), 1, "belong together"),
+        ((*asked, *unit), 1, "`--unit` needs --adjacency add-remove"),
+        ((*more, "--unit", "patient", "--max-rows", "0"), 1, "`--max-rows`"),
+        ((*more, *unit, "--delta", "1e-6"), 1, "needs a pure release"),
+        ((*more, "--unit", "nobody", "--max-rows", "1"), 1, "There is no column 'nobody'"),
+    ):
+        refused = run(*wrong)
+        assert refused.exit_code == code, wrong
+        assert message in refused.stderr
+    assert len(Ledger(path).history()) == 1
+    assert (
+        run("budget", "init", tmp_path / "l", visits, "--epsilon", 1, "--unit", "x").exit_code == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "opened"), [(".gz", gzip.open), (".bz2", bz2.open), (".xz", lzma.open)]
+)
+def test_packed_text_is_the_same_table(ending: str, opened: Any, visits: Path) -> None:
+    packed = visits.with_name(f"visits.csv{ending}")
+    with opened(packed, "wb") as file:
+        file.write(visits.read_bytes())
+    assert total(open_source(str(packed))) == total(open_source(str(visits)))
+
+
+def total(source: Any) -> Any:
+    request = MomentsOf(columns=("cost",), bounds=((0.0, 90.0),), bits=20, missing="middle")
+    return TableRows(source=source).find(request)
+
+
+def test_a_folder_of_partitions_is_one_table_and_its_names_are_text(tmp_path: Path) -> None:
+    for ward in ("01", "2"):
+        folder = tmp_path / "visits" / f"ward={ward}"
+        folder.mkdir(parents=True)
+        write_table(pyarrow.table({"cost": [1.0, 2.0]}), folder / "part.parquet")
+    source = open_source(str(tmp_path / "visits"))
+    assert set(source.table.columns) == {"cost", "ward"}
+    assert TableRows(source=source, by="ward", group="01").count() == 2
+    assert total(source).count == 4
+    path = tmp_path / "visits.ledger"
+    Ledger.create(path, data_set=source.identity, epsilon=1, members=source.members)
+    one = open_source(str(tmp_path / "visits" / "ward=2" / "part.parquet"))
+    with pytest.raises(ExpmechError, match="has a budget already"):
+        Ledger.create(tmp_path / "b", data_set=one.identity, epsilon=1, members=one.members)
+
+
+def test_frames_of_every_kind_give_the_same_numbers() -> None:
+    columns = {"cost": [1.0, None, 95.0, 3.5], "who": ["a", None, "b", "a"]}
+    frames = [pd.DataFrame(columns), pl.DataFrame(columns), pyarrow.table(columns)]
+    found = [total(open_frame(frame, name="visits")) for frame in frames]
+    assert found[0] == found[1] == found[2]
+    mixed = pd.DataFrame({"cost": pd.Series([1.0, "n/a", 95, "3.5"], dtype=object)})
+    assert total(open_frame(mixed, name="visits")) == found[0]
+    for wrong, message in (
+        ([[1, 2]], "must be a pandas or Polars"),
+        (pd.DataFrame([[1, 2]], columns=["a", "A"]), "differ only by case"),
+    ):
+        with pytest.raises(ExpmechError, match=message):
+            open_frame(wrong, name="visits")
+    with pytest.raises(ExpmechError, match="must tell the data set"):
+        open_frame(frames[0], name=" ")
