@@ -4,11 +4,13 @@ from expmech.estimators.linear import PrivateLinearRegression
 from expmech.estimators.logistic import PrivateLogisticRegression
 from expmech.estimators.mean import PrivateMean
 from expmech.estimators.pca import PrivatePCA
+from expmech.estimators.pipelines import PipelineCheck, check_pipeline, reserve
 from expmech.estimators.quantile import PrivateQuantile
 from expmech.estimators.ridge import PrivateRidge
 from expmech.estimators.selector import PrivateSelector
 
 __all__ = [
+    "PipelineCheck",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivateMean",
@@ -16,4 +18,6 @@ __all__ = [
     "PrivateQuantile",
     "PrivateRidge",
     "PrivateSelector",
+    "check_pipeline",
+    "reserve",
 ]

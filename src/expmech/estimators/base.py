@@ -22,6 +22,7 @@ from expmech.errors import (
     validate_choice,
     validate_positive,
 )
+from expmech.estimators.arguments import bounds_by_name, without_weights
 from expmech.estimators.tables import Unread, as_table, assumed, column_count
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.release import Release
@@ -94,9 +95,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     missing: str
     random_state: int | None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let ``fit`` refuse weights of rows with the reason; it takes no such parameter."""
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = without_weights(vars(cls)["fit"])
+
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+    @property
+    def cost_of_a_fit(self) -> Fraction:
+        """The epsilon that a fit with these parameters charges."""
+        return self._validate_parameters()
 
     @property
     def _relation(self) -> Adjacency:
@@ -189,8 +201,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return one pair a column, from one pair for all of them or one pair each."""
         rule = (
             f"`{name}` of {self._name} must be a pair (LOWER, UPPER), or one pair for each of the"
-            f" {columns} columns"
+            f" {columns} columns, in order or by name"
         )
+        if isinstance(bounds, dict):
+            bounds = bounds_by_name(self, bounds, name)
         if bounds is None:
             raise ParameterError(
                 f"{rule}; got None. Bounds are public: they come from what the quantity can be,"

@@ -1,0 +1,104 @@
+"""scikit-learn around the private models: pipelines, searches, weights, bounds by name."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from expmech.errors import ExpmechError
+from expmech.estimators import PrivateMean, PrivateQuantile, PrivateRidge, check_pipeline, reserve
+from expmech.ledger import Ledger, LedgerError
+
+ROWS = pd.DataFrame({"age": np.arange(20.0, 80.0), "dose": np.arange(60) % 10.0})
+BOUNDS = {"dose": (0, 10), "age": (0, 100)}
+
+
+def ridge(**options: Any) -> PrivateRidge:
+    return PrivateRidge(bounds_X=BOUNDS, bounds_y=(0, 100), **options)
+
+
+def test_bounds_by_name_are_those_of_the_columns() -> None:
+    named = PrivateMean(epsilon=50, bounds=BOUNDS).fit(ROWS)
+    np.testing.assert_allclose(named.mean_, ROWS.mean(), rtol=0.05)
+    pairs = [(0, 100), (0, 10)]
+    studies = [PrivateMean(bounds=one, random_state=1).fit(ROWS) for one in (BOUNDS, pairs)]
+    assert (studies[0].mean_ == studies[1].mean_).all()
+    model = ridge(epsilon=50).fit(ROWS, ROWS["age"])
+    assert model.predict(ROWS).shape == (60,)
+    for bounds, table, message in (
+        ({"age": (0, 1)}, ROWS, "missing: dose; unknown: none"),
+        (BOUNDS | {"wage": (0, 1)}, ROWS, "missing: none; unknown: wage"),
+        (BOUNDS, ROWS.to_numpy(), "X has no names of columns"),
+    ):
+        with pytest.raises(ExpmechError, match=message):
+            PrivateMean(bounds=bounds).fit(table)
+
+
+def test_weights_are_refused_with_the_reason() -> None:
+    models: list[tuple[Any, Any]] = [
+        (PrivateMean(bounds=BOUNDS), None),
+        (PrivateQuantile(bounds=BOUNDS), None),
+        (ridge(), ROWS["age"]),
+    ]
+    for model, target in models:
+        given = (ROWS,) if target is None else (ROWS, target)
+        with pytest.raises(ExpmechError, match="is refused: a row with a large weight"):
+            model.fit(*given, sample_weight=np.ones(60))
+        assert model.fit(*given, sample_weight=None) is model
+        with pytest.raises(TypeError):
+            model.fit(*given, weights=np.ones(60))
+
+
+def test_steps_that_learn_are_named() -> None:
+    scaled = ("scaled", StandardScaler(), ["age"])
+    inner = ColumnTransformer([scaled, ("as is", "passthrough", ["dose"])])
+    checked = check_pipeline(make_pipeline(inner, Normalizer(), ridge()))
+    assert [(step.name, step.kind) for step in checked.steps] == [
+        ("columntransformer.scaled", "learns from the data"),
+        ("columntransformer.as is", "stateless"),
+        ("normalizer", "stateless"),
+        ("privateridge", "private"),
+    ]
+    assert not checked.stands
+    assert "Not private: columntransformer.scaled would be fitted" in str(checked)
+    good = check_pipeline(make_pipeline(FunctionTransformer(np.log1p), ridge()))
+    assert good.stands
+    assert "nothing learns from the data but" in str(good)
+    plain = check_pipeline(make_pipeline(FunctionTransformer(np.log1p)))
+    assert not plain.stands
+    assert "no step is a model of expmech" in str(plain)
+    with pytest.raises(ExpmechError, match="must be a scikit-learn Pipeline"):
+        check_pipeline(ridge())
+
+
+def test_the_whole_search_is_paid_before_its_first_fit(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "trial.ledger", data_set="trial", epsilon="2")
+    grid = {"epsilon": ["0.1", "0.2"], "penalty": [1.0]}
+    search = reserve(GridSearchCV(ridge(), grid, cv=3), ledger)
+    assert ledger.spent[0] == Fraction(11, 10)  # 3 (0.1 + 0.2) and the dearer one for the refit
+    search.fit(ROWS, ROWS["age"])
+    own = Ledger(tmp_path / "trial.ledger.search-1")
+    best = Fraction(search.best_params_["epsilon"])
+    assert own.spent[0] == Fraction(9, 10) + best
+    assert ledger.spent[0] == Fraction(11, 10)
+    with pytest.raises(LedgerError):
+        search.set_params(error_score="raise").fit(ROWS, ROWS["age"])  # a second time was not paid
+    with pytest.raises(LedgerError, match="is left of 2"):
+        reserve(GridSearchCV(ridge(), grid, cv=3), ledger)
+    whole = make_pipeline(FunctionTransformer(), ridge(epsilon="0.05"))
+    tuned = reserve(GridSearchCV(whole, {"privateridge__penalty": [1.0]}, cv=2), ledger)
+    tuned.fit(ROWS, ROWS["age"])
+    assert ledger.spent[0] == Fraction(11, 10) + Fraction(15, 100)
+    for wrong in (ridge(), GridSearchCV(LinearRegression(), {"positive": [True]})):
+        with pytest.raises(ExpmechError, match="of reserve must"):
+            reserve(wrong, ledger)
