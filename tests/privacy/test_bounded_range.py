@@ -65,7 +65,11 @@ CLAIMED: list[tuple[Sampler, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "make"), CLAIMED, ids=str)
+@pytest.mark.parametrize(
+    ("sampler", "make"),
+    CLAIMED,
+    ids=[type(sampler).__name__ + str(j) for j, (sampler, _) in enumerate(CLAIMED)],
+)
 def test_a_sampler_that_claims_a_bounded_range_has_one(sampler: Sampler, make: Any) -> None:
     assert sampler.bounded_range
     found = list(pairs(sampler, make))
