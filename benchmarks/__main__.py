@@ -1,9 +1,9 @@
-"""Run the benchmarks named, or all but the data layer's, and write benchmarks/results.
+"""Run the benchmarks named, or all but those of large tables, and write benchmarks/results.
 
     python -m benchmarks [name ...]
 
-Each runs in a process of its own. `data` takes 10^8 rows, 10 GB of disk and many minutes, and runs
-only when it is named.
+Each runs in a process of its own. `data` and `elsewhere` take 10^8 rows, 10 GB of disk and many
+minutes, and run only when they are named.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ MODULES = {
     "clock": "clock_benchmark",
     "forecasts": "forecast_benchmark",
     "data": "data_benchmark",
+    "elsewhere": "elsewhere_benchmark",
 }
 WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca", "clock", "forecasts")
-LONG = ("data",)
+LONG = ("data", "elsewhere")
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import expmech as em
 from expmech.errors import ParameterError, UnsupportedError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateRidge
 from expmech.release.verification import verify_certificate, verify_value
-from expmech.statistics import Linear, Logistic
+from expmech.statistics import ArrayRows, Linear, Logistic
 from expmech.statistics.keys import places_of
 from expmech.statistics.logistic_likelihood import LogisticLikelihood
 from expmech.statistics.requests import TargetRows
@@ -126,8 +126,8 @@ def test_a_data_norm_leaves_rows_within_it_as_they_are() -> None:
     corners = np.array([[0.0, 50.0], [5.0, 0.0], [10.0, 0.0]])
     for data_norm, lengths in ((1.0, [2.0, 1.0, 2.0]), (99.0, [3.0, 1.0, 2.0])):
         statistic = Linear(target=2, target_bounds=(0.0, 1.0), data_norm=data_norm, **options)
-        found = statistic.stand_in(3, Fraction(1))
-        found = type(found)(features=corners, targets=np.ones(3), counts=np.ones(3, dtype=int))
+        rows = ArrayRows(numbers=np.column_stack([corners, np.ones(3)]))
+        found = rows.find(statistic.request(Fraction(1)))
         mechanism: Any = statistic.mechanism(found, Fraction(1), "unprotected")
         squares = (mechanism.prepare_rows().matrix ** 2).sum(axis=1)
         np.testing.assert_allclose(squares, lengths, atol=1e-5)

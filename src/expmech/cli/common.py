@@ -17,6 +17,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from expmech.data.design import Progress, silent
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import LedgerError, exact_amount
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
@@ -72,6 +73,16 @@ def stopped(message: str) -> Iterator[None]:
 def warn(message: str) -> None:
     """Print a warning on standard error, where scripts that read the result do not meet it."""
     complaints.print(f"warning: {message}", style="yellow", markup=False)
+
+
+@contextmanager
+def shown_passes() -> Iterator[Progress]:
+    """Show the pass over a table that is under way, at a terminal only; nothing of it stays."""
+    if not complaints.is_terminal:
+        yield silent
+        return
+    with complaints.status("reading the table") as status:
+        yield lambda number: status.update(f"pass {number} over the table")
 
 
 def plain(value: Any) -> Any:

@@ -55,7 +55,7 @@ class Perturbed:
 def _linear(
     shared: Shared, table: Numbers, settings: Perturbed, threshold: options.Threshold = None
 ) -> Linear:
-    """Release a linear regression (Huber's) with intercept; its rows must fit in memory."""
+    """Release a linear regression (Huber's) with intercept."""
     return Linear(**table.named, **settings.given, **shared.reading, threshold=threshold)
 
 
@@ -113,7 +113,7 @@ def _logistic(
     law: options.Law = _LAW,
     radius: options.Radius = None,
 ) -> Logistic:
-    """Release a logistic regression with intercept; its rows must fit in memory."""
+    """Release a logistic regression with intercept."""
     if target.lower() in {name.lower() for name in column}:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
     chosen, several = _labels(positive, classes)

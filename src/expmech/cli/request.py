@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from expmech.cli.asked import Request
-from expmech.cli.common import new_file, plain, sealed, stopped
+from expmech.cli.common import new_file, plain, sealed, shown_passes, stopped
 from expmech.cli.notices import announce, warn_of
 from expmech.cli.showing import show
 from expmech.data.rows import TableRows
@@ -124,7 +124,11 @@ def drawn(pending: Pending) -> dict[str, Any]:
     request, settled = pending.request, pending.settled
     announce(settled)
     parts = pending.parts.items()
-    found = {name: settled.release(rows.find(settled.request)) for name, rows in parts}
+    with shown_passes() as progress:
+        found = {
+            name: settled.release(rows.shown(progress).find(settled.request))
+            for name, rows in parts
+        }
     values = {name: plain(one.value) for name, one in found.items()}
     record: dict[str, Any] = {
         "statement": pending.statement,
@@ -165,4 +169,5 @@ def _settle(
         sampler=request.sampler,
         timing=request.timing,
         budget_seconds=request.budget_seconds,
+        notes=rows.notes(statistic.request(request.epsilon)),
     )

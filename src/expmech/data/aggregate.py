@@ -17,15 +17,17 @@ from expmech.data.snapped import Snapped, cell, fresh_names, nearest, snapped
 from expmech.data.source import Source
 from expmech.data.values import EngineKey, spellings
 from expmech.errors import DataError, ParameterError, shielded, validate_integer
+from expmech.optimum.rows import STEP_BITS as DESIGN_BITS
 from expmech.statistics import Bounds, Moments
 from expmech.statistics.keys import Key, canonical_key
 from expmech.statistics.reading import FOUND_MISSING, MISSING_RULES
-from expmech.statistics.requests import ProductsOf, RowProducts
+from expmech.statistics.requests import DesignOf, ProductsOf, RowProducts
 from expmech.statistics.standard import STEP_BITS, products_of
 
 __all__ = [
     "MISSING",
     "computed",
+    "design_rows",
     "fresh_names",
     "histogram",
     "labelled_rows",
@@ -33,7 +35,6 @@ __all__ = [
     "row_count",
     "standardised_products",
     "tally",
-    "target_rows",
 ]
 
 MISSING = MISSING_RULES
@@ -112,11 +113,7 @@ def labelled_rows(
     counted from 1; a target that is no class of the list has place 0, a missing one too, which is a
     missing value where those are dropped or refused.
     """
-    import ibis
-
     _check_target(target, columns)
-    key = source.key(target)
-    cases = [(key.equals(canonical_key(label)), k + 1) for k, label in enumerate(classes)]
     rows = snapped(
         source,
         columns,
@@ -124,29 +121,42 @@ def labelled_rows(
         bits=_ROW_BITS,
         missing=missing,
         whole=nearest,
-        label=(ibis.cases(*cases, else_=0), key.missing()),
+        label=place_of(source, target, classes),
     )
-    steps = _in_memory(rows)
+    steps = in_memory(rows)
     return _unsnapped(steps[:, :-1], bounds), steps[:, -1]
 
 
-def target_rows(
-    source: Source,
-    columns: Sequence[str],
-    bounds: Sequence[Bounds],
-    *,
-    target: str,
-    target_bounds: Bounds,
-    missing: str = "middle",
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the clipped columns, one row a record, and the clipped target. Confidential."""
+def place_of(source: Source, target: str, classes: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the place of a class, 0 for no class of the list, and whether it is missing."""
+    import ibis
+
+    key = source.key(target)
+    cases = [(key.equals(canonical_key(label)), k + 1) for k, label in enumerate(classes)]
+    return ibis.cases(*cases, else_=0), key.missing()
+
+
+def design_rows(source: Source, request: DesignOf) -> Snapped:
+    """Return the steps of a regression's scaled columns and its target, in the engine."""
+    columns, target = [str(column) for column in request.columns], str(request.target)
     _check_target(target, columns)
-    limits = [*bounds, target_bounds]
-    rows = snapped(
-        source, [*columns, target], limits, bits=_ROW_BITS, missing=missing, whole=nearest
+    maps, limits, label = list(request.scalings), list(request.bounds), None
+    if request.target_scaling is None:
+        label = place_of(source, target, request.classes)
+    else:
+        columns.append(target)
+        maps.append(request.target_scaling)
+        limits.append(request.target_scaling.bounds)
+    return snapped(
+        source,
+        columns,
+        limits,
+        bits=DESIGN_BITS,
+        missing=request.missing,
+        whole=nearest,
+        label=label,
+        maps=[(one.middle, one.factor) for one in maps],
     )
-    values = _unsnapped(_in_memory(rows), limits)
-    return values[:, :-1], values[:, -1]
 
 
 def _check_target(target: str, columns: Sequence[str]) -> None:
@@ -154,9 +164,9 @@ def _check_target(target: str, columns: Sequence[str]) -> None:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
 
 
-def _in_memory(rows: Snapped) -> NDArray[np.float64]:
+def in_memory(rows: Snapped) -> NDArray[np.float64]:
     """Return snapped rows as an array of whole numbers."""
-    result = _computed(lambda: rows.table.to_pyarrow())
+    result = worked(lambda: rows.table.to_pyarrow())
     if rows.lost is not None and any(result[rows.lost].to_pylist()):
         raise DataError(FOUND_MISSING)
     steps = [np.array(result[name].to_numpy(), dtype=np.float64) for name in rows.values]
@@ -184,7 +194,7 @@ def standardised_products(source: Source, request: ProductsOf) -> RowProducts:
         missing=request.missing,
         whole=nearest,
     )
-    result = _computed(lambda: rows.table.to_pyarrow())
+    result = worked(lambda: rows.table.to_pyarrow())
     if rows.lost is not None and any(result[rows.lost].to_pylist()):
         raise DataError(FOUND_MISSING)
     steps = [np.array(result[name].to_numpy(), dtype=np.int64) for name in rows.values]
@@ -193,7 +203,7 @@ def standardised_products(source: Source, request: ProductsOf) -> RowProducts:
 
 def row_count(source: Source) -> int:
     """Return the number of rows: of a text file, the number of lines after the header."""
-    return int(_computed(lambda: source.table.count().to_pyarrow().as_py()))
+    return int(worked(lambda: source.table.count().to_pyarrow().as_py()))
 
 
 def tally(source: Source, column: str, candidates: Sequence[Any]) -> tuple[int, ...]:
@@ -275,10 +285,11 @@ def _refuse_missing(rows: Snapped, found: Sequence[dict[str, Any]]) -> None:
 
 def computed(query: Any) -> list[dict[str, Any]]:
     """Return the rows of a query's result; an engine's own words, which may quote, are dropped."""
-    return _computed(lambda: list(query.to_pyarrow().to_pylist()))
+    return worked(lambda: list(query.to_pyarrow().to_pylist()))
 
 
-def _computed(work: Callable[[], Result]) -> Result:
+def worked(work: Callable[[], Result]) -> Result:
+    """Return what an engine computes; an error says nothing of what it read."""
     failed = DataError("The engine could not compute the aggregates: it failed, or was stopped.")
     return shielded(work, failed)
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.data.aggregate import (
+    design_rows,
     histogram,
     labelled_rows,
     moments,
     row_count,
     standardised_products,
     tally,
-    target_rows,
 )
 from expmech.data.counting import cells, check_flags, flags
+from expmech.data.design import IN_ENGINE, EngineTable, Progress, silent
 from expmech.data.source import Source
 from expmech.errors import ParameterError
 from expmech.statistics.requests import (
     CellsOf,
     Column,
+    DesignOf,
     FlagsOf,
     HistogramOf,
     LabelledRowsOf,
@@ -32,7 +34,6 @@ from expmech.statistics.requests import (
     Tally,
     TallyOf,
     TargetRows,
-    TargetRowsOf,
 )
 
 
@@ -43,6 +44,7 @@ class TableRows:
     source: Source
     by: str | None = None
     group: Any = None
+    progress: Progress = silent
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -51,7 +53,7 @@ class TableRows:
     def check(self, request: Request) -> None:
         """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
         source = self._part
-        if isinstance(request, (MomentsOf, LabelledRowsOf, TargetRowsOf, ProductsOf)):
+        if isinstance(request, (MomentsOf, LabelledRowsOf, DesignOf, ProductsOf)):
             for name in _names(request.columns):
                 source.number(name)
         if isinstance(request, (HistogramOf, CellsOf)):
@@ -62,8 +64,17 @@ class TableRows:
             source.key(str(request.column))
         if isinstance(request, LabelledRowsOf):
             source.key(str(request.target))
-        if isinstance(request, TargetRowsOf):
-            source.number(str(request.target))
+        if isinstance(request, DesignOf):
+            read = source.key if request.target_bounds is None else source.number
+            read(str(request.target))
+
+    def shown(self, progress: Progress) -> TableRows:
+        """Return the rows, with every pass over them told as it starts."""
+        return replace(self, progress=progress)
+
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """Return what a guarantee rests on because the rows are in an engine."""
+        return (IN_ENGINE,) if isinstance(request, DesignOf) else ()
 
     def find(self, request: Request) -> Any:
         """Return what was asked for, computed in the engine as far as it can be."""
@@ -91,8 +102,8 @@ class TableRows:
             return _labelled(source, request)
         if isinstance(request, ProductsOf):
             return standardised_products(source, request)
-        if isinstance(request, TargetRowsOf):
-            return _targeted(source, request)
+        if isinstance(request, DesignOf):
+            return EngineTable(design_rows(source, request), source.engine, request, self.progress)
         raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
     @property
@@ -110,18 +121,6 @@ def _labelled(source: Source, request: LabelledRowsOf) -> TargetRows:
         missing=request.missing,
     )
     return _one_each(rows, places)
-
-
-def _targeted(source: Source, request: TargetRowsOf) -> TargetRows:
-    rows, targets = target_rows(
-        source,
-        _names(request.columns),
-        request.bounds,
-        target=str(request.target),
-        target_bounds=request.target_bounds,
-        missing=request.missing,
-    )
-    return _one_each(rows, targets)
 
 
 def _one_each(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> TargetRows:

@@ -41,11 +41,13 @@ def snapped(
     missing: str,
     whole: Whole,
     label: tuple[Any, Any] | None = None,
+    maps: Sequence[tuple[float, float]] | None = None,
 ) -> Snapped:
     """Return columns clipped and snapped to whole numbers, missing values by the public rule.
 
     ``label`` is an expression of whole numbers, and one that says whether it is missing; it becomes
-    the last column.
+    the last column. ``maps`` are the origin and the number of steps a unit of each column; None:
+    the lower bound, and ``2^bits`` steps a width.
     """
     rule = validate_missing(missing, owner="the data layer")
     limits = _limits(columns, bounds)
@@ -58,9 +60,10 @@ def snapped(
     if rule == "drop":
         table = table.filter(~lost)
     names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
+    lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in limits]
     cells = [
-        whole(_steps(table[name], pair, stand_in(pair, rule), bits, source.engine), bits)
-        for name, pair in zip(raw, limits, strict=True)
+        whole(_steps(table[name], pair, stand_in(pair, rule), line, source.engine), bits)
+        for name, pair, line in zip(raw, limits, lines, strict=True)
     ]
     if flags:
         cells.append(table[f"{prefix}f"].cast("int64"))
@@ -109,12 +112,12 @@ def _any(flags: list[Any]) -> Any:
     return found
 
 
-def _steps(number: Any, pair: Bounds, stand: float, bits: int, engine: str) -> Any:
-    """Return ``(clipped - lower) 2^bits / width`` of a value, or of its stand-in."""
+def _steps(number: Any, pair: Bounds, stand: float, line: tuple[float, float], engine: str) -> Any:
+    """Return ``(clipped - origin) factor`` of a value, or of its stand-in."""
     import ibis
 
-    lower, upper = pair
-    low, high, scale = constant(lower), constant(upper), 2.0**bits / (upper - lower)
+    low, high = map(constant, pair)
+    origin, factor = line
     # NaN is sorted out before anything is compared. Comparisons take DuckDB half the time of
     # `least` and `greatest`.
     clipped = ibis.cases(
@@ -123,8 +126,8 @@ def _steps(number: Any, pair: Bounds, stand: float, bits: int, engine: str) -> A
         (number > high, high),
         else_=number,
     )
-    rise = clipped - low
+    rise = clipped - constant(origin)
     if engine == "postgres":  # it raises where a product underflows; so small a rise snaps to 0
-        least = constant((upper - lower) * 2.0 ** -(bits + 70))
-        rise = (rise > least).ifelse(rise, constant(0.0))
-    return rise * constant(scale)
+        least = constant(max(2.0**-70 / factor, 2.0**-1000))
+        rise = (rise.abs() > least).ifelse(rise, constant(0.0))
+    return rise * constant(factor)

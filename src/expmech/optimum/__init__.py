@@ -3,5 +3,16 @@
 from expmech.optimum.calibration import Terms, calibrate
 from expmech.optimum.draw import Lattice, draw_cells
 from expmech.optimum.rows import MadeRows, Rows, prepare_rows
+from expmech.optimum.tables import ArrayTable, Table
 
-__all__ = ["Lattice", "MadeRows", "Rows", "Terms", "calibrate", "draw_cells", "prepare_rows"]
+__all__ = [
+    "ArrayTable",
+    "Lattice",
+    "MadeRows",
+    "Rows",
+    "Table",
+    "Terms",
+    "calibrate",
+    "draw_cells",
+    "prepare_rows",
+]

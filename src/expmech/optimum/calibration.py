@@ -52,6 +52,11 @@ class Terms:
         return self.dimension * self.risk.margins
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Return the shape of the parameters: margins, columns."""
+        return self.risk.margins, self.dimension
+
+    @property
     def step(self) -> Fraction:
         """Return the width of a step of the noise in the max norm."""
         return rows_moved(self.adjacency) * self.risk.bound / self.steps

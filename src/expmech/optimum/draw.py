@@ -6,7 +6,9 @@ cell. Theory: docs/theory/perturbed_optimum.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +16,13 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.errors import validate_integer
 from expmech.optimum.calibration import CLASS_NORM, MAX_NORM, Terms
-from expmech.optimum.dyadic import Cell
-from expmech.optimum.enclosure import Residual, enclose, residual_at, snap_point
+from expmech.optimum.dyadic import Cell, Dyadics
+from expmech.optimum.enclosure import enclose, residual_at, snap_point
+from expmech.optimum.nearness import Residual
 from expmech.optimum.noise import ClassNorm, MaxNorm, Noise, SumNorm
-from expmech.optimum.precise import (
-    descended_point,
-    improved_point,
-    precise_residual,
-    squared_size,
-)
-from expmech.optimum.rows import Rows
-from expmech.optimum.solver import Problem, Solution, refreshed, solve
+from expmech.optimum.precise import precise_residual, refined, steepest_slope
+from expmech.optimum.rows import Floats, Rows
+from expmech.optimum.solver import Problem, refreshed, solve
 
 _MORE_BITS = 40
 
@@ -84,45 +82,57 @@ def draw_cells(
     problem = Problem(
         rows=rows,
         risk=terms.risk,
-        penalties=np.array([float(one) for one in terms.penalties]),
-        pull=cell.middle().to_floats().reshape(terms.risk.margins, terms.dimension),
+        penalties=penalties_of(terms),
+        pull=cell.middle().to_floats().reshape(terms.shape),
     )
     solution = solve(problem)
     point = snap_point(solution.point, terms.risk.grid_bits)
     residual = residual_at(problem, point, cell)
     found = lattice.cells_of(enclose(problem, solution, residual, terms.squared_norm))
     boxes = 1
-    bits = max(terms.risk.grid_bits, residual.point.exponent)
     if found is None:
         solution = refreshed(problem, solution, residual.margins)
+        found, more = decide(
+            residual.point.at(max(terms.risk.grid_bits, residual.point.exponent)),
+            Decision(
+                residual_of=partial(precise_residual, problem),
+                box_of=lambda late: enclose(problem, solution, late, terms.squared_norm),
+                inverse=solution.inverse,
+                steepest=steepest_slope(problem.frame, terms.squared_norm),
+            ),
+            lattice,
+            noise,
+            coins,
+        )
+        boxes += more
+    return np.array(found, dtype=np.int64).reshape(terms.shape), boxes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decision:
+    """How to come nearer to a root: residuals at any precision, boxes, a step, a slope."""
+
+    residual_of: Callable[..., Residual]  # of a point, and of the noise's cell by its name
+    box_of: Callable[[Residual], Cell]
+    inverse: Floats
+    steepest: float
+
+
+def decide(
+    point: Dyadics, by: Decision, lattice: Lattice, noise: Noise, coins: Coins
+) -> tuple[list[int], int]:
+    """Return the cells of the root, at more and more digits, and how many boxes it took."""
+    found, boxes = None, 0
     while found is None:
-        bits += _MORE_BITS
+        point = point.at(point.exponent + _MORE_BITS)
         noise.reveal(coins)
-        residual = _refine(problem, solution, residual, terms, noise, bits)
-        found = lattice.cells_of(enclose(problem, solution, residual, terms.squared_norm))
-        boxes += 1
-    shape = (terms.risk.margins, terms.dimension)
-    return np.array(found, dtype=np.int64).reshape(shape), boxes
+        cell = noise.cell()
+        residual = refined(partial(by.residual_of, noise=cell), point, by.inverse, by.steepest)
+        point, boxes = residual.point, boxes + 1
+        found = lattice.cells_of(by.box_of(residual))
+    return found, boxes
 
 
-def _refine(
-    problem: Problem,
-    solution: Solution,
-    residual: Residual,
-    terms: Terms,
-    noise: Noise,
-    bits: int,
-) -> Residual:
-    """Return the residual at a better point, in ball arithmetic.
-
-    A step by the approximate inverse; where that does not halve the residual, a gradient step.
-    """
-    cell = noise.cell()
-    here = precise_residual(problem, residual.point.at(bits), cell)
-    better = precise_residual(problem, improved_point(solution, here, bits), cell)
-    if 4 * squared_size(better) <= squared_size(here):
-        return better
-    down = descended_point(problem, here, terms.squared_norm, bits)
-    slower = precise_residual(problem, down, cell)
-    candidates = (here, better, slower)
-    return min(candidates, key=squared_size)
+def penalties_of(terms: Terms) -> Floats:
+    """Return the penalties as floats, which they are."""
+    return np.array([float(one) for one in terms.penalties])

@@ -8,45 +8,26 @@ be off by. Proofs: docs/theory/perturbed_optimum.md, 5.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.optimum.dyadic import Cell, Dyadics
+from expmech.optimum.nearness import UP as _UP
+from expmech.optimum.nearness import Nearness, Residual
 from expmech.optimum.rows import STEP_BITS, ExactSums, Floats, block_times
-from expmech.optimum.solver import Problem, Solution
+from expmech.optimum.solver import Frame, Problem, Solution
 from expmech.risks import Risk
 
 _LIMB = 18
 _SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above their bound
-_UP = 1.0 + 2.0**-30  # pays for the rounding of sums of up to 2^20 nonnegative floats
 _ROUNDS = 3
 _MOST_POINT = 2.0**40
 _BOX_BITS = 64
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Residual:
-    """``G(yh) + b`` at a grid point: exact middle values, bounds on their error, the margins.
-
-    The true residual is the middle, plus ``sum_i x_i e_i`` with derivatives ``e_i`` off by eta in
-    the margin and by beta besides, plus a vector within ``error``.
-    """
-
-    point: Dyadics
-    middle: Dyadics
-    error: Floats
-    margins: Floats
-    eta: float = 0.0
-    beta: float = 0.0
-
-    def total_error(self, problem: Problem) -> Floats:
-        """Bound the error of every coordinate."""
-        slopes = float(problem.risk.lipschitz) * 2.0 * self.eta + self.beta
-        sums = np.tile(problem.rows.absolute_sums, problem.risk.margins)
-        return np.asarray((self.error + sums * slopes) * _UP)
+Change = Callable[[float], tuple[float, Floats | None]]
+"""From a bound on how far margins move to what weights do: see :func:`weight_change`."""
 
 
 def snap_point(point: Floats, bits: int) -> Floats:
@@ -148,7 +129,7 @@ def _joined(sums: ExactSums, unit: float) -> Dyadics:
     return Dyadics(values=values, exponent=STEP_BITS - round(math.log2(unit)))
 
 
-def add_terms(problem: Problem, sums: Dyadics, point: Dyadics, noise: Cell) -> Dyadics:
+def add_terms(problem: Problem | Frame, sums: Dyadics, point: Dyadics, noise: Cell) -> Dyadics:
     """Return ``sums + Lambda y + b`` at the middle of the noise's cell, exactly."""
     penalties = Dyadics.of(problem.penalties.tolist() * problem.risk.margins)
     return sums.plus(penalties.times(point)).plus(noise.middle())
@@ -158,21 +139,38 @@ def enclose(
     problem: Problem, solution: Solution, residual: Residual, squared_norm: Fraction
 ) -> Cell:
     """Return a box that holds the root, centred at ``yh - P v`` where that is certified."""
+    hessian = solution.hessian
+    changes = hessian.weight_changes(problem, residual.margins)
+    return enclose_in(
+        problem.frame,
+        Nearness.of(problem.frame, hessian.matrix, solution.inverse, hessian.heavy(problem.risk)),
+        residual,
+        squared_norm,
+        lambda shift: weight_change(problem, residual.margins, changes, shift),
+    )
+
+
+def enclose_in(
+    frame: Frame,
+    near: Nearness | None,
+    residual: Residual,
+    squared_norm: Fraction,
+    change_of: Change,
+) -> Cell:
+    """Return a box that holds the root, from sums alone; ``change_of`` a shift of all margins."""
     v = residual.middle.to_floats()
-    error = residual.total_error(problem) + np.abs(v) * 2.0**-52
-    weights = np.tile(problem.penalties, problem.risk.margins)
+    error = residual.total_error(frame) + np.abs(v) * 2.0**-52
+    weights = np.tile(frame.penalties, frame.risk.margins)
     far = math.sqrt(float(((np.abs(v) + error) ** 2 / weights).sum())) * _UP
     box = _box(residual.point, np.zeros_like(v), far / np.sqrt(weights) * _UP)
-    near = _Nearness.of(problem, solution)
     if near is None:
         return box
-    move = -(solution.inverse @ v)
-    slack = near.slack(problem, residual, v)
+    move = -(near.inverse @ v)
+    slack = near.slack(frame, residual, v)
     size = near.norm(v, error)
-    shift = math.sqrt(float(squared_norm) / float(problem.penalties.min())) * far * _UP
-    changes = near.weight_changes(problem, residual.margins)
+    shift = math.sqrt(float(squared_norm) / float(frame.penalties.min())) * far * _UP
     for _ in range(_ROUNDS):
-        change = near.change(problem, residual.margins, changes, shift)
+        change = near.change(frame, change_of(shift))
         if not change < 0.5:
             return box
         distance = size / (1.0 - change) * _UP  # of the root from yh, in the norm of H
@@ -180,8 +178,31 @@ def enclose(
         radius = (near.defect * largest + near.lengths * (change * distance) + slack) * _UP
         if np.isfinite(radius).all():
             box = _box(residual.point, move, np.asarray(radius))
-        shift = min(shift, math.sqrt(float(squared_norm) * problem.rows.dimension) * largest * _UP)
+        shift = min(shift, math.sqrt(float(squared_norm) * frame.dimension) * largest * _UP)
     return box
+
+
+def weight_change(
+    problem: Problem, margins: Floats, changes: Floats, shift: float
+) -> tuple[float, Floats | None]:
+    """Bound by which factor, less one, weights change as margins move by ``shift`` from these.
+
+    ``changes`` is what stored weights are off by already. And return the Gram matrix of rows of
+    which nothing can be said but that their weight is between 0 and a; None where there are none.
+    """
+    risk = problem.risk
+    shift += 2.0**-50 * float(np.abs(margins).max(initial=0.0))  # margins are rounded
+    if risk.margins > 1:
+        return risk.relative_change(shift + float(changes.max(initial=0.0))), None
+    loose = risk.unsettled(margins, problem.rows.targets, shift)
+    loose |= changes > 0.5
+    relative = float(changes.max(initial=0.0, where=~loose))
+    factor = (1.0 + relative) * (1.0 + risk.relative_change(shift)) - 1.0 + 2.0**-44
+    places = np.flatnonzero(loose)
+    if places.size == 0:
+        return factor, None
+    few = problem.rows.take(places)
+    return factor, few.gram(np.ones(few.count))
 
 
 def _box(point: Dyadics, move: Floats, radius: Floats) -> Cell:
@@ -192,90 +213,3 @@ def _box(point: Dyadics, move: Floats, radius: Floats) -> Cell:
     pairs = list(zip(centre, width, strict=True))
     lower, upper = [c - w - 2 for c, w in pairs], [c + w + 2 for c, w in pairs]
     return Cell(lower=lower, upper=upper, exponent=exponent)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Nearness:
-    """How near P is to the inverse of the Gram matrix H of the stored weights.
-
-    ``defect`` bounds the row sums of ``|P H - I|``, each below 1/2; ``lengths`` bounds both
-    ``sqrt((H^-1)_jj)`` and ``|P e_j|`` in the norm of H.
-    """
-
-    solution: Solution
-    defect: Floats
-    lengths: Floats
-
-    @classmethod
-    def of(cls, problem: Problem, solution: Solution) -> _Nearness | None:
-        """Return it, or None where floats give no good inverse."""
-        matrix, inverse = solution.hessian.matrix, np.abs(solution.inverse)
-        size = len(matrix)
-        defect = np.abs(solution.inverse @ matrix - np.eye(size)).sum(axis=1)
-        defect += inverse @ np.abs(matrix).sum(axis=1) * (2.0**-52 * (size + 256))
-        columns = np.tile(np.sqrt(problem.rows.squared_sums), problem.risk.margins) * _UP
-        terms = float(problem.risk.lipschitz) * ((problem.rows.count + 64) * 2.0**-50 + 2.0**-44)
-        defect = (defect + inverse @ columns * (columns.sum() * terms)) * _UP
-        diagonal = np.diag(solution.inverse)
-        if not (float(defect.max()) < 0.5 and (diagonal > 0.0).all()):
-            return None
-        lengths = np.sqrt(diagonal / (1.0 - float(defect.max()))) * _UP
-        return cls(solution=solution, defect=defect, lengths=np.asarray(lengths))
-
-    def norm(self, v: Floats, error: Floats) -> float:
-        """Bound ``sqrt(v' H^-1 v)`` over vectors within ``error`` of v."""
-        inverse = np.abs(self.solution.inverse)
-        middle = float(v @ self.solution.inverse @ v)
-        middle += float(np.abs(v) @ inverse @ np.abs(v)) * 2.0**-50 * v.size
-        both = math.sqrt(max(middle, 0.0)) + math.sqrt(float(error @ inverse @ error)) * _UP
-        return both / math.sqrt(1.0 - float(self.defect.max())) * _UP
-
-    def slack(self, problem: Problem, residual: Residual, v: Floats) -> Floats:
-        """Bound what the error of the residual, times P, does to each coordinate."""
-        inverse, count = np.abs(self.solution.inverse), problem.rows.count
-        direct = residual.error + np.abs(v) * (2.0**-51 * (v.size + 2))
-        a, k = float(problem.risk.lipschitz), problem.risk.margins
-        moved = self.lengths * (residual.eta * math.sqrt(2.0 * a * count) * 2.0)
-        if k == 1 and residual.beta > 0.0:
-            weights = self.solution.hessian.weights
-            heavy = weights >= a * 2.0**-8
-            rest = np.minimum(problem.rows.absolute_sums, float(count - heavy.sum()))
-            inside = math.sqrt(float((1.0 / weights[heavy]).sum())) * _UP
-            moved += self.lengths * (residual.beta * inside)
-        else:
-            rest = np.tile(problem.rows.absolute_sums, k)
-        return np.asarray((inverse @ (direct + rest * residual.beta) + moved) * _UP)
-
-    def weight_changes(self, problem: Problem, margins: Floats) -> Floats:
-        """Return by which part of itself each stored weight differs from the one at the margins.
-
-        Where rows have several margins: by how much these differ.
-        """
-        stored = self.solution.hessian.weights
-        if problem.risk.margins > 1:
-            return np.abs(margins - stored)
-        _, _, changes = next(problem.risk.curvature(margins, problem.rows.targets))
-        changes = np.abs(changes - stored)
-        changes /= np.maximum(stored, 2.0**-1000)
-        return changes
-
-    def change(self, problem: Problem, margins: Floats, changes: Floats, shift: float) -> float:
-        """Bound ``|J - H|`` relative to H, margins moving by at most ``shift`` from these."""
-        risk = problem.risk
-        shift += 2.0**-50 * float(np.abs(margins).max(initial=0.0))  # margins are rounded
-        if risk.margins > 1:
-            return risk.relative_change(shift + float(changes.max(initial=0.0)))
-        loose = risk.unsettled(margins, problem.rows.targets, shift)
-        loose |= changes > 0.5
-        relative = float(changes.max(initial=0.0, where=~loose))
-        change = (1.0 + relative) * (1.0 + risk.relative_change(shift)) - 1.0 + 2.0**-44
-        return change + self._loose(problem, np.flatnonzero(loose))
-
-    def _loose(self, problem: Problem, rows: NDArray[np.int64]) -> float:
-        """Bound what rows do whose weight may be anything from 0 to a: ``a sum x' H^-1 x``."""
-        if rows.size == 0:
-            return 0.0
-        few = problem.rows.take(rows)
-        found = few.gram(np.ones(few.count))
-        size = float(np.abs(found * self.solution.inverse).sum())
-        return float(problem.risk.lipschitz) * size / (1.0 - float(self.defect.max())) * _UP

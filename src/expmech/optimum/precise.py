@@ -6,15 +6,17 @@ docs/theory/perturbed_optimum.md, 5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import flint
 import numpy as np
 
 from expmech.optimum.dyadic import Cell, Dyadics
-from expmech.optimum.enclosure import Residual, add_terms
-from expmech.optimum.rows import STEP_BITS, Rows
-from expmech.optimum.solver import Problem, Solution
+from expmech.optimum.enclosure import add_terms
+from expmech.optimum.nearness import Residual
+from expmech.optimum.rows import STEP_BITS, Floats, Rows
+from expmech.optimum.solver import Frame, Problem
 
 _LIMB = 17
 _PART = 20  # digits of a point multiplied at a time: 20 + 20 + 13 of columns make 53
@@ -92,20 +94,31 @@ def _sum_limbs(rows: Rows, whole: list[int]) -> list[int]:
     return totals
 
 
-def improved_point(solution: Solution, residual: Residual, bits: int) -> Dyadics:
-    """Return ``yh - P v``, rounded to multiples of 2^-bits."""
-    move = -(solution.inverse @ residual.middle.to_floats())
-    return residual.point.plus(Dyadics.of(move.tolist())).rounded(bits)
+def refined(
+    residual_of: Callable[[Dyadics], Residual], start: Dyadics, inverse: Floats, steepest: float
+) -> Residual:
+    """Return the residual at a point that is better than the start, on the start's own grid.
+
+    A step by the approximate inverse; where that does not halve the residual, a gradient step of
+    length 1/L, which always comes nearer, if slowly.
+    """
+    here = residual_of(start)
+    v = here.middle.to_floats()
+    better = residual_of(_moved(start, -(inverse @ v)))
+    if 4 * squared_size(better) <= squared_size(here):
+        return better
+    slower = residual_of(_moved(start, v / -steepest))
+    return min((here, better, slower), key=squared_size)
 
 
-def descended_point(
-    problem: Problem, residual: Residual, squared_norm: Fraction, bits: int
-) -> Dyadics:
-    """Return a gradient step of length 1/L: it always comes nearer, if slowly."""
-    steepest = float(problem.risk.lipschitz) * problem.rows.count * float(squared_norm)
-    steepest += float(problem.penalties.max())
-    move = residual.middle.to_floats() / -steepest
-    return residual.point.plus(Dyadics.of(move.tolist())).rounded(bits)
+def steepest_slope(frame: Frame, squared_norm: Fraction) -> float:
+    """Return L, a Lipschitz constant of the field."""
+    slopes = float(frame.risk.lipschitz) * frame.count * float(squared_norm)
+    return slopes + float(frame.penalties.max())
+
+
+def _moved(point: Dyadics, move: Floats) -> Dyadics:
+    return point.plus(Dyadics.of(move.tolist())).rounded(point.exponent)
 
 
 def squared_size(residual: Residual) -> Fraction:

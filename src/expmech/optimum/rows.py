@@ -33,6 +33,7 @@ MOST_COLUMNS = 8192
 
 _OWNER = "PerturbedOptimum"
 _UNIT = float(1 << STEP_BITS)
+SHORTER = 1.0 - 2.0**-30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -217,11 +218,18 @@ def validate_features(features: Any, targets: Any) -> Any:
 
 
 def _factors(squares: Floats, sums: Floats, s2: Fraction, s1: Fraction | None) -> Floats:
-    """Return the factor of each row, from norms in float64: right up to rounding."""
-    factors = np.minimum(1.0, np.sqrt(float(s2) / np.maximum(squares, 2.0**-100)))
+    """Return the factor of each row: 1, or what brings it just below the norms.
+
+    Less by 2^-30, so that a row whose entries were whole multiples of 2^-20 is short enough
+    whatever the square root was rounded to; an engine does the same.
+    """
+    most = float(s2)
+    factors = np.where(squares <= most, 1.0, np.sqrt(most / np.maximum(squares, most)) * SHORTER)
     if s1 is not None:
-        factors = np.minimum(factors, float(s1) / np.maximum(sums, 2.0**-100))
-    return factors
+        most = float(s1)
+        less = np.where(sums <= most, 1.0, most / np.maximum(sums, most) * SHORTER)
+        factors = np.minimum(factors, less)
+    return np.asarray(factors)
 
 
 def _shorten(rows: Any, s2: Fraction, s1: Fraction | None, out: Floats) -> Floats:
@@ -236,8 +244,8 @@ def _shorten(rows: Any, s2: Fraction, s1: Fraction | None, out: Floats) -> Float
     np.multiply(clipped, (factors * _UNIT)[:, None], out=out)
     np.trunc(out, out=out)
     late = _too_long(out, s2, s1)
-    while late.size:  # by rounding alone: a factor of 1 - 2^-30 or so is enough
-        factors[late] *= 1.0 - 2.0**-30
+    while late.size:  # by rounding alone, of entries that were no multiples of 2^-20
+        factors[late] *= SHORTER
         out[late] = np.trunc(clipped[late] * (factors[late] * _UNIT)[:, None])
         late = late[_too_long(out[late], s2, s1)]
     out *= 1.0 / _UNIT
@@ -273,6 +281,6 @@ def _shorten_sparse(table: Any, s2: Fraction, s1: Fraction | None) -> tuple[Any,
             late |= np.bincount(row_of, np.abs(whole), matrix.shape[0]) > limit
         if not late.any():
             break
-        factors[late] *= 1.0 - 2.0**-30
+        factors[late] *= SHORTER
     matrix.data = whole / _UNIT
     return matrix, factors

@@ -22,6 +22,21 @@ _ROUGH = 2.0**-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Frame:
+    """What an enclosure needs to know of a problem besides sums at a point.
+
+    ``absolute_sums`` and ``squared_sums`` bound the column sums of |x| and x^2 from above.
+    """
+
+    count: int
+    dimension: int
+    absolute_sums: Floats
+    squared_sums: Floats
+    risk: Risk
+    penalties: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Problem:
     """Rows, a risk, a penalty a column and the pull b of the noise, shape (margins, columns)."""
 
@@ -29,6 +44,18 @@ class Problem:
     risk: Risk
     penalties: Floats
     pull: Floats
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Return what an enclosure needs to know of the problem."""
+        return Frame(
+            count=self.rows.count,
+            dimension=self.rows.dimension,
+            absolute_sums=self.rows.absolute_sums,
+            squared_sums=self.rows.squared_sums,
+            risk=self.risk,
+            penalties=self.penalties,
+        )
 
     def at(self, y: Floats) -> Place:
         """Return margins and gradient at a point, from one pass over the rows."""
@@ -62,7 +89,7 @@ class Hessian:
     @cached_property
     def inverse(self) -> Floats:
         """The approximate inverse of the matrix."""
-        return _invert(self.matrix)
+        return invert(self.matrix)
 
     def newton_step(self, here: Place) -> Floats:
         """Return ``-H^-1 gradient``: once by elimination, a fifth of the work of an inverse."""
@@ -86,6 +113,25 @@ class Hessian:
                 weights = found
         matrix[np.diag_indices(size)] += np.tile(problem.penalties, risk.margins)
         return cls(matrix=matrix, weights=weights)
+
+    def heavy(self, risk: Risk) -> tuple[float, int]:
+        """Return ``sum 1/w`` over rows of weight at least a 2^-8, and how many they are."""
+        if risk.margins > 1:
+            return 0.0, 0
+        kept = self.weights[self.weights >= float(risk.lipschitz) * 2.0**-8]
+        return float((1.0 / kept).sum()), len(kept)
+
+    def weight_changes(self, problem: Problem, margins: Floats) -> Floats:
+        """Return by which part of itself each stored weight differs from the one at the margins.
+
+        Where rows have several margins: by how much these differ.
+        """
+        if problem.risk.margins > 1:
+            return np.abs(margins - self.weights)
+        _, _, changes = next(problem.risk.curvature(margins, problem.rows.targets))
+        changes = np.abs(changes - self.weights)
+        changes /= np.maximum(self.weights, 2.0**-1000)
+        return changes
 
     def refreshed(self, problem: Problem, margins: Floats) -> Hessian:
         """Return the Hessian at the given margins, up to 2^-6 a row: itself where that holds."""
@@ -117,13 +163,13 @@ class Solution:
         return self.hessian.inverse
 
 
-def solve(problem: Problem) -> Solution:
-    """Return a point near the minimum of ``sum phi + y' Lambda y / 2 + b.y``."""
-    return _solve(problem, tolerance=2.0 ** (2 - problem.risk.grid_bits))
+def solve(problem: Problem, *, tolerance: float | None = None) -> Solution:
+    """Return a point near the minimum of ``sum phi + y' Lambda y / 2 + b.y``.
 
-
-def _solve(problem: Problem, *, tolerance: float) -> Solution:
-    """Start at zero, or for many rows from the solution on every eighth of them."""
+    From zero, or for many rows from the solution on every eighth of them.
+    """
+    if tolerance is None:
+        tolerance = 2.0 ** (2 - problem.risk.grid_bits)
     count, size = problem.rows.count, problem.pull.size
     if count < max(_MANY_ROWS, 80 * size):
         return minimise(problem, problem.at(np.zeros_like(problem.pull)), tolerance=tolerance)
@@ -136,7 +182,7 @@ def _solve(problem: Problem, *, tolerance: float) -> Solution:
         penalties=problem.penalties * part,
         pull=problem.pull * part,
     )
-    rough = _solve(small, tolerance=_ROUGH)
+    rough = solve(small, tolerance=_ROUGH)
     here = problem.at(rough.point)
     near, _ = _walk(problem, here, rough.hessian.newton_step(here) * part)
     return minimise(problem, near, tolerance=tolerance)
@@ -239,7 +285,7 @@ def _eliminate(matrix: Floats, vector: Floats) -> Floats | None:
     return found if np.isfinite(found).all() else None
 
 
-def _invert(matrix: Floats) -> Floats:
+def invert(matrix: Floats) -> Floats:
     """Return an approximate inverse; where floats fail, that of the diagonal."""
     try:
         found = np.linalg.inv(matrix)

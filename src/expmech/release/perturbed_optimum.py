@@ -27,9 +27,10 @@ from expmech.optimum.calibration import (
     calibrate,
     validate_norm,
 )
-from expmech.optimum.draw import Lattice, draw_cells
-from expmech.optimum.rows import Rows, prepare_rows, validate_counts, validate_features
+from expmech.optimum.draw import Lattice
+from expmech.optimum.rows import Rows
 from expmech.optimum.rule import default_noise, default_share, default_squared_norm
+from expmech.optimum.tables import ArrayTable, DrawCells, Table
 from expmech.release.certificate import Certificate
 from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
@@ -64,7 +65,8 @@ class PerturbedOptimum(Mechanism):
         Confidential rows, shape (n, d), entries in [-1, 1] (they are clipped; missing ones are 0),
         the constant first if there is one; a sparse matrix of scipy is accepted. Targets as the
         risk has them. Each row is shortened and snapped by itself: see
-        :func:`expmech.optimum.prepare_rows`.
+        :func:`expmech.optimum.prepare_rows`. Or a :class:`expmech.optimum.Table` in the place of
+        features, targets and counts: rows that are elsewhere.
     counts
         How many equal rows each of them stands for; None: one.
     penalty, intercept_penalty
@@ -101,7 +103,7 @@ class PerturbedOptimum(Mechanism):
         self,
         risk: Risk,
         features: Any,
-        targets: Any,
+        targets: Any = None,
         *,
         counts: ArrayLike | None = None,
         penalty: float | Fraction | None = None,
@@ -117,10 +119,9 @@ class PerturbedOptimum(Mechanism):
         self.risk = risk
         self.adjacency = validate_adjacency(adjacency, owner=OWNER)
         self.lattice = Lattice() if lattice is None else lattice
-        self._features, self._targets = validate_features(features, targets), targets
-        self._counts = validate_counts(counts, self._features.shape[0])
-        self.dimension = int(self._features.shape[1])
-        self._count = int(self._counts.sum())
+        given = isinstance(features, Table)
+        self._table = features if given else ArrayTable(features, targets, counts)
+        self.dimension = self._table.dimension
         found = validate_norm(squared_norm, "squared_norm")
         self.squared_norm = default_squared_norm(self.dimension) if found is None else found
         self.sum_norm = validate_norm(sum_norm, "sum_norm")
@@ -149,7 +150,7 @@ class PerturbedOptimum(Mechanism):
                     f"`rows` of {OWNER} must be left out under 'replace', where the number of"
                     " rows is public."
                 )
-            return self._count
+            return self._table.count
         if rows is None:
             return None
         return validate_integer(rows, name="rows", owner=OWNER, low=1, high=1 << 40)
@@ -186,8 +187,8 @@ class PerturbedOptimum(Mechanism):
         terms = self.terms(epsilon=asked.epsilon)
 
         def fit() -> Draw:
-            rows = self.prepare_rows()
-            return lambda coins, size: self._draws(terms, rows, coins, size)
+            drawn = self._table.opened(terms)
+            return lambda coins, size: self._draws(drawn, coins, size)
 
         certificate = self._certify(asked.epsilon, terms, asked.told)
         return Prepared(
@@ -238,22 +239,15 @@ class PerturbedOptimum(Mechanism):
 
     def seconds(self) -> float:
         """Return about how long a draw takes, by a public table, of rows that are public."""
-        rows = self._count if self.adjacency.count_is_public else 0
+        rows = self._table.count if self.adjacency.count_is_public else 0
         return 3e-3 + self.risk.margins * rows * (6e-7 + 4e-8 * self.dimension)
 
     def prepare_rows(self) -> Rows:
         """Shorten and snap the rows: the confidential half, made once a release."""
-        return prepare_rows(
-            self._features,
-            self._targets,
-            risk=self.risk,
-            squared_norm=self.squared_norm,
-            sum_norm=self.sum_norm,
-            counts=self._counts,
-        )
+        return self._table.rows(self.risk, self.squared_norm, self.sum_norm)
 
-    def _draws(self, terms: Terms, rows: Rows, coins: Coins, size: int) -> Draws:
-        cells = [draw_cells(terms, rows, self.lattice, coins)[0] for _ in range(size)]
+    def _draws(self, drawn: DrawCells, coins: Coins, size: int) -> Draws:
+        cells = [drawn(self.lattice, coins) for _ in range(size)]
         values = np.stack(cells) * 2.0**-self.lattice.bits
         return Draws(
             values=values[:, 0, :] if self.risk.margins == 1 else values,
@@ -267,7 +261,7 @@ class PerturbedOptimum(Mechanism):
             "columns": self.dimension,
             "bits": self.lattice.bits,
             "reach_bits": self.lattice.reach_bits,
-            **self.adjacency.public(self._count),
+            **self.adjacency.public(self._table.count),
         }
         custom = (_DECLARED,) if isinstance(self.risk, Custom) else ()
         return told.certify(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import DataError, ParameterError, shielded
+from expmech.optimum import ArrayTable
 from expmech.release.snapping import snap
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
 from expmech.statistics.keys import places_of, tally_values
@@ -17,6 +18,7 @@ from expmech.statistics.reading import fill_missing, missing_rows, number_of
 from expmech.statistics.requests import (
     CellsOf,
     Column,
+    DesignOf,
     FlagsOf,
     HistogramOf,
     LabelledRowsOf,
@@ -28,8 +30,8 @@ from expmech.statistics.requests import (
     Tally,
     TallyOf,
     TargetRows,
-    TargetRowsOf,
 )
+from expmech.statistics.scaling import ScaledRows, scalings, snapped_columns
 from expmech.statistics.standard import STEP_BITS, products_of
 
 _SCORING_FAILED = "`scoring` failed on the data, or gave a score that is no finite number."
@@ -72,8 +74,8 @@ class ArrayRows:
             return self._labelled(request)
         if isinstance(request, ProductsOf):
             return self._products(request)
-        if isinstance(request, TargetRowsOf):
-            return self._targeted(request)
+        if isinstance(request, DesignOf):
+            return self._design(request)
         return self._scores(request)
 
     def _moments(self, request: MomentsOf) -> Moments:
@@ -117,17 +119,22 @@ class ArrayRows:
             return self.numbers[:, : len(places)]
         return self.numbers[:, places]
 
-    def _labelled(self, request: LabelledRowsOf) -> TargetRows:
+    def _labelled(self, request: LabelledRowsOf | DesignOf) -> TargetRows:
         places = places_of(self.target, request.classes)
         if request.missing not in ("drop", "error"):
             places = np.nan_to_num(places, nan=0.0)  # a missing label is no class of the list
         features = self._chosen(request.columns)
         return _filled_rows(features, request.bounds, places, (0.0, 1.0), request.missing)
 
-    def _targeted(self, request: TargetRowsOf) -> TargetRows:
+    def _design(self, request: DesignOf) -> ArrayTable:
+        if request.target_bounds is None:
+            found = self._labelled(request)
+            return ArrayTable(ScaledRows(found.features, request.scalings), found.targets)
         features, (targets,) = self._chosen(request.columns), self._chosen((request.target,)).T
         limits, rule = request.target_bounds, request.missing
-        return _filled_rows(features, request.bounds, targets, limits, rule)
+        found = _filled_rows(features, request.bounds, targets, limits, rule)
+        scaled = snapped_columns(found.targets[:, None], scalings((limits,)))
+        return ArrayTable(ScaledRows(found.features, request.scalings), scaled[:, 0])
 
     def _scores(self, request: ScoresOf) -> tuple[float, ...]:
         def work() -> tuple[float, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from expmech.optimum import ArrayTable, Table
 from expmech.optimum.rule import default_threshold
 from expmech.release import Mechanism, PerturbedOptimum
 from expmech.risks import Huber
 from expmech.statistics.regression import NumberRegression
-from expmech.statistics.requests import TargetRows, TargetRowsOf
-from expmech.statistics.scaling import ScaledRows, scaled, squared_norm
+from expmech.statistics.requests import DesignOf
+from expmech.statistics.scaling import squared_norm
 
 _OWNER = "a linear regression"
 
@@ -32,9 +33,9 @@ class Linear(NumberRegression):
     data_norm: float | None = None
     rows: int | None = None
 
-    def request(self, epsilon: Fraction) -> TargetRowsOf:
-        """Ask for rows: Huber's risk is no function of a few sums."""
-        return TargetRowsOf(
+    def request(self, epsilon: Fraction) -> DesignOf:
+        """Ask for scaled rows: Huber's risk is no function of a few sums."""
+        return DesignOf(
             columns=self.columns,
             bounds=self.bounds,
             target=self.target,
@@ -42,11 +43,11 @@ class Linear(NumberRegression):
             missing=self.missing,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
+    def stand_in(self, count: int, epsilon: Fraction) -> ArrayTable:
         """Return as many rows of zeros."""
         return self.zeros(count)
 
-    def mechanism(self, found: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
+    def mechanism(self, found: Table, epsilon: Fraction, timing: str) -> Mechanism:
         """Return the optimum of the perturbed objective."""
         threshold = self.threshold
         if threshold is None:
@@ -54,9 +55,7 @@ class Linear(NumberRegression):
             threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
         return PerturbedOptimum(
             Huber(threshold),
-            ScaledRows(found.features, self.bounds),
-            scaled(found.targets[:, None], (self.target_bounds,))[:, 0],
-            counts=found.counts,
+            found,
             penalty=self.penalty,
             squared_norm=squared_norm(self.data_norm, len(self.bounds), _OWNER),
             adjacency=self.adjacency,

@@ -1,4 +1,4 @@
-"""Logistic regression with an intercept, from rows in memory, by one of two laws."""
+"""Logistic regression with an intercept, by one of two laws."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
+
 from expmech.errors import ParameterError, validate_choice
+from expmech.optimum import ArrayTable
 from expmech.release import Mechanism
 from expmech.release.finish import Coefficients
 from expmech.statistics.logistic_likelihood import LogisticLikelihood
 from expmech.statistics.logistic_optimum import LogisticOptimum
 from expmech.statistics.regression import Regression
-from expmech.statistics.requests import LabelledRowsOf, TargetRows
+from expmech.statistics.requests import DesignOf, LabelledRowsOf, TargetRows
 
 OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
 LAWS = (OPTIMUM, LIKELIHOOD)
@@ -26,7 +29,7 @@ class Law(Protocol):
     def finish(self) -> Coefficients:
         """Intercept and slopes in the units of the data."""
 
-    def mechanism(self, found: TargetRows, epsilon: Fraction) -> Mechanism:
+    def mechanism(self, found: Any, epsilon: Fraction) -> Mechanism:
         """Return the mechanism for the rows."""
 
 
@@ -106,9 +109,10 @@ class Logistic(Regression):
         """How the labels were found, where they were not given."""
         return (*super().notes, *self.label_notes)
 
-    def request(self, epsilon: Fraction) -> LabelledRowsOf:
+    def request(self, epsilon: Fraction) -> LabelledRowsOf | DesignOf:
         """Ask for rows and labels: the law is no function of a few sums."""
-        return LabelledRowsOf(
+        kind = DesignOf if self.law == OPTIMUM else LabelledRowsOf
+        return kind(
             columns=self.columns,
             bounds=self.bounds,
             target=self.target,
@@ -116,10 +120,13 @@ class Logistic(Regression):
             missing=self.missing,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
+    def stand_in(self, count: int, epsilon: Fraction) -> TargetRows | ArrayTable:
         """Return as many rows of zeros."""
-        return self.zeros(count)
+        if self.law == OPTIMUM:
+            return self.zeros(count)
+        zeros = np.zeros((1, len(self.columns)))
+        return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
 
-    def mechanism(self, found: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
+    def mechanism(self, found: Any, epsilon: Fraction, timing: str) -> Mechanism:
         """Return the mechanism of the law."""
         return self.by_law.mechanism(found, epsilon)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from expmech.adjacency import Adjacency
+from expmech.optimum import Table
 from expmech.release import Mechanism, PerturbedOptimum
 from expmech.release.finish import Coefficients
 from expmech.risks import Logistic, Risk, Softmax
 from expmech.statistics.aggregates import Bounds
-from expmech.statistics.requests import TargetRows
-from expmech.statistics.scaling import ScaledRows, centres, squared_norm
+from expmech.statistics.scaling import centres, squared_norm
 
 _OWNER = "a logistic regression"
 
@@ -46,14 +46,12 @@ class LogisticOptimum:
             classes=self.class_names,
         )
 
-    def mechanism(self, found: TargetRows, epsilon: Fraction) -> Mechanism:
+    def mechanism(self, found: Table, epsilon: Fraction) -> Mechanism:
         """Return the optimum of the perturbed objective."""
         risk: Risk = Logistic() if self.classes == 2 else Softmax(self.classes)
         return PerturbedOptimum(
             risk,
-            ScaledRows(found.features, self.bounds),
-            found.targets,
-            counts=found.counts,
+            found,
             penalty=self.penalty,
             squared_norm=squared_norm(self.data_norm, len(self.bounds), _OWNER),
             adjacency=self.adjacency,

@@ -9,10 +9,11 @@ import numpy as np
 
 from expmech.adjacency import Adjacency
 from expmech.errors import ParameterError
+from expmech.optimum import ArrayTable
 from expmech.release.finish import Coefficients
 from expmech.statistics.aggregates import Bounds
 from expmech.statistics.base import Statistic
-from expmech.statistics.requests import Column, TargetRows
+from expmech.statistics.requests import Column
 from expmech.statistics.scaling import centres
 
 
@@ -49,10 +50,9 @@ class Regression(Statistic):
         """What the slopes are called."""
         return tuple(map(str, self.columns)) if self.named else None
 
-    def zeros(self, count: int) -> TargetRows:
+    def zeros(self, count: int) -> ArrayTable:
         """Return as many rows of zeros: a table for plans and certificates."""
-        zeros = np.zeros((1, len(self.columns)))
-        return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
+        return ArrayTable(np.zeros((1, len(self.columns) + 1)), np.zeros(1), [count])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.optimum import Table
 from expmech.statistics.aggregates import Bounds, Moments
 from expmech.statistics.predicates import Condition
+from expmech.statistics.scaling import Scaling, scalings
 
 Column = str | int
 """The name of a column, or its position in an array."""
@@ -84,11 +86,27 @@ class LabelledRowsOf(ColumnsOf):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetRowsOf(ColumnsOf):
-    """Columns, and the column ``target`` as a number."""
+class DesignOf(ColumnsOf):
+    """Rows of a regression: a constant and scaled columns, and the column ``target``.
+
+    Which is a number, scaled by ``target_bounds``, or, where these are None, the place of a class
+    as of :class:`LabelledRowsOf`. What is found is an :class:`expmech.optimum.Table`: arrays, or a
+    table that stays in its engine.
+    """
 
     target: Column
-    target_bounds: Bounds
+    target_bounds: Bounds | None = None
+    classes: tuple[Any, ...] = ()
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The maps of the columns to [-1, 1]."""
+        return scalings(self.bounds)
+
+    @property
+    def target_scaling(self) -> Scaling | None:
+        """The map of a target that is a number."""
+        return None if self.target_bounds is None else scalings((self.target_bounds,))[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,8 +170,8 @@ class RowProducts:
 
 
 Counted = TallyOf | CellsOf | FlagsOf
-Request = MomentsOf | HistogramOf | Counted | LabelledRowsOf | TargetRowsOf | ScoresOf | ProductsOf
-Found = Moments | NDArray[np.int64] | Tally | TargetRows | tuple[float, ...] | RowProducts
+Request = MomentsOf | HistogramOf | Counted | LabelledRowsOf | DesignOf | ScoresOf | ProductsOf
+Found = Moments | NDArray[np.int64] | Tally | TargetRows | Table | tuple[float, ...] | RowProducts
 
 
 class Rows(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from expmech.errors import ParameterError, validate_nonnegative, validate_positive
 from expmech.optimum import MadeRows
+from expmech.optimum.rows import STEP_BITS
 from expmech.rounding import float_down
 from expmech.statistics.aggregates import Bounds
 
@@ -26,48 +28,86 @@ def centres(bounds: Sequence[Bounds]) -> tuple[NDArray[np.float64], NDArray[np.f
 def scaled(rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
     """Return columns clipped to their bounds and scaled to [-1, 1]."""
     found = np.empty(rows.shape)
-    for place, block in _scaled_blocks(rows, bounds):
-        found[place] = block
+    for place, block in _scaled_blocks(rows, scalings(bounds)):
+        found[place] = np.clip(block * 2.0**-STEP_BITS, -1.0, 1.0)
+    return found
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A column clipped to bounds, less its middle, over its half: [-1, 1] in steps of 2^-20."""
+
+    bounds: Bounds
+    middle: float
+    half: float
+
+    @property
+    def factor(self) -> float:
+        """Return how many steps a unit has."""
+        return float(2.0**STEP_BITS / self.half)
+
+
+def scalings(bounds: Sequence[Bounds]) -> tuple[Scaling, ...]:
+    """Return the map of each column from its bounds to [-1, 1]."""
+    middles, halves = centres(bounds)
+    triples = zip(bounds, middles.tolist(), halves.tolist(), strict=True)
+    return tuple(Scaling(pair, middle, half) for pair, middle, half in triples)
+
+
+def snapped_columns(rows: NDArray[np.float64], maps: Sequence[Scaling]) -> NDArray[np.float64]:
+    """Return columns scaled to [-1, 1], each entry the nearest multiple of 2^-20.
+
+    An engine finds the same ones: :func:`expmech.data.snapped.nearest`.
+
+    Examples
+    --------
+    >>> rows = np.array([[-1.0], [5.0]])
+    >>> snapped_columns(rows, [Scaling((0.0, 8.0), middle=4.0, half=4.0)]).tolist()
+    [[-1.0], [0.25]]
+    """
+    found = np.empty(rows.shape)
+    for place, block in _scaled_blocks(rows, maps):
+        block += 0.5
+        np.floor(block, out=block)
+        np.multiply(block, 2.0**-STEP_BITS, out=found[place])
     return found
 
 
 class ScaledRows(MadeRows):
-    """A constant and the columns clipped to their bounds and scaled to [-1, 1]."""
+    """A constant and the columns of :func:`snapped_columns`."""
 
-    def __init__(self, rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> None:
-        self._rows, self._bounds = rows, bounds
+    def __init__(self, rows: NDArray[np.float64], maps: Sequence[Scaling]) -> None:
+        self._rows, self._maps = rows, maps
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of rows, and of columns with the constant."""
-        return len(self._rows), len(self._bounds) + 1
+        return len(self._rows), len(self._maps) + 1
 
     def __getitem__(self, rows: slice) -> NDArray[np.float64]:
         """Return some of the rows, scaled."""
         chosen = self._rows[rows]
-        found = np.empty((len(chosen), len(self._bounds) + 1))
-        found[:, 0] = 1.0
-        for place, block in _scaled_blocks(chosen, self._bounds):
-            found[place, 1:] = block
+        found = np.ones((len(chosen), len(self._maps) + 1))
+        found[:, 1:] = snapped_columns(chosen, self._maps)
         return found
 
 
 def _scaled_blocks(
-    rows: NDArray[np.float64], bounds: Sequence[Bounds]
+    rows: NDArray[np.float64], maps: Sequence[Scaling]
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield scaled rows, so few at a time that they stay in the cache."""
-    lower, upper = np.array(bounds, dtype=np.float64).T
-    size = max(1, min(len(rows), _CACHED // len(bounds)))
+    """Yield clipped rows in steps of their maps, so few at a time that they stay in the cache."""
+    table = np.array([(*one.bounds, one.middle, one.factor) for one in maps]).T
+    size = max(1, min(len(rows), _CACHED // len(maps)))
     # as many copies of the bounds as rows: NumPy is slow where it repeats short ones itself
-    tiles = [np.tile(one, (size, 1)) for one in (lower, upper, *centres(bounds))]
+    tiles = [np.tile(one, (size, 1)) for one in table]
     for first in range(0, len(rows), size):
         place = slice(first, first + size)
-        low, high, middle, half = (one[: len(rows[place])] for one in tiles)
+        low, high, middle, factor = (one[: len(rows[place])] for one in tiles)
         block = np.maximum(rows[place], low)  # first: nothing overflows
         np.minimum(block, high, out=block)
         block -= middle
-        block /= half
-        yield place, np.clip(block, -1.0, 1.0, out=block)
+        block *= factor
+        yield place, block
 
 
 def squared_norm(data_norm: float | None, columns: int, owner: str) -> Fraction | None:

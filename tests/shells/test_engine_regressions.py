@@ -1,0 +1,301 @@
+"""Regressions where the data live: passes in an engine give what rows in memory give."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow.parquet import write_table
+from support.engines import postgres_programs, postgres_server, spark_session
+from support.statistics import ready
+
+from expmech.adjacency import Adjacency
+from expmech.bits import seeded_bits
+from expmech.coins import Coins
+from expmech.data import aggregate, design, open_source
+from expmech.data.design import EnginePasses, EngineTable
+from expmech.data.rows import TableRows
+from expmech.optimum import Lattice, elsewhere, enclosure
+from expmech.optimum.dyadic import Cell, Dyadics
+from expmech.optimum.precise import precise_residual
+from expmech.optimum.solver import Problem
+from expmech.statistics import ArrayRows, Linear, Logistic, Statistic
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ENGINES = ("parquet", "postgres", "spark")
+ROWS, SMALL = 600, 100
+BOUNDS = ((-2.0, 2.0), (-5.0, 5.0), (0.0, 6.0))
+NAMES = ("a", "b", "c")
+ONE = Fraction(1)
+
+
+def columns() -> dict[str, np.ndarray[Any, Any]]:
+    """Return rows that are hostile to a start from the first ones, which are sorted and odd."""
+    generator = np.random.default_rng(1)
+    features = generator.normal(size=(ROWS, 3)) * [1.0, 2.0, 3.0]
+    target = features @ [0.5, -0.3, 0.2] + generator.normal(size=ROWS)
+    order = np.argsort(target)
+    features, target = features[order], target[order]
+    features[:9, 1] = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, -5e-324, 0.0, -0.0]
+    place = np.clip(np.floor(target + 1.5), 0, 2).astype(np.int64)
+    return {**dict(zip(NAMES, features.T, strict=True)), "t": target, "k": place}
+
+
+COLUMNS = columns()
+
+
+def linear(by_name: bool, **more: Any) -> Linear:
+    named: dict[str, Any] = {"columns": (0, 1, 2), "target": 3}
+    if by_name:
+        named = {"columns": NAMES, "target": "t"}
+    return Linear(bounds=BOUNDS, target_bounds=(-4.0, 4.0), **named, **more)
+
+
+def logistic(by_name: bool, several: bool, **more: Any) -> Logistic:
+    labels: dict[str, Any] = {"classes": (0, 1, 2)} if several else {"positive": 2}
+    found = NAMES if by_name else (0, 1, 2)
+    return Logistic(columns=found, bounds=BOUNDS, target="k", **labels, **more)
+
+
+def statistic(kind: str, by_name: bool, **more: Any) -> Statistic:
+    if kind == "linear":
+        return linear(by_name, **more)
+    return logistic(by_name, kind == "classes", **more)
+
+
+def arrays(kind: str) -> ArrayRows:
+    features = np.column_stack([COLUMNS[name] for name in NAMES])
+    if kind == "linear":
+        return ArrayRows(numbers=np.column_stack([features, COLUMNS["t"]]))
+    return ArrayRows(numbers=features, target=COLUMNS["k"])
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, str]]]:
+    folder = tmp_path_factory.mktemp("regressions")
+    parquet = folder / "rows.parquet"
+    write_table(pyarrow.table(COLUMNS), parquet)
+    named = {"parquet": {"source": str(parquet)}}
+    programs = postgres_programs()
+    if programs is None or shutil.which("java") is None:
+        yield named
+        return
+    with postgres_server(programs) as address, spark_session(folder) as session:
+        fill_postgres(address)
+        session.read.parquet(str(parquet)).createOrReplaceTempView("regression_rows")
+        named["postgres"] = {"source": address, "table": "regression_rows"}
+        named["spark"] = {"source": "spark", "table": "regression_rows"}
+        yield named
+
+
+def fill_postgres(address: str) -> None:
+    import psycopg
+
+    lines = [tuple(one.item() for one in row) for row in zip(*COLUMNS.values(), strict=True)]
+    with psycopg.connect(address, autocommit=True) as connection:
+        kinds = "a float8, b float8, c float8, t float8, k integer"
+        connection.execute(f"CREATE TABLE regression_rows ({kinds})")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO regression_rows VALUES (%s, %s, %s, %s, %s)", lines)
+
+
+@dataclass
+class Watched:
+    """What leaves the engine: passes, and the sizes of tables that are read."""
+
+    passes: list[int]
+    sizes: list[int]
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    found = Watched(passes=[], sizes=[])
+    inner = aggregate.in_memory
+
+    def reading(rows: Any) -> Any:
+        steps = inner(rows)
+        found.sizes.append(len(steps))
+        return steps
+
+    monkeypatch.setattr(design, "SMALL", SMALL)
+    monkeypatch.setattr(design, "in_memory", reading)
+    return found
+
+
+def opened(sources: dict[str, dict[str, str]], engine: str) -> Any:
+    if engine not in sources:
+        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
+    place: dict[str, Any] = {**sources[engine]}
+    return closing(open_source(**place))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", ["linear", "logistic", "classes"])
+def test_draws_in_an_engine_are_those_from_memory(
+    engine: str, kind: str, sources: dict[str, dict[str, str]], watched: Watched
+) -> None:
+    with opened(sources, engine) as source:
+        rows = TableRows(source=source, progress=watched.passes.append)
+        cases = [("replace", "middle", 0.1), ("add-remove", "drop", 2.0)]
+        for adjacency, missing, epsilon in cases:
+            more = {"adjacency": Adjacency(adjacency), "missing": missing}
+            amount = Fraction(epsilon)
+            there = ready(statistic(kind, True, **more), rows, amount).study(7).value
+            here = ready(statistic(kind, False, **more), arrays(kind), amount).study(7).value
+            np.testing.assert_array_equal(there, here)
+    assert 4 <= len(watched.passes) <= 60
+    assert max(watched.sizes) <= SMALL < ROWS  # all that is ever read is where it starts from
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", ["linear", "logistic", "classes"])
+@pytest.mark.parametrize("sum_norm", [None, Fraction(5, 4)])
+def test_sums_in_an_engine_are_within_what_they_promise(
+    engine: str, kind: str, sum_norm: Fraction | None, sources: dict[str, dict[str, str]]
+) -> None:
+    """Scores against ball arithmetic over the rows in memory: exact rows, bounded derivatives."""
+    with opened(sources, engine) as source:
+        asked = statistic(kind, True, adjacency=Adjacency.REPLACE, data_norm=1.0)
+        table = TableRows(source=source).find(asked.request(ONE))
+        assert isinstance(table, EngineTable)
+        mechanism: Any = asked.mechanism(table, ONE, "unprotected")
+        mechanism.sum_norm = sum_norm
+        terms = mechanism.terms(epsilon=1)
+        passes = EnginePasses(table=table, terms=terms)
+        memory = arrays(kind).find(statistic(kind, False, adjacency=Adjacency.REPLACE).request(ONE))
+        rows = memory.rows(terms.risk, terms.squared_norm, sum_norm)
+        for part, whole in zip(
+            np.sort(np.concatenate([one.matrix for one in passes.batches()]), axis=0),
+            np.sort(rows.matrix, axis=0),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(part, whole)
+        for scale in (0.0, 3.0, 400.0):
+            check_sums(passes, rows, terms, scale)
+
+
+def check_sums(passes: EnginePasses, rows: Any, terms: Any, scale: float) -> None:
+    generator = np.random.default_rng(5)
+    point = np.rint(generator.normal(size=terms.shape) * scale * 2.0**20) * 2.0**-20
+    sums = passes.sums(point)
+    zeros = np.zeros(terms.dimension)
+    problem = Problem(rows=rows, risk=terms.risk, penalties=zeros, pull=zeros)
+    nothing = Cell(lower=[0] * terms.size, upper=[0] * terms.size, exponent=0)
+    exact = precise_residual(problem, Dyadics.of(point.ravel().tolist()).at(80), nothing)
+    off = np.abs((exact.middle.plus(_minus(sums.score))).to_floats())
+    sizes = np.tile(rows.absolute_sums, terms.risk.margins)
+    slopes = 2.0 * float(terms.risk.lipschitz) * sums.eta + sums.beta
+    assert sums.count == rows.count
+    assert (off <= sizes * slopes * 1.001 + 1e-15).all()
+    if terms.risk.name == "huber" and scale == 0.0:
+        assert (off == 0.0).all()  # derivatives are steps: another row would show
+    margins = rows.matrix @ point.T
+    for a, b, weights in terms.risk.curvature(margins, rows.targets):
+        d = terms.dimension
+        found = sums.curvature[a * d : (a + 1) * d, b * d : (b + 1) * d]
+        gram = (rows.matrix * weights[:, None]).T @ rows.matrix
+        np.testing.assert_allclose(found, gram, atol=1e-9)
+    _check_kinks(sums, rows, terms, margins)
+    _check_slopes(passes, rows, terms, point)
+
+
+def _minus(numbers: Dyadics) -> Dyadics:
+    return Dyadics(values=[-one for one in numbers.values], exponent=numbers.exponent)
+
+
+def _check_kinks(sums: Any, rows: Any, terms: Any, margins: Any) -> None:
+    if terms.risk.name != "huber":
+        assert sums.near is None
+        return
+    away = np.abs(np.abs(margins[:, 0] - rows.targets) - terms.risk.threshold)
+    for distance, count in sums.near:
+        assert count == int((away <= distance).sum())
+
+
+def _check_slopes(passes: EnginePasses, rows: Any, terms: Any, point: Any) -> None:
+    step, lengths = np.full(terms.shape, 0.25), (0.5, 0.125)
+    moved = rows.matrix @ step.T
+    for length, found in zip(lengths, passes.slopes(point, step, lengths), strict=True):
+        slopes = terms.risk.derivative(rows.matrix @ (point + length * step).T, rows.targets)
+        assert math.isclose(found, float((slopes * moved).sum()), rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic", "classes"])
+def test_what_no_pass_decides_is_decided_batch_by_batch(
+    kind: str,
+    sources: dict[str, dict[str, str]],
+    watched: Watched,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with opened(sources, "parquet") as source:
+        asked = statistic(kind, True, adjacency=Adjacency.REPLACE)
+        table = TableRows(source=source).find(asked.request(ONE))
+        mechanism: Any = asked.mechanism(table, ONE, "unprotected")
+        terms = mechanism.terms(epsilon=1)
+
+        def draw() -> list[int]:
+            cells = table.opened(terms)(Lattice(bits=20), Coins(seeded_bits(3)))
+            return list(map(int, cells.ravel()))
+
+        expected = draw()
+        calls = itertools.count()
+        inner = enclosure.enclose_in
+
+        def late(*arguments: Any) -> Cell:
+            box = inner(*arguments)
+            wide = (1 << box.exponent) if next(calls) < 12 else 0
+            return Cell(
+                lower=[low - wide for low in box.lower],
+                upper=[up + wide for up in box.upper],
+                exponent=box.exponent,
+            )
+
+        monkeypatch.setattr(design, "_BATCH", 128)
+        monkeypatch.setattr(elsewhere, "enclose_in", late)
+        assert draw() == expected
+        assert next(calls) > 12
+
+
+def test_a_missing_value_is_refused_in_an_engine_where_that_was_asked_for(
+    sources: dict[str, dict[str, str]], watched: Watched
+) -> None:
+    from expmech.errors import DataError
+
+    with opened(sources, "parquet") as source:
+        asked = linear(True, adjacency=Adjacency.REPLACE, missing="error")
+        with pytest.raises(DataError, match="A column has missing values"):
+            ready(asked, TableRows(source=source), ONE).release()
+
+
+def test_a_release_from_an_engine_says_what_it_assumes_of_it(
+    sources: dict[str, dict[str, str]], tmp_path: Path, watched: Watched
+) -> None:
+    import json
+
+    from typer.testing import CliRunner
+
+    from expmech.cli.main import app
+
+    words = "--column a --bounds -2,2 --column b --bounds -5,5 --target k --positive 2 --epsilon 1"
+    file = tmp_path / "model.json"
+    asked = ["release", "logistic", sources["parquet"]["source"], *words.split()]
+    done = CliRunner().invoke(app, [*asked, "--output", str(file), "--json"])
+    assert done.exit_code == 0, done.stderr
+    assumed = json.loads(done.stdout)["certificate"]["assumptions"]
+    assert any("the engine's float64" in one for one in assumed)
+    assert CliRunner().invoke(app, ["verify", str(file)]).exit_code == 0
+    assert "pass" not in done.stderr
