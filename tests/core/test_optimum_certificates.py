@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.errors import ParameterError, UnsupportedError
+from expmech.errors import ParameterError
 from expmech.release.verification import verify_certificate, verify_value
 from expmech.risks import Custom, Huber, Logistic, Risk, SmoothedPinball, Softmax
 
@@ -97,14 +97,15 @@ def test_counts_stand_for_equal_rows() -> None:
         em.PerturbedOptimum(Logistic(), rows, labels, counts=[1, 2])
 
 
-def test_a_plan_tells_noise_and_penalty_and_refuses_constant_time() -> None:
+def test_a_plan_tells_noise_penalty_and_work() -> None:
     plan = mechanism(Logistic()).plan(1.0)
     assert plan.chosen == "PerturbedOptimum"
     assert plan.note is not None and "nothing is rejected" in plan.note
-    refused = mechanism(Logistic()).plan(1.0, timing="constant")
-    assert refused.chosen is None and "cannot be 'constant' yet" in refused.refusal
-    with pytest.raises(UnsupportedError, match="cannot be 'constant' yet"):
-        mechanism(Logistic()).prepare(epsilon=1.0, timing="constant")
+    fixed = mechanism(Logistic()).plan(1.0, timing="constant")
+    assert fixed.chosen == "PerturbedOptimum" and fixed.note is not None
+    assert "accelerated gradient steps" in fixed.note
+    refused = mechanism(Softmax(3)).plan(1.0, timing="constant")
+    assert refused.chosen is None and "logistic (two classes)" in refused.refusal
     with pytest.raises(ParameterError, match="`sampler` of PerturbedOptimum must be 'auto'"):
         mechanism(Logistic()).prepare(epsilon=1.0, sampler="Rejection")
 

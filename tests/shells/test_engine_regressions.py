@@ -36,7 +36,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-ENGINES = ("parquet", "postgres", "spark")
+KINDS = ("linear", "logistic", "classes")
+DRAWN = [  # Spark compiles every query for a second: few of them
+    *itertools.product(("parquet", "postgres"), KINDS),
+    ("spark", "linear"),
+]
+SUMMED = [
+    *itertools.product(("parquet", "postgres"), KINDS, (None, Fraction(5, 4))),
+    ("spark", "logistic", Fraction(5, 4)),
+    ("spark", "classes", None),
+]
 ROWS, SMALL = 600, 100
 BOUNDS = ((-2.0, 2.0), (-5.0, 5.0), (0.0, 6.0))
 NAMES = ("a", "b", "c")
@@ -143,27 +152,24 @@ def opened(sources: dict[str, dict[str, str]], engine: str) -> Any:
     return closing(open_source(**place))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", ["linear", "logistic", "classes"])
+@pytest.mark.parametrize(("engine", "kind"), DRAWN)
 def test_draws_in_an_engine_are_those_from_memory(
     engine: str, kind: str, sources: dict[str, dict[str, str]], watched: Watched
 ) -> None:
     with opened(sources, engine) as source:
         rows = TableRows(source=source, progress=watched.passes.append)
         cases = [("replace", "middle", 0.1), ("add-remove", "drop", 2.0)]
-        for adjacency, missing, epsilon in cases:
+        for adjacency, missing, epsilon in cases[: 1 if engine == "spark" else 2]:
             more = {"adjacency": Adjacency(adjacency), "missing": missing}
             amount = Fraction(epsilon)
             there = ready(statistic(kind, True, **more), rows, amount).study(7).value
             here = ready(statistic(kind, False, **more), arrays(kind), amount).study(7).value
             np.testing.assert_array_equal(there, here)
-    assert 4 <= len(watched.passes) <= 60
+    assert 2 <= len(watched.passes) <= 60
     assert max(watched.sizes) <= SMALL < ROWS  # all that is ever read is where it starts from
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", ["linear", "logistic", "classes"])
-@pytest.mark.parametrize("sum_norm", [None, Fraction(5, 4)])
+@pytest.mark.parametrize(("engine", "kind", "sum_norm"), SUMMED)
 def test_sums_in_an_engine_are_within_what_they_promise(
     engine: str, kind: str, sum_norm: Fraction | None, sources: dict[str, dict[str, str]]
 ) -> None:
@@ -184,7 +190,7 @@ def test_sums_in_an_engine_are_within_what_they_promise(
             strict=True,
         ):
             np.testing.assert_array_equal(part, whole)
-        for scale in (0.0, 3.0, 400.0):
+        for scale in (400.0,) if engine == "spark" else (0.0, 3.0, 400.0):
             check_sums(passes, rows, terms, scale)
 
 

@@ -164,7 +164,7 @@ MISTAKES: list[tuple[tuple[str, ...], tuple[object, ...], str]] = [
     (LINEAR, ("--penalty", "-1"), "`penalty` of PerturbedOptimum must be a positive finite number"),
     (LINEAR, ("--threshold", "0"), "`threshold` of Huber must be a positive finite number"),
     (LINEAR, ("--data-norm", "0"), "`data_norm` of a linear regression must be a positive"),
-    (LINEAR, ("--timing", "constant"), "cannot be 'constant' yet"),
+    (CLASSES, ("--timing", "constant"), "can be 'constant' for logistic (two classes)"),
     (LINEAR, ("--sampler", "Rejection"), "noise on a gradient needs none"),
     (LINEAR, ("--public-rows", "9"), "must be left out under 'replace'"),
     (LINEAR, ("--penalty", "1e-9", "--epsilon", "0.1"), "`penalty` of PerturbedOptimum must be"),
@@ -199,5 +199,7 @@ def test_plans_tell_noise_and_penalty() -> None:
         assert told["chosen"] == "PerturbedOptimum" and "ridge penalty" in told["note"]
         more = read(run(*asked, "--adjacency", "add-remove", "--public-rows", "1000", "--json"))
         assert more["chosen"] == "PerturbedOptimum" and more["note"] != told["note"]
-        refused = read(run(*asked, "--rows", "1000", "--timing", "constant", "--json"))
-        assert refused["chosen"] is None and "'constant' yet" in refused["refusal"]
+        fixed = read(run(*asked, "--rows", "1000", "--timing", "constant", "--json"))
+        assert fixed["chosen"] == "PerturbedOptimum" and "passes over the rows" in fixed["note"]
+        refused = read(run(*asked, "--adjacency", "add-remove", "--timing", "constant", "--json"))
+        assert refused["chosen"] is None and "under 'replace' only" in refused["refusal"]

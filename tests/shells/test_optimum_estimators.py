@@ -110,8 +110,9 @@ def test_fields_that_belong_to_one_law_are_refused_by_the_other() -> None:
     for model, target in ((logistic(), labels), (linear(), Y[:60])):
         with pytest.raises(ParameterError, match="noise on a gradient needs none"):
             model.set_params(sampler=em.Rejection()).fit(few, target)
-        with pytest.raises(UnsupportedError, match="cannot be 'constant' yet"):
-            model.set_params(sampler="auto", timing="constant").fit(few, target)
+        model.set_params(sampler="auto", timing="constant", adjacency="add-remove")
+        with pytest.raises(UnsupportedError, match="under 'replace' only"):
+            model.fit(few, target)
     fitted = logistic(law="log-likelihood", radius=4.0, epsilon=0.5).fit(few, labels)
     assert fitted.certificate_.mechanism == "ExponentialMechanism"
 

@@ -45,6 +45,12 @@ SMALL = 1 << 16
 _BATCH = 1 << 15
 
 
+def _fetched(cursor: Any) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a cursor, a batch at a time."""
+    while many := cursor.fetchmany(_BATCH):
+        yield from many
+
+
 def silent(number: int) -> None:
     """Show nothing."""
 
@@ -149,14 +155,13 @@ class EngineTable(Table):
                 yield tuple(row)[:width]
             return
         if self._engine == "duckdb":
-            cursor = backend.raw_sql(text)
-        else:
-            cursor = backend.con.cursor(name="expmech_rows")  # named: rows stay with the server
+            yield from (row[:width] for row in _fetched(backend.raw_sql(text)))
+            return
+        connection = backend.con
+        # a cursor that has a name leaves its rows with the server, as long as a transaction lasts
+        with connection.transaction(), connection.cursor(name="expmech_rows") as cursor:
             cursor.execute(text)
-        while many := cursor.fetchmany(_BATCH):
-            yield from (row[:width] for row in many)
-        if self._engine == "postgres":
-            cursor.close()
+            yield from (row[:width] for row in _fetched(cursor))
 
     @contextmanager
     def _frozen(self) -> Iterator[None]:

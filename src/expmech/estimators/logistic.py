@@ -60,7 +60,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         Of law="perturbed optimum" under "add-remove" only: a public guess of the number of rows,
         for the rules. None: 1000.
     sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
-        As for :class:`PrivateMean`; samplers and timing="constant" need law="log-likelihood".
+        As for :class:`PrivateMean`; samplers need law="log-likelihood". timing="constant" takes,
+        for two classes and under "replace", a number of steps that suffices for all data.
 
     Attributes
     ----------

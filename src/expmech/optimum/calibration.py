@@ -31,6 +31,8 @@ class Terms:
 
     ``determinant`` bounds the log ratio of the Jacobians of neighbours from above, ``rate`` is g of
     the max norm, whose noise has ``steps`` steps k between neighbours, or r of the other norms.
+    ``dither`` is the rate of noise on a fine grid, which costs twice as much: where the work is
+    fixed beforehand, and 0 elsewhere.
     """
 
     risk: Risk
@@ -45,6 +47,7 @@ class Terms:
     steps: int
     rate: Fraction
     determinant: Fraction
+    dither: Fraction = Fraction(0)
 
     @property
     def size(self) -> int:
@@ -89,6 +92,7 @@ def calibrate(
     share: Fraction | None = None,
     penalty: Fraction | None = None,
     intercept_penalty: Fraction | None = None,
+    dither: Fraction = Fraction(0),
 ) -> Terms:
     """Return terms whose guarantee is epsilon: a share of it, or a penalty, fixes the rest."""
     if penalty is None:
@@ -100,7 +104,7 @@ def calibrate(
     if min(penalty, first) < _LEAST_PENALTY:
         raise ParameterError(f"a penalty of {_OWNER} must be at least 2^-40.")
     determinant = determinant_cost(risk, leverage(squared_norm, penalty, first))
-    budget = epsilon - determinant
+    budget = epsilon - determinant - 2 * dither
     if budget <= 0:
         raise ParameterError(
             f"`penalty` of {_OWNER} must be larger at this epsilon: the determinant alone would"
@@ -121,6 +125,7 @@ def calibrate(
         steps=steps,
         rate=Fraction(float_down(budget / cost)),
         determinant=determinant,
+        dither=dither,
     )
 
 

@@ -72,10 +72,15 @@ def slope_unit(risk: Risk) -> float:
     return 2.0 ** (max(0, math.ceil(math.log2(float(risk.bound)))) - _SLOPE_BITS)
 
 
-def residual_at(problem: Problem, point: Floats, noise: Cell) -> Residual:
-    """Return the residual at a grid point: sums are of whole numbers, in any order the same."""
+def residual_at(
+    problem: Problem, point: Floats, noise: Cell, *, bits: int | None = None
+) -> Residual:
+    """Return the residual at a grid point: sums are of whole numbers, in any order the same.
+
+    The grid is the risk's own; on one of more ``bits`` the errors told are not those of ramps.
+    """
     rows, risk = problem.rows, problem.risk
-    parts, unit = short_parts(point, risk.grid_bits), slope_unit(risk)
+    parts, unit = short_parts(point, bits or risk.grid_bits), slope_unit(risk)
     margins = np.empty((rows.count, risk.margins))
     sums = ExactSums(rows.dimension, 3 * risk.margins)
     tail, rounded = 0.0, False

@@ -26,15 +26,20 @@ class Noise(Protocol):
         """Draw more digits: the box shrinks."""
 
 
+def draw_cube(coins: Coins, size: int, rate: Fraction) -> list[int]:
+    """Return integers U with ``P(u) ~ exp(-rate |u|_inf)``."""
+    kept = False
+    while not kept:  # refused with probability about size * rate / 2, whatever the data
+        drawn, keeps = propose_cube_laplace(coins, size, rate, 1)
+        kept = bool(keeps[0])
+    return list(drawn[0].tolist())
+
+
 class MaxNorm:
     """``b = step (U + xi - 1/2)``, U integers with ``P(u) ~ exp(-rate |u|_inf)``, xi uniform."""
 
     def __init__(self, coins: Coins, size: int, *, step: Fraction, rate: Fraction) -> None:
-        kept = False
-        while not kept:  # refused with probability about size * rate / 2, whatever the data
-            drawn, keeps = propose_cube_laplace(coins, size, rate, 1)
-            kept = bool(keeps[0])
-        self._whole = drawn[0].tolist()
+        self._whole = draw_cube(coins, size, rate)
         self._step = Dyadics.of([step])
         self._fraction = UniformReals(coins, size)
 

@@ -30,6 +30,7 @@ from expmech.optimum.calibration import (
 from expmech.optimum.draw import Lattice
 from expmech.optimum.rows import Rows
 from expmech.optimum.rule import default_noise, default_share, default_squared_norm
+from expmech.optimum.steady import Schedule, dither_rate, draw_steady, require_schedule
 from expmech.optimum.tables import ArrayTable, DrawCells, Table
 from expmech.release.certificate import Certificate
 from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
@@ -47,11 +48,6 @@ _ASSUMPTIONS = (
     "the operating system's random key is secret",
 )
 _DECLARED = "the derivative of the custom risk is monotone and has the declared bounds and error"
-_NO_CONSTANT = (
-    f"`timing` of {OWNER} cannot be 'constant' yet: how many steps the solver takes depends on the"
-    " data. For logistic and ridge regressions a law of the exponential mechanism may serve:"
-    " law='log-likelihood', or PrivateRidge."
-)
 
 
 class PerturbedOptimum(Mechanism):
@@ -88,7 +84,8 @@ class PerturbedOptimum(Mechanism):
     Notes
     -----
     Pure epsilon-DP: ``epsilon = 2 c r + ln(1 + a s2 / lambda)`` and its kin. The law is that of
-    real numbers, then rounded. Time depends on the data.
+    real numbers, then rounded. Time depends on the data; with ``timing="constant"`` the work is
+    fixed beforehand, for a small part of epsilon (docs/theory/perturbed_optimum_steady.md).
 
     Examples
     --------
@@ -155,7 +152,7 @@ class PerturbedOptimum(Mechanism):
             return None
         return validate_integer(rows, name="rows", owner=OWNER, low=1, high=1 << 40)
 
-    def terms(self, *, epsilon: float | Fraction) -> Terms:
+    def terms(self, *, epsilon: float | Fraction, timing: str = "unprotected") -> Terms:
         """Return the public half: norms, penalties and rates at this epsilon."""
         budget = validate_epsilon(epsilon, owner=OWNER)
         share = self.share
@@ -172,32 +169,41 @@ class PerturbedOptimum(Mechanism):
             share=share,
             penalty=self.penalty,
             intercept_penalty=self.intercept_penalty,
+            dither=dither_rate(budget, self.dimension) if timing == CONSTANT else Fraction(0),
         )
+
+    def schedule(self, terms: Terms) -> Schedule:
+        """Return the amount of work where it is fixed beforehand; raise, on public grounds."""
+        public = self.adjacency.count_is_public
+        return require_schedule(terms, self._table.count if public else None)
 
     def settle(self, asked: Asked) -> Prepared:
         """Settle everything but noise and solution; no row is looked at before the first draw."""
         validate_choice(asked.timing, name="timing", owner=OWNER, choices=TIMINGS)
-        if asked.timing == CONSTANT:
-            raise UnsupportedError(_NO_CONSTANT)
         if asked.sampler != "auto":
             raise ParameterError(
                 f"`sampler` of {OWNER} must be 'auto': noise on a gradient needs none; got"
                 f" {asked.sampler!r}."
             )
-        terms = self.terms(epsilon=asked.epsilon)
+        terms = self.terms(epsilon=asked.epsilon, timing=asked.timing)
+        schedule = self.schedule(terms) if asked.timing == CONSTANT else None
 
         def fit() -> Draw:
-            drawn = self._table.opened(terms)
+            drawn = self._table.opened(terms) if schedule is None else self._steady(terms, schedule)
             return lambda coins, size: self._draws(drawn, coins, size)
 
-        certificate = self._certify(asked.epsilon, terms, asked.told)
+        certificate = self._certify(asked.epsilon, terms, schedule, asked.told)
         return Prepared(
             certificate=certificate,
             sampler=None,
             finish=asked.told.finish,
             fit=fit,
-            forecast_seconds=self.seconds,
+            forecast_seconds=lambda: self.seconds(schedule),
         )
+
+    def _steady(self, terms: Terms, schedule: Schedule) -> DrawCells:
+        rows = self.prepare_rows()
+        return lambda lattice, coins: draw_steady(terms, schedule, rows, lattice, coins)
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
@@ -218,29 +224,37 @@ class PerturbedOptimum(Mechanism):
     ) -> Plan:
         """Return what a release does: noise on the gradient, a solution, and nothing rejected."""
         validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
-        terms = self.terms(epsilon=epsilon)
-        served = timing != CONSTANT
+        terms = self.terms(epsilon=epsilon, timing=timing)
+        work, refusal = None, None
+        if timing == CONSTANT:
+            try:
+                work = self.schedule(terms)
+            except UnsupportedError as error:
+                refusal = str(error)
         only = Option(
             name=OWNER,
             sampler=None,
             delta=0.0,
-            timing=DATA_DEPENDENT,
-            forecast=forecast_constant(0.0) if served else None,
-            reason=None if served else _NO_CONSTANT,
-            seconds=self.seconds(),
+            timing=CONSTANT if timing == CONSTANT else DATA_DEPENDENT,
+            forecast=None if refusal else forecast_constant(0 if work is None else work.passes),
+            reason=refusal,
+            seconds=self.seconds(work),
         )
         return plan_alone(
             only,
             epsilon=epsilon,
-            note=str(terms),
-            refusal=None if served else _NO_CONSTANT,
+            note=str(terms) if work is None else f"{terms}. {work}",
+            refusal=refusal,
             budget_seconds=budget_seconds,
         )
 
-    def seconds(self) -> float:
+    def seconds(self, work: Schedule | None = None) -> float:
         """Return about how long a draw takes, by a public table, of rows that are public."""
         rows = self._table.count if self.adjacency.count_is_public else 0
-        return 3e-3 + self.risk.margins * rows * (6e-7 + 4e-8 * self.dimension)
+        usual = 3e-3 + self.risk.margins * rows * (6e-7 + 4e-8 * self.dimension)
+        if work is None:
+            return usual
+        return usual + work.passes * (5e-5 + rows * (2e-8 + 2e-9 * self.dimension))
 
     def prepare_rows(self) -> Rows:
         """Shorten and snap the rows: the confidential half, made once a release."""
@@ -254,7 +268,9 @@ class PerturbedOptimum(Mechanism):
             proposals=np.zeros(size, dtype=np.int64),
         )
 
-    def _certify(self, epsilon: float | Fraction, terms: Terms, told: Told) -> Certificate:
+    def _certify(
+        self, epsilon: float | Fraction, terms: Terms, schedule: Schedule | None, told: Told
+    ) -> Certificate:
         domain: dict[str, Any] = {
             "kind": KIND,
             "classes": self.risk.margins,
@@ -271,8 +287,8 @@ class PerturbedOptimum(Mechanism):
             sensitivity=row_bound(self.risk, self.adjacency),
             eta=float(terms.rate),
             domain=domain,
-            sampler=describe_terms(terms),
-            timing=DATA_DEPENDENT,
+            sampler=describe_terms(terms, schedule),
+            timing=DATA_DEPENDENT if schedule is None else CONSTANT,
             assumptions=(*_ASSUMPTIONS, *custom),
         )
 

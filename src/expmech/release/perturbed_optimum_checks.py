@@ -19,22 +19,32 @@ from expmech.optimum.calibration import (
     rows_moved,
 )
 from expmech.optimum.draw import Lattice
+from expmech.optimum.steady import Schedule, make_schedule, serves
 from expmech.release.certificate import Certificate
 from expmech.release.finish import within
 from expmech.risks import Logistic, Risk, rebuild_risk
 from expmech.samplers import Check
-from expmech.samplers.base import DATA_DEPENDENT, check_equal
+from expmech.samplers.base import CONSTANT, DATA_DEPENDENT, check_equal
 
 OWNER, KIND = "PerturbedOptimum", "Optimum"
+_NUMBERS = (
+    "squared_norm",
+    "penalty",
+    "intercept_penalty",
+    "rate",
+    "determinant",
+    "dither",
+)
 _CONSTANTS = ("bound", "spread", "lipschitz", "rank")
 _SPARE = 2.0**-10  # of a lattice step: what going back through a map of public numbers may lose
 _USED = 1 - Fraction(1, 1 << 40)  # the share of epsilon that roundings toward privacy leave
 
 
-def describe_terms(terms: Terms) -> dict[str, Any]:
+def describe_terms(terms: Terms, schedule: Schedule | None) -> dict[str, Any]:
     """Return the terms as numbers that JSON holds exactly; every one follows from the others."""
     risk = terms.risk
-    return {
+    work = {} if schedule is None else {"dither": float(terms.dither), "work": schedule.describe()}
+    return work | {
         "sampler": OWNER,
         "risk": risk.describe(),
         "bound": float(risk.bound),
@@ -68,7 +78,8 @@ def verify_optimum(certificate: Certificate) -> list[Check]:
     adjacency = Adjacency(certificate.adjacency)
     known = rebuild_risk(told["risk"])
     risk: Risk = _Declared(told) if known is None else known
-    named = told.get("sampler") == OWNER and certificate.timing == DATA_DEPENDENT
+    timing = CONSTANT if "dither" in told else DATA_DEPENDENT
+    named = told.get("sampler") == OWNER and certificate.timing == timing
     return [
         Check(claim="domain", holds=True, detail=KIND),
         Check(claim="timing", holds=named, detail=f"{certificate.timing!r} of {OWNER}"),
@@ -80,6 +91,7 @@ def verify_optimum(certificate: Certificate) -> list[Check]:
         check_equal("eta", certificate.eta, told["rate"]),
         *(check_equal(name, float(told[name]), float(getattr(risk, name))) for name in _CONSTANTS),
         *_verify_spent(certificate, risk, adjacency),
+        *(_verify_work(certificate, risk, adjacency) if "dither" in told else []),
     ]
 
 
@@ -88,7 +100,9 @@ def _verify_spent(certificate: Certificate, risk: Risk, adjacency: Adjacency) ->
     told = certificate.sampler
     penalty, first = Fraction(told["penalty"]), Fraction(told["intercept_penalty"])
     rate, steps = Fraction(told["rate"]), int(told["steps"])
-    positive = min(penalty, first, rate) > 0 and steps >= 1 and told["noise"] in NOISES
+    dither = Fraction(told.get("dither", 0))
+    positive = min(penalty, first, rate) > 0 and dither >= 0 and steps >= 1
+    positive &= told["noise"] in NOISES
     if not positive:
         detail = "penalties, rate or steps that are not positive, or noise of no known norm"
         return [Check(claim="terms", holds=False, detail=detail)]
@@ -96,6 +110,7 @@ def _verify_spent(certificate: Certificate, risk: Risk, adjacency: Adjacency) ->
     determinant = determinant_cost(risk, reach)
     sum_norm = None if told["sum_norm"] is None else Fraction(told["sum_norm"])
     spent = rate * noise_cost(risk, adjacency, told["noise"], steps, sum_norm) + determinant
+    spent += 2 * dither
     epsilon = Fraction(repr(certificate.epsilon))
     held = epsilon * _USED <= spent <= epsilon
     detail = f"{float(spent)!r} spent of {certificate.epsilon!r}"
@@ -103,6 +118,26 @@ def _verify_spent(certificate: Certificate, risk: Risk, adjacency: Adjacency) ->
         check_equal("determinant", told["determinant"], float(determinant)),
         Check(claim="epsilon", holds=held, detail=detail),
     ]
+
+
+def _verify_work(certificate: Certificate, risk: Risk, adjacency: Adjacency) -> list[Check]:
+    """Recompute the amount of work from the number of rows, which is public, and the terms."""
+    told, count = certificate.sampler, int(certificate.domain.get("count", -1))
+    numbers = {name: Fraction(told[name]) for name in _NUMBERS}
+    terms = Terms(
+        risk=risk,
+        dimension=int(told["columns"]),
+        epsilon=Fraction(repr(certificate.epsilon)),
+        adjacency=adjacency,
+        sum_norm=None if told["sum_norm"] is None else Fraction(told["sum_norm"]),
+        noise=told["noise"],
+        steps=int(told["steps"]),
+        **numbers,
+    )
+    fixed = count >= 0 and terms.dither > 0 and serves(risk)
+    schedule = make_schedule(terms, count) if fixed else None
+    expected = None if schedule is None else schedule.describe()
+    return [check_equal("work", told["work"], expected)]
 
 
 class _Declared(Logistic):

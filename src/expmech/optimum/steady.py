@@ -1,0 +1,198 @@
+"""Draw the optimum with an amount of work that is fixed beforehand, whatever the data are.
+
+Accelerated gradient steps, so many that the root is within a step of a fine grid for any rows; then
+noise on that grid hides what may be off by one step. Theory:
+docs/theory/perturbed_optimum_steady.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins import Coins
+from expmech.errors import UnsupportedError
+from expmech.optimum.calibration import MAX_NORM, Terms
+from expmech.optimum.draw import Lattice, draw_noise, penalties_of
+from expmech.optimum.dyadic import Cell, Dyadics
+from expmech.optimum.enclosure import residual_at, snap_point
+from expmech.optimum.noise import draw_cube
+from expmech.optimum.rows import Floats, Rows, block_cross, block_times
+from expmech.optimum.solver import Problem
+from expmech.risks import Risk
+from expmech.risks.ramps import Huber
+
+_OWNER = "PerturbedOptimum"
+_BLOCK = 1 << 10  # rows summed at a time: few, so that sums of floats are good
+_SLOPE_ERROR = 2.0**-48  # of a difference of two computed derivatives (theory page, 3)
+_POINT_BITS = 46
+_LEAST_GAIN, _MOST_GAIN = 4, 20  # bits a round of steps comes nearer by
+_MOST_THRESHOLD = 4.0
+_COARSEST = 2.0**-7  # of the noise on the grid, on scaled columns
+_FINEST_BITS = 40
+_NO_CONSTANT = (
+    f"`timing` of {_OWNER} can be 'constant' for logistic (two classes) and Huber risks under"
+    " 'replace' only, where the number of rows is public. Else a law of the exponential mechanism"
+    " may serve: law='log-likelihood', or PrivateRidge."
+)
+_TOO_MUCH = (
+    f"`timing` of {_OWNER} cannot be 'constant' here: with so many rows and so small a penalty the"
+    " number of steps that suffices for all data is beyond what float64 can carry. A larger"
+    " `penalty`, or fewer rows, can be served."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A public amount of work: ``rounds`` of ``steps`` each, and the grid 2^-bits it is good for.
+
+    The field is Lipschitz with constant ``steepest`` and strongly monotone with ``flattest``;
+    ``pull`` is what the length of the noise stays below but for a chance of less than 2^-80.
+    """
+
+    flattest: float
+    steepest: float
+    rounds: int
+    steps: int
+    gain: int
+    bits: int
+    pull: float
+
+    @property
+    def condition(self) -> float:
+        """Return the condition number."""
+        return self.steepest / self.flattest
+
+    @property
+    def passes(self) -> int:
+        """Return how often the gradient is evaluated."""
+        return self.rounds * (self.steps + 1)
+
+    def __str__(self) -> str:
+        """Return the work in words, for a plan."""
+        return (
+            f"A fixed amount of work: {self.rounds} rounds of {self.steps} accelerated gradient"
+            f" steps, in all {self.passes} passes over the rows in memory, and noise on a grid of"
+            f" 2^-{self.bits}"
+        )
+
+    def describe(self) -> dict[str, int]:
+        """Return the work in a certificate."""
+        return {"rounds": self.rounds, "steps": self.steps, "grid_bits": self.bits}
+
+
+def serves(risk: Risk) -> bool:
+    """Return whether derivatives of the risk are known to be as accurate as the proof asks."""
+    return risk.name == "logistic" or (
+        isinstance(risk, Huber) and risk.threshold <= _MOST_THRESHOLD
+    )
+
+
+def dither_rate(epsilon: Fraction, size: int) -> Fraction:
+    """Return the rate g of the noise on the grid, which costs 2 g: a float64 number."""
+    return Fraction(float(min(epsilon / 256, Fraction(1, 16 * size))))
+
+
+def require_schedule(terms: Terms, count: int | None) -> Schedule:
+    """Return the work for a public number of rows; raise where there is none, or none suffices."""
+    if count is None or not serves(terms.risk):
+        raise UnsupportedError(_NO_CONSTANT)
+    found = make_schedule(terms, count)
+    if found is None:
+        raise UnsupportedError(_TOO_MUCH)
+    return found
+
+
+def make_schedule(terms: Terms, count: int) -> Schedule | None:
+    """Return the work for so many rows; None where floats, or the grid, are too coarse for it."""
+    norm, size = math.sqrt(float(terms.squared_norm)), terms.size
+    flattest = float(min(terms.penalties))
+    slopes = float(terms.risk.lipschitz) * count * float(terms.squared_norm)
+    steepest = (slopes + float(max(terms.penalties))) * (1.0 + 2.0**-20)
+    kappa = steepest / flattest
+    sums = _BLOCK + count / _BLOCK + size + 64.0
+    gain = min(_MOST_GAIN, math.floor(-math.log2(20.0 * kappa**2 * sums * 2.0**-52)) - 1)
+    floor = 4.0 * math.sqrt(kappa) * count * norm * _SLOPE_ERROR / flattest
+    step = 4.0 * (floor + math.sqrt(size) * 2.0**-_POINT_BITS)
+    bits = min(_FINEST_BITS, math.floor(-math.log2(step)))
+    noise = (size + 1) * 2.0**-bits / float(terms.dither)
+    if gain < _LEAST_GAIN or noise > _COARSEST:
+        return None
+    rate = terms.rate / terms.step if terms.noise == MAX_NORM else terms.rate
+    pull = math.sqrt(size) * 8.0 * (size + 64) / float(rate)
+    reach = (count * float(terms.risk.spread) * norm + pull) / flattest
+    distance = math.log2(reach) + 2.0 + bits
+    steps = 2.0 * math.sqrt(kappa) * (0.5 * math.log(2.0 * kappa) + (gain + 1) * math.log(2.0))
+    return Schedule(
+        flattest=flattest,
+        steepest=steepest,
+        rounds=max(1, math.ceil(distance / gain)),
+        steps=math.ceil(steps) + 1,
+        gain=gain,
+        bits=bits,
+        pull=pull,
+    )
+
+
+def draw_steady(
+    terms: Terms, schedule: Schedule, rows: Rows, lattice: Lattice, coins: Coins
+) -> NDArray[np.int64]:
+    """Return a cell, shape (margins, columns): the optimum on a fine grid, noise, rounding."""
+    noise = draw_noise(terms, coins)
+    noise.reveal(coins)
+    cell = noise.cell()
+    pull = cell.middle().to_floats().reshape(terms.shape)
+    problem = Problem(rows=rows, risk=terms.risk, penalties=penalties_of(terms), pull=pull)
+    length = float(np.linalg.norm(pull))
+    late = max(0.0, math.log2(max(length, 1e-300) / schedule.pull))  # by the noise alone
+    point = np.zeros(terms.shape)
+    for _ in range(schedule.rounds + math.ceil(late / schedule.gain)):
+        point = snap_point(point + _round(problem, schedule, point, cell), _POINT_BITS)
+    steps = Dyadics.of(point.ravel().tolist()).at(2 * _POINT_BITS).rounded(schedule.bits).values
+    moved = draw_cube(coins, terms.size, terms.dither)
+    found = [step + int(more) for step, more in zip(steps, moved, strict=True)]
+    cells = lattice.cells_of(
+        Cell(
+            lower=[one << lattice.bits for one in found],
+            upper=[one << lattice.bits for one in found],
+            exponent=schedule.bits + lattice.bits,
+        )
+    )
+    return np.array(cells, dtype=np.int64).reshape(terms.shape)
+
+
+def _round(problem: Problem, schedule: Schedule, point: Floats, cell: Cell) -> Floats:
+    """Return the way to the root by accelerated gradient steps, from one exact residual.
+
+    Derivatives are taken as differences with those at the point, so that what floats are off by
+    shrinks with the way that is left.
+    """
+    residual = residual_at(problem, point, cell, bits=_POINT_BITS)
+    v = residual.middle.to_floats().reshape(point.shape)
+    blocks = _blocks(problem, residual.margins)
+    root = math.sqrt(schedule.condition)
+    momentum = (root - 1.0) / (root + 1.0)
+    here, ahead = np.zeros_like(point), np.zeros_like(point)
+    for _ in range(schedule.steps):
+        gradient = v + problem.penalties * ahead
+        for block, targets, margins, slopes in blocks:
+            now = problem.risk.derivative(margins + block_times(block, ahead.T), targets)
+            gradient = gradient + block_cross(block, now - slopes).T
+        there = ahead - gradient / schedule.steepest
+        here, ahead = there, there + momentum * (there - here)
+    return here
+
+
+def _blocks(problem: Problem, margins: Floats) -> list[tuple[Any, Floats, Floats, Floats]]:
+    """Return rows, targets, margins and derivatives, a few rows at a time."""
+    rows, found = problem.rows, []
+    for first in range(0, rows.count, _BLOCK):
+        part = slice(first, first + _BLOCK)
+        slopes = problem.risk.derivative(margins[part], rows.targets[part])
+        found.append((rows.matrix[part], rows.targets[part], margins[part], slopes))
+    return found
