@@ -159,8 +159,12 @@ def test_draws_in_an_engine_are_those_from_memory(
     with opened(sources, engine) as source:
         rows = TableRows(source=source, progress=watched.passes.append)
         cases = [("replace", "middle", 0.1), ("add-remove", "drop", 2.0)]
-        for adjacency, missing, epsilon in cases[: 1 if engine == "spark" else 2]:
-            more = {"adjacency": Adjacency(adjacency), "missing": missing}
+        if kind == "linear":
+            cases.append(("add-remove", "lower", 1.0))
+        for adjacency, missing, epsilon in cases[: 1 if engine == "spark" else 3]:
+            more: dict[str, Any] = {"adjacency": Adjacency(adjacency), "missing": missing}
+            if missing == "lower":
+                more |= {"center": False, "sum_norm": 0.75, "intercept_penalty": 3.0}
             amount = Fraction(epsilon)
             there = ready(statistic(kind, True, **more), rows, amount).study(7).value
             here = ready(statistic(kind, False, **more), arrays(kind), amount).study(7).value
@@ -190,6 +194,8 @@ def test_sums_in_an_engine_are_within_what_they_promise(
             strict=True,
         ):
             np.testing.assert_array_equal(part, whole)
+        targets = np.concatenate([one.targets for one in passes.batches()])
+        np.testing.assert_array_equal(np.sort(targets), np.sort(rows.targets))
         for scale in (400.0,) if engine == "spark" else (0.0, 3.0, 400.0):
             check_sums(passes, rows, terms, scale)
 

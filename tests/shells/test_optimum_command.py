@@ -52,8 +52,14 @@ def patients(tmp_path: Path) -> Path:
         lines.append(f"{age},{dose},{pulse},{'yes' if age > 50.0 else 'no'},{state}")
     path = tmp_path / "patients.csv"
     path.write_text("age,dose,pulse,ill,state\n" + "\n".join(lines) + "\n")
-    assert run("budget", "init", tmp_path / "a.ledger", path, "--epsilon", "9").exit_code == 0
     return path
+
+
+def open_ledger(path: Path, adjacency: str) -> Path:
+    ledger = path.parent / "a.ledger"
+    budget = ("--epsilon", "9", "--adjacency", adjacency)
+    assert run("budget", "init", ledger, path, *budget).exit_code == 0
+    return ledger
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -62,7 +68,7 @@ def test_releases_are_charged_once_and_verify(
     asked: tuple[str, ...], adjacency: str, patients: Path, tmp_path: Path
 ) -> None:
     name, *options = asked
-    file, ledger = tmp_path / "model.json", tmp_path / "a.ledger"
+    file, ledger = tmp_path / "model.json", open_ledger(patients, adjacency)
     more = ("--epsilon", "4", "--adjacency", adjacency, "--ledger", ledger, "--output", file)
     record = read(run("release", name, patients, *options, *more, "--json"))
     assert record["statement"] == STATEMENTS[asked]
@@ -118,7 +124,8 @@ def test_groups_are_one_parallel_charge(patients: Path, tmp_path: Path) -> None:
     name, *options = LINEAR
     more = ("--adjacency", "add-remove", "--by", "state", "--groups", "well,tired,gone")
     file = tmp_path / "groups.json"
-    asked = (*options, *more, "--epsilon", "1", "--ledger", tmp_path / "a.ledger")
+    ledger = open_ledger(patients, "add-remove")
+    asked = (*options, *more, "--epsilon", "1", "--ledger", ledger)
     record = read(run("release", name, patients, *asked, "--output", file, "--json"))
     assert sorted(record["value"]) == ["gone", "tired", "well"]
     assert record["left"]["epsilon"] == "8"
@@ -182,7 +189,7 @@ MISTAKES: list[tuple[tuple[str, ...], tuple[object, ...], str]] = [
 def test_mistakes_get_one_message_and_charge_nothing(
     asked: tuple[str, ...], more: tuple[object, ...], words: str, patients: Path, tmp_path: Path
 ) -> None:
-    ledger = tmp_path / "a.ledger"
+    ledger = open_ledger(patients, "replace")
     name, *options = asked
     given = (*options, "--epsilon", "1", "--ledger", ledger, *more)
     result = run("release", name, patients, *given)

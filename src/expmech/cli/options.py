@@ -85,6 +85,21 @@ DataNorm = Annotated[
     float | None,
     typer.Option("--data-norm", help="Public norm to which scaled rows are shortened."),
 ]
+SumNorm = Annotated[
+    float | None,
+    typer.Option(
+        "--sum-norm", help="Public sum of absolute scaled entries to which rows are shortened."
+    ),
+]
+InterceptPenalty = Annotated[
+    float | None, typer.Option("--intercept-penalty", help="Ridge penalty of the intercept.")
+]
+Centred = Annotated[
+    bool,
+    typer.Option(
+        "--center/--no-center", help="Scale columns about the middle of their bounds, or about 0."
+    ),
+]
 PublicRows = Annotated[
     int | None,
     typer.Option(

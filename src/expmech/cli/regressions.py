@@ -44,12 +44,22 @@ class Perturbed:
 
     penalty: options.Penalty = None
     data_norm: options.DataNorm = None
+    sum_norm: options.SumNorm = None
+    intercept_penalty: options.InterceptPenalty = None
+    center: options.Centred = True
     public_rows: options.PublicRows = None
 
     @property
     def given(self) -> dict[str, Any]:
         """What a statistic takes of it."""
-        return {"penalty": self.penalty, "data_norm": self.data_norm, "rows": self.public_rows}
+        return {
+            "penalty": self.penalty,
+            "data_norm": self.data_norm,
+            "sum_norm": self.sum_norm,
+            "intercept_penalty": self.intercept_penalty,
+            "center": self.center,
+            "rows": self.public_rows,
+        }
 
 
 def _linear(

@@ -17,17 +17,15 @@ from expmech.data.snapped import Snapped, cell, fresh_names, nearest, snapped
 from expmech.data.source import Source
 from expmech.data.values import EngineKey, spellings
 from expmech.errors import DataError, ParameterError, shielded, validate_integer
-from expmech.optimum.rows import STEP_BITS as DESIGN_BITS
 from expmech.statistics import Bounds, Moments
 from expmech.statistics.keys import Key, canonical_key
 from expmech.statistics.reading import FOUND_MISSING, MISSING_RULES
-from expmech.statistics.requests import DesignOf, ProductsOf, RowProducts
+from expmech.statistics.requests import ProductsOf, RowProducts
 from expmech.statistics.standard import STEP_BITS, products_of
 
 __all__ = [
     "MISSING",
     "computed",
-    "design_rows",
     "fresh_names",
     "histogram",
     "labelled_rows",
@@ -113,7 +111,7 @@ def labelled_rows(
     counted from 1; a target that is no class of the list has place 0, a missing one too, which is a
     missing value where those are dropped or refused.
     """
-    _check_target(target, columns)
+    check_target(target, columns)
     rows = snapped(
         source,
         columns,
@@ -136,30 +134,8 @@ def place_of(source: Source, target: str, classes: Sequence[Any]) -> tuple[Any, 
     return ibis.cases(*cases, else_=0), key.missing()
 
 
-def design_rows(source: Source, request: DesignOf) -> Snapped:
-    """Return the steps of a regression's scaled columns and its target, in the engine."""
-    columns, target = [str(column) for column in request.columns], str(request.target)
-    _check_target(target, columns)
-    maps, limits, label = list(request.scalings), list(request.bounds), None
-    if request.target_scaling is None:
-        label = place_of(source, target, request.classes)
-    else:
-        columns.append(target)
-        maps.append(request.target_scaling)
-        limits.append(request.target_scaling.bounds)
-    return snapped(
-        source,
-        columns,
-        limits,
-        bits=DESIGN_BITS,
-        missing=request.missing,
-        whole=nearest,
-        label=label,
-        maps=[(one.middle, one.factor) for one in maps],
-    )
-
-
-def _check_target(target: str, columns: Sequence[str]) -> None:
+def check_target(target: str, columns: Sequence[str]) -> None:
+    """Raise where the target is one of the features."""
     if target.lower() in {name.lower() for name in columns}:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
 

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.data.aggregate import in_memory, worked
+from expmech.data.aggregate import check_target, in_memory, place_of, worked
 from expmech.data.formulas import formulas_of
 from expmech.data.passes import PassQueries, RowQuery
-from expmech.data.snapped import Snapped
+from expmech.data.snapped import Snapped, snapped, unrounded
+from expmech.data.source import Source
 from expmech.errors import DataError
 from expmech.optimum import ArrayTable, Lattice, Rows, Table, Terms
 from expmech.optimum.elsewhere import Sums, draw_elsewhere
@@ -53,6 +54,29 @@ def _fetched(cursor: Any) -> Iterator[tuple[Any, ...]]:
 
 def silent(number: int) -> None:
     """Show nothing."""
+
+
+def design_rows(source: Source, request: DesignOf) -> Snapped:
+    """Return the steps of a regression's columns and its target, in the engine, not yet whole."""
+    columns, target = [str(column) for column in request.columns], str(request.target)
+    check_target(target, columns)
+    maps, limits, label = list(request.scalings), list(request.bounds), None
+    if request.target_scaling is None:
+        label = place_of(source, target, request.classes)
+    else:
+        columns.append(target)
+        maps.append(request.target_scaling)
+        limits.append(request.target_scaling.bounds)
+    return snapped(
+        source,
+        columns,
+        limits,
+        bits=STEP_BITS,
+        missing=request.missing,
+        whole=unrounded,
+        label=label,
+        maps=[(one.middle, one.factor) for one in maps],
+    )
 
 
 class EngineTable(Table):
@@ -116,7 +140,8 @@ class EngineTable(Table):
         rows = self._snapped
         return Snapped(table=table, values=rows.values, lost=rows.lost, prefix=rows.prefix)
 
-    def _array(self, steps: NDArray[np.float64]) -> ArrayTable:
+    def _array(self, unrounded: NDArray[np.float64]) -> ArrayTable:
+        steps = np.floor(unrounded + 0.5)
         target = steps[:, -1]
         if self._request.target_bounds is not None:
             target = target * 2.0**-STEP_BITS

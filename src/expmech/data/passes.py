@@ -39,6 +39,10 @@ class RowQuery:
         """Return a float64 constant: engines read text as the nearest one."""
         return f"CAST('{float(value)!r}' AS {_DOUBLE[self.engine]})"
 
+    def nearest(self, name: str) -> str:
+        """Return a column of steps, each the nearest whole number, as a float."""
+        return f"CAST(floor({name} + {self.number(0.5)}) AS {_DOUBLE[self.engine]})"
+
     def truncated(self, text: str) -> str:
         """Return a number rounded toward zero to a whole one, as a float."""
         if self.engine == "pyspark":
@@ -133,10 +137,7 @@ class PassQueries:
         """Return the layers that shorten and snap a row: entries x0 (the constant) to x of d-1."""
         number, cut = self.rows.number, self.rows.truncated
         *columns, target = self.rows.columns
-        first = {
-            f"v{j + 1}": f"CAST({name} AS {_DOUBLE[self.rows.engine]})"
-            for j, name in enumerate(columns)
-        }
+        first = {f"v{j + 1}": self.rows.nearest(name) for j, name in enumerate(columns)}
         names = list(first)
         squares = " + ".join([number(_STEPS**2), *(f"{v} * {v}" for v in names)])
         sums = " + ".join([number(_STEPS), *(f"abs({v})" for v in names)])
@@ -146,7 +147,7 @@ class PassQueries:
         scaled = self.formulas.risk.scales_targets()
         held = cut("target * f") if scaled else "target"
         return [
-            first | {"target": f"CAST({target} AS {_DOUBLE[self.rows.engine]})"},
+            first | {"target": self.rows.nearest(target)},
             made,
             {"f": self._factor()},
             entries | {"held": held},

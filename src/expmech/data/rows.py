@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.data.aggregate import (
-    design_rows,
     histogram,
     labelled_rows,
     moments,
@@ -18,7 +17,7 @@ from expmech.data.aggregate import (
     tally,
 )
 from expmech.data.counting import cells, check_flags, flags
-from expmech.data.design import IN_ENGINE, EngineTable, Progress, silent
+from expmech.data.design import IN_ENGINE, EngineTable, Progress, design_rows, silent
 from expmech.data.source import Source
 from expmech.errors import ParameterError
 from expmech.statistics.requests import (

@@ -77,6 +77,11 @@ def nearest(steps: Any, bits: int) -> Any:
     return (steps + constant(0.5)).floor().cast("int64")
 
 
+def unrounded(steps: Any, bits: int) -> Any:
+    """Leave steps as floats: what takes them rounds them as :func:`nearest` does."""
+    return steps
+
+
 def cell(steps: Any, bits: int) -> Any:
     """Snap to the cell ``0 .. 2^bits - 1`` that holds the value; the upper bound is in the last."""
     import ibis

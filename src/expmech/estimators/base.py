@@ -23,7 +23,7 @@ from expmech.errors import (
     validate_positive,
 )
 from expmech.estimators.arguments import bounds_by_name, without_weights
-from expmech.estimators.tables import Unread, as_table, assumed, column_count
+from expmech.estimators.tables import Unread, as_table, assumed, column_count, is_sparse
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.release import Release
 from expmech.samplers import TIMINGS, Sampler
@@ -119,6 +119,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
     def _validate_parameters(self) -> Fraction:
@@ -160,17 +161,31 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         shown = str(value) if isinstance(value, np.floating) else value
         return exact_amount(shown, name=name, owner=self._name)
 
+    _takes_sparse = False
+
     def _table(self, X: Any) -> tuple[Any, int]:
         """Return the table and its number of columns, and remember the columns' names.
 
         All of it is public: no value is looked at.
         """
-        table = as_table(X)
+        table = as_table(X, sparse=self._takes_sparse)
         columns = column_count(table)
         self._validate(table, skip_check_array=True)
         return table, columns
 
-    def _validate_new(self, X: Any, bounds: Any) -> NDArray[np.float64]:
+    def _centred(self, given: Any, table: Any) -> bool:
+        """Return whether columns are scaled about the middle of their bounds, or about 0."""
+        sparse = is_sparse(table)
+        if given is None:
+            return not sparse
+        if not isinstance(given, (bool, np.bool_)) or (given and sparse):
+            raise ParameterError(
+                f"`center` of {self._name} must be None, True or, as a sparse X needs, False; got"
+                f" {given!r}."
+            )
+        return bool(given)
+
+    def _validate_new(self, X: Any, bounds: Any) -> Any:
         """Return the rows of a prediction, of a fitted estimator.
 
         What is missing counts as at the fit, where that gives it a value; else it is refused.
@@ -178,9 +193,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         filled = self.missing in ("middle", "lower", "clip")
         finite = "allow-nan" if filled else True
-        table = self._validate(X, reset=False, dtype=np.float64, ensure_all_finite=finite)
+        kinds = "csr" if self._takes_sparse else False
+        table = self._validate(
+            X, reset=False, dtype=np.float64, ensure_all_finite=finite, accept_sparse=kinds
+        )
         pairs = self._validate_column_bounds(bounds, table.shape[1], name="bounds_X")
         stands = np.array([stand_in(pair, self.missing) for pair in pairs])
+        if is_sparse(table):
+            table = table.copy()
+            lost = np.isnan(table.data)
+            table.data[lost] = stands[table.indices[lost]]
+            return table
         return np.where(np.isnan(table), stands, table)
 
     def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:

@@ -33,6 +33,14 @@ class PrivateLinearRegression(PrivateLine):
     data_norm
         Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened: whole rows,
         constant and target included. None: the rule.
+    sum_norm
+        Public sum of absolute scaled entries to which rows are shortened as well: for rows with few
+        entries that are not 0, whose noise it makes smaller. None: no bound.
+    intercept_penalty
+        Ridge penalty of the intercept; None: that of the slopes.
+    center
+        Whether columns are scaled about the middle of their bounds, or about 0, which then lies in
+        the bounds. None: about the middle, but for a sparse X, which is never made dense.
     rows
         Under "add-remove" only: a public guess of the number of rows, for the rules. None: 1000.
     sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
@@ -57,6 +65,8 @@ class PrivateLinearRegression(PrivateLine):
     (1,)
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         *,
@@ -66,6 +76,9 @@ class PrivateLinearRegression(PrivateLine):
         threshold: float | None = None,
         penalty: float | None = None,
         data_norm: float | None = None,
+        sum_norm: float | None = None,
+        intercept_penalty: float | None = None,
+        center: bool | None = None,
         rows: int | None = None,
         sampler: Sampler | str = "auto",
         timing: str = "auto",
@@ -81,6 +94,9 @@ class PrivateLinearRegression(PrivateLine):
         self.threshold = threshold
         self.penalty = penalty
         self.data_norm = data_norm
+        self.sum_norm = sum_norm
+        self.intercept_penalty = intercept_penalty
+        self.center = center
         self.rows = rows
         self.sampler = sampler
         self.timing = timing
@@ -104,6 +120,9 @@ class PrivateLinearRegression(PrivateLine):
             threshold=self.threshold,
             penalty=self.penalty,
             data_norm=self.data_norm,
+            sum_norm=self.sum_norm,
+            intercept_penalty=self.intercept_penalty,
+            center=self._centred(self.center, table),
             rows=self.rows,
             adjacency=self._relation,
             missing=self.missing,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from expmech.estimators.base import PrivateEstimator
-from expmech.estimators.tables import Unread
-from expmech.statistics import ArrayRows, Bounds, Statistic
+from expmech.estimators.tables import Unread, is_sparse
+from expmech.statistics import ArrayRows, Bounds, Rows, SparseRows, Statistic
 from expmech.statistics.reading import read_column, read_numbers
 
 
@@ -30,7 +30,9 @@ class PrivateLine(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """Charge, read the features and the target beside them, and draw the coefficients."""
         d = int(self.n_features_in_)
 
-        def read() -> ArrayRows:
+        def read() -> Rows:
+            if is_sparse(table):
+                return SparseRows(matrix=table, target=target)
             numbers = [read_numbers(table, columns=d), read_column(target)]
             return ArrayRows(numbers=np.column_stack(numbers))
 

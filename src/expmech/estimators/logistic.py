@@ -12,9 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from expmech.errors import ParameterError, shielded
 from expmech.estimators.base import PrivateEstimator
-from expmech.estimators.tables import Unread, as_target
+from expmech.estimators.tables import Unread, as_target, is_sparse
 from expmech.samplers import Sampler
-from expmech.statistics import ArrayRows, Logistic
+from expmech.statistics import ArrayRows, Logistic, Rows, SparseRows
 from expmech.statistics.keys import MISSING, canonical_key
 from expmech.statistics.logistic import LIKELIHOOD, OPTIMUM
 from expmech.statistics.reading import read_numbers
@@ -56,6 +56,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     data_norm
         Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened: whole rows,
         constant included, or by law="log-likelihood" the features alone. None: the rule.
+    sum_norm, intercept_penalty, center
+        Of law="perturbed optimum" only, as for :class:`PrivateLinearRegression`; a sparse X too.
     rows
         Of law="perturbed optimum" under "add-remove" only: a public guess of the number of rows,
         for the rules. None: 1000.
@@ -82,6 +84,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     (1,)
     """
 
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.law != LIKELIHOOD
+
     def __init__(
         self,
         *,
@@ -92,6 +98,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         penalty: float | None = None,
         radius: float | None = None,
         data_norm: float | None = None,
+        sum_norm: float | None = None,
+        intercept_penalty: float | None = None,
+        center: bool | None = None,
         rows: int | None = None,
         sampler: Sampler | str = "auto",
         timing: str = "auto",
@@ -108,6 +117,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.penalty = penalty
         self.radius = radius
         self.data_norm = data_norm
+        self.sum_norm = sum_norm
+        self.intercept_penalty = intercept_penalty
+        self.center = center
         self.rows = rows
         self.sampler = sampler
         self.timing = timing
@@ -134,13 +146,18 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             penalty=self.penalty,
             radius=self.radius,
             data_norm=self.data_norm,
+            sum_norm=self.sum_norm,
+            intercept_penalty=self.intercept_penalty,
+            center=self._centred(self.center, table),
             rows=self.rows,
             adjacency=self._relation,
             missing=self.missing,
             label_notes=notes,
         )
 
-        def read() -> ArrayRows:
+        def read() -> Rows:
+            if is_sparse(table):
+                return SparseRows(matrix=table, target=target)
             return ArrayRows(numbers=read_numbers(table, columns=d), target=target)
 
         (release,) = self._draw([logistic], Unread(table=table, read=read), epsilon=budget)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from expmech.errors import ParameterError, ParameterTypeError
-from expmech.statistics import ArrayRows, Request
+from expmech.statistics import Request, Rows
 from expmech.statistics.reading import EQUAL_ROWS, frame_columns, values_of_row
 
 _NO_TABLE = (
@@ -38,25 +38,44 @@ class Unread:
     """Rows that are counted by the table's length, and read when they are first asked."""
 
     table: Any
-    read: Callable[[], ArrayRows]
+    read: Callable[[], Rows]
 
     def count(self) -> int:
         """Return the number of rows."""
-        return len(self.table)
+        return row_count(self.table)
 
     def find(self, request: Request) -> Any:
         """Return what was asked for."""
         return self._rows.find(request)
 
     @cached_property
-    def _rows(self) -> ArrayRows:
+    def _rows(self) -> Rows:
         return self.read()
 
 
-def as_table(X: Any) -> Any:
-    """Return a list of rows, a frame or an array of two dimensions; raise for any other form."""
+def is_sparse(table: Any) -> bool:
+    """Tell whether a table is a sparse one of scipy."""
+    return hasattr(table, "tocsr")
+
+
+def row_count(table: Any) -> int:
+    """Return the number of rows of a table."""
+    return int(table.shape[0]) if is_sparse(table) else len(table)
+
+
+def as_table(X: Any, *, sparse: bool = False) -> Any:
+    """Return a list of rows, a frame or an array of two dimensions; raise for any other form.
+
+    Or, where ``sparse`` ones are taken, a CSR matrix of scipy.
+    """
     if isinstance(X, (list, tuple)):
         return X
+    if sparse and is_sparse(X):
+        if X.dtype.kind not in "fiub":
+            raise ParameterError(
+                "Complex data not supported." if X.dtype.kind == "c" else _NO_TABLE
+            )
+        return X.tocsr()
     if hasattr(X, "toarray"):
         raise ParameterTypeError(_SPARSE)
     if hasattr(X, "columns") and hasattr(X, "shape"):
@@ -110,7 +129,7 @@ def as_target(y: Any, table: Any, *, owner: str) -> Any:
         target = only_column(target)
     elif len(shape) != 1:
         raise ParameterError(_ONE_TARGET)
-    if shape[0] != len(table):
+    if shape[0] != row_count(table):
         raise ParameterError(_LENGTHS)
     return target
 

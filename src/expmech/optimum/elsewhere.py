@@ -27,7 +27,7 @@ from expmech.optimum.solver import Frame, Problem, invert, solve
 
 _MOST_PASSES = 100
 _LENGTHS = tuple(2.0**-k for k in range(1, 25))
-_SETTLED = 2.0**-34  # no pass comes nearer than that: what is undecided then needs more digits
+_SETTLED = 2.0**-34  # no pass comes nearer than that, or than the grid: more digits are needed
 _ROUGH = 2.0**-20
 _CURVATURE_ERROR = 2.0**-40  # of weights, times a: sixteen times what is assumed of an engine's exp
 
@@ -80,7 +80,7 @@ def draw_elsewhere(
             break
         if last is None or last.accepts(here):
             last = _Step.from_place(here)
-            if float(np.abs(last.step).max()) <= _SETTLED:
+            if float(np.abs(last.step).max()) <= max(_SETTLED, 2.0 ** (1 - terms.risk.grid_bits)):
                 break
             here = search.at(here.point + last.step)
         else:

@@ -15,6 +15,7 @@ from expmech.statistics.quantile import QuantileOf
 from expmech.statistics.requests import Request, Rows
 from expmech.statistics.ridge import Ridge
 from expmech.statistics.select import BestScore, LargestTotal, MostFrequent
+from expmech.statistics.sparse import SparseRows
 from expmech.statistics.top_k import TopOf
 from expmech.statistics.totals import SumOf, VarianceOf
 
@@ -38,6 +39,7 @@ __all__ = [
     "Ridge",
     "Rows",
     "Settled",
+    "SparseRows",
     "Statistic",
     "SumOf",
     "TopOf",

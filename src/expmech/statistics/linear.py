@@ -11,7 +11,7 @@ from expmech.release import Mechanism, PerturbedOptimum
 from expmech.risks import Huber
 from expmech.statistics.regression import NumberRegression
 from expmech.statistics.requests import DesignOf
-from expmech.statistics.scaling import squared_norm
+from expmech.statistics.scaling import Scaling, check_center, scalings, squared_norm, sum_norm
 
 _OWNER = "a linear regression"
 
@@ -24,7 +24,9 @@ class Linear(NumberRegression):
     are longer than ``data_norm`` is shortened as a whole, constant and target included, which
     leaves a linear relation as it is. On that scale residuals beyond ``threshold`` count linearly,
     and ``penalty`` is the ridge penalty of all coefficients. None takes the public rule for each;
-    under add-remove it is told ``rows``, a public guess of the number of rows. The release is the
+    under add-remove it is told ``rows``, a public guess of the number of rows. A ``sum_norm`` of
+    the columns shortens rows too, and serves those with few entries; ``intercept_penalty`` is the
+    constant's own; without ``center`` columns keep their 0, as sparse ones must. The release is the
     intercept and the slopes, in the units of the data.
     """
 
@@ -32,6 +34,15 @@ class Linear(NumberRegression):
     threshold: float | None = None
     data_norm: float | None = None
     rows: int | None = None
+    sum_norm: float | None = None
+    intercept_penalty: float | None = None
+    center: bool = True
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The maps of the columns to [-1, 1], about their middle or about 0."""
+        check_center(self.bounds, center=self.center, owner=_OWNER)
+        return scalings(self.bounds, center=self.center)
 
     def request(self, epsilon: Fraction) -> DesignOf:
         """Ask for scaled rows: Huber's risk is no function of a few sums."""
@@ -41,6 +52,7 @@ class Linear(NumberRegression):
             target=self.target,
             target_bounds=self.target_bounds,
             missing=self.missing,
+            center=self.center,
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> ArrayTable:
@@ -57,7 +69,9 @@ class Linear(NumberRegression):
             Huber(threshold),
             found,
             penalty=self.penalty,
+            intercept_penalty=self.intercept_penalty,
             squared_norm=squared_norm(self.data_norm, len(self.bounds), _OWNER),
+            sum_norm=sum_norm(self.sum_norm, len(self.bounds), _OWNER),
             adjacency=self.adjacency,
             rows=self.rows,
         )

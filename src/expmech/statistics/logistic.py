@@ -41,8 +41,9 @@ class Logistic(Regression):
     or more labels, of which each has coefficients of its own, and any other label counts as the
     first. ``law`` is :class:`~expmech.statistics.logistic_optimum.LogisticOptimum` or
     :class:`~expmech.statistics.logistic_likelihood.LogisticLikelihood`, which say what ``penalty``
-    and ``data_norm`` are; ``radius`` belongs to the latter, ``classes`` and ``rows``, a public
-    guess of the number of rows under add-remove, to the former.
+    and ``data_norm`` are; ``radius`` belongs to the latter, ``classes``, ``rows``, a public guess
+    of the number of rows under add-remove, ``sum_norm``, ``intercept_penalty`` and ``center``, as
+    of :class:`~expmech.statistics.linear.Linear`, to the former.
     """
 
     kind = "logistic"
@@ -52,6 +53,9 @@ class Logistic(Regression):
     radius: float | None = None
     data_norm: float | None = None
     rows: int | None = None
+    sum_norm: float | None = None
+    intercept_penalty: float | None = None
+    center: bool = True
     label_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -59,7 +63,13 @@ class Logistic(Regression):
         owned: dict[str, Any] = {"radius": self.radius}
         other = LIKELIHOOD
         if self.law == LIKELIHOOD:
-            owned = {"classes": self.classes, "rows": self.rows}
+            owned = {
+                "classes": self.classes,
+                "rows": self.rows,
+                "sum_norm": self.sum_norm,
+                "intercept_penalty": self.intercept_penalty,
+                "center": None if self.center else False,
+            }
             other = OPTIMUM
         for name, value in owned.items():
             if value is not None:
@@ -95,6 +105,9 @@ class Logistic(Regression):
             penalty=self.penalty,
             data_norm=self.data_norm,
             rows=self.rows,
+            sum_norm=self.sum_norm,
+            intercept_penalty=self.intercept_penalty,
+            center=self.center,
             names=self.names,
             class_names=tuple(map(str, self.classes or ())) if several else None,
         )
@@ -111,14 +124,16 @@ class Logistic(Regression):
 
     def request(self, epsilon: Fraction) -> LabelledRowsOf | DesignOf:
         """Ask for rows and labels: the law is no function of a few sums."""
-        kind = DesignOf if self.law == OPTIMUM else LabelledRowsOf
-        return kind(
-            columns=self.columns,
-            bounds=self.bounds,
-            target=self.target,
-            classes=(self.positive,) if self.classes is None else self.classes[1:],
-            missing=self.missing,
-        )
+        asked: dict[str, Any] = {
+            "columns": self.columns,
+            "bounds": self.bounds,
+            "target": self.target,
+            "classes": (self.positive,) if self.classes is None else self.classes[1:],
+            "missing": self.missing,
+        }
+        if self.law == LIKELIHOOD:
+            return LabelledRowsOf(**asked)
+        return DesignOf(center=self.center, **asked)
 
     def stand_in(self, count: int, epsilon: Fraction) -> TargetRows | ArrayTable:
         """Return as many rows of zeros."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from expmech.adjacency import Adjacency
 from expmech.optimum import Table
 from expmech.release import Mechanism, PerturbedOptimum
 from expmech.release.finish import Coefficients
 from expmech.risks import Logistic, Risk, Softmax
 from expmech.statistics.aggregates import Bounds
-from expmech.statistics.scaling import centres, squared_norm
+from expmech.statistics.scaling import check_center, scalings, squared_norm, sum_norm
 
 _OWNER = "a logistic regression"
 
@@ -32,13 +34,18 @@ class LogisticOptimum:
     penalty: float | None = None
     data_norm: float | None = None
     rows: int | None = None
+    sum_norm: float | None = None
+    intercept_penalty: float | None = None
+    center: bool = True
     names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
 
     @property
     def finish(self) -> Coefficients:
         """Intercept and slopes in the units of the data, of each class where there are several."""
-        middles, halves = centres(self.bounds)
+        check_center(self.bounds, center=self.center, owner=_OWNER)
+        maps = scalings(self.bounds, center=self.center)
+        middles, halves = np.array([(one.middle, one.half) for one in maps]).T
         return Coefficients(
             scales=(1.0, *(1.0 / halves).tolist()),
             centers=tuple(middles.tolist()),
@@ -53,7 +60,9 @@ class LogisticOptimum:
             risk,
             found,
             penalty=self.penalty,
+            intercept_penalty=self.intercept_penalty,
             squared_norm=squared_norm(self.data_norm, len(self.bounds), _OWNER),
+            sum_norm=sum_norm(self.sum_norm, len(self.bounds), _OWNER),
             adjacency=self.adjacency,
             rows=self.rows,
         )

@@ -14,7 +14,7 @@ from expmech.release.finish import Coefficients
 from expmech.statistics.aggregates import Bounds
 from expmech.statistics.base import Statistic
 from expmech.statistics.requests import Column
-from expmech.statistics.scaling import centres
+from expmech.statistics.scaling import Scaling, scalings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +62,15 @@ class NumberRegression(Regression):
     target_bounds: Bounds
 
     @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The maps of the columns to [-1, 1]."""
+        return scalings(self.bounds)
+
+    @property
     def finish(self) -> Coefficients:
         """Intercept and slopes in the units of the data, from columns scaled by their bounds."""
-        middles, halves = centres((*self.bounds, self.target_bounds))
+        maps = (*self.scalings, *scalings((self.target_bounds,)))
+        middles, halves = np.array([(one.middle, one.half) for one in maps]).T
         with np.errstate(all="ignore"):
             scales = halves[-1] / halves[:-1]
         if not np.isfinite(scales).all():

@@ -97,11 +97,12 @@ class DesignOf(ColumnsOf):
     target: Column
     target_bounds: Bounds | None = None
     classes: tuple[Any, ...] = ()
+    center: bool = True
 
     @property
     def scalings(self) -> tuple[Scaling, ...]:
         """The maps of the columns to [-1, 1]."""
-        return scalings(self.bounds)
+        return scalings(self.bounds, center=self.center)
 
     @property
     def target_scaling(self) -> Scaling | None:

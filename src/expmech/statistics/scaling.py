@@ -47,9 +47,11 @@ class Scaling:
         return float(2.0**STEP_BITS / self.half)
 
 
-def scalings(bounds: Sequence[Bounds]) -> tuple[Scaling, ...]:
-    """Return the map of each column from its bounds to [-1, 1]."""
+def scalings(bounds: Sequence[Bounds], *, center: bool = True) -> tuple[Scaling, ...]:
+    """Return the map of each column from its bounds to [-1, 1]; 0 stays 0 without a centre."""
     middles, halves = centres(bounds)
+    if not center:
+        middles, halves = np.zeros_like(middles), np.abs(np.array(bounds)).max(axis=1)
     triples = zip(bounds, middles.tolist(), halves.tolist(), strict=True)
     return tuple(Scaling(pair, middle, half) for pair, middle, half in triples)
 
@@ -120,6 +122,24 @@ def squared_norm(data_norm: float | None, columns: int, owner: str) -> Fraction 
         return None
     norm = validate_positive(data_norm, name="data_norm", owner=owner)
     return Fraction(float_down(1 + min(norm**2, Fraction(columns))))
+
+
+def sum_norm(given: float | None, columns: int, owner: str) -> Fraction | None:
+    """Return the sum norm of a row with its constant whose columns have sum norm ``given``."""
+    if given is None:
+        return None
+    norm = validate_positive(given, name="sum_norm", owner=owner)
+    return Fraction(float_down(1 + min(norm, Fraction(columns))))
+
+
+def check_center(bounds: Sequence[Bounds], *, center: bool, owner: str) -> None:
+    """Raise where a column that is not centred has bounds without zero."""
+    if center or all(lower <= 0.0 <= upper for lower, upper in bounds):
+        return
+    raise ParameterError(
+        f"`bounds` of {owner} must contain 0 in every column that is not centred: what a sparse"
+        " table does not store is 0."
+    )
 
 
 def check_radius(radius: float, owner: str) -> float:
