@@ -164,10 +164,9 @@ def _settle(
     return settle(
         statistic,
         epsilon=request.row_epsilon,
-        notes=notes,
+        notes=(*notes, *rows.notes(statistic.request(request.epsilon))),
         count=public_count(rows, request.adjacency),
         sampler=request.sampler,
         timing=request.timing,
         budget_seconds=request.budget_seconds,
-        notes=rows.notes(statistic.request(request.epsilon)),
     )

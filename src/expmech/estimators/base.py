@@ -23,7 +23,7 @@ from expmech.errors import (
     validate_positive,
 )
 from expmech.estimators.arguments import bounds_by_name, without_weights
-from expmech.estimators.tables import Unread, as_table, assumed, column_count, is_sparse
+from expmech.estimators.tables import Unread, as_table, assumed, column_count, filled_table
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.release import Release
 from expmech.samplers import TIMINGS, Sampler
@@ -173,18 +173,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._validate(table, skip_check_array=True)
         return table, columns
 
-    def _centred(self, given: Any, table: Any) -> bool:
-        """Return whether columns are scaled about the middle of their bounds, or about 0."""
-        sparse = is_sparse(table)
-        if given is None:
-            return not sparse
-        if not isinstance(given, (bool, np.bool_)) or (given and sparse):
-            raise ParameterError(
-                f"`center` of {self._name} must be None, True or, as a sparse X needs, False; got"
-                f" {given!r}."
-            )
-        return bool(given)
-
     def _validate_new(self, X: Any, bounds: Any) -> Any:
         """Return the rows of a prediction, of a fitted estimator.
 
@@ -199,12 +187,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         )
         pairs = self._validate_column_bounds(bounds, table.shape[1], name="bounds_X")
         stands = np.array([stand_in(pair, self.missing) for pair in pairs])
-        if is_sparse(table):
-            table = table.copy()
-            lost = np.isnan(table.data)
-            table.data[lost] = stands[table.indices[lost]]
-            return table
-        return np.where(np.isnan(table), stands, table)
+        return filled_table(table, stands)
 
     def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """Check data as scikit-learn does; an error says what is wrong and quotes nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from expmech.estimators.lines import PrivateLine
-from expmech.estimators.tables import as_target
+from expmech.estimators.tables import as_target, is_centred
 from expmech.samplers import Sampler
 from expmech.statistics import Linear
 
@@ -122,7 +122,7 @@ class PrivateLinearRegression(PrivateLine):
             data_norm=self.data_norm,
             sum_norm=self.sum_norm,
             intercept_penalty=self.intercept_penalty,
-            center=self._centred(self.center, table),
+            center=is_centred(self.center, table, owner=self._name),
             rows=self.rows,
             adjacency=self._relation,
             missing=self.missing,

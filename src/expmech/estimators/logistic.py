@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from expmech.errors import ParameterError, shielded
 from expmech.estimators.base import PrivateEstimator
-from expmech.estimators.tables import Unread, as_target, is_sparse
+from expmech.estimators.tables import Unread, as_target, is_centred, is_sparse
 from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, Logistic, Rows, SparseRows
 from expmech.statistics.keys import MISSING, canonical_key
@@ -148,7 +148,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             data_norm=self.data_norm,
             sum_norm=self.sum_norm,
             intercept_penalty=self.intercept_penalty,
-            center=self._centred(self.center, table),
+            center=is_centred(self.center, table, owner=self._name),
             rows=self.rows,
             adjacency=self._relation,
             missing=self.missing,

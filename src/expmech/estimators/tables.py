@@ -89,6 +89,28 @@ def as_table(X: Any, *, sparse: bool = False) -> Any:
     return array
 
 
+def is_centred(given: Any, table: Any, *, owner: str) -> bool:
+    """Return whether columns are scaled about the middle of their bounds, or about 0."""
+    sparse = is_sparse(table)
+    if given is None:
+        return not sparse
+    if not isinstance(given, (bool, np.bool_)) or (given and sparse):
+        raise ParameterError(
+            f"`center` of {owner} must be None, True or, as a sparse X needs, False; got {given!r}."
+        )
+    return bool(given)
+
+
+def filled_table(table: Any, stands: Any) -> Any:
+    """Return a table with a stand-in of its column for each number that is missing."""
+    if not is_sparse(table):
+        return np.where(np.isnan(table), stands, table)
+    table = table.copy()
+    lost = np.isnan(table.data)
+    table.data[lost] = stands[table.indices[lost]]
+    return table
+
+
 def column_count(table: Any) -> int:
     """Return the public number of columns; that of a list is the length of its first row."""
     if isinstance(table, (list, tuple)):
