@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def test_noise_that_is_too_small_is_refuted_with_a_witness() -> None:
         second=found.witness.second,
         draws=20_000,
     )
-    assert counts[0] > np.e * counts[1]  # the event tells them apart in new draws too
+    assert counts[0] > math.e * counts[1]  # the event tells them apart in new draws too
 
 
 def test_noise_of_the_right_size_is_not_refuted_and_bounded_from_below() -> None:
