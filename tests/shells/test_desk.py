@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import expmech as em
 from expmech.adjacency import Adjacency
 from expmech.cli.main import app
 from expmech.cli.showing import lines_of, plain_number
@@ -248,3 +249,21 @@ def test_a_plan_says_what_epsilon_is_enough() -> None:
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("epsilon = 0.0719 is enough.\nPlan at epsilon = 0.0719")
     assert "in 95% of releases each number is within 0.5 of what the rows give" in done.stdout
+
+
+def test_the_version_is_told() -> None:
+    done = run("--version")
+    assert (done.exit_code, done.stdout) == (0, f"expmech {em.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense", "[]", '{"certificate": 3}', "[" * 100_000, '{"certificate": ' * 50_000, "{}"],
+    ids=range(6),
+)
+def test_a_malformed_certificate_does_not_stand(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "certificate.json"
+    file.write_text(text)
+    done = run("verify", file)
+    assert done.exit_code == 4
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1

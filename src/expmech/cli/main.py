@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from expmech._version import __version__
 from expmech.cli import audit, budget, plan, release
+from expmech.cli.common import output
 from expmech.cli.demo import demo
 from expmech.cli.options import command
 from expmech.cli.paper import paper
@@ -15,7 +19,6 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Exact draws from the exponential mechanism of differential privacy.",
 )
 app.add_typer(release.app, name="release")
 app.add_typer(plan.app, name="plan")
@@ -25,6 +28,22 @@ app.command()(verify)
 command(app, "audit", {"asked": audit.Asked}, audit.help_text, audit.run)
 app.command()(demo)
 app.command()(paper)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        output.print(f"expmech {__version__}", markup=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _first(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Exact draws from the exponential mechanism of differential privacy."""
 
 
 def main() -> None:

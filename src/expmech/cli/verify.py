@@ -11,7 +11,7 @@ import typer
 
 from expmech.cli.common import FALSE, complaints, digest, output, user_errors
 from expmech.cli.options import Json
-from expmech.errors import ParameterError
+from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import Ledger
 from expmech.release import Certificate
 from expmech.release.verification import verify_certificate, verify_value
@@ -29,7 +29,7 @@ def verify(
 ) -> None:
     """Recompute every claim of a certificate that follows from its other fields."""
     with user_errors():
-        certificate, checks = _read(file)
+        certificate, checks = _whole(file)
         checks += verify_certificate(certificate)
         if ledger is not None:
             checks.append(_charged(certificate, Ledger(ledger)))
@@ -54,6 +54,18 @@ def verify(
             markup=False,
         )
         raise typer.Exit(FALSE)
+
+
+def _whole(file: Path) -> tuple[Certificate, list[Check]]:
+    """Read a certificate; one that is malformed does not stand."""
+    try:
+        return _read(file)
+    except RecursionError:
+        problem = f"{file} is nested too deeply to be a certificate."
+    except ExpmechError as error:
+        problem = str(error)
+    complaints.print(f"error: {problem}", style="red", markup=False)
+    raise typer.Exit(FALSE)
 
 
 def _read(file: Path) -> tuple[Certificate, list[Check]]:

@@ -48,6 +48,8 @@ class PrivateMean(PrivateEstimator):
     ----------
     mean_ : ndarray of shape (n_features,)
         The private means, in the units of the data.
+    accuracy_ : Accuracy or None
+        A 95% interval for each mean, by the law of the noise; None where a sampler was named.
     certificate_ : Certificate
         What was promised.
 
@@ -94,5 +96,6 @@ class PrivateMean(PrivateEstimator):
         rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
         (release,) = self._draw([mean], rows, epsilon=budget)
         self.mean_ = np.asarray(release.value)
+        self.accuracy_ = release.accuracy
         self.certificate_ = release.certificate
         return self

@@ -75,7 +75,7 @@ class Certificate:
         """
         try:
             fields = json.loads(text)
-        except (json.JSONDecodeError, TypeError):
+        except (json.JSONDecodeError, TypeError, RecursionError):
             raise ParameterError(
                 "`text` of Certificate.from_json must be JSON; it is not."
             ) from None
