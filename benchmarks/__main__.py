@@ -27,13 +27,24 @@ MODULES = {
     "pca": "pca_benchmark",
     "comparison": "comparison",
     "growth": "growth",
-    "utility": "utility_benchmark",
+    "regression_utility": "regression_utility",
+    "regression_speed": "regression_speed",
     "clock": "clock_benchmark",
     "forecasts": "forecast_benchmark",
     "data": "data_benchmark",
     "elsewhere": "elsewhere_benchmark",
 }
-WRITE_THEMSELVES = ("core", "prepared", "comparison", "growth", "pca", "clock", "forecasts")
+WRITE_THEMSELVES = (
+    "core",
+    "prepared",
+    "comparison",
+    "growth",
+    "pca",
+    "clock",
+    "forecasts",
+    "regression_utility",
+    "regression_speed",
+)
 LONG = ("data", "elsewhere")
 
 
