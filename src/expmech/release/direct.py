@@ -18,9 +18,8 @@ from expmech.cost import Forecast
 from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_integer
 from expmech.release.direct_checks import ENERGY_UNIT
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
-from expmech.samplers import TIMINGS, Option, Plan, Sampler, plan_alone
+from expmech.samplers import TIMINGS, Option, Plan, Sampler, Wanted, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
-from expmech.samplers.choose import AUTO
 from expmech.target import validate_epsilon
 
 
@@ -132,17 +131,11 @@ class DirectMechanism(Mechanism):
         size = validate_integer(size, name="size", owner=owner, low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon).sample(size, seed).values
 
-    def plan(
-        self,
-        epsilon: float | Fraction,
-        *,
-        timing: str = AUTO,
-        budget_seconds: float | None = None,
-    ) -> Plan:
+    def planned(self, epsilon: float | Fraction, wanted: Wanted) -> Plan:
         """Return what a release guarantees and costs: public, so it may be printed."""
-        validate_choice(timing, name="timing", owner="plan", choices=TIMINGS)
+        validate_choice(wanted.timing, name="timing", owner="plan", choices=TIMINGS)
         terms = self.terms(validate_epsilon(epsilon, owner=self.owner))
-        serves = timing != CONSTANT or self.timing != DATA_DEPENDENT
+        serves = wanted.timing != CONSTANT or self.timing != DATA_DEPENDENT
         only = Option(
             name=self.owner,
             sampler=None,
@@ -158,7 +151,7 @@ class DirectMechanism(Mechanism):
             note=self.note,
             refusal=None if serves else self._refusal,
             excess_loss=_excess_loss(terms),
-            budget_seconds=budget_seconds,
+            budget_seconds=wanted.budget_seconds,
         )
 
 

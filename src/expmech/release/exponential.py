@@ -33,7 +33,6 @@ from expmech.samplers import (
     validate_sampler,
 )
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
-from expmech.samplers.choose import AUTO
 from expmech.samplers.pace import measured_pace, table_pace
 from expmech.target import (
     SMALL_TABLE,
@@ -205,26 +204,8 @@ class ExponentialMechanism(Mechanism):
         size = validate_integer(size, name="size", owner=f"{_OWNER}.sample", low=1, high=1 << 40)
         return self.prepare(epsilon=epsilon, sampler=sampler).sample(size, seed)
 
-    def plan(
-        self,
-        epsilon: float | Fraction,
-        *,
-        timing: str = AUTO,
-        budget_seconds: float | None = None,
-    ) -> Plan:
-        """Return what every sampler would guarantee and cost: public, so it may be printed.
-
-        Parameters
-        ----------
-        epsilon
-            The budget.
-        timing
-            "constant" makes `auto` choose among samplers whose number of loss evaluations is fixed
-            beforehand, "auto" does so where that is cheap, "unprotected" never.
-        budget_seconds
-            What is forecast to take longer is refused.
-        """
-        wanted = Wanted(timing=timing, budget_seconds=budget_seconds)
+    def planned(self, epsilon: float | Fraction, wanted: Wanted) -> Plan:
+        """Return what every sampler would guarantee and cost."""
         plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), wanted)
         return dataclasses.replace(plan, epsilon=float(epsilon))
 

@@ -18,9 +18,8 @@ from expmech.release.noisy_sums_checks import NOISE
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.release.snapping import LEAST_RATE
 from expmech.rounding import float_down, float_up
-from expmech.samplers import TIMINGS, Draws, Option, Plan, plan_alone
+from expmech.samplers import TIMINGS, Draws, Option, Plan, Wanted, plan_alone
 from expmech.samplers.base import DATA_INDEPENDENT
-from expmech.samplers.choose import AUTO
 from expmech.target import validate_epsilon
 
 _ALONE = "what a row adds to the sums was decided from that row alone and public numbers"
@@ -99,13 +98,7 @@ class NoisySums(Mechanism):
         size = validate_integer(size, name="size", owner=owner, low=1, high=1 << 40)
         return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
 
-    def plan(
-        self,
-        epsilon: float | Fraction,
-        *,
-        timing: str = AUTO,
-        budget_seconds: float | None = None,
-    ) -> Plan:
+    def planned(self, epsilon: float | Fraction, wanted: Wanted) -> Plan:
         """Return what a release does: noise on the sums, with no loss to be evaluated."""
         only = Option(
             name=self.owner,
@@ -120,7 +113,7 @@ class NoisySums(Mechanism):
             only,
             epsilon=epsilon,
             note=self.meaning.note,
-            budget_seconds=budget_seconds,
+            budget_seconds=wanted.budget_seconds,
             error=self.meaning.error(self._rate(epsilon)),
         )
 

@@ -36,9 +36,8 @@ from expmech.release.certificate import Certificate
 from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.risks import Custom, Risk
-from expmech.samplers import TIMINGS, Draws, Option, Plan, plan_alone
+from expmech.samplers import TIMINGS, Draws, Option, Plan, Wanted, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
-from expmech.samplers.choose import AUTO
 from expmech.target import validate_epsilon
 
 _ASSUMPTIONS = (
@@ -215,18 +214,12 @@ class PerturbedOptimum(Mechanism):
         size = validate_integer(size, name="size", owner=f"{OWNER}.sample", low=1, high=1 << 40)
         return np.asarray(self.prepare(epsilon=epsilon).sample(size, seed).values)
 
-    def plan(
-        self,
-        epsilon: float | Fraction,
-        *,
-        timing: str = AUTO,
-        budget_seconds: float | None = None,
-    ) -> Plan:
+    def planned(self, epsilon: float | Fraction, wanted: Wanted) -> Plan:
         """Return what a release does: noise on the gradient, a solution, and nothing rejected."""
-        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
-        terms = self.terms(epsilon=epsilon, timing=timing)
+        validate_choice(wanted.timing, name="timing", owner=OWNER, choices=TIMINGS)
+        terms = self.terms(epsilon=epsilon, timing=wanted.timing)
         work, refusal = None, None
-        if timing == CONSTANT:
+        if wanted.timing == CONSTANT:
             try:
                 work = self.schedule(terms)
             except UnsupportedError as error:
@@ -235,7 +228,7 @@ class PerturbedOptimum(Mechanism):
             name=OWNER,
             sampler=None,
             delta=0.0,
-            timing=CONSTANT if timing == CONSTANT else DATA_DEPENDENT,
+            timing=CONSTANT if wanted.timing == CONSTANT else DATA_DEPENDENT,
             forecast=None if refusal else forecast_constant(0 if work is None else work.passes),
             reason=refusal,
             seconds=self.seconds(work),
@@ -245,7 +238,7 @@ class PerturbedOptimum(Mechanism):
             epsilon=epsilon,
             note=str(terms) if work is None else f"{terms}. {work}",
             refusal=refusal,
-            budget_seconds=budget_seconds,
+            budget_seconds=wanted.budget_seconds,
         )
 
     def seconds(self, work: Schedule | None = None) -> float:

@@ -21,7 +21,7 @@ from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import RELEASE, STUDY, Certificate, epsilon_up
 from expmech.release.finish import Finish, Unchanged
 from expmech.release.progress import shown
-from expmech.samplers import Draws, Plan, Sampler, over_budget
+from expmech.samplers import Draws, Plan, Sampler, Wanted, over_budget
 from expmech.samplers.base import CONSTANT
 from expmech.samplers.choose import AUTO, UNPROTECTED
 
@@ -162,7 +162,6 @@ class Asked:
 class Mechanism(ABC):
     """What every mechanism offers: a plan, and a release that is prepared once."""
 
-    @abstractmethod
     def plan(
         self,
         epsilon: float | Fraction,
@@ -170,7 +169,23 @@ class Mechanism(ABC):
         timing: str = AUTO,
         budget_seconds: float | None = None,
     ) -> Plan:
-        """Return what a release would guarantee and cost: public, so it may be printed."""
+        """Return what a release would guarantee and cost: public, so it may be printed.
+
+        Parameters
+        ----------
+        epsilon
+            The budget.
+        timing
+            "constant" asks for a number of loss evaluations that is fixed beforehand, "auto" for
+            one where that is cheap, "unprotected" for none.
+        budget_seconds
+            What is forecast to take longer is refused.
+        """
+        return self.planned(epsilon, Wanted(timing=timing, budget_seconds=budget_seconds))
+
+    @abstractmethod
+    def planned(self, epsilon: float | Fraction, wanted: Wanted) -> Plan:
+        """Return the plan of a release for what is asked of its time."""
 
     @abstractmethod
     def settle(self, asked: Asked) -> Prepared:

@@ -42,9 +42,8 @@ from expmech.release.certificate import Certificate
 from expmech.release.finish import Directions
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.release.principal_direction_checks import KIND, OWNER
-from expmech.samplers import TIMINGS, Draws, Option, Plan, plan_alone
+from expmech.samplers import TIMINGS, Draws, Option, Plan, Wanted, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
-from expmech.samplers.choose import AUTO
 from expmech.target import validate_epsilon
 
 _NO_CONSTANT = (
@@ -180,17 +179,11 @@ class PrincipalDirection(Mechanism):
         entries = self.n_components * self.dimension
         return np.asarray(values[:, :entries].reshape(size, self.n_components, self.dimension))
 
-    def plan(
-        self,
-        epsilon: float | Fraction,
-        *,
-        timing: str = AUTO,
-        budget_seconds: float | None = None,
-    ) -> Plan:
+    def planned(self, epsilon: float | Fraction, wanted: Wanted) -> Plan:
         """Return what a release does: proposals by normal numbers, with no loss evaluated."""
-        validate_choice(timing, name="timing", owner=OWNER, choices=TIMINGS)
+        validate_choice(wanted.timing, name="timing", owner=OWNER, choices=TIMINGS)
         self.terms(epsilon)
-        refusal = f"{OWNER} {_NO_CONSTANT}" if timing == CONSTANT else None
+        refusal = f"{OWNER} {_NO_CONSTANT}" if wanted.timing == CONSTANT else None
         only = Option(
             name=OWNER,
             sampler=None,
@@ -209,7 +202,7 @@ class PrincipalDirection(Mechanism):
                 f" {share:.2g} are accepted where the law is concentrated, usually more elsewhere"
             ),
             refusal=refusal,
-            budget_seconds=budget_seconds,
+            budget_seconds=wanted.budget_seconds,
         )
 
     def seconds(self) -> float:
