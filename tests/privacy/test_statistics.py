@@ -322,7 +322,10 @@ def public_outputs(
 ) -> Any:
     """Return all that a fit tells besides its draw: certificates, plans, charges, words."""
     path.unlink(missing_ok=True)
-    ledger = em.Ledger.create(path, data_set="trial", epsilon="100", delta="0.1")
+    relation = estimator.get_params()["adjacency"]
+    ledger = em.Ledger.create(
+        path, data_set="trial", epsilon="100", delta="0.1", adjacency=relation, composition="basic"
+    )
     charged = clone(estimator).set_params(accountant=str(path))
     found = caught(
         monkeypatch,

@@ -201,7 +201,7 @@ RIDGES |= {
     (2, 200, "1"): False,
     (3, 75, "1"): False,
 }
-LOGISTICS = {(1, 10, "1"): True, (2, 100, "0.1"): True, (1, 20, "1"): False, (2, 20, "1"): False}
+LOGISTICS = {(1, 50, "1"): True, (2, 20, "1"): True, (1, 100, "1"): False, (2, 50, "1"): False}
 
 
 def test_what_is_served_in_constant_time_is_what_the_page_says() -> None:

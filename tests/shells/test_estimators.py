@@ -83,7 +83,7 @@ def ledger(tmp_path: Path) -> em.Ledger:
 
 
 PRIVATE = {
-    "PrivateMean": {"mean_"},
+    "PrivateMean": {"mean_", "accuracy_"},
     "PrivateQuantile": {"quantiles_", "certificates_"},
     "PrivateRidge": {"coef_", "intercept_"},
     "PrivateLogisticRegression": {"coef_", "intercept_", "classes_"},
@@ -526,7 +526,7 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"bounds": (0, 1, 2)},
         ParameterError,
-        "or one pair for each of the 2 columns; got (0, 1, 2).",
+        "or one pair for each of the 2 columns, in order or by name; got (0, 1, 2).",
     ),
     ({"bounds": [(0, 1)] * 3}, ParameterError, "one pair for each of the 2 columns"),
     ({"bounds": "wide"}, ParameterTypeError, "`bounds` of PrivateMean"),

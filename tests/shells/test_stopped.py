@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,14 @@ from expmech.ledger import Ledger
 from expmech.statistics import Settled
 
 ASK = "--column x --bounds 0,10 --q 0.5 --epsilon 1 --bits 6"
+
+
+@pytest.fixture(autouse=True)
+def own_signal() -> Iterator[None]:
+    """Take Python's own handler: a Spark session of another test may have left its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
     --------
     >>> fifty_medians = 50 * Fraction(1, 10) ** 2 * BOUNDED_RANGE
     >>> round(float(epsilon_from_rho(fifty_medians, Fraction(1, 10**6))), 3)
-    1.734
+    1.66
     """
     if rho == 0:
         return Fraction(0)
