@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import expmech as em
 from expmech.auditing.ratio_test import clopper_pearson, ratio_at_least, refutes
 from expmech.auditing.wealth import Counts, Wealth
 
@@ -74,3 +76,38 @@ def test_the_bound_is_the_end_of_an_unbroken_run_of_refutations() -> None:
     wealth.bet(wealth.stakes(1.0, 0.0, 100), counts)
     assert wealth.refuted
     assert 3.0 < wealth.epsilon_at_least < math.log(300)
+
+
+def test_the_parts_of_an_audit_share_its_error_probability(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The claim and the bound by wealth, the last test and the bound by counts: all in all 1%."""
+    spent = []
+
+    class Watched(Wealth):
+        def __init__(self, epsilon: float, delta: float, alpha: float) -> None:
+            spent.append(2 * alpha)
+            super().__init__(epsilon, delta, alpha)
+
+    def refute(*counts: int, ratio: float, delta: float, alpha: float) -> bool:
+        spent.append(alpha)
+        return False
+
+    def bound(*counts: int, delta: float, alpha: float) -> float:
+        spent.append(alpha)
+        return 0.0
+
+    module = importlib.import_module("expmech.auditing.audit")
+    monkeypatch.setattr(module, "Wealth", Watched)
+    monkeypatch.setattr(module, "refutes", refute)
+    monkeypatch.setattr(module, "ratio_at_least", bound)
+    random = np.random.default_rng(1)
+    em.audit(
+        lambda data, n: random.random(n) < 0.5,
+        claim=em.Claim(epsilon=1.0),
+        neighbours=[(0, 1)],
+        draws=200,
+        confidence=0.99,
+    )
+    assert len(spent) == 3
+    assert 0.009 < sum(spent) <= 0.01 + 1e-12

@@ -83,8 +83,6 @@ def _name(sampler: em.Sampler) -> str:
 def test_every_proposal_costs_one_evaluation_wherever_the_answer_lies(
     sampler: Any, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if make is float_problem and (sampler.label.endswith("pad")):
-        pytest.skip("pad needs integer slopes")
     counted = Counted(monkeypatch)
     totals = set()
     for rows in DATA.values():
