@@ -25,6 +25,21 @@ _SHAPES = "numbers, tables, labelled or values"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How hard an audit tries, under the names that :func:`expmech.audit` has."""
+
+    draws: Annotated[int, typer.Option("--draws", help="At most, on each side.")] = 20_000
+    confidence: Annotated[float, typer.Option("--confidence", help="Of what is said.")] = 0.99
+    sharpen: Annotated[bool, typer.Option("--sharpen", help="Look for a large bound.")] = False
+    interleave: Annotated[
+        bool, typer.Option("--clock", help="Draw one by one: outputs hold a running time.")
+    ] = False
+    floats: Annotated[
+        bool, typer.Option("--floats", help="Also look at the binary digits of numbers.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """What an audit asks for."""
 
@@ -56,15 +71,6 @@ class Asked:
     ] = "a,b"
     rows: Annotated[int, typer.Option("--rows", help="How many rows they have.")] = 8
     adjacency: Adjacency = "replace"
-    draws: Annotated[int, typer.Option("--draws", help="At most, on each side.")] = 20_000
-    confidence: Annotated[float, typer.Option("--confidence", help="Of what is said.")] = 0.99
-    sharpen: Annotated[bool, typer.Option("--sharpen", help="Look for a large bound.")] = False
-    clock: Annotated[
-        bool, typer.Option("--clock", help="Draw one by one: outputs hold a running time.")
-    ] = False
-    floats: Annotated[
-        bool, typer.Option("--floats", help="Also look at the binary digits of numbers.")
-    ] = False
     exact: Annotated[
         bool, typer.Option("--exact", help="Enumerate a mechanism of this library; no draws.")
     ] = False
@@ -81,30 +87,26 @@ def help_text(shared: None = None) -> None:
     """Try to refute a claim of differential privacy; exit code 4 where it is refuted."""
 
 
-def run(asked: Asked, own: dict[str, Any]) -> None:
+def run(asked: Asked, effort: Effort, own: dict[str, Any]) -> None:
     """Do what was asked for."""
     with user_errors(), new_file(asked.to) as file:
         found = _load(asked.mechanism)
         claim = Claim(epsilon=asked.epsilon, delta=asked.delta)
         if asked.witness is not None:
-            _again(found, asked.witness, asked.draws)
+            _again(found, asked.witness, effort.draws)
             return
         near = _neighbours(asked)
         if asked.exact:
             _enumerate(found, near, claim)
             return
         with Progress(console=complaints, transient=True) as shown:
-            task = shown.add_task("drawing", total=asked.draws)
+            task = shown.add_task("drawing", total=effort.draws)
             report = audit(
                 found,
                 claim=claim,
                 neighbours=near,
-                draws=asked.draws,
-                confidence=asked.confidence,
-                sharpen=asked.sharpen,
-                interleave=asked.clock,
-                floats=asked.floats,
                 progress=lambda used, bound: shown.update(task, completed=used),
+                **vars(effort),
             )
         if file is not None:
             file.write(report.to_json())

@@ -25,7 +25,13 @@ app.add_typer(plan.app, name="plan")
 app.add_typer(budget.app, name="budget")
 app.command()(report)
 app.command()(verify)
-command(app, "audit", {"asked": audit.Asked}, audit.help_text, audit.run)
+command(
+    app,
+    "audit",
+    {"asked": audit.Asked, "effort": audit.Effort},
+    audit.help_text,
+    audit.run,
+)
 app.command()(demo)
 app.command()(paper)
 

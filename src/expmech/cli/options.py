@@ -110,14 +110,20 @@ Features = Annotated[int, typer.Option("--features", help="Number of feature col
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budgeted:
-    """What a release and a plan both ask for."""
+class Promised:
+    """What a release and a plan both ask for, besides epsilon."""
 
-    epsilon: Epsilon
     adjacency: Adjacency = "replace"
     timing: Timing = "auto"
     budget_seconds: BudgetSeconds = None
     as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgeted(Promised):
+    """What is promised, for a budget that is told."""
+
+    epsilon: Epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +210,7 @@ class ReleaseOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions:
+class PlanOptions(Promised):
     """What a plan asks for in the place of a table; either epsilon or the error decides."""
 
     epsilon: Annotated[str | None, typer.Option("--epsilon", help="Budget, as a decimal.")] = None
@@ -214,11 +220,6 @@ class PlanOptions:
             "--error", help="Find the epsilon with at most this error in 95% of releases."
         ),
     ] = None
-    adjacency: Adjacency = "replace"
-    timing: Timing = "auto"
-    budget_seconds: BudgetSeconds = None
-    as_json: Json = False
-
     rows: Annotated[
         int | None,
         typer.Option("--rows", help="Number of rows; needed under replace, where it is public."),

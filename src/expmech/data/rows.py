@@ -20,20 +20,9 @@ from expmech.data.counting import cells, check_flags, flags
 from expmech.data.design import IN_ENGINE, EngineTable, Progress, design_rows, silent
 from expmech.data.source import Source
 from expmech.errors import ParameterError
-from expmech.statistics.requests import (
-    CellsOf,
-    Column,
-    DesignOf,
-    FlagsOf,
-    HistogramOf,
-    LabelledRowsOf,
-    MomentsOf,
-    ProductsOf,
-    Request,
-    Tally,
-    TallyOf,
-    TargetRows,
-)
+from expmech.statistics import requests
+
+_OF_NUMBERS = requests.MomentsOf | requests.LabelledRowsOf | requests.DesignOf | requests.ProductsOf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +38,24 @@ class TableRows:
         """Return the number of rows."""
         return row_count(self._part)
 
-    def check(self, request: Request) -> None:
+    def check(self, request: requests.Request) -> None:
         """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
         source = self._part
-        if isinstance(request, (MomentsOf, LabelledRowsOf, DesignOf, ProductsOf)):
+        if isinstance(
+            request,
+            (requests.MomentsOf, requests.LabelledRowsOf, requests.DesignOf, requests.ProductsOf),
+        ):
             for name in _names(request.columns):
                 source.number(name)
-        if isinstance(request, (HistogramOf, CellsOf)):
+        if isinstance(request, (requests.HistogramOf, requests.CellsOf)):
             source.number(str(request.column))
-        if isinstance(request, FlagsOf):
+        if isinstance(request, requests.FlagsOf):
             check_flags(source, request)
-        if isinstance(request, TallyOf):
+        if isinstance(request, requests.TallyOf):
             source.key(str(request.column))
-        if isinstance(request, LabelledRowsOf):
+        if isinstance(request, requests.LabelledRowsOf):
             source.key(str(request.target))
-        if isinstance(request, DesignOf):
+        if isinstance(request, requests.DesignOf):
             read = source.key if request.target_bounds is None else source.number
             read(str(request.target))
 
@@ -71,14 +63,14 @@ class TableRows:
         """Return the rows, with every pass over them told as it starts."""
         return replace(self, progress=progress)
 
-    def notes(self, request: Request) -> tuple[str, ...]:
+    def notes(self, request: requests.Request) -> tuple[str, ...]:
         """Return what a guarantee rests on because the rows are in an engine."""
-        return (IN_ENGINE,) if isinstance(request, DesignOf) else ()
+        return (IN_ENGINE,) if isinstance(request, requests.DesignOf) else ()
 
-    def find(self, request: Request) -> Any:
+    def find(self, request: requests.Request) -> Any:
         """Return what was asked for, computed in the engine as far as it can be."""
         source = self._part
-        if isinstance(request, MomentsOf):
+        if isinstance(request, requests.MomentsOf):
             return moments(
                 source,
                 _names(request.columns),
@@ -87,21 +79,21 @@ class TableRows:
                 missing=request.missing,
                 products=request.products,
             )
-        if isinstance(request, HistogramOf):
+        if isinstance(request, requests.HistogramOf):
             column, bits = str(request.column), request.bits
             return histogram(source, column, request.bounds, bits=bits, missing=request.missing)
-        if isinstance(request, TallyOf):
+        if isinstance(request, requests.TallyOf):
             counts = tally(source, str(request.column), request.candidates)
-            return Tally(counts=counts, rows=row_count(source))
-        if isinstance(request, CellsOf):
+            return requests.Tally(counts=counts, rows=row_count(source))
+        if isinstance(request, requests.CellsOf):
             return cells(source, request)
-        if isinstance(request, FlagsOf):
+        if isinstance(request, requests.FlagsOf):
             return flags(source, request)
-        if isinstance(request, LabelledRowsOf):
+        if isinstance(request, requests.LabelledRowsOf):
             return _labelled(source, request)
-        if isinstance(request, ProductsOf):
+        if isinstance(request, requests.ProductsOf):
             return standardised_products(source, request)
-        if isinstance(request, DesignOf):
+        if isinstance(request, requests.DesignOf):
             return EngineTable(design_rows(source, request), source.engine, request, self.progress)
         raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
@@ -110,7 +102,7 @@ class TableRows:
         return self.source if self.by is None else self.source.where(self.by, self.group)
 
 
-def _labelled(source: Source, request: LabelledRowsOf) -> TargetRows:
+def _labelled(source: Source, request: requests.LabelledRowsOf) -> requests.TargetRows:
     rows, places = labelled_rows(
         source,
         _names(request.columns),
@@ -122,10 +114,10 @@ def _labelled(source: Source, request: LabelledRowsOf) -> TargetRows:
     return _one_each(rows, places)
 
 
-def _one_each(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> TargetRows:
+def _one_each(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> requests.TargetRows:
     ones = np.ones(len(rows), dtype=np.int64)
-    return TargetRows(features=rows, targets=targets, counts=ones)
+    return requests.TargetRows(features=rows, targets=targets, counts=ones)
 
 
-def _names(columns: tuple[Column, ...]) -> list[str]:
+def _names(columns: tuple[requests.Column, ...]) -> list[str]:
     return [str(column) for column in columns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import flint
 
@@ -88,6 +88,9 @@ class Envelope(ABC):
         return forecast_proposals(1.0, None, math.inf)
 
 
+Fact = TypeVar("Fact")
+
+
 def need_grid(target: Target, envelope: str) -> Grid:
     """Return the grid that a target lives on; raise where an envelope has none to be drawn on."""
     if isinstance(target.domain, Grid):
@@ -96,3 +99,10 @@ def need_grid(target: Target, envelope: str) -> Grid:
         f"{envelope} needs a Box, L1Ball or L2Ball; got {type(target.domain).__name__}. Use the"
         " Uniform envelope."
     )
+
+
+def need_fact(fact: Fact | None, refusal: str) -> Fact:
+    """Return what a loss declares; raise, with the words of the envelope, where it does not."""
+    if fact is None:
+        raise UnsupportedError(refusal)
+    return fact

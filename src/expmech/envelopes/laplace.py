@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.cost import SPARE, Forecast, forecast_proposals, power
 from expmech.domains import Grid, Indices
-from expmech.envelopes.base import Envelope, need_grid
+from expmech.envelopes.base import Envelope, need_fact, need_grid
 from expmech.errors import ParameterError, UnsupportedError, validate_vector
 from expmech.losses.base import Growth
 from expmech.target import ENERGY_ROUNDING, Energies, Target
@@ -140,14 +140,15 @@ class ProductLaplace(Envelope):
 _INSIDE = 1.0 / 3.0  # share of a corner's nats that a usual center pays; a guess
 
 
+_NO_GROWTH = (
+    "ProductLaplace needs a loss that declares its growth, L(y) >= sum_j rates_j |y_j - center_j| -"
+    " slack; this one does not. Declare `growth`, or use the Uniform envelope."
+)
+
+
 def _need_growth(target: Target) -> tuple[Grid, Growth]:
-    domain, growth = need_grid(target, "ProductLaplace"), target.problem.growth
-    if growth is None:
-        raise UnsupportedError(
-            "ProductLaplace needs a loss that declares its growth, L(y) >= sum_j rates_j |y_j -"
-            " center_j| - slack; this one does not. Declare `growth`, or use the Uniform envelope."
-        )
-    return domain, growth
+    domain = need_grid(target, "ProductLaplace")
+    return domain, need_fact(target.problem.growth, _NO_GROWTH)
 
 
 def _slopes(target: Target, growth: Growth) -> list[int]:

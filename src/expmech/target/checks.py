@@ -70,11 +70,15 @@ class Checks:
 
     def evaluation_seconds(self) -> float | None:
         """Return what one evaluation takes; a forecast goes by it, the guarantee does not."""
-        given = self.given.get("evaluation_seconds")
-        told = self.known.evaluation_seconds if given is None else given
+        told = self._told("evaluation_seconds")
         if told is None:
             return None
         return float(validate_positive(told, name="evaluation_seconds", owner=OWNER))
+
+    def _told(self, name: str) -> Any:
+        """Return what the caller declares, or else what the loss knows."""
+        given = self.given.get(name)
+        return getattr(self.known, name) if given is None else given
 
     def _number(self, name: str, validate: Callable[..., Fraction]) -> Fraction | None:
         value: object = self.given.get(name)
@@ -120,14 +124,13 @@ class Checks:
 
     def lipschitz(self) -> Floats | None:
         """Return one constant a coordinate, none negative."""
-        given = self.given.get("lipschitz")
-        known = self.known.lipschitz if given is None else given
-        if known is None:
+        told = self._told("lipschitz")
+        if told is None:
             return None
-        slopes = validate_vector(known, name="lipschitz", owner=OWNER, length=len(self._widths()))
+        slopes = validate_vector(told, name="lipschitz", owner=OWNER, length=len(self._widths()))
         if (slopes < 0).any():
-            raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {known!r}.")
-        if given is not None:
+            raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {told!r}.")
+        if self.given.get("lipschitz") is not None:
             self.assumptions.append(
                 "declared by the caller: the loss has the Lipschitz constants `lipschitz`, one a"
                 " coordinate"
@@ -145,8 +148,7 @@ class Checks:
 
     def growth(self) -> Growth | None:
         """Return the declared growth, with one positive rate a coordinate."""
-        given = self.given.get("growth")
-        growth = self.known.growth if given is None else given
+        growth = self._told("growth")
         if growth is None:
             return None
         if not isinstance(growth, Growth):
@@ -163,7 +165,7 @@ class Checks:
                 f"`growth.rates` of {OWNER} must be positive; got {growth.rates!r}."
             )
         validate_number(growth.slack, name="growth.slack", owner=OWNER)
-        if given is not None:
+        if self.given.get("growth") is not None:
             self.assumptions.append(
                 "declared by the caller: the loss grows at least as `growth` says"
             )

@@ -22,9 +22,9 @@ from expmech.envelopes.affine.fit import Tail, fit_affine_map
 from expmech.envelopes.affine.rounding import RoundedImage
 from expmech.envelopes.affine.split import Split, choose_split
 from expmech.envelopes.affine.vertex import bind_vertex
-from expmech.envelopes.base import BoundEnvelope, Envelope, need_grid
+from expmech.envelopes.base import BoundEnvelope, Envelope, need_fact, need_grid
 from expmech.envelopes.uniform import Uniform, forecast_fitted
-from expmech.errors import ParameterError, UnsupportedError, validate_choice, validate_positive
+from expmech.errors import ParameterError, validate_choice, validate_positive
 from expmech.losses.base import AffineForm
 from expmech.target import Energies, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -224,14 +224,15 @@ class Affine(Envelope):
 _FIT = 15.0  # calls of plain proposals that fitting is worth; measured
 
 
+_NO_FORM = (
+    "Affine needs a loss that declares its affine form, L(y) = |A y - b|; this one does not. Use a"
+    " loss such as RidgeGradient, or another envelope."
+)
+
+
 def _need_form(target: Target) -> tuple[AffineForm, Grid]:
-    domain, form = need_grid(target, "Affine"), target.problem.affine
-    if form is None:
-        raise UnsupportedError(
-            "Affine needs a loss that declares its affine form, L(y) = |A y - b|; this one does"
-            " not. Use a loss such as RidgeGradient, or another envelope."
-        )
-    return form, domain
+    domain = need_grid(target, "Affine")
+    return need_fact(target.problem.affine, _NO_FORM), domain
 
 
 def _log_typical(target: Target) -> float:

@@ -13,26 +13,9 @@ from fractions import Fraction
 from flint import fmpq, fmpq_mat
 
 from expmech.domains import Ball
-from expmech.envelopes.affine.map import (
-    AffineMap,
-    CertifiedMap,
-    System,
-    grid_step,
-    in_lattice_steps,
-    invert,
-)
+from expmech.envelopes import rationals
+from expmech.envelopes.affine import map as maps
 from expmech.envelopes.affine.vertex_search import Vertex
-from expmech.envelopes.rationals import (
-    HALF,
-    dot,
-    exact,
-    exact_rows,
-    exact_vector,
-    largest_norm,
-    reach,
-    total,
-    vector_norm,
-)
 from expmech.losses.base import AffineForm
 from expmech.target import ENERGY_ROUNDING, Target
 from expmech.target.calibration import ENERGY_CAP
@@ -47,7 +30,7 @@ class FittedVertex:
     See :class:`~expmech.envelopes.affine.vertex.BoundVertex`.
     """
 
-    map: AffineMap
+    map: maps.AffineMap
     slope: int
     offset: int
     level: int
@@ -83,16 +66,16 @@ def fit_vertex(
     Return None where it is no vertex to be certified.
     """
     signed = _sign_rows(form, ball, vertex)
-    step = grid_step(slack, len(vertex.rows), target.eta)
+    step = maps.grid_step(slack, len(vertex.rows), target.eta)
     # u is counted from the vertex, so that it is small where the law is
-    level = int((exact(vertex.level) / step).floor())
+    level = int((rationals.exact(vertex.level) / step).floor())
     system = _make_system(signed, ball, vertex, step, level)
-    found = invert(system)
+    found = maps.invert(system)
     if found is None:
         return None
     away, farthest = _bound_distance(signed, ball, system, found, level)
     highest = abs(level) + farthest  # steps that R may count, from zero
-    units = exact(target.eta) * target.units_per_nat
+    units = rationals.exact(target.eta) * target.units_per_nat
     slope = int((units * step).floor())
     weights = _round_weights(vertex, ball.dimension, highest)
     if weights is None or slope < 1 or slope * highest > ENERGY_CAP:
@@ -100,9 +83,9 @@ def fit_vertex(
     half_space = _fit_half_space(signed, vertex, step, level, weights, away)
     if half_space is None:
         return None
-    value_error = reach(signed.matrix, exact_vector(ball.value_errors), "linf")
+    value_error = rationals.reach(signed.matrix, rationals.exact_vector(ball.value_errors), "linf")
     # a unit for each step of u: the slope is rounded down, and u may be negative
-    lowered = units * (away + value_error + exact(target.loss_error)) + highest
+    lowered = units * (away + value_error + rationals.exact(target.loss_error)) + highest
     return FittedVertex(
         map=found.map,
         slope=slope,
@@ -119,28 +102,33 @@ def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
     rows = list(vertex.rows)
     matrix, vector = [], []
     for sign, row, entry in zip(
-        vertex.signs, exact_rows(form.matrix[rows]), exact_vector(form.vector[rows]), strict=True
+        vertex.signs,
+        rationals.exact_rows(form.matrix[rows]),
+        rationals.exact_vector(form.vector[rows]),
+        strict=True,
     ):
         matrix.append([sign * one for one in row])
         vector.append(sign * entry)
     return _SignedRows(
         matrix=matrix,
         vector=vector,
-        width=exact(float(ball.steps[0])),
-        radius=exact(ball.radius),
+        width=rationals.exact(float(ball.steps[0])),
+        radius=rationals.exact(ball.radius),
     )
 
 
-def _make_system(signed: _SignedRows, ball: Ball, vertex: Vertex, step: fmpq, level: int) -> System:
+def _make_system(
+    signed: _SignedRows, ball: Ball, vertex: Vertex, step: fmpq, level: int
+) -> maps.System:
     """Return ``C i + O j - c``: the residuals less the level of the vertex, ``r - s level``."""
     steps = [signed.width] * ball.dimension
     first_point = signed.width / 2 - signed.radius
     constant = []
     for row, entry in zip(signed.matrix, signed.vector, strict=True):
-        constant.append(entry + step * level - first_point * total(row))
-    return System(
-        gradient=in_lattice_steps(signed.matrix, vertex.columns, steps),
-        others=in_lattice_steps(signed.matrix, vertex.others, steps),
+        constant.append(entry + step * level - first_point * rationals.total(row))
+    return maps.System(
+        gradient=maps.in_lattice_steps(signed.matrix, vertex.columns, steps),
+        others=maps.in_lattice_steps(signed.matrix, vertex.others, steps),
         constant=fmpq_mat(len(constant), 1, constant),
         points=ball.points_per_axis,
         step=step,
@@ -149,22 +137,22 @@ def _make_system(signed: _SignedRows, ball: Ball, vertex: Vertex, step: fmpq, le
 
 
 def _bound_distance(
-    signed: _SignedRows, ball: Ball, system: System, found: CertifiedMap, level: int
+    signed: _SignedRows, ball: Ball, system: maps.System, found: maps.CertifiedMap, level: int
 ) -> tuple[fmpq, int]:
     """Return e and u bar: ``|r - s (level + u)| <= e``, ``|u| <= u bar`` where the ball is reached.
 
     Theorem of docs/theory/vertex.md; norms are L-infinity.
     """
     radii = [signed.radius] * ball.dimension
-    linear = largest_norm(signed.matrix, radii, "linf", ball=True)
-    largest = linear + vector_norm(signed.vector, "linf")
+    linear = rationals.largest_norm(signed.matrix, radii, "linf", ball=True)
+    largest = linear + rationals.vector_norm(signed.vector, "linf")
     # what does not grow with u; (C T - s I) u does
-    half_steps = [HALF] * system.gradient.ncols()
-    rounding = reach(system.gradient.tolist(), half_steps, "linf")
+    half_steps = [rationals.HALF] * system.gradient.ncols()
+    rounding = rationals.reach(system.gradient.tolist(), half_steps, "linf")
     fixed = found.residual + rounding + system.step / 2
     most = largest + abs(system.step * level) + fixed + found.error / 2
     farthest = int((most / (system.step - found.error)).ceil())
-    return fixed + found.error * (farthest + HALF), farthest
+    return fixed + found.error * (farthest + rationals.HALF), farthest
 
 
 def _round_weights(vertex: Vertex, dimension: int, highest: int) -> tuple[int, ...] | None:
@@ -195,7 +183,7 @@ def _fit_half_space(
     exact_weights = list(map(fmpq, weights))
     drift = []
     for column in zip(*signed.matrix, strict=True):
-        drift.append(dot(exact_weights, column))
+        drift.append(rationals.dot(exact_weights, column))
     steepest = max(abs(drift[j]) for j in vertex.columns)
     whole, halves = sum(weights), fmpq(0)
     rises = []
@@ -209,6 +197,6 @@ def _fit_half_space(
         if min(pair) < 1:
             return None
     # |y|_1 <= B: the coordinates solved for lower the weighted sum by nu' B at most
-    least = -dot(exact_weights, signed.vector) - steepest * signed.radius - whole * away
+    least = -rationals.dot(exact_weights, signed.vector) - steepest * signed.radius - whole * away
     floor = int((least / step + halves).floor()) - level * whole
     return _HalfSpace(floor=floor, weights=weights, rises=tuple(rises))
