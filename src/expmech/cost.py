@@ -47,23 +47,32 @@ class Forecast:
 
     def scaled(self, factor: float) -> dict[str, float | None]:
         """Return guesses and calls of ``factor`` times the work."""
-        work = {"calls": self.calls, "ranked": self.ranked}
-        found = {name: None if one is None else factor * one for name, one in work.items()}
-        return found | {"typical": factor * self.typical}
+        return {
+            "typical": factor * self.typical,
+            "calls": _by(self.calls, factor),
+            "ranked": _by(self.ranked, factor),
+        }
 
-    def after(self, *, least: float, most: float, typical: float) -> Forecast:
+    def after(self, *, least: float, most: float, typical: float, calls: float = 0.0) -> Forecast:
         """Return the forecast of the same draw after a fit that takes so many evaluations."""
-
-        def add(pair: tuple[float, float | None]) -> tuple[float, float | None]:
-            return pair[0] + least, None if pair[1] is None else pair[1] + most
-
+        (fewest, mean), (low, high) = self.expected, self.nearly_all
         return Forecast(
-            expected=add(self.expected),
-            nearly_all=add(self.nearly_all),
+            expected=(fewest + least, _plus(mean, most)),
+            nearly_all=(low + least, _plus(high, most)),
             typical=self.typical + typical,
-            calls=self.calls,
-            ranked=None if self.ranked is None else self.ranked + typical,
+            calls=_plus(self.calls, calls),
+            ranked=_plus(self.ranked, typical),
         )
+
+
+def _plus(bound: float | None, more: float) -> float | None:
+    """Add to a bound; what is unknown stays so."""
+    return None if bound is None else bound + more
+
+
+def _by(bound: float | None, factor: float | None) -> float | None:
+    """Multiply a bound; unknown where either is."""
+    return None if bound is None or factor is None else bound * factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +115,16 @@ def forecast_proposals(
 
     Proposals are made in lots that double.
     """
+    mean = high = rank = None
+    if worst is not None:
+        mean, high = evaluations_in_lots(worst), most_in_lots(worst)
+    if ranked is not None:
+        rank = evaluations_in_lots(ranked)
     return Forecast(
-        expected=(evaluations_in_lots(best), None if worst is None else evaluations_in_lots(worst)),
-        nearly_all=(most_in_lots(best), None if worst is None else most_in_lots(worst)),
+        expected=(evaluations_in_lots(best), mean),
+        nearly_all=(most_in_lots(best), high),
         typical=evaluations_in_lots(typical),
-        ranked=None if ranked is None else evaluations_in_lots(ranked),
+        ranked=rank,
     )
 
 
@@ -119,8 +133,8 @@ def times(forecast: Forecast, count: int) -> Forecast:
     (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
     return replace(
         forecast,
-        expected=(least + count - 1, None if mean is None else count * mean),
-        nearly_all=(fewest + count - 1, None if high is None else count * high),
+        expected=(least + count - 1, _by(mean, count)),
+        nearly_all=(fewest + count - 1, _by(high, count)),
         **forecast.scaled(math.sqrt(count)),  # type: ignore[arg-type]
     )
 
@@ -131,25 +145,14 @@ def widened(forecast: Forecast, nats: float | None) -> Forecast:
         return forecast
     (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
     most = math.inf if nats is None else power(nats)
-    unknown = math.isinf(most)
+    # usual data need the square root of it: a guess between none of it and all
+    usual = math.inf if nats is None else power(nats / 2)
+    known = None if math.isinf(most) else most
     return replace(
         forecast,
-        expected=(least, None if unknown or mean is None else most * mean),
-        nearly_all=(fewest, None if unknown or high is None else most * high),
-        **forecast.scaled(math.inf if nats is None else power(nats / 2)),  # type: ignore[arg-type]
-    )
-
-
-def after(forecast: Forecast, evaluations: float) -> Forecast:
-    """Return the forecast with so many evaluations before it, in one call."""
-    (least, mean), (fewest, high) = forecast.expected, forecast.nearly_all
-    return replace(
-        forecast,
-        expected=(least + evaluations, None if mean is None else mean + evaluations),
-        nearly_all=(fewest + evaluations, None if high is None else high + evaluations),
-        typical=forecast.typical + evaluations,
-        calls=None if forecast.calls is None else forecast.calls + 1.0,
-        ranked=None if forecast.ranked is None else forecast.ranked + evaluations,
+        expected=(least, _by(mean, known)),
+        nearly_all=(fewest, _by(high, known)),
+        **forecast.scaled(usual),  # type: ignore[arg-type]
     )
 
 

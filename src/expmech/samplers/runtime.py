@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import flint
 
-from expmech.cost import Forecast, after, forecast_constant, forecast_geometric, power
+from expmech.cost import Forecast, forecast_constant, forecast_geometric, power
 from expmech.domains import Grid
 from expmech.envelopes import ProductLaplace, ReentryLaw, Uniform
 from expmech.envelopes.uniform import tightest_uniform, uniform_gap
@@ -164,7 +164,8 @@ class ConfAtomAndRuntimePerfect(Sampler):
             table = round(math.exp(target.domain.log_size))
         if self.mode == "pad":
             mean = power(-told["log_floor"])
-            return after(forecast_geometric(mean, calls=_PREPARED), table)
+            padded = forecast_geometric(mean, calls=_PREPARED)
+            return padded.after(least=table, most=table, typical=table, calls=1.0)
         rounds = told["rounds"]
         prepared = 1.0 if target.integer is None else _PREPARED
         return forecast_constant(table + rounds, calls=prepared + rounds / LOT)
