@@ -9,17 +9,27 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import expmech as em
+from benchmarks import audited_elsewhere
 from expmech.auditing import neighbours
-from expmech.paper.printed import PrintedConfAtomPerfect
 
+_ELSEWHERE = "benchmarks.audited_elsewhere"
 RESULTS = Path(__file__).parent / "results" / "audit.md"
 Mechanism = Callable[[Any, int], Any]
+DIFFPRIVLIB = """\
+The last three are of diffprivlib 0.6.6. Its linear regression scales the noise of a sum of squares
+by the lower bound of a column alone (less the noisy mean where there is an intercept), so with
+bounds 0 and 1 it adds little or none. The sampler behind the direction of its PCA divides by a
+power of x' W x where it should multiply. The law that it means to draw from realises at most a
+quarter of epsilon when a row is added, and draws refute that quarter. That more than the whole of
+epsilon is realised shows in an integral only (`python -m benchmarks.audited_elsewhere`): where it
+happens the sampler keeps one proposal in 10^36, so it never ends, and no audit by draws can see it."""
 Case = tuple[str, Mechanism, float, float, Sequence[Any], int]
 
 
@@ -122,58 +132,68 @@ def power(random: np.random.Generator, tries: int) -> list[str]:
     return lines
 
 
-def printed(random: np.random.Generator) -> Mechanism:
-    """Draw by the paper's printed kernel, where points equal to the atom are removed by value."""
-    sampler = PrintedConfAtomPerfect(by_value=True)
+@dataclass(frozen=True)
+class Command:
+    """What ``expmech audit`` is asked about a mechanism from elsewhere."""
 
-    def mechanism(rows: Any, n: int) -> Any:
-        box = em.Box([0.0], [1.0], bits=3)
-        made = em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=box)
-        seed = int(random.integers(1 << 60))
-        return sampler.sample(made, epsilon=1.0, size=n, seed=seed).values[:, 0]
+    name: str
+    function: str
+    epsilon: float
+    draws: int
+    pairs: str | None = None
+    sharpen: bool = False
 
-    return mechanism
+    def __str__(self) -> str:
+        near = "--rows 4" if self.pairs is None else f"--pairs {_ELSEWHERE}:{self.pairs}"
+        last = " --sharpen" if self.sharpen else ""
+        return (
+            f"expmech audit {_ELSEWHERE}:{self.function} --epsilon {self.epsilon:g} {near}"
+            f" --draws {self.draws}{last}"
+        )
+
+    def run(self) -> em.auditing.Report:
+        """Do what the command does."""
+        near = neighbours.numbers(0.0, 1.0, rows=4)
+        if self.pairs is not None:
+            near = vars(audited_elsewhere)[self.pairs]
+        return em.audit(
+            vars(audited_elsewhere)[self.function],
+            claim=em.Claim(epsilon=self.epsilon),
+            neighbours=near,
+            draws=self.draws,
+            sharpen=self.sharpen,
+        )
 
 
-def row(name: str, report: em.auditing.Report) -> str:
-    """Return a line of the table."""
-    told = " (refuted)" if report.refuted else ""
-    return f"| {name} | 1 | {report.epsilon_at_least:.2f}{told} | {report.draws} |"
+COMMANDS = (
+    Command("the paper's printed kernel, by value", "printed_kernel", 1.0, 2000),
+    Command("noisy max, half the noise", "half_noisy_max", 1.0, 20_000, "COUNTS"),
+    Command("LinearRegression(fit_intercept=False)", "regression", 1.0, 500, "SQUARES", True),
+    Command("LinearRegression()", "regression_with_intercept", 1.0, 500, "SQUARES", True),
+    Command("PCA's direction, epsilon / 4", "direction", 2.0, 2000, "MOMENTS", True),
+)
 
 
-def elsewhere(draws: int) -> list[str]:
-    """Audit mechanisms of other packages, with rows and bounds that they are told."""
-    lines = ["| mechanism | claim | epsilon is at least | draws a side |", "|---|---|---|---|"]
-    claim = em.Claim(epsilon=1.0)
-    near = neighbours.numbers(0.0, 1.0, rows=4)
-    found = em.audit(
-        printed(np.random.default_rng(3)), claim=claim, neighbours=near, draws=20 * draws
-    )
-    lines.append(row("the paper's printed kernel, by value", found))
-    try:
-        from diffprivlib.models import LinearRegression
-    except ImportError:
-        return [*lines, "| diffprivlib is not installed here | | | |"]
-    import warnings
-
-    features = np.linspace(-1.0, 1.0, 20)[:, None]
-
-    def fit(targets: Any, n: int) -> Any:
-        found = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for _ in range(n):
-                model = LinearRegression(
-                    epsilon=1.0, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0), fit_intercept=False
-                )
-                found.append(model.fit(features, np.asarray(targets)).coef_.ravel())
-        return np.array(found)
-
-    targets = np.zeros(20)
-    changed = targets.copy()
-    changed[-1] = 1.0
-    report = em.audit(fit, claim=claim, neighbours=[(targets, changed)], draws=draws, sharpen=True)
-    return [*lines, row("diffprivlib LinearRegression", report)]
+def elsewhere() -> list[str]:
+    """Audit mechanisms from elsewhere; those of diffprivlib where it is installed."""
+    lines = [
+        "| mechanism | claim | epsilon is at least | draws a side | processor time |",
+        "|---|---|---|---|---|",
+    ]
+    for command in COMMANDS:
+        start = time.process_time()
+        try:
+            found = command.run()
+        except ImportError:
+            lines.append(f"| {command.name}: diffprivlib is not installed here | | | | |")
+            continue
+        seconds = time.process_time() - start
+        told = " (refuted)" if found.refuted else ""
+        lines.append(
+            f"| {command.name} | {command.epsilon:g} | {found.epsilon_at_least:.2f}{told}"
+            f" | {found.draws} | {seconds:.1f} s |"
+        )
+    return [*lines, "", *(f"    {command}" for command in COMMANDS)]
 
 
 def main() -> None:
@@ -181,20 +201,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--audits", type=int, default=1000)
     parser.add_argument("--tries", type=int, default=20)
-    parser.add_argument("--fits", type=int, default=500)
     options = parser.parse_args()
     random = np.random.default_rng(20)
     start = time.perf_counter()
     parts = [
         "# What audits find",
         f"`python -m benchmarks.audit_benchmark --audits {options.audits} --tries"
-        f" {options.tries} --fits {options.fits}`; confidence 99%.",
+        f" {options.tries}`; confidence 99%.",
         "## False alarms\n",
         "\n".join(false_alarms(random, options.audits)),
         "## Known violations\n",
         "\n".join(power(random, options.tries)),
         "## From elsewhere\n",
-        "\n".join(elsewhere(options.fits)),
+        "\n".join(elsewhere()),
+        DIFFPRIVLIB,
+        "\n".join(audited_elsewhere.direction_table()),
         "Not found: a violation at the size of rounding, from values taken as real numbers. With"
         " `floats=True` NumPy's Laplace noise of the right scale is refuted by its binary digits.",
     ]
