@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -74,6 +75,18 @@ def test_what_costs_more_than_the_limit_stays_open() -> None:
     told = mechanism.plan(100.0)
     closed = next(option for option in told.options if option.name == CLOSED.label)
     assert closed.seconds > CHEAP and told.chosen != CLOSED.label and told.note is None
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_the_clock_of_a_quantile_on_the_default_lattice_is_closed(adjacency: Adjacency) -> None:
+    one, statistic = Fraction(1), dataclasses.replace(quantile(), adjacency=adjacency)
+    assert plan(statistic, epsilon=one, count=1000).chosen == "ConstantTabulated"
+    ready = settle(statistic, epsilon=one, count=1000, timing="auto")
+    assert (ready.certificate.timing, ready.certificate.sampler["rounds"]) == ("constant", 2)
+    assert 0.0 <= ready.release(_first(1000)).value <= 1.0
+    assert settle(statistic, epsilon=one, count=1000).certificate.timing == "data-dependent"
+    fine = dataclasses.replace(statistic, bits=22)
+    assert plan(fine, epsilon=one, count=1000).chosen == "BoxTree"
 
 
 @pytest.mark.parametrize(("facts", "timing"), [

@@ -20,6 +20,7 @@ BOX = em.Box([0.0], [1.0], bits=8)
 SAMPLERS: list[Sampler] = [
     em.Rejection(),
     em.Tabulated(),
+    em.ConstantTabulated(),
     em.Separable(),
     em.BoxTree(),
     em.ConfAtomPerfect(),

@@ -116,6 +116,7 @@ SAMPLERS: dict[str, Sampler] = {
     "rejection, Laplace": em.Rejection(em.ProductLaplace(), batch=1),
     "rejection, uniform": em.Rejection(em.Uniform(), batch=1),
     "tabulated": em.Tabulated(),
+    "tabulated, constant": em.ConstantTabulated(),
     "box tree": em.BoxTree(batch=1),
     "atom, Laplace": em.ConfAtomPerfect(0.5),
     "atom, uniform": em.ConfAtomPerfect(0.6, proposal="uniform"),

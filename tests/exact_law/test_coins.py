@@ -22,8 +22,16 @@ from scipy import stats
 from support.enumeration import EnumeratingCoins, Transitions, law_of
 
 from expmech.bits import seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, FactoryState, LinearFactory
+from expmech.coins import (
+    UNITS_PER_NAT,
+    Coins,
+    ExponentialTable,
+    FactoryState,
+    LinearFactory,
+    SteadyTable,
+)
 from expmech.coins.factory import HEADS, RUNNING
+from expmech.coins.steady import tree_sum
 from expmech.errors import ParameterError
 
 ALPHA = 1e-7  # each; together far below the family-wise 1e-6 for the handful of tests here
@@ -211,6 +219,53 @@ def test_table_law_is_exponential_also_for_energies_that_saturate() -> None:
         assert law.get(j, 0.0) == pytest.approx(weights[j] / sum(weights), abs=1e-9)
     exact = [(flint.arb(-int(e)) / NAT).exp() * table.scale for e in table.shifted]
     assert all(not (int(weight) < ball) for weight, ball in zip(table.weights, exact, strict=True))
+
+
+STEADY = {
+    "alone": np.array([7 * NAT]),
+    "ties": np.full(9, -(1 << 60)),
+    "saturated": np.array([-(1 << 60), -(1 << 60) + NAT // 3, 1 << 60]),
+    "far": np.array([0, 590, 601, 720, 800]) * NAT,
+    "slope": np.arange(40) * (NAT // 3),
+    "many": np.arange(700) * (NAT // 90) + 11,
+}
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_rounds_of_a_steady_table_are_accepted_with_one_public_probability(name: str) -> None:
+    """P(round accepted at j) is (1 - 2^-32) f_j: the share of refusals does not tell the data."""
+    table = SteadyTable(ExponentialTable(STEADY[name]))
+
+    def one(coins: Coins) -> int:
+        index, accepted = table.propose(coins, 1)
+        return int(index[0]) if accepted[0] else -1
+
+    law, leftover = law_of(one, cut=0.0)
+    weights = np.exp(-(STEADY[name] - STEADY[name].min()) / NAT)
+    expected = (1.0 - 2.0**-32) * weights / weights.sum()
+    assert leftover == 0.0
+    assert law[-1] == pytest.approx(2.0**-32, abs=2e-15)
+    found = [law.get(j, 0.0) for j in range(len(weights))]
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_the_weights_of_a_steady_table_cover_what_they_must_and_fill_no_more_slots(
+    name: str,
+) -> None:
+    plain = ExponentialTable(STEADY[name])
+    table = SteadyTable(plain)
+    exact = [(flint.arb(-int(e)) / NAT).exp() * table.scale for e in plain.shifted]
+    assert all(not (int(weight) < ball) for weight, ball in zip(table.weights, exact, strict=True))
+    assert int(table.cumulative[-2]) <= int(table.cumulative[-1]) == 1 << 61
+    assert (np.diff(table.cumulative) >= 0).all()
+    assert table.even(200) < 1
+
+
+def test_trees_of_sums_add_every_term_once() -> None:
+    for size in (1, 2, 3, 64, 1000):
+        terms = np.arange(1.0, size + 1)
+        assert tree_sum(terms) == size * (size + 1) / 2
 
 
 @pytest.mark.parametrize("p", [0.3, 0.5])

@@ -84,6 +84,7 @@ def mechanism(
 SAMPLERS: dict[str, Sampler] = {
     "rejection": em.Rejection(batch=1),
     "tabulated": em.Tabulated(),
+    "tabulated, constant": em.ConstantTabulated(),
     "atom": em.ConfAtomPerfect(0.5, proposal="uniform"),
 }
 

@@ -98,6 +98,18 @@ def test_loss_is_the_distance_of_ranks_within_its_error() -> None:
             )
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 500])
+def test_many_points_have_the_losses_of_each_alone(count: int) -> None:
+    """A whole lattice is searched in steps whose number does not depend on the values."""
+    rng = np.random.default_rng(count)
+    for values in (rng.integers(0, 9, size=count) / 8.0, np.zeros(count), np.ones(count)):
+        loss = em.losses.Quantile(values, q=0.3, lower=0.0, upper=1.0)
+        many = np.linspace(0.0, 1.0, (1 << 12) + 1)[:, None]
+        alone = np.concatenate([loss(few) for few in np.array_split(many, 5)])
+        assert (loss(many) == alone).all()
+        assert len(np.unique(loss._rank(many))) == len(np.unique(values[values < 1.0])) + 1
+
+
 @pytest.mark.parametrize("source", ["values", "ranks"])
 def test_lower_bound_is_the_least_loss_over_an_interval_up_to_ties(source: str) -> None:
     rng = np.random.default_rng(1)

@@ -25,6 +25,7 @@ SAMPLERS: dict[str, Sampler] = {
     ),
     "rejection, uniform envelope": em.Rejection(em.Uniform(), batch=1),
     "tabulated": em.Tabulated(),
+    "tabulated, constant": em.ConstantTabulated(),
     "confidential atom, Laplace": em.ConfAtomPerfect(0.5),
     "confidential atom, Laplace, small k, off center": em.ConfAtomPerfect(0.2, center=[0.8]),
     "confidential atom, uniform": em.ConfAtomPerfect(0.6, proposal="uniform"),

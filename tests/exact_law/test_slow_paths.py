@@ -24,7 +24,7 @@ from support.enumeration import law_of
 
 import expmech as em
 from expmech.bits import seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, LinearFactory
+from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, LinearFactory, SteadyTable
 from expmech.coins.cube import draw_below_each, propose_cube_laplace, propose_half_widths
 from expmech.coins.exact import Enclosure
 from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
@@ -84,6 +84,7 @@ def test_coins_of_exponentials_have_one_probability(
 def test_tables_quotients_gaussians_and_factories_have_one_probability() -> None:
     coins = CheckedCoins()
     ExponentialTable(ENERGIES).propose(coins, 40)
+    SteadyTable(ExponentialTable(ENERGIES)).propose(coins, 40)
     propose_cube_laplace(coins, 3, Fraction(1, 5), 40)
     propose_cube_laplace(coins, 20, Fraction(1, 50), 10)
     for slope in (1, 1 << 30, NAT // 3, 5 * NAT):
@@ -120,6 +121,7 @@ def chains() -> dict[str, Any]:
     return {
         "pad": em.ConfAtomAndRuntimePerfect("pad").prepare(integer),
         "pad, uniform": em.ConfAtomAndRuntimePerfect("pad", proposal="uniform").prepare(integer),
+        "tabulated, constant": em.ConstantTabulated().prepare(integer),
         "atom": em.ConfAtomPerfect(0.4).prepare(integer),
         "factory": em.ConfAtomPerfect(0.7, proposal="uniform", factory=True).prepare(tiny),
         "random atom": em.RandomAtomPerfect([0.2, 0.7], 0.4).prepare(integer),

@@ -73,6 +73,7 @@ SAMPLERS: dict[str, Sampler] = {
     "rejection, Laplace envelope off center": em.Rejection(em.ProductLaplace(center=[0.9])),
     "rejection, uniform envelope": em.Rejection(em.Uniform(), batch=1),
     "tabulated": em.Tabulated(),
+    "tabulated, constant": em.ConstantTabulated(),
     "box tree": em.BoxTree(batch=1),
     "confidential atom, Laplace": em.ConfAtomPerfect(0.5),
     "confidential atom, uniform": em.ConfAtomPerfect(0.6, proposal="uniform"),

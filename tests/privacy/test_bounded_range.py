@@ -57,6 +57,7 @@ def as_arrays(one: Law, other: Law) -> Pair:
 
 CLAIMED: list[tuple[Sampler, Any]] = [
     (em.Tabulated(), float_mechanism),
+    (em.ConstantTabulated(), float_mechanism),
     (em.Rejection(batch=1), mean_mechanism),
     (em.ConfAtomPerfect(0.5), mean_mechanism),
     (em.ConfAtomAndRuntimePerfect("pad"), mean_mechanism),

@@ -119,6 +119,22 @@ def test_a_constant_release_has_one_number_of_evaluations(
     assert len(found) == 1, found
 
 
+@pytest.mark.parametrize("make", [integer_problem, float_problem])
+def test_a_table_in_constant_rounds_evaluates_every_point_once(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(monkeypatch)
+    for rows in DATA.values():
+        for size in (1, 3):
+            counted.rows = 0
+            target = make(rows).target(epsilon=EPSILON)
+            chain = em.ConstantTabulated().prepare(target)
+            draws = run(chain, Coins(seeded_bits(size)), size)
+            points = target.domain.all_indices(1 << 10)
+            assert points is not None and counted.rows == len(points)
+            assert draws.proposals.tolist() == [2] * size
+
+
 def test_constant_timing_refuses_samplers_that_do_not_promise_it() -> None:
     mechanism = integer_problem(DATA["spread"])
     for sampler in (em.Rejection(), em.BoxTree(), em.Separable(), em.ConfAtomPerfect(0.5)):
@@ -130,12 +146,21 @@ def test_timing_classes_are_what_was_counted_above() -> None:
     mechanism = integer_problem(DATA["spread"])
     classes = {
         sampler.label: mechanism.certificate(epsilon=1.0, sampler=sampler).timing
-        for sampler in (*SAMPLERS, em.Rejection(), em.BoxTree(), em.ConfAtomPerfect(0.5))
+        for sampler in (
+            *SAMPLERS,
+            em.Tabulated(),
+            em.ConstantTabulated(),
+            em.Rejection(),
+            em.BoxTree(),
+            em.ConfAtomPerfect(0.5),
+        )
     }
     assert classes == {
         "ConfAtomAndRuntimePerfect, pad": "data-independent",
         "ConfAtomAndRuntimePerfect, constant": "constant",
         "Metropolis, 40 steps": "constant",
+        "Tabulated": "data-dependent",
+        "ConstantTabulated": "constant",
         "Rejection": "data-dependent",
         "BoxTree": "data-dependent",
         "ConfAtomPerfect, laplace": "data-dependent",

@@ -52,6 +52,7 @@ SAMPLERS: dict[str, Sampler] = {
     "rejection": em.Rejection(batch=1),
     "rejection, uniform": em.Rejection(em.Uniform(), batch=1),
     "tabulated": em.Tabulated(),
+    "tabulated, constant": em.ConstantTabulated(),
     "confidential atom": em.ConfAtomPerfect(0.5),
     "confidential atom, uniform": em.ConfAtomPerfect(0.5, proposal="uniform"),
 }

@@ -25,6 +25,7 @@ VALUES = (0.0, 0.4, 1.0)
 SAMPLERS: dict[str, Sampler] = {
     "Laplace": em.Rejection(em.ProductLaplace(), batch=1),
     "tabulated": em.Tabulated(),
+    "tabulated, constant": em.ConstantTabulated(),
     "atom": em.ConfAtomPerfect(0.5),
 }
 

@@ -3,6 +3,7 @@
 from expmech.coins.exact import UNIT, UNITS_PER_NAT, Coins
 from expmech.coins.factory import FactoryState, LinearFactory
 from expmech.coins.normals import RevealedNormals
+from expmech.coins.steady import SteadyTable
 from expmech.coins.table import ExponentialTable
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "FactoryState",
     "LinearFactory",
     "RevealedNormals",
+    "SteadyTable",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 
 import flint
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from expmech.coins.exact import UNITS_PER_NAT, Coins
 
 _LOG2_TOTAL = 61  # integer weights of a table sum to less than 2^62
+_FAR = 600.0  # nats
 
 
 class ExponentialTable:
@@ -27,12 +29,21 @@ class ExponentialTable:
         self.minimum = int(energies.min())
         self.shifted = energies - self.minimum
         self.scale = 1 << min(40, _LOG2_TOTAL - int(energies.size).bit_length())
-        weight = self._shares() * (self.scale * (1.0 + 2.0**-45))
-        self.weights = weight.astype(np.int64) + 1
-        self.cumulative = np.cumsum(self.weights)
 
-    def _shares(self) -> NDArray[np.float64]:
-        return np.asarray(np.exp(self.shifted * -float(self.unit)))
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """The integer weight of each index."""
+        return weigh(self.shares(), self.scale)
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.int64]:
+        """Running sums of the weights."""
+        return np.cumsum(self.weights)
+
+    def shares(self) -> NDArray[np.float64]:
+        """Return ``exp(-(E_j - E_min))`` in float64."""
+        # below exp(-600) a weight is 1 anyhow, and subnormal numbers would take longer
+        return np.asarray(np.exp(np.maximum(self.shifted * -float(self.unit), -_FAR)))
 
     def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
         """Return ``size`` independent indices."""
@@ -66,4 +77,9 @@ class ExponentialTable:
 
         Its error is below 2^-45 times the list's logarithm.
         """
-        return float(np.log(self._shares().sum()))
+        return float(np.log(self.shares().sum()))
+
+
+def weigh(shares: NDArray[np.float64], scale: int) -> NDArray[np.int64]:
+    """Return whole numbers from ``scale`` times the exact shares up to two above them."""
+    return np.asarray((shares * (scale * (1.0 + 2.0**-45))).astype(np.int64) + 1)

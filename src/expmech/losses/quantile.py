@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from expmech.errors import (
 from expmech.losses.base import NO_NAN, Facts
 
 MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
+_MANY = 1 << 12  # points from which on every one of them is found in the same number of steps
 _OWNER = "Quantile"
 
 
@@ -162,8 +164,16 @@ class Quantile:
 
     def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return ``#{x < y}`` for each row."""
+        if self._ranks is None and len(points) >= _MANY:
+            return positions_evenly(self._padded, points[:, 0])
         position = np.searchsorted(self._edges, points[:, 0], side="left")
         return position if self._ranks is None else self._ranks[position]
+
+    @cached_property
+    def _padded(self) -> NDArray[np.float64]:
+        padded = np.full((1 << self._edges.size.bit_length()) - 1, np.inf)
+        padded[: self._edges.size] = self._edges
+        return padded
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row."""
@@ -196,6 +206,18 @@ class Quantile:
                 sides.append(np.searchsorted(self._edges, value, side="right"))
             reached = np.array(sides)
         return float(np.abs(reached - self._target).min())
+
+
+def positions_evenly(edges: NDArray[np.float64], keys: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return ``#{edges < key}`` for sorted edges, 2^k - 1 of them, in k steps for every key.
+
+    NumPy's own search takes fewer steps for some data than for others, and a clock would tell.
+    """
+    found, step = np.zeros(keys.size, dtype=np.int64), (edges.size + 1) // 2
+    while step:
+        found += step * (edges[found + (step - 1)] < keys)
+        step //= 2
+    return found
 
 
 def validate_values(values: Any, *, owner: str) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from expmech.samplers.chain import Chain, Draws, run
 from expmech.samplers.choose import TIMINGS, Wanted, choose_sampler, make_plan
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.constant_mixture import ConstantMixture
+from expmech.samplers.constant_tabulated import ConstantTabulated
 from expmech.samplers.convergence import Ergodicity
 from expmech.samplers.metropolis import Metropolis
 from expmech.samplers.plan import Option, Plan, over_budget, plan_alone
@@ -29,6 +30,7 @@ __all__ = [
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
     "ConstantMixture",
+    "ConstantTabulated",
     "Draws",
     "Ergodicity",
     "Metropolis",

@@ -11,6 +11,7 @@ from expmech.samplers.base import Sampler
 from expmech.samplers.box_tree import BoxTree
 from expmech.samplers.conf_atom import ConfAtomPerfect
 from expmech.samplers.constant_mixture import ConstantMixture
+from expmech.samplers.constant_tabulated import ConstantTabulated
 from expmech.samplers.metropolis import Metropolis
 from expmech.samplers.random_atom import RandomAtomPerfect
 from expmech.samplers.rejection import Rejection
@@ -27,6 +28,7 @@ PLANNED: tuple[Sampler, ...] = (
     ConfAtomPerfect(proposal="uniform"),
     ConfAtomAndRuntimePerfect(),
     ConfAtomAndRuntimePerfect("constant"),
+    ConstantTabulated(),
     Metropolis(pure=True),
     Metropolis(delta=1e-9),
 )

@@ -139,19 +139,17 @@ class ConfAtomAndRuntimePerfect(Sampler):
         if axes is not None:
             floors = [_round_floor(log_floor) for log_floor in told["log_floors"]]
             return make_separable_pad(target, axes, floors)
-        if self.mode == "pad":
-            integer = target.integer is not None
-            envelope = _bind_integer(target, proposal) if integer else tightest_uniform(target)
-            return PadChain(target, envelope, _round_floor(told["log_floor"]))
-        if told["rounds"] > _MOST_ROUNDS:
+        if told.get("rounds", 0) > _MOST_ROUNDS:
             raise UnsupportedError(
                 "ConfAtomAndRuntimePerfect(mode='constant') would take"
                 f" {float(told['rounds']):.2g} rounds here, more than the 2^40 that are run. Lower"
                 " epsilon, the number of rows or the dimension, or choose a smaller domain."
             )
-        if target.integer is None:
-            return ConstantChain(target, tightest_uniform(target), told["rounds"])
-        return ConstantChain(target, _bind_integer(target, proposal), told["rounds"])
+        integer = target.integer is not None
+        envelope = _bind_integer(target, proposal) if integer else tightest_uniform(target)
+        if self.mode == "pad":
+            return PadChain(target, envelope, _round_floor(told["log_floor"]))
+        return ConstantChain(target=target, envelope=envelope, rounds=told["rounds"])
 
     def forecast(self, target: Target) -> Forecast:
         """Count the rounds, and the table that the tightest offset needs; or pad's mean."""

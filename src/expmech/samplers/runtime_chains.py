@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.domains import Grid
+from expmech.domains import Grid, Indices
 from expmech.envelopes import BoundEnvelope, ReentryLaw
 from expmech.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.samplers.atom import Flags
@@ -93,17 +94,20 @@ class ConstantState(PointState):
     found: Flags
 
 
-@dataclass(frozen=True)
-class ConstantChain(FixedChain):
+@dataclass(frozen=True, kw_only=True)
+class RoundsChain(FixedChain):
     """Always the same number of rounds.
 
     Release the first acceptance, else a public uniform draw.
     """
 
     target: Target
-    envelope: BoundEnvelope
     rounds: int
     lot: int = LOT
+
+    @abstractmethod
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Make ``size`` rounds; return the points and which are accepted."""
 
     @property
     def length(self) -> int:
@@ -120,7 +124,7 @@ class ConstantChain(FixedChain):
         """Make the next lot of rounds; its size is public."""
         size = len(state.proposals)
         rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
-        proposed, accepted = propose_evenly(self.target, self.envelope, coins, size * rounds)
+        proposed, accepted = self.propose(coins, size * rounds)
         rows, accepted_any, _ = first_accepted(accepted, size)
         take = ~state.found & accepted_any
         indices = np.where(take[:, None], proposed[rows], state.indices)
@@ -131,6 +135,17 @@ class ConstantChain(FixedChain):
     def values(self, state: ConstantState) -> NDArray[Any]:
         """Return the points held at the end."""
         return self.target.domain.values(state.indices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantChain(RoundsChain):
+    """Rounds of proposals from an envelope."""
+
+    envelope: BoundEnvelope
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Propose and evaluate, also in the place of points outside."""
+        return propose_evenly(self.target, self.envelope, coins, size)
 
 
 def certified_share(share: flint.arb) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,11 @@ from expmech.cost import Forecast, forecast_constant
 from expmech.domains import Indices
 from expmech.errors import UnsupportedError
 from expmech.samplers.base import Sampler, Terms
-from expmech.samplers.chain import MemorylessChain
+from expmech.samplers.chain import Chain, MemorylessChain
 from expmech.target import TABLE_LIMIT, Target
 
 TOO_LARGE = (
-    f"Tabulated needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use"
+    f"A table needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use"
     " Rejection, or fewer bits."
 )
 
@@ -57,11 +58,15 @@ class Tabulated(Sampler):
             raise UnsupportedError(TOO_LARGE)
         return super().terms(target)
 
-    def prepare(self, target: Target) -> TableChain:
+    def prepare(self, target: Target) -> Chain[Any]:
         """Evaluate the energies of the whole lattice."""
         if target.table is None:
             raise UnsupportedError(TOO_LARGE)
-        return TableChain(target, *target.table)
+        return self.bind(target, *target.table)
+
+    def bind(self, target: Target, indices: Indices, table: ExponentialTable) -> Chain[Any]:
+        """Return the chain that draws from the table."""
+        return TableChain(target, indices, table)
 
     def forecast(self, target: Target) -> Forecast:
         """Count the lattice points."""

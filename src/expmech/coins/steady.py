@@ -1,0 +1,73 @@
+"""Draws from a finite list of energies in rounds that are accepted with one public probability."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.coins.exact import Coins
+from expmech.coins.table import ExponentialTable, weigh
+
+ACCEPTED = 1 - Fraction(1, 1 << 32)
+"""The probability that a round is accepted, whatever the energies are."""
+
+MOST = 1 << 22
+"""Entries of a list at most: the error analysis needs it."""
+
+_TOTAL = 1 << 61  # slots of a round; a power of two, so that one word decides which
+_SHARE = float(1 - Fraction(1, 1 << 33))  # of them that the list's weights fill, nearly
+
+
+class SteadyTable:
+    """Accept index j with probability ``ACCEPTED exp(-E_j) / sum_i exp(-E_i)`` in a round, exactly.
+
+    A round draws one of 2^61 slots, of which j owns ``w_j >= scale exp(-(E_j - E_min))``, and flips
+    two coins, ``scale exp(-(E_j - E_min)) / w_j`` and ``ACCEPTED 2^61 / (scale sum_i ...)``; a slot
+    that nobody owns is refused. Theory page: docs/theory/coins.md.
+    """
+
+    def __init__(self, table: ExponentialTable) -> None:
+        self.table = table
+        shares = table.shares()
+        self._sum = tree_sum(shares)
+        self.scale = int(_TOTAL * (_SHARE / self._sum))
+        self.weights = weigh(shares, self.scale)
+        self.cumulative = np.append(np.cumsum(self.weights), _TOTAL)
+
+    def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the indices of ``size`` rounds and which are accepted; both coins always fall."""
+        slot = coins.categorical(self.cumulative, size)
+        owned = slot < self.weights.size
+        index = np.where(owned, slot, 0)
+        kept = coins.bernoulli_exp(
+            self.table.shifted[index],
+            rate=self.table.unit,
+            numerator=self.scale,
+            denominator=self.weights[index],
+        )
+        even = coins.bernoulli(np.full(size, self._even), lambda _, precision: self.even(precision))
+        return index, owned & kept & even
+
+    @cached_property
+    def _even(self) -> float:
+        return float(ACCEPTED * _TOTAL) / (self.scale * self._sum)
+
+    def even(self, precision: int) -> flint.arb:
+        """Enclose the coin that makes up for what rounding does to the chance of acceptance."""
+        total = self.table.sum(precision)
+        with flint.ctx.workprec(precision):
+            return flint.arb(int(ACCEPTED * _TOTAL)) / (self.scale * total)
+
+
+def tree_sum(terms: NDArray[np.float64]) -> float:
+    """Add float64 numbers in pairs of pairs: each is rounded at most log2 of their number times."""
+    padded = np.zeros(1 << (terms.size - 1).bit_length())
+    padded[: terms.size] = terms
+    while padded.size > 1:
+        half = padded.size // 2
+        padded = padded[:half] + padded[half:]
+    return float(padded[0])
