@@ -18,6 +18,7 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 from support.engines import postgres_programs, postgres_server, spark_session
+from support.several import check_together
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
@@ -50,10 +51,15 @@ STATISTICS = {
     " --law log-likelihood",
     "pca": "pca --column age --bounds 0,100 --column dose --bounds 0,10 --components 2 --variances",
     "select": "select --column ill --candidates yes,no",
+    "top": "top --column ill --candidates yes,no,maybe --k 2",
+    "medians": "quantile --column age --bounds 0,100 --column dose --bounds 0,10 --bits 6",
+    "cells": "histogram --column age --column dose --edges 0,30,50",
 }
-COUNTED = ("select", "count", "missing", "labels", "histogram", "categories")
+COUNTED = ("select", "top", "count", "missing", "labels", "histogram", "categories", "cells")
 """What a missing value has a place in, or none: nothing is refused for it."""
-NEW = {*COUNTED, "sum", "variance"} - {"select"}
+NEW = {*COUNTED, "sum", "variance", "medians"} - {"select"}
+SEVERAL = ("medians", "cells")
+"""What is one release a column."""
 """What reads values as others do: one rule for what is missing will do."""
 RULES = {
     "replace": ("middle", "lower", "error"),
@@ -144,10 +150,13 @@ def test_every_release_is_served_charged_and_verified(
             assert "A column has missing values" in done.stderr
             continue
         assert done.exit_code == 0, (name, adjacency, rule, grouped, done.stderr)
-        record = json.loads(done.stdout)
-        assert record["certificate"]["adjacency"] == adjacency
-        if grouped:
-            assert sorted(record["value"]) == ["false", "true"]
+        told = json.loads(done.stdout)
+        records = told if name in SEVERAL else [told]
+        assert len(records) == 1 + (name in SEVERAL)
+        for record in records:
+            assert record["certificate"]["adjacency"] == adjacency
+            if grouped:
+                assert sorted(record["value"]) == ["false", "true"]
         verified = CliRunner().invoke(app, ["verify", str(file)])
         assert verified.exit_code == 0, (name, adjacency, rule, verified.stdout)
 
@@ -207,6 +216,7 @@ def test_counts_are_those_of_the_rows_on_every_engine(
         numbers = np.array([[np.nan if age is None else age] for age in columns["age"]])
         again = ArrayRows(numbers=numbers).find(CellsOf(column=0, edges=edges))
         assert again == cells
+        check_together(source, ("age", "dose"))
 
 
 QUERIES = {

@@ -64,7 +64,7 @@ def test_a_draw_that_is_stopped_has_been_charged_and_says_so(
 def test_what_is_stopped_before_the_charge_costs_nothing(
     table: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.cli.request.settle", interrupt)
+    monkeypatch.setattr("expmech.cli.drawing.settle", interrupt)
     result = release(table, "--ledger", str(ledger))
     assert result.exit_code == 130
     assert result.stderr.strip() == "stopped: nothing was released and nothing was charged."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 
 from expmech.adjacency import Adjacency, validate_adjacency
@@ -9,15 +10,17 @@ from expmech.cli.common import parse_epsilon
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
 from expmech.cli.parsing import split
 from expmech.cli.place import open_table, read_units
-from expmech.cli.shared import Shared
+from expmech.cli.shared import Made, Shared, parts_of
 from expmech.data.source import Source
 from expmech.errors import ParameterError, validate_choice
-from expmech.ledger import Entry, Ledger, exact_amount
+from expmech.ledger import Entry, Ledger, exact_amount, show_amount
 from expmech.release import Certificate
 from expmech.samplers import Metropolis, Sampler, names, validate_sampler
 from expmech.samplers.base import CONSTANT
-from expmech.statistics.base import check_missing
+from expmech.statistics import Statistic
+from expmech.statistics.base import check_missing, one_of_several
 from expmech.statistics.keys import canonical_key
+from expmech.target.calibration import EPSILON_MIN
 
 _OWNER = "release"
 
@@ -36,6 +39,7 @@ class Request:
         self.units = read_units(place, self.adjacency, delta=asked.delta is not None)
         self.redeem, self.budget_seconds = asked.redeem, budgeted.budget_seconds
         self.verbose = asked.verbose
+        self.shares: tuple[str, ...] = ()
         self._place, self.ledger_file = place, asked.ledger
         if self.redeem is not None and asked.ledger is None:
             raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
@@ -50,6 +54,32 @@ class Request:
             sampler_named=self.sampler != "auto",
             bounded_range=composed and self.timing != CONSTANT,
         )
+
+    def divided(self, made: Made) -> Divided:
+        """Return each statistic with the request for it: together they cost this one's epsilon."""
+        parts = parts_of(made)
+        return [(self._one_of(len(parts)), statistic) for statistic in parts]
+
+    def _one_of(self, count: int) -> Request:
+        if count == 1:
+            return self
+        if self.delta:
+            raise ParameterError("`--delta` belongs to one column: ask for each column by itself.")
+        one = copy.copy(self)
+        one.epsilon = self.epsilon / count
+        if one.epsilon < EPSILON_MIN:
+            raise ParameterError(
+                "`--epsilon` of release must leave each column at least 2^-20; got"
+                f" {show_amount(self.epsilon)} for {count} columns."
+            )
+        one.shares = (one_of_several(count, "call", show_amount(self.epsilon)),)
+        return one
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a certificate says about the request: one of several, and units."""
+        units = () if self.units is None else self.units.notes(self.epsilon)
+        return (*self.shares, *units)
 
     @property
     def row_epsilon(self) -> Fraction:
@@ -90,6 +120,10 @@ class Request:
             groups=tuple(self.groups),
             run=run,
         )
+
+
+Divided = list[tuple[Request, Statistic]]
+"""Statistics, each with the request for it."""
 
 
 def _groups(asked: ReleaseOptions, adjacency: Adjacency) -> tuple[str | None, list[str]]:

@@ -16,9 +16,10 @@ import typer
 from rich.table import Table
 
 from expmech.cli.common import MISTAKE, complaints, new_file, output
+from expmech.cli.drawing import Pending, delivered, settled
 from expmech.cli.notices import warn_of
 from expmech.cli.planned import Planned, read_plan
-from expmech.cli.request import Pending, delivered, settled, unshown
+from expmech.cli.request import unshown
 from expmech.cli.showing import show
 from expmech.errors import ExpmechError
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
@@ -116,7 +117,7 @@ def _draw(
             if charge.number in shown:
                 record = json.loads(shown[charge.number])
             else:
-                warn_of(one.settled.certificate)
+                warn_of([one.settled.certificate])
                 record = delivered(ledger, charge, one)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {one.statement}, charge {charge.number}: {error}"
@@ -127,7 +128,7 @@ def _draw(
             try:
                 show(record, as_json=False)
             except OSError as error:
-                raise unshown(record, ledger.path, error) from None
+                raise unshown([record], ledger.path, error) from None
     if as_json:
         output.print_json(json.dumps(records))
     return records

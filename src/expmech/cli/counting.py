@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from expmech.cli import options
 from expmech.cli.parsing import parse_numbers, split
-from expmech.cli.shared import Registered, Shared, numbered_as, over_columns
+from expmech.cli.shared import Registered, Shared, for_each, numbered_as, over_columns, unnamed
 from expmech.errors import ParameterError
-from expmech.statistics import CountOf, HistogramIn, MissingOf, SumOf, VarianceOf
+from expmech.statistics import CountOf, HistogramIn, MissingOf, Statistic, SumOf, VarianceOf
 from expmech.statistics.aggregates import validate_different
 from expmech.statistics.predicates import parse_condition
 
@@ -25,11 +25,19 @@ Labels = Annotated[
     typer.Option("--labels", help="Missing as a label (nothing is there), not as a number."),
 ]
 Edges = Annotated[
-    str | None,
-    typer.Option("--edges", help="Public edges of the cells, by commas; inf and -inf are allowed."),
+    list[str] | None,
+    typer.Option(
+        "--edges",
+        help="Public edges of the cells, by commas; inf and -inf are allowed. Once for all columns,"
+        " or for each in order.",
+    ),
 ]
 Categories = Annotated[
-    str | None, typer.Option("--categories", help="Public list of values, separated by commas.")
+    list[str] | None,
+    typer.Option(
+        "--categories",
+        help="Public list of values, by commas: once for all columns, or for each in order.",
+    ),
 ]
 
 
@@ -59,26 +67,29 @@ def _plan_missing(shared: Shared, features: options.Features = 1) -> MissingOf:
 
 
 def _histogram(
-    shared: Shared, column: options.Column, edges: Edges = None, categories: Categories = None
-) -> HistogramIn:
+    shared: Shared, column: options.Columns, edges: Edges = None, categories: Categories = None
+) -> tuple[Statistic, ...]:
     """Release how many rows are in each of public cells, and how many in none."""
-    if (edges is None) == (categories is None):
+    if bool(edges) == bool(categories):
         raise ParameterError("`--edges` or `--categories` must be given, and not both.")
-    return HistogramIn(
-        column=column,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-        edges=None if edges is None else parse_numbers(edges, "--edges"),
-        categories=None if categories is None else tuple(split(categories)),
-        named=True,
+    cells: list[dict[str, Any]]
+    if edges:
+        texts = for_each(column, edges, "--edges")
+        cells = [{"edges": parse_numbers(text, "--edges")} for text in texts]
+    else:
+        texts = for_each(column, categories or [], "--categories")
+        cells = [{"categories": tuple(split(text))} for text in texts]
+    return tuple(
+        HistogramIn(column=name, **shared.reading, **own, named=True)
+        for name, own in zip(column, cells, strict=True)
     )
 
 
 def _plan_histogram(
     shared: Shared, edges: Edges = None, categories: Categories = None
-) -> HistogramIn:
+) -> tuple[Statistic, ...]:
     """Plan how many rows are in each of public cells."""
-    return _histogram(shared, "the column", edges, categories)
+    return _histogram(shared, unnamed(edges or categories or [""]), edges, categories)
 
 
 def _sum(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from expmech.cli.common import complaints, warn
 from expmech.release import Certificate
 from expmech.release.progress import LONG, announcement
@@ -16,15 +18,15 @@ def announce(settled: Settled) -> None:
         complaints.print(announcement(seconds), markup=False)
 
 
-def warn_of(certificate: Certificate) -> None:
+def warn_of(certificates: Sequence[Certificate]) -> None:
     """Warn of an epsilon that hardly protects, and of a running time that tells."""
-    if certificate.epsilon > 10.0:
+    epsilon = sum(one.epsilon for one in certificates)
+    if epsilon > 10.0:
         warn(
-            f"epsilon = {certificate.epsilon:g} is above 10: what an observer can learn about one"
-            f" row is bounded only by a factor of e^{certificate.epsilon:g}, which is hardly a"
-            " protection."
+            f"epsilon = {epsilon:g} is above 10: what an observer can learn about one row is"
+            f" bounded only by a factor of e^{epsilon:g}, which is hardly a protection."
         )
-    if certificate.timing == DATA_DEPENDENT:
+    if any(one.timing == DATA_DEPENDENT for one in certificates):
         warn(
             "the running time depends on the data: do not let anyone outside measure how long this"
             " took."

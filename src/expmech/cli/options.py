@@ -32,12 +32,12 @@ BudgetSeconds = Annotated[
     typer.Option("--budget-seconds", help="Refuse what a public forecast says takes longer."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Bounds = Annotated[str, typer.Option("--bounds", help="Public bounds LOWER,UPPER.")]
 ColumnBounds = Annotated[
     list[str],
-    typer.Option("--bounds", help="Public bounds LOWER,UPPER of each column, in the same order."),
+    typer.Option(
+        "--bounds", help="Public bounds LOWER,UPPER: once for all columns, or for each in order."
+    ),
 ]
-Column = Annotated[str, typer.Option("--column", help="Column name.")]
 Columns = Annotated[list[str], typer.Option("--column", help="Column name; repeat for several.")]
 Level = Annotated[
     str,

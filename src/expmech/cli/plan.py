@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,10 +13,11 @@ from expmech import statistics
 from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.cli.common import output, parse_epsilon, user_errors
 from expmech.cli.options import PlanOptions, command
-from expmech.cli.shared import Registered, Shared
+from expmech.cli.shared import Registered, Shared, parts_of
 from expmech.cli.statistics import STATISTICS
 from expmech.errors import ParameterError, validate_integer
 from expmech.ledger import exact_amount, show_amount
+from expmech.samplers import Plan
 from expmech.statistics import Statistic
 
 app = typer.Typer(
@@ -29,35 +30,47 @@ def _work(registered: Registered) -> Callable[..., None]:
     def work(asked: PlanOptions, own: dict[str, Any]) -> None:
         with user_errors():
             adjacency = validate_adjacency(asked.adjacency, name="--adjacency", owner="plan")
-            statistic = registered.of_numbers(Shared(adjacency), **own)
+            parts = parts_of(registered.of_numbers(Shared(adjacency), **own))
             count = _count(asked.rows, adjacency)
-            epsilon = _epsilon(asked, statistic, count)
-            plan = statistics.plan(
-                statistic,
-                epsilon=epsilon,
-                count=count,
-                timing=asked.timing,
-                budget_seconds=asked.budget_seconds,
-            )
+            epsilon = _epsilon(asked, parts, count)
+            plans = [_planned(one, epsilon / len(parts), count, asked) for one in parts]
             if asked.as_json:
                 told = {"statistic": registered.name, "adjacency": str(adjacency)}
-                output.print_json(json.dumps(told | plan.describe()))
+                described = [told | plan.describe() for plan in plans]
+                output.print_json(json.dumps(described if len(parts) > 1 else described[0]))
                 return
             if asked.error is not None:
                 output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
-            output.print(str(plan), markup=False)
+            for one, plan in zip(parts, plans, strict=True):
+                if len(parts) > 1:
+                    text = f"{one.name}, one of {len(parts)} that share epsilon ="
+                    output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
+                output.print(str(plan), markup=False)
 
     return work
 
 
-def _epsilon(asked: PlanOptions, statistic: Statistic, count: int | None) -> Fraction:
-    """Return the budget given, or the least one that keeps the error."""
+def _planned(
+    statistic: Statistic, epsilon: Fraction, count: int | None, asked: PlanOptions
+) -> Plan:
+    return statistics.plan(
+        statistic,
+        epsilon=epsilon,
+        count=count,
+        timing=asked.timing,
+        budget_seconds=asked.budget_seconds,
+    )
+
+
+def _epsilon(asked: PlanOptions, parts: Sequence[Statistic], count: int | None) -> Fraction:
+    """Return the budget given, or the least one that keeps the error of every part."""
     if (asked.epsilon is None) == (asked.error is None):
         raise ParameterError("`--epsilon` or `--error` must be given, and not both.")
     if asked.epsilon is not None:
         return parse_epsilon(asked.epsilon, owner="plan")
     error = exact_amount(asked.error, name="--error", owner="plan")
-    return statistics.enough(statistic, error=error, count=count, timing=asked.timing)
+    each = [statistics.enough(one, error=error, count=count, timing=asked.timing) for one in parts]
+    return len(parts) * max(each)
 
 
 for _one in STATISTICS:

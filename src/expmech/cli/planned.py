@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from expmech.cli.asked import Request
+from expmech.cli.asked import Divided, Request
 from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions, command
 from expmech.cli.shared import Registered
 from expmech.cli.statistics import STATISTICS
@@ -23,15 +24,17 @@ from expmech.statistics import Statistic
 _TOP = ("source", "ledger", "output", "defaults", "release")
 _NOT_HERE = ("ledger", "output", "redeem", "json", "verbose")  # they belong to the whole run
 
+_LISTS = ("candidates", "categories", "edges")  # what is said of one column is a list already
+
 _app = typer.Typer(help="One release of a plan.")
 
 
 def _work(registered: Registered) -> Any:
     def work(
         place: TableOptions, budgeted: Budgeted, asked: ReleaseOptions, own: dict[str, Any]
-    ) -> tuple[Request, Statistic]:
+    ) -> Divided:
         request = Request(budgeted, place, asked)
-        return request, registered.of_table(request.shared, **own)
+        return request.divided(registered.of_table(request.shared, **own))
 
     return work
 
@@ -72,15 +75,15 @@ def read_plan(path: Path) -> Planned:
     place = {name: value for name, value in told.items() if name not in _TOP}
     ledger, output = folder / told["ledger"], told.get("output")
     source = _near(told["source"], folder)
-    asked = tuple(
+    asked = [
         _release(path, number, source, ledger, place | told.get("defaults", {}), entry)
         for number, entry in enumerate(releases, start=1)
-    )
+    ]
     text = json.dumps(told, sort_keys=True, default=str)
     return Planned(
         ledger=ledger,
         output=None if output is None else folder / output,
-        asked=asked,
+        asked=tuple(itertools.chain.from_iterable(asked)),
         digest=hashlib.sha256(text.encode()).hexdigest()[:16],
     )
 
@@ -98,7 +101,7 @@ def _release(
     ledger: Path,
     common: Mapping[str, Any],
     entry: Mapping[str, Any],
-) -> tuple[Request, Statistic]:
+) -> Divided:
     where = f"[[release]] {number} of {path}"
     known = _commands()
     name = entry.get("statistic")
@@ -115,9 +118,12 @@ def _release(
     for key, value in (shared | options).items():
         flag = key.replace("_", "-")
         several = flag in takes and bool(getattr(takes[flag], "multiple", False))
+        several = several and (flag not in _LISTS or _holds_lists(value))
         arguments += _arguments(flag, value, several=several)
     try:
-        made: tuple[Request, Statistic] = known[name].main(args=arguments, standalone_mode=False)
+        made: list[tuple[Request, Statistic]] = known[name].main(
+            args=arguments, standalone_mode=False
+        )
     except Exception as error:
         text = str(getattr(error, "message", error))
         raise ParameterError(f"{where}: {text}") from None
@@ -134,6 +140,10 @@ def _arguments(flag: str, value: Any, *, several: bool) -> list[str]:
     if several and pairs:
         return [part for one in value for part in (f"--{flag}", _text(one))]
     return [f"--{flag}", ",".join(map(_text, value))]
+
+
+def _holds_lists(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) for one in value)
 
 
 def _text(value: Any) -> str:

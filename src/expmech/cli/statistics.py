@@ -11,9 +11,18 @@ import typer
 
 from expmech.cli import options
 from expmech.cli.counting import COUNTED
-from expmech.cli.parsing import parse_bounds, parse_numbers, split
+from expmech.cli.parsing import parse_numbers, split
 from expmech.cli.regressions import REGRESSIONS
-from expmech.cli.shared import Registered, Shared, limits, numbered, numbered_as, over_columns
+from expmech.cli.shared import (
+    Registered,
+    Shared,
+    for_each,
+    limits,
+    numbered,
+    numbered_as,
+    over_columns,
+    unnamed,
+)
 from expmech.errors import ParameterError, validate_integer
 from expmech.ledger import exact_amount
 from expmech.statistics import (
@@ -22,15 +31,22 @@ from expmech.statistics import (
     PrincipalComponents,
     QuantileOf,
     QuantilesOf,
+    Statistic,
     TopOf,
-    validate_bounds,
 )
+from expmech.statistics.aggregates import Bounds
 
 _UNIT = "-1,1"
 Candidates = Annotated[
-    str, typer.Option("--candidates", help="Public list of values, separated by commas.")
+    list[str],
+    typer.Option(
+        "--candidates",
+        help="Public list of values, by commas: once for all columns, or for each in order.",
+    ),
 ]
-Length = Annotated[int, typer.Option("--candidates", help="Length of the public list.")]
+Length = Annotated[
+    list[int], typer.Option("--candidates", help="Length of the public list; repeat for several.")
+]
 Places = Annotated[int, typer.Option("--k", help="How many, the most frequent first.")]
 Method = Annotated[
     str, typer.Option("--method", help="joint: one draw of the list; peeling: place by place.")
@@ -49,71 +65,74 @@ def _plan_mean(shared: Shared, bounds: options.ColumnBounds) -> Mean:
 
 def _quantile(
     shared: Shared,
-    column: options.Column,
-    bounds: options.Bounds,
+    column: options.Columns,
+    bounds: options.ColumnBounds,
     q: options.Level = "0.5",
     bits: options.Bits = 16,
-) -> QuantileOf | QuantilesOf:
+) -> tuple[Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
-    limits = validate_bounds(parse_bounds(bounds), name=column)
+    pairs = zip(column, limits(column, bounds), strict=True)
+    return tuple(_levels(shared, name, pair, q, bits) for name, pair in pairs)
+
+
+def _levels(
+    shared: Shared, column: str, pair: Bounds, q: str, bits: int
+) -> QuantileOf | QuantilesOf:
+    """Return one quantile of a column, or several."""
     texts = split(q) or [q]
     found = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
+    common = {"column": column, "bounds": pair, "bits": bits, **shared.reading}
     if len(texts) == 1:
-        return QuantileOf(
-            column=column,
-            bounds=limits,
-            q=found[texts[0]],
-            bits=bits,
-            adjacency=shared.adjacency,
-            missing=shared.missing,
-        )
+        return QuantileOf(q=found[texts[0]], **common)
     if len(set(found.values())) != len(texts):
         raise ParameterError(f"`--q` must be different levels; got {q}.")
     texts.sort(key=found.__getitem__)
-    return QuantilesOf(
-        column=column,
-        bounds=limits,
-        levels=tuple(found[text] for text in texts),
-        texts=tuple(texts),
-        bits=bits,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-    )
+    levels = tuple(found[text] for text in texts)
+    return QuantilesOf(levels=levels, texts=tuple(texts), **common)
 
 
 def _plan_quantile(
     shared: Shared,
-    bounds: options.Bounds,
+    bounds: options.ColumnBounds,
     q: options.Level = "0.5",
     bits: options.Bits = 16,
-) -> QuantileOf | QuantilesOf:
+) -> tuple[Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
-    return _quantile(shared, "the column", bounds, q, bits)
+    return _quantile(shared, unnamed(bounds), bounds, q, bits)
 
 
-def _select(shared: Shared, column: options.Column, candidates: Candidates) -> MostFrequent:
+def _select(
+    shared: Shared, column: options.Columns, candidates: Candidates
+) -> tuple[Statistic, ...]:
     """Release the most frequent of a public list of values."""
-    names = tuple(split(candidates))
-    return MostFrequent(
-        column=column,
-        candidates=names,
-        labels=names,
-        exponential=shared.sampler_named or shared.bounded_range,
-        **shared.reading,
+    exponential = shared.sampler_named or shared.bounded_range
+    return tuple(
+        MostFrequent(**one, **shared.reading, exponential=exponential)
+        for one in _listed(column, candidates)
     )
 
 
-def _numbers_up_to(length: int) -> tuple[Any, ...]:
-    most = validate_integer(length, name="--candidates", owner="plan", low=2, high=1 << 22)
-    return tuple(range(most))
+def _listed(columns: list[str], candidates: list[str]) -> list[dict[str, Any]]:
+    """Return each column with the public list of its values."""
+    lists = [tuple(split(text)) for text in for_each(columns, candidates, "--candidates")]
+    pairs = zip(columns, lists, strict=True)
+    return [{"column": name, "candidates": names, "labels": names} for name, names in pairs]
 
 
-def _plan_select(shared: Shared, candidates: Length) -> MostFrequent:
+def _numbered_lists(lengths: list[int]) -> list[dict[str, Any]]:
+    """Return columns of a plan, each with numbers in the place of its list."""
+    made = []
+    for name, length in zip(unnamed(lengths), lengths, strict=True):
+        most = validate_integer(length, name="--candidates", owner="plan", low=2, high=1 << 22)
+        numbers = tuple(range(most))
+        made.append({"column": name, "candidates": numbers, "labels": numbers})
+    return made
+
+
+def _plan_select(shared: Shared, candidates: Length) -> tuple[Statistic, ...]:
     """Plan the choice of the most frequent of a public list."""
-    names = _numbers_up_to(candidates)
-    return MostFrequent(
-        column="the column", candidates=names, labels=names, adjacency=shared.adjacency
-    )
+    lists = _numbered_lists(candidates)
+    return tuple(MostFrequent(**one, adjacency=shared.adjacency) for one in lists)
 
 
 def _pca(
@@ -153,37 +172,22 @@ def _plan_pca(
 
 def _top(
     shared: Shared,
-    column: options.Column,
+    column: options.Columns,
     candidates: Candidates,
     k: Places = 10,
     method: Method = "joint",
-) -> TopOf:
+) -> tuple[Statistic, ...]:
     """Release the k most frequent of a public list of values, in order."""
-    names = tuple(split(candidates))
-    return TopOf(
-        column=column,
-        candidates=names,
-        labels=names,
-        k=k,
-        method=method,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
-    )
+    lists = _listed(column, candidates)
+    return tuple(TopOf(**one, **shared.reading, k=k, method=method) for one in lists)
 
 
 def _plan_top(
     shared: Shared, candidates: Length, k: Places = 10, method: Method = "joint"
-) -> TopOf:
+) -> tuple[Statistic, ...]:
     """Plan the k most frequent of a public list."""
-    names = _numbers_up_to(candidates)
-    return TopOf(
-        column="the column",
-        candidates=names,
-        labels=names,
-        k=k,
-        method=method,
-        adjacency=shared.adjacency,
-    )
+    lists = _numbered_lists(candidates)
+    return tuple(TopOf(**one, k=k, method=method, adjacency=shared.adjacency) for one in lists)
 
 
 def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | None:

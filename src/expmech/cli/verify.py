@@ -18,6 +18,10 @@ from expmech.release.verification import verify_certificate, verify_value
 from expmech.samplers import Check
 
 _FILE_HELP = "A certificate, or a file written by release --output."
+Told = tuple[str, list[Check]]
+"""What a release is called, and what was checked of it."""
+
+Found = tuple[str, Certificate, list[Check]]
 
 
 def verify(
@@ -29,34 +33,54 @@ def verify(
 ) -> None:
     """Recompute every claim of a certificate that follows from its other fields."""
     with user_errors():
-        certificate, checks = _whole(file)
-        checks += verify_certificate(certificate)
-        if ledger is not None:
-            checks.append(_charged(certificate, Ledger(ledger)))
-    stands = all(check.holds for check in checks)
+        found = _whole(file)
+        kept = None if ledger is None else Ledger(ledger)
+        told = [_checked(name, certificate, checks, kept) for name, certificate, checks in found]
+    wrong = [check.claim for _, checks in told for check in checks if not check.holds]
     if as_json:
-        output.print_json(
-            json.dumps(
-                {"stands": stands, "checks": [dataclasses.asdict(check) for check in checks]}
-            )
-        )
+        output.print_json(json.dumps(_described(told, stands=not wrong)))
     else:
-        for check in checks:
-            output.print(
-                f"{'ok   ' if check.holds else 'FALSE'} {check.claim:<12} {check.detail}",
-                markup=False,
-            )
-    if not stands:
-        wrong = ", ".join(check.claim for check in checks if not check.holds)
+        for name, checks in told:
+            _print(name if len(told) > 1 else "", checks)
+    if wrong:
         complaints.print(
-            f"error: the certificate does not stand: {wrong}. It was altered or is damaged.",
+            f"error: the certificate does not stand: {', '.join(wrong)}. It was altered or is"
+            " damaged.",
             style="red",
             markup=False,
         )
         raise typer.Exit(FALSE)
 
 
-def _whole(file: Path) -> tuple[Certificate, list[Check]]:
+def _checked(
+    name: str, certificate: Certificate, checks: list[Check], ledger: Ledger | None
+) -> Told:
+    checks = [*checks, *verify_certificate(certificate)]
+    if ledger is not None:
+        checks.append(_charged(certificate, ledger))
+    return name, checks
+
+
+def _described(told: list[Told], *, stands: bool) -> dict[str, Any]:
+    """Return the result for machines; several releases each by its statement."""
+    described = [
+        {"statement": name, "checks": [dataclasses.asdict(check) for check in checks]}
+        for name, checks in told
+    ]
+    if len(described) == 1:
+        return {"stands": stands, "checks": described[0]["checks"]}
+    return {"stands": stands, "releases": described}
+
+
+def _print(title: str, checks: list[Check]) -> None:
+    if title:
+        output.print(title, style="bold", markup=False)
+    for check in checks:
+        mark = "ok   " if check.holds else "FALSE"
+        output.print(f"{mark} {check.claim:<12} {check.detail}", markup=False)
+
+
+def _whole(file: Path) -> list[Found]:
     """Read a certificate; one that is malformed does not stand."""
     try:
         return _read(file)
@@ -68,21 +92,29 @@ def _whole(file: Path) -> tuple[Certificate, list[Check]]:
     raise typer.Exit(FALSE)
 
 
-def _read(file: Path) -> tuple[Certificate, list[Check]]:
-    """Read a certificate, bare or in the record of a release: digest and value are then checked."""
+def _read(file: Path) -> list[Found]:
+    """Read a certificate, bare or in the record of a release, or the records of several."""
     text = file.read_text(errors="replace")
     try:
         record: Any = json.loads(text)
     except json.JSONDecodeError:
         raise ParameterError(f"{file} must be a certificate in JSON; it is not.") from None
+    if isinstance(record, list) and record and all(isinstance(one, dict) for one in record):
+        return [_of_record(one) for one in record]
     if not isinstance(record, dict) or "certificate" not in record:
-        return Certificate.from_json(text), []
+        return [("", Certificate.from_json(text), [])]
+    return [_of_record(record)]
+
+
+def _of_record(record: dict[str, Any]) -> Found:
+    """Return the certificate of a release; digest and value are checked."""
     detail = "of value, statement and certificate, as they were written"
     written = Check(claim="digest", holds=record.get("digest") == digest(record), detail=detail)
-    certificate = Certificate.from_json(json.dumps(record["certificate"]))
+    certificate = Certificate.from_json(json.dumps(record.get("certificate")))
     value = record.get("value")
     values = list(value.values()) if "groups" in record and isinstance(value, dict) else [value]
-    return certificate, [written, *(verify_value(certificate, one) for one in values)]
+    checks = [written, *(verify_value(certificate, one) for one in values)]
+    return str(record.get("statement")), certificate, checks
 
 
 def _charged(certificate: Certificate, ledger: Ledger) -> Check:

@@ -3,8 +3,9 @@
 DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in the engine.
 """
 
-from expmech.data.aggregate import histogram, moments, tally
+from expmech.data.aggregate import moments, tally
 from expmech.data.frames import open_frame
+from expmech.data.places import histogram
 from expmech.data.source import DataError, Source, open_source
 from expmech.data.text_format import TextFormat
 from expmech.statistics import Moments

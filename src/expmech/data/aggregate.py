@@ -13,25 +13,26 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.data.snapped import Snapped, cell, fresh_names, nearest, snapped
+from expmech.data.snapped import Snapped, fresh_names, nearest, snapped
 from expmech.data.source import Source
 from expmech.data.values import EngineKey, spellings
 from expmech.errors import DataError, ParameterError, shielded, validate_integer
 from expmech.statistics import Bounds, Moments
 from expmech.statistics.keys import Key, canonical_key
 from expmech.statistics.reading import FOUND_MISSING, MISSING_RULES
-from expmech.statistics.requests import ProductsOf, RowProducts
+from expmech.statistics.requests import ProductsOf, RowProducts, Tally
 from expmech.statistics.standard import STEP_BITS, products_of
 
 __all__ = [
     "MISSING",
+    "asked",
     "computed",
     "fresh_names",
-    "histogram",
     "labelled_rows",
     "moments",
     "row_count",
     "standardised_products",
+    "tallied",
     "tally",
 ]
 
@@ -76,24 +77,6 @@ def moments(
         products=tuple(map(tuple, lines)),
         bits=bits,
     )
-
-
-def histogram(
-    source: Source, column: str, bounds: Bounds, *, bits: int, missing: str = "middle"
-) -> NDArray[np.int64]:
-    """Return how many clipped values fall in each of the ``2^bits`` cells of the bounds."""
-    validate_integer(bits, name="bits", owner="histogram", low=1, high=22)
-    rows = snapped(source, [column], [bounds], bits=bits, missing=missing, whole=cell)
-    (place,), count = rows.values, f"{rows.prefix}n"
-    grouped = rows.table.group_by(place).aggregate(
-        **{count: rows.table.count()}, **_lost_count(rows)
-    )
-    found = computed(grouped)
-    _refuse_missing(rows, found)
-    filled = np.zeros(1 << bits, dtype=np.int64)
-    for row in found:
-        filled[int(row[place])] = int(row[count])
-    return filled
 
 
 def labelled_rows(
@@ -183,13 +166,19 @@ def row_count(source: Source) -> int:
 
 
 def tally(source: Source, column: str, candidates: Sequence[Any]) -> tuple[int, ...]:
-    """Return how many rows have the key of each of the public candidates.
+    """Return how many rows have the key of each of the public candidates."""
+    return tallied(source, column, candidates).counts
 
-    Other values and missing ones are not counted.
+
+def tallied(source: Source, column: str, candidates: Sequence[Any]) -> Tally:
+    """Return how many rows have the key of each of the public candidates, and how many there are.
+
+    Other values and missing ones are not counted among the candidates.
     """
     keys = [canonical_key(candidate) for candidate in candidates]
-    found = _counted(source, source.key(column), keys)
-    return tuple(sum(found.get(name, 0) for name in _names(key)) for key in keys)
+    found, rows = _counted(source, source.key(column), keys)
+    counts = tuple(sum(found.get(name, 0) for name in _names(key)) for key in keys)
+    return Tally(counts=counts, rows=rows)
 
 
 def _names(key: Key) -> list[Any]:
@@ -199,8 +188,8 @@ def _names(key: Key) -> list[Any]:
     return [("text", spelt) for spelt in spellings(key)] + [("time", key.value)]
 
 
-def _counted(source: Source, key: EngineKey, keys: Sequence[Key]) -> dict[Any, int]:
-    """Return the number of rows by number, text or time, of those that are asked for."""
+def _counted(source: Source, key: EngineKey, keys: Sequence[Key]) -> tuple[dict[Any, int], int]:
+    """Return the number of rows by number, text or time, and of all rows, by one query."""
     if key.time is not None:
         return _counted_times(source, key, keys)
     prefix, numbers, texts = fresh_names(source.table.columns, 3)
@@ -211,34 +200,33 @@ def _counted(source: Source, key: EngineKey, keys: Sequence[Key]) -> dict[Any, i
     if wanted_texts:
         parts[texts] = (key.text, wanted_texts)
     if not parts:
-        return {}
+        return {}, row_count(source)
     table = source.staged({name: part for name, (part, _) in parts.items()})
     table = table.select(
         **{name: _kept(table[name], wanted) for name, (_, wanted) in parts.items()}
     )
     count = f"{prefix}n"
     query = table.group_by(list(parts)).aggregate(**{count: table.count()})
-    found = {}
+    found, rows = {}, 0
     for row in computed(query):
+        rows += int(row[count])
         for name, kind in ((numbers, "number"), (texts, "text")):
             if row.get(name) is not None:
                 found[kind, row[name]] = int(row[count])
-    return found
+    return found, rows
 
 
-def _counted_times(source: Source, key: EngineKey, keys: Sequence[Key]) -> dict[Any, int]:
-    asked = [each for each in dict.fromkeys(keys) if any(key.listed([each]))]
-    if not asked:
-        return {}
-    (prefix,) = fresh_names(source.table.columns, 1)
+def _counted_times(
+    source: Source, key: EngineKey, keys: Sequence[Key]
+) -> tuple[dict[Any, int], int]:
+    wanted = [each for each in dict.fromkeys(keys) if any(key.listed([each]))]
+    prefix, count = fresh_names(source.table.columns, 2)
     counts = {
-        f"{prefix}{k}": source.table.count(where=key.equals(each)) for k, each in enumerate(asked)
+        f"{prefix}{k}": source.table.count(where=key.equals(each)) for k, each in enumerate(wanted)
     }
-    query = source.table.aggregate(**counts)
-    (row,) = computed(query)
-    return {
-        ("time", each.value): int(row[name] or 0) for each, name in zip(asked, counts, strict=True)
-    }
+    (row,) = computed(source.table.aggregate(**{count: source.table.count()}, **counts))
+    pairs = zip(wanted, counts, strict=True)
+    return {("time", each.value): int(row[name] or 0) for each, name in pairs}, int(row[count])
 
 
 def _kept(value: Any, wanted: Sequence[Any]) -> Any:
@@ -262,6 +250,21 @@ def _refuse_missing(rows: Snapped, found: Sequence[dict[str, Any]]) -> None:
 def computed(query: Any) -> list[dict[str, Any]]:
     """Return the rows of a query's result; an engine's own words, which may quote, are dropped."""
     return worked(lambda: list(query.to_pyarrow().to_pylist()))
+
+
+def asked(backend: Any, text: str) -> list[tuple[Any, ...]]:
+    """Return the rows of the result of a query in the engine's own language."""
+
+    def work() -> list[tuple[Any, ...]]:
+        cursor = backend.raw_sql(text)
+        if backend.name == "pyspark":
+            return [tuple(row) for row in cursor.collect()]
+        rows = [tuple(row) for row in cursor.fetchall()]
+        if backend.name == "postgres":
+            cursor.close()
+        return rows
+
+    return worked(work)
 
 
 def worked(work: Callable[[], Result]) -> Result:

@@ -1,4 +1,4 @@
-"""Counts of rows in public cells and under public conditions, computed in the engine.
+"""Counts of rows under public conditions, computed in the engine.
 
 Each row is decided alone: docs/theory/reading.md. Only counts come back.
 """
@@ -13,25 +13,7 @@ from expmech.data.source import Source
 from expmech.data.values import constant
 from expmech.statistics.keys import canonical_key
 from expmech.statistics.predicates import ORDERS, IsMissing, IsNumber, IsOneOf, Leaf, leaves
-from expmech.statistics.requests import CellsOf, FlagsOf, Tally
-
-
-def cells(source: Source, request: CellsOf) -> Tally:
-    """Return how many numbers fall between each edge and the next, and how many rows there are."""
-    import ibis
-
-    prefix, cell = fresh_names(source.table.columns, 2)
-    raw, count = f"{prefix}r", f"{prefix}n"
-    table = source.staged({raw: source.number(str(request.column))})
-    number, edges = table[raw], request.edges
-    last = len(edges) - 2
-    within = present(number) & (number >= constant(edges[0])) & (number <= constant(edges[-1]))
-    steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
-    place = ibis.cases((~within, -1), *steps, else_=last)
-    placed = table.select(**{cell: place.cast("int64")})
-    query = placed.group_by(cell).aggregate(**{count: placed.count()})
-    found = {int(row[cell]): int(row[count]) for row in computed(query)}
-    return Tally(counts=tuple(found.get(k, 0) for k in range(last + 1)), rows=sum(found.values()))
+from expmech.statistics.requests import FlagsOf, Tally
 
 
 def flags(source: Source, request: FlagsOf) -> Tally:

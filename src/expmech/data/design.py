@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.data.aggregate import check_target, in_memory, place_of, worked
+from expmech.data.aggregate import asked, check_target, in_memory, place_of, worked
 from expmech.data.formulas import formulas_of
 from expmech.data.passes import PassQueries, RowQuery
 from expmech.data.snapped import Snapped, snapped, unrounded
@@ -120,7 +120,8 @@ class EngineTable(Table):
 
     def run(self, text: str) -> tuple[Any, ...]:
         """Return the one row that a query has."""
-        return worked(lambda: tuple(self._fetch(text)))
+        (row,) = asked(self._snapped.table.get_backend(), text)
+        return row
 
     def some(self) -> ArrayTable:
         """Return as many rows as are read into memory."""
@@ -155,17 +156,6 @@ class EngineTable(Table):
         table = self._snapped.table
         if worked(lambda: table.count(where=table[lost]).to_pyarrow().as_py()):
             raise DataError(FOUND_MISSING)
-
-    def _fetch(self, text: str) -> Sequence[Any]:
-        backend = self._snapped.table.get_backend()
-        if self._engine == "pyspark":
-            (row,) = backend.raw_sql(text).collect()
-            return list(row)
-        cursor = backend.raw_sql(text)
-        (row,) = cursor.fetchall()
-        if self._engine == "postgres":
-            cursor.close()
-        return list(row)
 
     def _parts(self) -> Iterator[NDArray[np.float64]]:
         """Return steps of rows; at no time more than a batch (of Spark, a partition) is held."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.data.aggregate import (
-    histogram,
     labelled_rows,
     moments,
     row_count,
     standardised_products,
-    tally,
+    tallied,
 )
-from expmech.data.counting import cells, check_flags, flags
+from expmech.data.counting import check_flags, flags
 from expmech.data.design import IN_ENGINE, EngineTable, Progress, design_rows, silent
+from expmech.data.places import count_places
 from expmech.data.source import Source
 from expmech.errors import ParameterError
 from expmech.statistics import requests
 
 _OF_NUMBERS = requests.MomentsOf | requests.LabelledRowsOf | requests.DesignOf | requests.ProductsOf
+_OF_PLACES = requests.HistogramOf | requests.CellsOf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,13 @@ class TableRows:
         """Return what a guarantee rests on because the rows are in an engine."""
         return (IN_ENGINE,) if isinstance(request, requests.DesignOf) else ()
 
+    def find_each(self, several: Sequence[requests.Request]) -> list[Any]:
+        """Return what was asked for; places of several columns by one pass over the table."""
+        placed = [one for one in several if isinstance(one, _OF_PLACES)]
+        if len(placed) == len(several):
+            return count_places(self._part, placed)
+        return [self.find(one) for one in several]
+
     def find(self, request: requests.Request) -> Any:
         """Return what was asked for, computed in the engine as far as it can be."""
         source = self._part
@@ -79,14 +88,10 @@ class TableRows:
                 missing=request.missing,
                 products=request.products,
             )
-        if isinstance(request, requests.HistogramOf):
-            column, bits = str(request.column), request.bits
-            return histogram(source, column, request.bounds, bits=bits, missing=request.missing)
+        if isinstance(request, _OF_PLACES):
+            return count_places(source, [request])[0]
         if isinstance(request, requests.TallyOf):
-            counts = tally(source, str(request.column), request.candidates)
-            return requests.Tally(counts=counts, rows=row_count(source))
-        if isinstance(request, requests.CellsOf):
-            return cells(source, request)
+            return tallied(source, str(request.column), request.candidates)
         if isinstance(request, requests.FlagsOf):
             return flags(source, request)
         if isinstance(request, requests.LabelledRowsOf):

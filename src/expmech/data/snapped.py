@@ -62,7 +62,7 @@ def snapped(
     names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
     lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in limits]
     cells = [
-        whole(_steps(table[name], pair, stand_in(pair, rule), line, source.engine), bits)
+        whole(steps_of(table[name], pair, stand_in(pair, rule), line, source.engine), bits)
         for name, pair, line in zip(raw, limits, lines, strict=True)
     ]
     if flags:
@@ -117,7 +117,9 @@ def _any(flags: list[Any]) -> Any:
     return found
 
 
-def _steps(number: Any, pair: Bounds, stand: float, line: tuple[float, float], engine: str) -> Any:
+def steps_of(
+    number: Any, pair: Bounds, stand: float, line: tuple[float, float], engine: str
+) -> Any:
     """Return ``(clipped - origin) factor`` of a value, or of its stand-in."""
     import ibis
 

@@ -15,6 +15,7 @@ from expmech.ledger import show_amount
 from expmech.samplers import Sampler
 from expmech.samplers.base import CONSTANT
 from expmech.statistics import ArrayRows, QuantileOf, QuantilesOf
+from expmech.statistics.base import one_of_several
 from expmech.statistics.joint_quantiles import near_levels
 from expmech.statistics.reading import read_numbers
 
@@ -178,11 +179,4 @@ def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np
 
 def _shared(count: int, budget: Fraction) -> tuple[str, ...]:
     """Return the note of a certificate on the others it is drawn with, which is charged with it."""
-    if count == 1:
-        return ()
-    return (
-        (
-            f"one of {count} releases of this fit, which together cost epsilon ="
-            f" {show_amount(budget)} by basic composition"
-        ),
-    )
+    return () if count == 1 else (one_of_several(count, "fit", show_amount(budget)),)

@@ -99,6 +99,14 @@ def named_or_one(columns: Sequence[Column], *, named: bool) -> Finish:
     return OneNumber() if len(columns) == 1 else ByName(labels=tuple(map(str, columns)))
 
 
+def one_of_several(count: int, whole: str, epsilon: str) -> str:
+    """Return the note of a certificate on the others it was asked for with, and charged with."""
+    return (
+        f"one of {count} releases of this {whole}, which together cost epsilon = {epsilon} by basic"
+        " composition"
+    )
+
+
 def check_missing(missing: str, adjacency: Adjacency, *, owner: str) -> str:
     """Return the rule for missing values; raise where it would move a public number of rows."""
     rule = validate_missing(missing, owner=owner)

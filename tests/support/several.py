@@ -1,0 +1,30 @@
+"""Places of several columns by one query, against those of each column by its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from expmech.data.rows import TableRows
+from expmech.data.source import Source
+from expmech.statistics.requests import CellsOf, HistogramOf, Request
+
+
+def check_together(source: Source, numbers: tuple[str, str] = ("age", "income")) -> None:
+    """Compare the answers to places of columns, some of them dropped, some asked for twice."""
+    first, second = numbers
+    requests: list[Request] = [
+        HistogramOf(column=first, bounds=(0.0, 100.0), bits=5, missing="middle"),
+        HistogramOf(column=second, bounds=(0.0, 9000.0), bits=3, missing="lower"),
+        HistogramOf(column=first, bounds=(20.0, 60.0), bits=5, missing="drop"),
+        CellsOf(column=first, edges=(0.0, 30.0, 50.0, float("inf"))),
+        CellsOf(column=second, edges=(-1.0, 2.0, 5.0)),
+    ]
+    rows = TableRows(source=source)
+    together, each = rows.find_each(requests), [rows.find(request) for request in requests]
+    for one, other in zip(together, each, strict=True):
+        if isinstance(one, np.ndarray):
+            assert one.tolist() == other.tolist()
+            assert one.sum() > 0
+        else:
+            assert one == other
+    assert together[2].sum() < together[0].sum() == together[3].rows == together[4].rows
