@@ -12,7 +12,7 @@ SLOW := tests/exact_law/test_affine.py tests/exact_law/test_affine_split.py test
 # What `make coverage` measures with; a part of it, such as `make coverage TESTS=tests/core`, for a quick look.
 TESTS ?= tests src
 
-.PHONY: demo lint check test mutants servers coverage dist benchmark clean
+.PHONY: demo docs lint check test mutants servers coverage dist benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,14 +27,24 @@ $(VENV)/.demo: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $(VENV)/.demo
 
+# A static site in site/ that asks no other host for anything; strict: a warning fails the build.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo 'Open site/index.html, or serve it: $(BIN)/python -m http.server -d site'
+
+$(VENV)/.docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $(VENV)/.docs
+
 # PostgreSQL and Java for the tests of the data layer; where they cannot be installed those tests say so and are skipped.
 servers:
 	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { ls /usr/lib/postgresql/*/bin/initdb && command -v java; } >/dev/null 2>&1; \
 	then apt-get update -qq && apt-get install -y -qq postgresql openjdk-17-jre-headless >/dev/null; fi || true
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs/hooks
+	$(BIN)/ruff format --check src tests benchmarks examples docs/hooks
 	$(BIN)/mypy
 
 # Before a commit: about a minute on two cores, once mypy has its cache.
@@ -65,4 +75,4 @@ benchmark:
 	.venv-benchmark/bin/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-benchmark build dist src/*.egg-info .coverage
+	rm -rf $(VENV) .venv-benchmark build dist site src/*.egg-info .coverage

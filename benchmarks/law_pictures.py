@@ -1,4 +1,4 @@
-"""Pictures of four laws, from their definitions, with draws of the shipped code beside them.
+"""Pictures of five laws, from their definitions, with draws of the shipped code beside them.
 
     pip install 'expmech[paper]'
     python benchmarks/law_pictures.py [--output docs/figures]
@@ -28,6 +28,35 @@ from expmech.coins import Coins
 
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"  # Okabe and Ito
 Law = NDArray[np.float64]
+
+
+def one_row(file: Path) -> None:
+    """Show a private mean at three budgets, and how little one row changes its law."""
+    rows = np.append(np.random.default_rng(7).beta(2, 4, 19), 0.0)
+    other = np.append(rows[:-1], 1.0)
+    box = em.Box([0.0], [1.0], bits=8)
+    mean, changed = (
+        em.ExponentialMechanism(loss=em.losses.L1Mean(data), domain=box) for data in (rows, other)
+    )
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.3))
+    for place, (epsilon, color) in enumerate(zip((0.25, 1, 4), (ORANGE, GREEN, BLUE), strict=True)):
+        points, law = mean.law(epsilon=epsilon)
+        left.fill_between(points[:, 0], law * 256, color=color, alpha=0.25)
+        left.plot(points[:, 0], law * 256, color=color, label=f"epsilon = {epsilon:g}")
+        drawn = mean.sample(epsilon=epsilon, size=20, seed=place).values
+        left.plot(drawn[:, 0], np.full(20, -1 - place), ".", color=color)
+    left.axvline(rows.mean(), color="black", linewidth=0.8, linestyle=":")
+    left.set(title="More budget, nearer answers: 20 draws each", xlabel="released mean", yticks=[])
+    left.set_ylabel("density; draws below")
+    left.legend(fontsize=8)
+    points, here = mean.law(epsilon=1)
+    _, there = changed.law(epsilon=1)
+    right.fill_between([0, 1], -1, 1, color=BLUE, alpha=0.12, label="what epsilon = 1 allows")
+    right.plot(points[:, 0], np.log(here / there), color=BLUE, label="a 0 in one row against a 1")
+    right.set(title="What one person's row can change", xlabel="released mean", ylim=(-1.3, 1.3))
+    right.set_ylabel("log ratio of the two laws (nats)")
+    right.legend(fontsize=8, loc="lower right")
+    _save(figure, file)
 
 
 def product(file: Path) -> None:
@@ -172,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/figures"))
     folder = parser.parse_args().output
+    one_row(folder / "one_row.png")
     product(folder / "product.png")
     joint_quantiles(folder / "joint_quantiles.png")
     permute_and_flip(folder / "permute_and_flip.png")

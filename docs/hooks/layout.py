@@ -1,0 +1,94 @@
+"""Lay the site out as the repository is, so that a link that works in one works in the other.
+
+Pages keep their place below the root of the repository as their source, and get a shorter address.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import reference
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("docs/**/*.md", "*.md", "benchmarks/results/*.md")
+HIDDEN = {"README.md"}  # its place is taken by docs/README.md
+LINK = re.compile(r"\]\(([^)#:\s]+)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Let entries of the navigation with a star stand for the pages that no other names."""
+    named = {entry for entry in _leaves(config.nav) if "*" not in entry}
+    config.nav = _expand(config.nav, named)
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Move the pages of docs/ to their place in the repository, and add those from outside it."""
+    moved = Files([file for file in files if file.src_dir != config.docs_dir])
+    for file in files:
+        if file.src_dir == config.docs_dir:
+            moved.append(_file(f"docs/{file.src_uri}", config, file.inclusion))
+    for path in _outside():
+        moved.append(_file(path, config))
+    for path, text in reference.pages().items():
+        moved.append(File.generated(config, path, content=text))
+    return moved
+
+
+def _file(path: str, config: MkDocsConfig, inclusion: Any = None) -> File:
+    page = File(path, str(ROOT), config.site_dir, config.use_directory_urls)
+    page.dest_uri = page.dest_uri.removeprefix("docs/")
+    if inclusion is not None:
+        page.inclusion = inclusion
+    return page
+
+
+@cache
+def _outside() -> list[str]:
+    """Return the pages outside docs/, and the files there that any page links to."""
+    pages = [path for pattern in PAGES for path in ROOT.glob(pattern)]
+    linked = {
+        (page.parent / link).resolve() for page in pages for link in LINK.findall(page.read_text())
+    }
+    files = {path for path in {*pages, *linked} if path.is_file() and path.is_relative_to(ROOT)}
+    names = {path.relative_to(ROOT).as_posix() for path in files}
+    return sorted(name for name in names - HIDDEN if not name.startswith("docs/"))
+
+
+def _known() -> list[str]:
+    inside = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    return [*sorted(inside), *_outside(), *reference.pages()]
+
+
+def _leaves(entry: Any) -> list[str]:
+    if isinstance(entry, str):
+        return [entry]
+    children = entry.values() if isinstance(entry, dict) else entry
+    return [leaf for child in children for leaf in _leaves(child)]
+
+
+def _expand(entry: Any, named: set[str]) -> Any:
+    if isinstance(entry, dict):
+        return {title: _expand(child, named) for title, child in entry.items()}
+    if isinstance(entry, str):
+        return _matching(entry, named) if "*" in entry else entry
+    expanded: list[Any] = []
+    for child in entry:
+        found = _expand(child, named)
+        expanded.extend(found if isinstance(found, list) else [found])
+    return expanded
+
+
+def _matching(pattern: str, named: set[str]) -> list[str]:
+    depth = pattern.count("/")
+    return [
+        path
+        for path in _known()
+        if fnmatch(path, pattern) and path.count("/") == depth and path not in named
+    ]
