@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from expmech.data import values
 from expmech.data.identity import Identity, canonical_host, file_identity
@@ -99,7 +99,8 @@ def _queried(connection: Any, query: Query) -> Any:
 def open_postgres(address: str, table: str | None, query: str | None = None) -> Opened:
     """Open a table of PostgreSQL, or a query, to be read only; no user or password is kept."""
     misshapen = ParameterError(  # the parser's own message may quote a password
-        "`source` must be an address such as postgresql://user@host:5432/database; got another one."
+        "`source` must be an address such as postgresql://user@host:5432/database, with no host,"
+        " port, database, schema or options after a question mark; got another one."
     )
     host, port, path = shielded(lambda: _address(address), misshapen)
     asked = None if query is None else read_query(query, dialect="postgres")
@@ -112,26 +113,40 @@ def open_postgres(address: str, table: str | None, query: str | None = None) -> 
     _imported("psycopg", "postgres")
     connection = shielded(lambda: ibis.connect(address), unreachable)
     found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
-    schema = _asked(connection, "SELECT current_schema()") or "public"
-    whole = [_qualified(name, schema) for name in tables]
-    members = [f"table {server}/{name}" for name in whole]
-    cluster = _asked(connection, "SELECT system_identifier FROM pg_control_system()")
-    if cluster is not None:  # the same under every name and address of the server
-        members += [f"table cluster {cluster}{path}/{name}" for name in whole]
-    earlier = [
-        f"{place}/{'+'.join(tables)}" for place in (server, f"postgresql://{host}:{port}{path}")
-    ]
-    identity = Identity(
-        name=f"{server}/{'+'.join(whole)}", aliases=tuple(earlier), members=tuple(members)
-    )
+    identity = _postgres_identity(connection, tables, (host, port, path))
     result = found[0] if asked is None else _queried(connection, asked)
     shielded(lambda: _read_only(connection), unreachable)
     return Opened(table=result, identity=identity, query=asked)
 
 
+def _postgres_identity(
+    connection: Any, tables: Sequence[str], address: tuple[str, int, str]
+) -> Identity:
+    """Return what tables are called where the connection leads, however that was addressed."""
+    told = connection.con.info
+    # a socket is a folder: its server is on this machine
+    host = "localhost" if told.host.startswith("/") else canonical_host(told.host)
+    server = f"postgresql://{host}:{told.port}/{told.dbname}"
+    earlier = []  # names by the address, where it says the same
+    if (canonical_host(address[0]), *address[1:]) == (host, told.port, f"/{told.dbname}"):
+        earlier = [server, f"postgresql://{address[0]}:{told.port}/{told.dbname}"]
+    schema = _asked(connection, "SELECT current_schema()") or "public"
+    whole = [_qualified(name, schema) for name in tables]
+    members = [f"table {server}/{name}" for name in whole]
+    cluster = _asked(connection, "SELECT system_identifier FROM pg_control_system()")
+    if cluster is not None:  # the same under every name and address of the server
+        members += [f"table cluster {cluster}/{told.dbname}/{name}" for name in whole]
+    return Identity(
+        name=f"{server}/{'+'.join(whole)}",
+        aliases=tuple(f"{place}/{'+'.join(tables)}" for place in earlier),
+        members=tuple(members),
+    )
+
+
 def _read_only(connection: Any) -> None:
     with connection.con.cursor() as cursor:
         cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+        cursor.execute("SET extra_float_digits = 3")  # as text, numbers that differ must differ
     connection.con.commit()
 
 
@@ -221,6 +236,9 @@ def _near(source: str) -> str:
 
 def _address(address: str) -> tuple[str, int, str]:
     parts = urlsplit(address)
+    place = {"host", "hostaddr", "port", "database", "dbname", "schema", "service", "options"}
+    if place & {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}:
+        raise ValueError  # what stands before the question mark would be another place
     return parts.hostname or "localhost", parts.port or 5432, parts.path
 
 

@@ -28,7 +28,8 @@ class Source:
     a register of budgets knows it by. ``decimal`` is the decimal mark of text. ``listed`` says
     whether errors may list the names of columns: not where they are read from a text file, whose
     first line may be a record. ``notes`` is what a guarantee rests on because of how the rows are
-    read, and ``keeps_all`` says that there are as many as in the table.
+    read, ``unit_notes`` what it rests on instead where people have several rows, and ``keeps_all``
+    says that there are as many as in the table.
     """
 
     table: Any
@@ -38,6 +39,7 @@ class Source:
     decimal: str = "."
     listed: bool = True
     notes: tuple[str, ...] = ()
+    unit_notes: tuple[str, ...] = ()
     keeps_all: bool = True
 
     @property
@@ -181,6 +183,7 @@ def _made(opened: Opened) -> Source:
         decimal="." if opened.format is None else opened.format.decimal,
         listed=opened.format is None or opened.format.names is not None,
         notes=() if query is None else query.notes,
+        unit_notes=() if query is None else query.unit_notes,
         keeps_all=query is None or query.keeps_all,
     )
 

@@ -40,7 +40,10 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     window = ibis.window(group_by=hashed[_UNIT], order_by=order)
     ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
     kept = ranked.filter(ranked[_PLACE] < max_rows)
-    return replace(source, table=kept.select(*names))
+    notes = source.unit_notes
+    if notes:  # a query may call another column by this name
+        notes = (*notes, f"{column} names the same people in the result of the query as elsewhere")
+    return replace(source, table=kept.select(*names), notes=notes)
 
 
 def _part(source: Source, name: str) -> Any:

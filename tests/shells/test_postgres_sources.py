@@ -1,0 +1,64 @@
+"""Tables of PostgreSQL: one data set however it is addressed, and all digits of its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.engines import postgres_programs, postgres_server
+
+from expmech.data.source import open_source
+from expmech.data.units import bound_units
+from expmech.errors import ExpmechError
+
+psycopg = pytest.importorskip("psycopg")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
+    with postgres_server(programs) as place:
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute("CREATE TABLE visits (age float8)")
+        yield place
+
+
+def test_a_table_of_postgres_is_one_data_set_however_it_is_addressed(
+    address: str,
+) -> None:
+    """By a schema in the path, by another name of the host, by a query: one budget."""
+    plain = open_source(address, table="visits")
+    by_name = address.replace("127.0.0.1", "LOCALHOST")
+    for same in (
+        open_source(f"{address}/public", table="visits"),
+        open_source(by_name, table="public.visits"),
+        open_source(f"{address}?application_name=x", query="SELECT age FROM Visits"),
+    ):
+        assert (same.identity, same.members) == (plain.identity, plain.members)
+        same.close()
+    for place in ("host=elsewhere", "database=template1", "port=1", "schema=x", "options=-cx=y"):
+        with pytest.raises(ExpmechError, match="after a question mark"):
+            open_source(f"{address}?{place}", table="visits")
+    plain.close()
+
+
+def test_numbers_that_differ_differ_in_the_choice_of_rows(address: str) -> None:
+    """Also where a database shows few digits: ties would be broken by where rows are kept."""
+    kept = set()
+    few = "ALTER DATABASE postgres SET extra_float_digits = -10"
+    for first, second in ((0.1, 0.1000000001), (0.1000000001, 0.1)):
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(few)
+            connection.execute("DROP TABLE IF EXISTS close; CREATE TABLE close (w text, x float8)")
+            for value in (first, second):
+                connection.execute("INSERT INTO close VALUES ('a', %s)", [value])
+        opened = open_source(address, table="close")
+        found = bound_units(opened, "w", 1).table
+        kept.add(found.count(where=found["x"] > 0.1).to_pyarrow().as_py())
+        opened.close()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("ALTER DATABASE postgres RESET extra_float_digits; DROP TABLE close")
+    assert len(kept) == 1
