@@ -84,6 +84,27 @@ def test_points_are_within_a_step_of_the_root(
         assert np.abs(exact - near).max() <= 1, name
 
 
+@pytest.mark.parametrize("risk", [Logistic(), Huber(4.0)], ids=lambda risk: risk.name)
+def test_points_far_out_are_within_a_step_of_the_root_too(
+    risk: Risk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a penalty leaves noise little of epsilon, roots lie where float64 is coarse."""
+    monkeypatch.setattr(steady, "draw_cube", lambda coins, size, rate: [0] * size)
+    tight = float(risk.lipschitz) / math.expm1(1.0 - 2.0 / 256 - 5e-4)
+    found = em.PerturbedOptimum(risk, np.zeros((1, 2)), np.zeros(1), penalty=tight)
+    terms = found.terms(epsilon=1.0, timing="constant")
+    work, rows = found.schedule(terms), found.prepare_rows()
+    lattice = Lattice(bits=36, reach_bits=16)
+    object.__setattr__(lattice, "bits", work.bits)  # as fine as the grid of the work
+    farthest = 0.0
+    for seed in range(8):
+        exact = draw_cells(terms, rows, lattice, Coins(seeded_bits(seed)))[0]
+        near = draw_steady(terms, work, rows, lattice, Coins(seeded_bits(seed)))
+        assert np.abs(exact - near).max() <= 1
+        farthest = max(farthest, np.abs(near).max() * 2.0**-work.bits)
+    assert farthest > 2.0**14
+
+
 def test_a_part_of_the_work_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steady, "draw_cube", lambda coins, size, rate: [0] * size)
     found = mechanism(Huber(0.5), "random", penalty=0.25)

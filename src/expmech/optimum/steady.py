@@ -118,14 +118,15 @@ def make_schedule(terms: Terms, count: int) -> Schedule | None:
     sums = _BLOCK + count / _BLOCK + size + 64.0
     gain = min(_MOST_GAIN, math.floor(-math.log2(20.0 * kappa**2 * sums * 2.0**-52)) - 1)
     floor = 4.0 * math.sqrt(kappa) * count * norm * _SLOPE_ERROR / flattest
-    step = 4.0 * (floor + math.sqrt(size) * 2.0**-_POINT_BITS)
+    rate = terms.rate / terms.step if terms.noise == MAX_NORM else terms.rate
+    pull = math.sqrt(size) * 8.0 * (size + 64) / float(rate)
+    reach = (count * float(terms.risk.spread) * norm + pull) / flattest
+    # far out it is not the grid that points are rounded to, but float64 itself
+    step = 4.0 * (floor + math.sqrt(size) * 2.0**-_POINT_BITS + 2.0**-52 * reach)
     bits = min(_FINEST_BITS, math.floor(-math.log2(step)))
     noise = (size + 1) * 2.0**-bits / float(terms.dither)
     if gain < _LEAST_GAIN or noise > _COARSEST:
         return None
-    rate = terms.rate / terms.step if terms.noise == MAX_NORM else terms.rate
-    pull = math.sqrt(size) * 8.0 * (size + 64) / float(rate)
-    reach = (count * float(terms.risk.spread) * norm + pull) / flattest
     distance = math.log2(reach) + 2.0 + bits
     steps = 2.0 * math.sqrt(kappa) * (0.5 * math.log(2.0 * kappa) + (gain + 1) * math.log(2.0))
     return Schedule(
