@@ -75,6 +75,30 @@ def test_a_plan_is_charged_as_one_and_run_once(day: tuple[Path, Path]) -> None:
     assert recovered[:3] == records
 
 
+def test_each_release_reads_what_it_says_of_people_and_queries(tmp_path: Path) -> None:
+    """A bound on the rows of a person, or a query, of one release is not that of another."""
+    visits, plan, path = (tmp_path / name for name in ("visits.csv", "plan.toml", "ledger"))
+    visits.write_text("who,cost\n" + "".join(f"p{k % 100},{k}\n" for k in range(300)))
+    budget = ("--epsilon", 9999, "--adjacency", "add-remove", "--unit", "who")
+    assert run("budget", "init", path, visits, *budget).exit_code == 0
+    plan.write_text(
+        'source = "visits.csv"\nledger = "ledger"\n'
+        '[defaults]\nepsilon = 900\nadjacency = "add-remove"\nunit = "who"\n'
+        '[[release]]\nstatistic = "count"\nmax_rows = 3\n'
+        '[[release]]\nstatistic = "count"\nmax_rows = 1\n'
+        '[[release]]\nstatistic = "count"\nmax_rows = 3\n'
+        "query = \"SELECT * FROM source WHERE who = 'p7'\"\n"
+    )
+    done = run("release", "--plan", plan, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert [record["value"] for record in json.loads(done.stdout)] == [300, 100, 3]
+    other = plan.with_name("other.toml")
+    other.write_text(plan.read_text().replace("max_rows = 1", "max_rows = 1\nadjacency='replace'"))
+    refused = run("release", "--plan", other)
+    assert refused.exit_code in (1, 3)
+    assert len(Ledger(path).history()) == 3
+
+
 def test_all_are_charged_or_none(tmp_path: Path) -> None:
     plan, path = write_day(tmp_path, epsilon="0.29", releases=3)
     for more in ((), ("--dry-run",)):

@@ -40,7 +40,7 @@ class Request:
         self.redeem, self.budget_seconds = asked.redeem, budgeted.budget_seconds
         self.verbose = asked.verbose
         self.shares: tuple[str, ...] = ()
-        self._place, self.ledger_file = place, asked.ledger
+        self.place, self.ledger_file = place, asked.ledger
         if self.redeem is not None and asked.ledger is None:
             raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
 
@@ -93,7 +93,7 @@ class Request:
 
     def open(self) -> Source:
         """Open the table; its schema is public."""
-        source = open_table(self._place)
+        source = open_table(self.place)
         if self.adjacency.count_is_public and not source.keeps_all:
             raise ParameterError(
                 "`--query` needs --adjacency add-remove unless it only computes columns: how many"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from typing import Any
 import typer
 from rich.table import Table
 
+from expmech.adjacency import Adjacency
 from expmech.cli.common import MISTAKE, complaints, new_file, output
 from expmech.cli.drawing import Pending, delivered, settled
 from expmech.cli.notices import warn_of
+from expmech.cli.options import TableOptions
 from expmech.cli.planned import Planned, read_plan
 from expmech.cli.request import unshown
 from expmech.cli.showing import show
+from expmech.data.source import Source
 from expmech.errors import ExpmechError
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
 from expmech.ledger.entries import price
@@ -32,13 +35,14 @@ from expmech.statistics import public_count
 def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
     """Check everything public, charge all releases at once, then draw those without a value."""
     planned = read_plan(path)
-    with closing(planned.asked[0][0].open()) as source, new_file(_output(planned, dry_run)) as file:
-        pending = [settled(request, statistic, source) for request, statistic in planned.asked]
-        ledger = planned.asked[0][0].ledger(source)
+    with ExitStack() as opened, new_file(_output(planned, dry_run)) as file:
+        sources = _open(planned, opened)
+        both = list(zip(planned.asked, sources, strict=True))
+        pending = [settled(request, statistic, source) for (request, statistic), source in both]
+        ledgers = [request.ledger(source) for (request, _), source in both]
+        ledger = ledgers[0]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
-        for one in pending:
-            ledger.require_adjacency(one.request.relation)
         charges = _begun(ledger, planned, again=again)
         if dry_run:
             _forecast(ledger, planned, pending, charges, as_json=as_json)
@@ -51,6 +55,16 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
             file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
     if len(records) < len(charges):
         raise typer.Exit(MISTAKE)
+
+
+def _open(planned: Planned, opened: ExitStack) -> list[Source]:
+    """Return the source of each release: queries and bounds on units may differ between them."""
+    found: dict[tuple[TableOptions, Adjacency], Source] = {}
+    for request, _ in planned.asked:
+        key = (request.place, request.adjacency)
+        if key not in found:
+            found[key] = opened.enter_context(closing(request.open()))
+    return [found[request.place, request.adjacency] for request, _ in planned.asked]
 
 
 def _output(planned: Planned, dry_run: bool) -> Path | None:
