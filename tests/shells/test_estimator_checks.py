@@ -8,6 +8,8 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from expmech.estimators import (
+    PrivateCount,
+    PrivateHistogram,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMean,
@@ -15,11 +17,17 @@ from expmech.estimators import (
     PrivateQuantile,
     PrivateRidge,
     PrivateSelector,
+    PrivateSum,
+    PrivateVariance,
 )
 
 ESTIMATORS: list[Any] = [
     PrivateMean(bounds=(-10, 10), random_state=0),
     PrivateMean(bounds=(-10, 10), random_state=0, adjacency="add-remove"),
+    PrivateSum(bounds=(-10, 10), random_state=0),
+    PrivateVariance(bounds=(-10, 10), random_state=0, adjacency="add-remove"),
+    PrivateCount(where="x0 > 0", random_state=0),
+    PrivateHistogram(edges=[-10, 0, 10], random_state=0),
     PrivateQuantile(bounds=(-10, 10), bits=8, random_state=0),
     PrivateQuantile(
         q=[0.25, 0.75], bounds=(-10, 10), bits=8, random_state=0, adjacency="add-remove"

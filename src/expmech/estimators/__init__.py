@@ -1,5 +1,7 @@
 """Private estimators in the style of scikit-learn. Page: docs/estimators.md."""
 
+from expmech.estimators.columns import PrivateSum, PrivateVariance
+from expmech.estimators.counts import PrivateCount, PrivateHistogram
 from expmech.estimators.linear import PrivateLinearRegression
 from expmech.estimators.logistic import PrivateLogisticRegression
 from expmech.estimators.mean import PrivateMean
@@ -11,6 +13,8 @@ from expmech.estimators.selector import PrivateSelector
 
 __all__ = [
     "PipelineCheck",
+    "PrivateCount",
+    "PrivateHistogram",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivateMean",
@@ -18,6 +22,8 @@ __all__ = [
     "PrivateQuantile",
     "PrivateRidge",
     "PrivateSelector",
+    "PrivateSum",
+    "PrivateVariance",
     "check_pipeline",
     "reserve",
 ]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from expmech.estimators.base import PrivateEstimator
-from expmech.estimators.tables import Unread
+from expmech.estimators.columns import PrivateNumbers
 from expmech.samplers import Sampler
-from expmech.statistics import ArrayRows, Mean
-from expmech.statistics.reading import read_numbers
+from expmech.statistics import Mean
 
 
-class PrivateMean(PrivateEstimator):
+class PrivateMean(PrivateNumbers):
     """The mean of each column, by discrete Laplace noise on integer sums, clamped to the bounds.
 
     Parameters
@@ -72,30 +68,19 @@ class PrivateMean(PrivateEstimator):
         missing: str = "middle",
         random_state: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
+        super().__init__(
+            epsilon=epsilon,
+            bounds=bounds,
+            accountant=accountant,
+            adjacency=adjacency,
+            missing=missing,
+            random_state=random_state,
+        )
         self.sampler = sampler
         self.timing = timing
         self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
         """Draw the means of the columns of X; y is ignored."""
-        budget = self._validate_parameters()
-        table, d = self._table(X)
-        mean = Mean(
-            columns=tuple(range(d)),
-            bounds=self._validate_column_bounds(self.bounds, d),
-            adjacency=self._relation,
-            missing=self.missing,
-            exponential=self.sampler != "auto",
-        )
-        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
-        (release,) = self._draw([mean], rows, epsilon=budget)
-        self.mean_ = np.asarray(release.value)
-        self.accuracy_ = release.accuracy
-        self.certificate_ = release.certificate
+        self.mean_ = self._numbers(X, Mean, exponential=self.sampler != "auto")
         return self

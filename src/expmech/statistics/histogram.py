@@ -26,7 +26,8 @@ class HistogramIn(Statistic):
     """The counts of the cells between public ``edges``, or of public ``categories``, and of others.
 
     Every row is in exactly one cell, so a row that comes or goes moves one count by one, and one
-    that is replaced two: epsilon is spent once for all cells.
+    that is replaced two: epsilon is spent once for all cells. ``label`` is what certificates call
+    the column, and ``shares`` what several histograms cost together.
     """
 
     column: Column
@@ -35,6 +36,8 @@ class HistogramIn(Statistic):
     categories: tuple[Any, ...] | None = None
     missing: str = "middle"
     named: bool = False
+    label: str | None = None
+    shares: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.edges is None) == (self.categories is None):
@@ -49,7 +52,12 @@ class HistogramIn(Statistic):
     @property
     def name(self) -> str:
         """What certificates call it."""
-        return f"histogram of {self.column}"
+        return f"histogram of {self.label or self.column}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where it is one of several, what they cost together."""
+        return (*super().notes, *self.shares)
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ are equal by their canonical keys, and greater or less as numbers: docs/theory/r
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import operator
@@ -115,6 +116,17 @@ def leaves(condition: Condition) -> list[Leaf]:
         return [condition.leaf]
     parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
     return [leaf for part in parts for leaf in leaves(part)]
+
+
+def of_columns(condition: Condition, place: Callable[[Leaf], Column]) -> Condition:
+    """Return the condition with the column that ``place`` gives in each comparison."""
+    if isinstance(condition, Is):
+        leaf = condition.leaf
+        return Is(dataclasses.replace(leaf, column=place(leaf)))
+    if isinstance(condition, Not):
+        return Not(of_columns(condition.condition, place))
+    parts = tuple(of_columns(one, place) for one in condition.conditions)
+    return dataclasses.replace(condition, conditions=parts)
 
 
 def parse_condition(text: str) -> Condition:

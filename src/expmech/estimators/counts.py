@@ -1,0 +1,237 @@
+"""Private counts and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expmech.errors import ParameterError, ParameterTypeError
+from expmech.estimators.arguments import bounds_by_name
+from expmech.estimators.base import PrivateEstimator, column_names
+from expmech.estimators.tables import Unread, only_column
+from expmech.ledger import show_amount
+from expmech.samplers import Sampler
+from expmech.statistics import ArrayRows, CountOf, HistogramIn
+from expmech.statistics.base import one_of_several
+from expmech.statistics.predicates import (
+    Column,
+    Condition,
+    IsOneOf,
+    Leaf,
+    of_columns,
+    parse_condition,
+)
+from expmech.statistics.reading import number_of, read_numbers
+
+
+class PrivateRowCounts(PrivateEstimator):
+    """Counts of rows: nothing is clipped and nothing stands in for what is missing."""
+
+    sampler: Sampler | str = "auto"
+    timing: str = "auto"
+    budget_seconds: float | None = None
+    missing: str = "middle"
+
+
+class PrivateCount(PrivateRowCounts):
+    """The number of rows, or of those for which a condition holds, by discrete Laplace noise.
+
+    Parameters
+    ----------
+    where
+        A condition on one row of numbers, such as ``"age >= 65 and not income is missing"``, as
+        `expmech release count` has it; columns by name, or ``x0``, ``x1``, ... where X has no
+        names. None counts all rows, which "replace" makes public and refuses.
+    epsilon
+        Budget of one fit: a number, or decimal text.
+    accountant, adjacency, random_state
+        As for :class:`PrivateMean`.
+
+    Attributes
+    ----------
+    count_ : int
+        The private number of rows.
+    accuracy_ : Accuracy
+        A 95% interval, ``lower`` and ``upper``, and the ``scale`` of the noise.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> count = PrivateCount(where="x0 > 3", epsilon=1.0).fit([[2.0], [4.0], [9.0]])
+    >>> 0 <= count.count_ <= 3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        where: Any = None,
+        epsilon: Any = 1.0,
+        accountant: Any = None,
+        adjacency: str = "replace",
+        random_state: int | None = None,
+    ) -> None:
+        self.where = where
+        self.epsilon = epsilon
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PrivateCount:
+        """Draw the number of rows of X; y is ignored."""
+        budget = self._validate_parameters()
+        table, d = self._table(X)
+        count = CountOf(
+            adjacency=self._relation, where=self._condition(d), text=str(self.where or "")
+        )
+        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
+        (release,) = self._draw([count], rows, epsilon=budget)
+        self.count_ = int(release.value)
+        self.accuracy_ = release.accuracy
+        self.certificate_ = release.certificate
+        return self
+
+    def _condition(self, d: int) -> Condition | None:
+        if self.where is None:
+            return None
+        if not isinstance(self.where, str):
+            raise ParameterTypeError(
+                f"`where` of {self._name} must be text or None; got {self.where!r}."
+            )
+        named = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
+        places: dict[Column, int] = {str(name): j for j, name in enumerate(named)}
+
+        def placed(leaf: Leaf) -> int:
+            if leaf.column not in places:
+                raise ParameterError(
+                    f"`where` of {self._name} must name columns of X; got {leaf.column!r}."
+                )
+            if isinstance(leaf, IsOneOf) and any(np.isnan(number_of(one)) for one in leaf.values):
+                raise ParameterError(
+                    f"`where` of {self._name} must compare with numbers, as X is read as numbers;"
+                    f" got {', '.join(map(repr, leaf.values))}."
+                )
+            return places[leaf.column]
+
+        return of_columns(parse_condition(self.where), placed)
+
+
+class PrivateHistogram(PrivateRowCounts):
+    """How many rows are in each of public cells, and how many in none, by discrete Laplace noise.
+
+    Parameters
+    ----------
+    edges
+        Public rising numbers; each cell holds its lower edge and the last one both. One list for
+        all columns, or one a column, in order or by name.
+    categories
+        Public list of values to be counted, in the place of edges; X then has one column, of any
+        kind.
+    epsilon
+        Budget of one fit: a number, or decimal text. Columns get equal shares of it.
+    accountant, adjacency, random_state
+        As for :class:`PrivateMean`.
+
+    Attributes
+    ----------
+    counts_ : list of ndarray of shape (n_cells + 1,), one a column
+        The private counts of the cells; the last one is that of the rows in none of them.
+    cells_ : list of tuple of str, one a column
+        The names of the cells, the last one "other".
+    accuracies_ : tuple of Accuracy, one a column
+        A 95% interval for each count, and the scale of the noise.
+    certificates_ : tuple of Certificate
+        One a column; where there are several, each says so and what they cost together.
+    certificate_ : Certificate
+        The first of them.
+
+    Examples
+    --------
+    >>> ages = [[31.0], [48.0], [52.0], [77.0]]
+    >>> PrivateHistogram(edges=[0, 40, 65, 120], epsilon=2.0).fit(ages).cells_
+    [('[0, 40)', '[40, 65)', '[65, 120]', 'other')]
+    """
+
+    def __init__(
+        self,
+        *,
+        edges: Any = None,
+        categories: Any = None,
+        epsilon: Any = 1.0,
+        accountant: Any = None,
+        adjacency: str = "replace",
+        random_state: int | None = None,
+    ) -> None:
+        self.edges = edges
+        self.categories = categories
+        self.epsilon = epsilon
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PrivateHistogram:
+        """Draw the counts of the cells of the columns of X; y is ignored."""
+        budget = self._validate_parameters()
+        table, d = self._table(X)
+        histograms = self._histograms(d, budget)
+
+        def read() -> ArrayRows:
+            if self.categories is not None:
+                return ArrayRows(raw=only_column(table))
+            return ArrayRows(numbers=read_numbers(table, columns=d))
+
+        rows = Unread(table=table, read=read)
+        releases = self._draw(histograms, rows, epsilon=budget / d)
+        self.counts_ = [np.asarray(release.value) for release in releases]
+        self.cells_ = [one.cells for one in histograms]
+        self.accuracies_ = tuple(release.accuracy for release in releases)
+        self.certificates_ = tuple(release.certificate for release in releases)
+        self.certificate_ = self.certificates_[0]
+        return self
+
+    def _histograms(self, d: int, budget: Fraction) -> list[HistogramIn]:
+        names = column_names(self)
+        shares = () if d == 1 else (one_of_several(d, "fit", show_amount(budget)),)
+        if self.categories is not None:
+            if d != 1 or self.edges is not None:
+                raise ParameterError(
+                    f"`categories` of {self._name} need an X of one column, and no `edges`."
+                )
+            cells: list[dict[str, Any]] = [{"categories": tuple(self.categories)}]
+        else:
+            cells = [{"edges": one} for one in self._edges(d)]
+        return [
+            HistogramIn(
+                column=j,
+                label=f"column {names[j]}",
+                shares=shares,
+                adjacency=self._relation,
+                **cells[j],
+            )
+            for j in range(d)
+        ]
+
+    def _edges(self, d: int) -> list[tuple[float, ...]]:
+        """Return the edges of each column."""
+        rule = (
+            f"`edges` of {self._name} must be rising numbers, one list for all columns or one for"
+            f" each of the {d}, in order or by name"
+        )
+        given = self.edges
+        if isinstance(given, dict):
+            given = bounds_by_name(self, given, "edges")
+        if given is None or not np.iterable(given) or isinstance(given, str):
+            raise ParameterError(f"{rule}; got {self.edges!r}.")
+        nested: Sequence[Any] = list(given)
+        if not any(np.iterable(one) for one in nested):
+            nested = [nested] * d
+        if len(nested) != d:
+            raise ParameterError(f"{rule}; got {self.edges!r}.")
+        try:
+            return [tuple(float(edge) for edge in one) for one in nested]
+        except (TypeError, ValueError):
+            raise ParameterTypeError(f"{rule}; got {self.edges!r}.") from None
