@@ -141,6 +141,9 @@ def _accuracy(request: Request, settled: Settled, found: dict[str, Release]) -> 
     for part in ("lower", "upper", "scale"):
         ends = {name: plain(getattr(one, part)) for name, one in near.items()}
         told[part] = ends[""] if request.by is None else ends
+    noisy = {name: list(one.noisy) for name, one in near.items() if one.noisy is not None}
+    if noisy:
+        told["noisy"] = noisy[""] if request.by is None else noisy
     return told
 
 

@@ -14,9 +14,10 @@ from expmech.cli.options import Json
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import Ledger
 from expmech.release import Certificate
-from expmech.release.verification import verify_certificate, verify_value
+from expmech.release.verification import verify_certificate, verify_interval, verify_value
 from expmech.samplers import Check
 
+_OF_GROUPS = ("lower", "upper", "scale", "noisy")
 _FILE_HELP = "A certificate, or a file written by release --output."
 Told = tuple[str, list[Check]]
 """What a release is called, and what was checked of it."""
@@ -111,10 +112,21 @@ def _of_record(record: dict[str, Any]) -> Found:
     detail = "of value, statement and certificate, as they were written"
     written = Check(claim="digest", holds=record.get("digest") == digest(record), detail=detail)
     certificate = Certificate.from_json(json.dumps(record.get("certificate")))
-    value = record.get("value")
-    values = list(value.values()) if "groups" in record and isinstance(value, dict) else [value]
-    checks = [written, *(verify_value(certificate, one) for one in values)]
+    values = _by_group(record, record.get("value"))
+    checks = [written, *(verify_value(certificate, one) for one in values.values())]
+    near = record.get("accuracy")
+    if isinstance(near, dict) and ("lower" in near or "upper" in near):
+        parts = {name: _by_group(record, near.get(name)) for name in _OF_GROUPS if name in near}
+        for group, value in values.items():
+            stated = {name: each.get(group) for name, each in parts.items()}
+            stated["level"] = near.get("level")
+            checks.append(verify_interval(certificate, value, stated))
     return str(record.get("statement")), certificate, checks
+
+
+def _by_group(record: dict[str, Any], value: Any) -> dict[str, Any]:
+    """Return what is said of each group; without groups there is one, without a name."""
+    return value if "groups" in record and isinstance(value, dict) else {"": value}
 
 
 def _charged(certificate: Certificate, ledger: Ledger) -> Check:

@@ -30,12 +30,14 @@ class Accuracy:
     """Ends of an interval for each number that was released, each by itself at :data:`LEVEL`.
 
     ``scale`` is that of the Laplace noise in the units of the value; None where it depends on what
-    is confidential.
+    is confidential. ``noisy`` are the noisy sums that ends and value follow from, where the value
+    does not tell them: they were released with it.
     """
 
     lower: Any
     upper: Any
     scale: Any = None
+    noisy: tuple[int, ...] | None = None
 
     def finished(self, finish: Finish) -> Accuracy:
         """Return it in the shape of what leaves."""

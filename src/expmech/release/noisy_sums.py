@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from expmech.adjacency import validate_adjacency
 from expmech.coins import Coins
 from expmech.cost import forecast_constant
 from expmech.errors import ParameterError, validate_choice, validate_integer
+from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import Certificate
 from expmech.release.meanings import Meaning
 from expmech.release.noisy_sums_checks import NOISE
@@ -87,8 +89,15 @@ class NoisySums(Mechanism):
             finish=told.finish,
             fit=fit,
             forecast_seconds=self.seconds,
-            accuracy=lambda noisy: self.meaning.accuracy(noisy, rate),
+            accuracy=lambda noisy: self._near(noisy, rate),
         )
+
+    def _near(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
+        """Return how far the truth may be, and what that follows from where the value is mute."""
+        near = self.meaning.accuracy(noisy, rate)
+        if self.meaning.sums_told(self.meaning.value(noisy).tolist()) is not None:
+            return near
+        return dataclasses.replace(near, noisy=tuple(int(one) for one in noisy))
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]

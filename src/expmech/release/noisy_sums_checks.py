@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.adjacency import Adjacency
+from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import Certificate
 from expmech.release.meanings import MEANINGS, rebuild_meaning
 from expmech.rounding import float_up
@@ -26,8 +27,7 @@ def verify_noisy_sums(certificate: Certificate) -> list[Check]:
         other = f"{certificate.domain['kind']!r} is not what {owner} releases"
         return [Check(claim="domain", holds=False, detail=other)]
     meaning = rebuild_meaning(certificate.domain)
-    public = certificate.adjacency == Adjacency.REPLACE
-    relation = Adjacency.REPLACE if public else Adjacency.ADD_REMOVE
+    public, relation = certificate.adjacency == Adjacency.REPLACE, _relation(certificate)
     named = told.get("sampler") == owner and certificate.timing == DATA_INDEPENDENT
     rate = float(Fraction(repr(certificate.epsilon)) / Fraction(certificate.sensitivity))
     holds = rate * (1.0 - _TOLERANCE) <= certificate.eta <= rate * (1.0 + _TOLERANCE)
@@ -47,3 +47,37 @@ def verify_noisy_sums(certificate: Certificate) -> list[Check]:
 def admits_sums(certificate: Certificate, point: NDArray[np.float64]) -> bool:
     """Tell whether a point can be what sums of the certificate mean."""
     return rebuild_meaning(certificate.domain).admits(point)
+
+
+def explains_interval(
+    certificate: Certificate, point: NDArray[np.float64], stated: Accuracy
+) -> bool:
+    """Tell whether the interval stated for a point is the one that the noise gives."""
+    meaning = rebuild_meaning(certificate.domain)
+    told = meaning.sums_told(point.tolist())
+    sums = told if told is not None else [int(one) for one in stated.noisy or ()]
+    step = 0.0 if meaning.unit is None else float(meaning.unit)
+    bounds = [*certificate.domain.get("lower", ()), *certificate.domain.get("upper", ())]
+    spare = step / 2 + _TOLERANCE * max(map(abs, [*point.tolist(), *bounds]))
+    if not np.allclose(meaning.value(sums), point, rtol=0.0, atol=spare):
+        return False
+    moved = meaning.sensitivity(_relation(certificate))
+    # the epsilon of a certificate may be a share rounded up to a float: the exact one is between
+    nominal = certificate.epsilon
+    rates = [Fraction(repr(float(one))) / moved for one in (nominal, np.nextafter(nominal, 0.0))]
+    return any(_same(meaning.accuracy(sums, rate), stated, spare) for rate in rates)
+
+
+def _same(found: Accuracy, stated: Accuracy, spare: float) -> bool:
+    """Compare ends and scale, up to half a step and what float64 loses of a value."""
+    if (found.scale is None) != (stated.scale is None):
+        return False
+    scales = found.scale is None or np.allclose(found.scale, stated.scale, rtol=1e-9, atol=0.0)
+    pairs = ((found.lower, stated.lower), (found.upper, stated.upper))
+    near = all(np.allclose(one, two, rtol=_TOLERANCE, atol=spare) for one, two in pairs)
+    return scales and near
+
+
+def _relation(certificate: Certificate) -> Adjacency:
+    public = certificate.adjacency == Adjacency.REPLACE
+    return Adjacency.REPLACE if public else Adjacency.ADD_REMOVE

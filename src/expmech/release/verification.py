@@ -5,7 +5,7 @@ What a mechanism, a sampler, an envelope and a domain claim, each recomputes its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,6 +18,7 @@ from expmech.adjacency import Adjacency
 from expmech.bits import OPERATING_SYSTEM, SEEDED
 from expmech.errors import ExpmechError
 from expmech.extensions import Registry
+from expmech.release.accuracy import LEVEL, Accuracy
 from expmech.release.certificate import RELEASE, STUDY, Certificate
 from expmech.release.exponential_checks import (
     admits_point,
@@ -28,7 +29,11 @@ from expmech.release.exponential_checks import (
 from expmech.release.finish import rebuild_finish
 from expmech.release.joint_quantiles_checks import admits_quantiles, verify_joint_quantiles
 from expmech.release.noisy_mean_checks import verify_noisy_mean
-from expmech.release.noisy_sums_checks import admits_sums, verify_noisy_sums
+from expmech.release.noisy_sums_checks import (
+    admits_sums,
+    explains_interval,
+    verify_noisy_sums,
+)
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
 from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
 from expmech.release.principal_direction_checks import admits_direction, verify_direction
@@ -40,6 +45,7 @@ from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 Verify = Callable[[Certificate], list[Check]]
 Admits = Callable[[Certificate, NDArray[np.float64]], bool]
+Explains = Callable[[Certificate, NDArray[np.float64], Accuracy], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +55,24 @@ class Verifier:
     ``verify`` recomputes what follows from other fields (a missing field may raise); ``admits``
     tells whether a point can be a draw of the mechanism described. ``concentration`` is its rho of
     zero-concentrated privacy over epsilon squared: a half for every pure mechanism, an eighth where
-    the log ratio of neighbours lies in an interval of width epsilon.
+    the log ratio of neighbours lies in an interval of width epsilon. ``explains`` tells whether an
+    interval stated for a point is the one that follows; None where the mechanism gives none.
     """
 
     verify: Verify
     admits: Admits
+    explains: Explains | None = None
     concentration: Callable[[Certificate], Fraction] = lambda certificate: PURE
 
 
 def _bounded(verify: Verify, admits: Admits) -> Verifier:
     """Return the verifier of a mechanism whose range is always bounded by epsilon."""
     return Verifier(verify=verify, admits=admits, concentration=lambda certificate: BOUNDED_RANGE)
+
+
+def _noisy(verify: Verify) -> Verifier:
+    """Return the verifier of noise on sums."""
+    return Verifier(verify=verify, admits=admits_sums, explains=explains_interval)
 
 
 MECHANISMS: Registry[Verifier] = Registry(
@@ -73,8 +86,8 @@ MECHANISMS: Registry[Verifier] = Registry(
                 concentration=exponential_concentration,
             ),
         ),
-        ("NoisyMean", Verifier(verify=verify_noisy_mean, admits=admits_sums)),
-        ("NoisySums", Verifier(verify=verify_noisy_sums, admits=admits_sums)),
+        ("NoisyMean", _noisy(verify_noisy_mean)),
+        ("NoisySums", _noisy(verify_noisy_sums)),
         ("PrincipalDirection", _bounded(verify_direction, admits_direction)),
         ("JointQuantiles", _bounded(verify_joint_quantiles, admits_quantiles)),
         ("PermuteAndFlip", Verifier(verify=verify_permute_and_flip, admits=admits_candidate)),
@@ -134,6 +147,33 @@ def verify_value(certificate: Certificate, released: Any) -> Check:
         pass
     detail = f"a possible {certificate.statistic}" if holds else f"no {certificate.statistic}"
     return Check(claim="value", holds=holds, detail=f"{detail} of this certificate")
+
+
+def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str, Any]) -> Check:
+    """Check that an interval stated for a released value is what its mechanism gives.
+
+    ``stated`` holds ``lower``, ``upper``, ``scale`` and ``level``, and ``noisy`` where the value
+    does not tell its noisy sums.
+    """
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    holds = False
+    try:
+        back = rebuild_finish(certificate.finish).back
+        point, lower, upper = (back(one) for one in (released, stated["lower"], stated["upper"]))
+        scale, noisy = stated.get("scale"), stated.get("noisy")
+        near = Accuracy(
+            lower=lower,
+            upper=upper,
+            scale=None if scale is None else back(scale),
+            noisy=None if noisy is None else tuple(noisy),
+        )
+        if mechanism is not None and mechanism.explains is not None and point is not None:
+            holds = mechanism.explains(certificate, point, near)
+        holds = holds and stated.get("level") == float(LEVEL)
+    except _DAMAGED:
+        holds = False
+    detail = "recomputed from the noise and the value" if holds else "does not follow"
+    return Check(claim="interval", holds=holds, detail=detail)
 
 
 def _kind(certificate: Certificate) -> Check:

@@ -52,6 +52,10 @@ class Meaning(ABC):
     def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
         """Return an interval for each number of :meth:`value`, by the law of the noise."""
 
+    def sums_told(self, value: Sequence[float]) -> list[int] | None:
+        """Return the sums that give this value, to the nearest; None where it does not tell."""
+        return None
+
     @property
     @abstractmethod
     def unit(self) -> Fraction | None:

@@ -50,6 +50,10 @@ class Counts(Meaning):
             scale=np.full(self.size, float(1 / rate)),
         )
 
+    def sums_told(self, value: Sequence[float]) -> list[int]:
+        """Return the counts themselves."""
+        return [int(one) for one in value]
+
     @property
     def unit(self) -> Fraction:
         """One row."""

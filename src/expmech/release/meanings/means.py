@@ -49,6 +49,14 @@ class Means(OfColumns):
         scale = np.array([float(width / (rate * whole)) for width in self.widths])
         return self.cut(lower.tolist(), upper.tolist(), scale)
 
+    def sums_told(self, value: Sequence[float]) -> list[int] | None:
+        """Return sums in steps above the lower bounds."""
+        pairs = zip(value, self.lower, self.widths, strict=True)
+        return [
+            round((Fraction(one) - Fraction(low)) / width * self._whole)
+            for one, low, width in pairs
+        ]
+
     @property
     def unit(self) -> Fraction | None:
         """A step of the widest column over the number of rows."""
@@ -94,6 +102,9 @@ class Shares(Means):
         """Return means between the bounds; the middle where nothing is left of both sums."""
         pairs = [(max(u, 0), max(v, 0)) for u, v in zip(noisy[::2], noisy[1::2], strict=True)]
         return self._units([u / (u + v) if u + v else 0.5 for u, v in pairs])
+
+    def sums_told(self, value: Sequence[float]) -> None:
+        """Return nothing: a share does not tell its two sums."""
 
     def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
         """Return all means that the noise explains: an interval of Fieller's kind."""

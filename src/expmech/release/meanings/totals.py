@@ -64,6 +64,11 @@ class Totals(OfColumns):
         upper = self._units([one + above for one in drawn])
         return self.cut(lower, upper, np.array([float(step / rate) for step in self.steps]))
 
+    def sums_told(self, value: Sequence[float]) -> list[int]:
+        """Return sums in steps."""
+        pairs = zip(value, self._shifts, self.steps, strict=True)
+        return [round((Fraction(one) - shift) / step) for one, shift, step in pairs]
+
     @property
     def unit(self) -> Fraction:
         """A step of the widest column."""
@@ -92,5 +97,9 @@ class Totals(OfColumns):
         return [self._unit(j, one) for j, one in enumerate(steps)]
 
     def _unit(self, j: int, steps: int) -> float:
-        shift = Fraction(0) if self.count is None else self.count * Fraction(self.lower[j])
-        return float(shift + steps * self.steps[j])
+        return float(self._shifts[j] + steps * self.steps[j])
+
+    @cached_property
+    def _shifts(self) -> list[Fraction]:
+        """What rows at the lower bounds add up to, where their number is public."""
+        return [(self.count or 0) * Fraction(low) for low in self.lower]

@@ -51,6 +51,11 @@ class Variances(OfColumns):
         scale = np.array(self._units([1] * len(drawn))) / float(rate)
         return self.cut(lower, upper, scale)
 
+    def sums_told(self, value: Sequence[float]) -> list[int]:
+        """Return sums over pairs, in units."""
+        pairs = zip(value, self.widths, strict=True)
+        return [round(Fraction(one) / (self._step * width**2)) for one, width in pairs]
+
     @property
     def unit(self) -> Fraction:
         """A step of the widest column."""
