@@ -106,6 +106,30 @@ def test_bounded_range_costs_a_quarter_and_the_ledger_says_how_many_are_left(
     ledger.charge(epsilon=left, statement="what is left, of any kind")
 
 
+def test_less_than_a_certificate_says_is_not_charged(tmp_path: Path) -> None:
+    """A certificate that is charged at a tenth of its epsilon would open ten budgets."""
+    ledger = make(tmp_path, composition="basic")
+    before = ledger.path.read_bytes()
+    loss = em.losses.L1Mean([0.2, 0.4, 0.9])
+    chain = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0], bits=4)).certificate(
+        epsilon=0.1, sampler=em.Metropolis(delta=1e-9)
+    )
+    for wrong, message in (
+        ({"epsilon": "0.01", "certificate": exponential(0.1)}, "`epsilon` of Ledger.charge"),
+        ({"epsilon": "0.1", "certificate": chain.to_json()}, "`delta` of Ledger.charge"),
+        (
+            {"epsilon": "0.1", "certificate": exponential(0.1), "adjacency": "add-remove"},
+            "`adjacency` of Ledger.charge",
+        ),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            ledger.charge(**wrong)
+    assert ledger.path.read_bytes() == before
+    for epsilon in ("1/3", "0.1"):  # the float64 of a certificate may be above what it stands for
+        ledger.charge(epsilon=epsilon, certificate=exponential(float(Fraction(epsilon))))
+    ledger.charge(epsilon="0.1", delta="1e-9", certificate=chain.to_json())
+
+
 def test_a_release_with_a_delta_of_its_own_is_not_composed(tmp_path: Path) -> None:
     ledger = make(tmp_path)
     before = ledger.path.read_bytes()

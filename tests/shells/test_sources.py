@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import gc
 import gzip
 import itertools
 import json
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 
 from expmech.cli.main import app
 from expmech.data import open_frame, open_source
+from expmech.data.connections import duckdb_connection
 from expmech.data.rows import TableRows
 from expmech.data.units import bound_units
 from expmech.errors import ExpmechError
@@ -149,3 +151,24 @@ def test_frames_of_every_kind_give_the_same_numbers() -> None:
             open_frame(wrong, name="visits")
     with pytest.raises(ExpmechError, match="must tell the data set"):
         open_frame(frames[0], name=" ")
+
+
+def test_rows_that_do_not_fit_in_memory_go_where_nobody_else_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    connection = duckdb_connection()
+    query = "SELECT current_setting('temp_directory')"
+    folder = Path(connection.con.execute(query).fetchone()[0]).parent
+    assert folder.stat().st_mode & 0o077 == 0
+    for setting in ("memory_limit = '60MB'", "threads = 1"):
+        connection.raw_sql(f"SET {setting}")
+    rows = "SELECT (i * 7919) % 1000 AS u, md5(i::VARCHAR) AS w FROM range(1500000) AS t(i)"
+    ranked = f"SELECT row_number() OVER (PARTITION BY u ORDER BY w) AS r, * FROM ({rows})"
+    connection.con.execute(f"CREATE TEMP TABLE kept AS {ranked}")
+    assert list((folder / "rows").iterdir())
+    assert list(tmp_path.iterdir()) == []
+    connection.disconnect()
+    del connection
+    gc.collect()
+    assert not folder.exists()

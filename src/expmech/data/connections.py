@@ -6,8 +6,10 @@ import difflib
 import glob
 import itertools
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -210,7 +212,11 @@ def duckdb_connection() -> Any:
     By the least and greatest value of a Parquet file, which leave NaN out, DuckDB would decide that
     nothing is NaN: whether a row's NaN is seen would depend on the other rows.
     """
-    connection = _ibis().duckdb.connect(memory_limit=_MEMORY)
+    # rows that do not fit in memory go to a folder of the user's alone, which goes with the program
+    folder = TemporaryDirectory(prefix="expmech-", ignore_cleanup_errors=True)
+    spilt = os.path.join(folder.name, "rows")
+    connection = _ibis().duckdb.connect(memory_limit=_MEMORY, temp_directory=spilt)
+    weakref.finalize(connection, folder.cleanup)
     connection.raw_sql("SET disabled_optimizers = 'statistics_propagation'")
     return connection
 

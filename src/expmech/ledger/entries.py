@@ -8,12 +8,14 @@ from fractions import Fraction
 
 from expmech.adjacency import Adjacency, validate_relation
 from expmech.errors import ExpmechError, ParameterError
-from expmech.ledger.amounts import exact_amount
+from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.ledger.limits import Amount
 from expmech.ledger.records import Entry
 from expmech.release import Certificate
 from expmech.release.verification import concentration
 from expmech.theory.concentrated import PURE
+
+_NEARLY = 1 + Fraction(1, 1 << 50)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,8 @@ def price(entry: Entry, *, owner: str) -> Priced:
     epsilon = exact_amount(entry.epsilon, name="epsilon", owner=owner)
     delta = exact_amount(entry.delta, name="delta", owner=owner, zero=True)
     certificate = _certificate(entry.certificate)
+    if certificate is not None:
+        _check_certificate(certificate, Amount(epsilon=epsilon, delta=delta), entry, owner=owner)
     factor = PURE if certificate is None else concentration(certificate)
     stated = entry.adjacency or (certificate.adjacency if certificate else "")
     adjacency = validate_relation(stated, owner=owner) if stated else ""
@@ -57,6 +61,26 @@ def _certificate(text: str) -> Certificate | None:
         return Certificate.from_json(text) if text else None
     except ExpmechError:
         return None  # a note of the caller's own: nothing follows from it
+
+
+def _check_certificate(
+    certificate: Certificate, charged: Amount, entry: Entry, *, owner: str
+) -> None:
+    """Raise where less is charged than the certificate says, or for other neighbours."""
+    for name, told, paid in (
+        ("epsilon", certificate.epsilon, charged.epsilon),
+        ("delta", certificate.delta, charged.delta),
+    ):
+        if not told <= paid * _NEARLY:  # the certificate has the nearest float64
+            raise ParameterError(
+                f"`{name}` of {owner} must be at least that of the certificate, {told!r}; got"
+                f" {show_amount(paid)}."
+            )
+    if entry.adjacency and not entry.adjacency.startswith(certificate.adjacency):
+        raise ParameterError(
+            f"`adjacency` of {owner} must be that of the certificate, {certificate.adjacency!r};"
+            f" got {entry.adjacency!r}."
+        )
 
 
 def _check_groups(entry: Entry, adjacency: str, *, owner: str) -> None:
