@@ -47,12 +47,14 @@ def test_a_dry_run_shows_costs_and_reads_no_record(
     shown = run("release", "--plan", plan, "--dry-run")
     assert shown.exit_code == 0, shown.stderr
     assert "Together epsilon = 0.3. Nothing was charged." in shown.stdout
+    assert "The draws take about" in shown.stdout
     costs = json.loads(run("release", "--plan", plan, "--dry-run", "--json").stdout)
     assert [(one["statement"], one["cost"]) for one in costs] == [
         ("mean of age", "0.1"),
         ("0.5-quantile of age", "0.1"),
         ("most frequent city", "0.1"),
     ]
+    assert all(0.0 < one["seconds"] < 60.0 for one in costs)
     assert ledger.read_bytes() == before
 
 
@@ -97,6 +99,22 @@ def test_each_release_reads_what_it_says_of_people_and_queries(tmp_path: Path) -
     refused = run("release", "--plan", other)
     assert refused.exit_code in (1, 3)
     assert len(Ledger(path).history()) == 3
+
+
+def test_an_output_that_a_kill_left_empty_does_not_hold_up_the_rest(
+    day: tuple[Path, Path],
+) -> None:
+    plan, _ = day
+    told = plan.read_text()
+    plan.write_text('output = "values.json"\n' + told)
+    values = plan.with_name("values.json")
+    values.touch()
+    assert run("release", "--plan", plan).exit_code == 0
+    assert len(json.loads(values.read_text())) == 3
+    again = run("release", "--plan", plan)
+    assert again.exit_code == 3 and "were released already" in again.stderr
+    fresh = run("release", "--plan", plan, "--again")
+    assert fresh.exit_code == 1 and "must not exist yet" in fresh.stderr
 
 
 def test_all_are_charged_or_none(tmp_path: Path) -> None:

@@ -85,6 +85,22 @@ def test_the_stump_example_finds_the_column_that_decides() -> None:
     assert max(shares, key=lambda row: float(row[1]))[0] == "income"
 
 
+def test_a_stewards_day_ends_with_a_report_and_loses_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/stewards_day.py", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for text in ("Nothing was charged.", "The draws take about", "95% interval", "were released"):
+        assert text in done.stdout + done.stderr, text
+    report = (tmp_path / "report.html").read_text()
+    assert report.startswith("<!doctype html>") and "mean of commute_minutes" in report
+    recovered = done.stdout.split("$ expmech budget recover survey.ledger\n")[1]
+    assert "0.5-quantile of rent_share" in recovered
+
+
 def test_the_demo_releases_and_certifies() -> None:
     done = subprocess.run(
         [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -27,7 +27,7 @@ from expmech.data.source import Source
 from expmech.errors import ExpmechError
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
 from expmech.ledger.entries import price
-from expmech.samplers.plan import show_number
+from expmech.samplers.plan import show_number, show_seconds
 from expmech.statistics import plan as plan_statistic
 from expmech.statistics import public_count
 
@@ -35,7 +35,7 @@ from expmech.statistics import public_count
 def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
     """Check everything public, charge all releases at once, then draw those without a value."""
     planned = read_plan(path)
-    with ExitStack() as opened, new_file(_output(planned, dry_run)) as file:
+    with ExitStack() as opened:
         sources = _open(planned, opened)
         both = list(zip(planned.asked, sources, strict=True))
         pending = [settled(request, statistic, source) for (request, statistic), source in both]
@@ -47,12 +47,13 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
         if dry_run:
             _forecast(ledger, planned, pending, charges, as_json=as_json)
             return
-        if not charges:
-            charges = ledger.charge_all(_entries(ledger, planned, pending))
-        _check_same(pending, charges)
-        records = _draw(ledger, pending, charges, as_json=as_json)
-        if file is not None:
-            file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+        with new_file(planned.output) as file:
+            if not charges:
+                charges = ledger.charge_all(_entries(ledger, planned, pending))
+            _check_same(pending, charges)
+            records = _draw(ledger, pending, charges, as_json=as_json)
+            if file is not None:
+                file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
     if len(records) < len(charges):
         raise typer.Exit(MISTAKE)
 
@@ -65,10 +66,6 @@ def _open(planned: Planned, opened: ExitStack) -> list[Source]:
         if key not in found:
             found[key] = opened.enter_context(closing(request.open()))
     return [found[request.place, request.adjacency] for request, _ in planned.asked]
-
-
-def _output(planned: Planned, dry_run: bool) -> Path | None:
-    return None if dry_run else planned.output
 
 
 def _begun(ledger: Ledger, planned: Planned, *, again: bool) -> list[Charge]:
@@ -160,18 +157,24 @@ def _forecast(
     if not charges:
         ledger.require_all(_entries(ledger, planned, pending))
     costs = _costs(ledger, pending) if not charges else [Fraction(0)] * len(pending)
+    seconds = [len(one.parts) * one.settled.public.seconds for one in pending]
     rows = []
-    for one, cost in zip(pending, costs, strict=True):
+    for one, cost, time in zip(pending, costs, seconds, strict=True):
         epsilon = show_amount(one.request.epsilon)
-        rows.append((one.statement, epsilon, show_amount(cost), _work_of(one)))
+        rows.append((one.statement, epsilon, show_amount(cost), _work_of(one), time))
     if as_json:
-        names = ("statement", "epsilon", "cost", "evaluations")
+        names = ("statement", "epsilon", "cost", "evaluations", "seconds")
         output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
         return
-    table = Table("release", "epsilon", "cost here", "evaluations, typical")
-    for row in rows:
-        table.add_row(*row)
+    table = Table("release", "epsilon", "cost here", "evaluations", "time to draw")
+    for *texts, time in rows:
+        table.add_row(*texts, show_seconds(time))
     output.print(table)
+    output.print(
+        f"The draws take about {show_seconds(sum(seconds))}, by a public forecast; reading the"
+        " table is not in it.",
+        markup=False,
+    )
     total = show_amount(sum(costs, Fraction(0)))
     ending = "It was charged already and can be continued." if charges else "Nothing was charged."
     output.print(f"Together epsilon = {total}. {ending}", markup=False)

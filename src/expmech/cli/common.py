@@ -122,7 +122,8 @@ def parse_epsilon(text: str, *, owner: str) -> Fraction:
 def new_file(path: Path | None) -> Iterator[TextIO | None]:
     """Make the file before anything is charged, overwriting nothing.
 
-    It is removed again if nothing was written to it.
+    It is removed again if nothing was written to it; an empty one, which a process that was killed
+    left behind, is taken.
     """
     if path is None:
         yield None
@@ -130,7 +131,8 @@ def new_file(path: Path | None) -> Iterator[TextIO | None]:
     if not path.parent.is_dir():
         raise ParameterError(f"`--output` must be in a folder that exists; got {path}.")
     try:
-        file = path.open("x")
+        left_behind = path.is_file() and path.stat().st_size == 0
+        file = path.open("w" if left_behind else "x")
     except FileExistsError:
         raise ParameterError(
             f"`--output` must not exist yet, so that no release is overwritten; got {path}."
