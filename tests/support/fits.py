@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import warnings
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import expmech as em
 from expmech.errors import ExpmechError
@@ -18,8 +20,14 @@ from expmech.release import NoisyMean
 from expmech.samplers import Plan
 from expmech.statistics import Settled
 
-Law = dict[Any, float]
-"""The logarithm of the probability of each outcome."""
+
+@dataclass(frozen=True)
+class Law:
+    """What can be released, in order, and the logarithm of the probability of each."""
+
+    support: Any
+    logs: NDArray[np.float64]
+
 
 Row = tuple[Any, ...]
 
@@ -70,7 +78,7 @@ def caught(
             pass
         except ExpmechError as error:
             found.told.append(f"{type(error).__name__}: {error}")
-            found.laws = [{found.told[-1]: 0.0}]
+            found.laws = [Law(found.told[-1], np.zeros(1))]
     found.told += [str(warning.message) for warning in warned]
     return found
 
@@ -89,8 +97,7 @@ def law_of(mechanism: Any, epsilon: Any) -> Law:
     if isinstance(mechanism, NoisyMean):
         return noisy_law(mechanism, epsilon)
     points, probabilities = mechanism.law(epsilon=epsilon)
-    keys = [tuple(np.atleast_1d(point).tolist()) for point in points]
-    return dict(zip(keys, np.log(probabilities).tolist(), strict=True))
+    return Law(np.asarray(points).tolist(), np.log(probabilities))
 
 
 def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
@@ -108,16 +115,14 @@ def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
     )
     top = whole if replace else 4 << mechanism.bits  # beyond every sum of the tests
     laws = [_clamped(total, rate, top, open_above=not replace) for total in sums]
-    return {
-        tuple(k for k, _ in cell): sum(p for _, p in cell)
-        for cell in itertools.product(*(law.items() for law in laws))
-    }
+    joint = functools.reduce(np.add.outer, laws)
+    return Law(joint.shape, joint.ravel())
 
 
-def _clamped(total: int, rate: float, top: int, *, open_above: bool) -> dict[int, float]:
+def _clamped(total: int, rate: float, top: int, *, open_above: bool) -> NDArray[np.float64]:
     """Return log P(clamp(total + noise) = k); the noise is discrete Laplace."""
     at_zero = math.log((1.0 - math.exp(-rate)) / (1.0 + math.exp(-rate)))
-    law = {k: at_zero - rate * abs(k - total) for k in range(top + 1)}
+    law: NDArray[np.float64] = at_zero - rate * np.abs(np.arange(top + 1.0) - total)
     tail = -math.log(1.0 + math.exp(-rate))  # P(noise >= 0) = 1 / (1 + exp(-rate))
     law[0] = tail - rate * total
     if not open_above:
@@ -129,9 +134,9 @@ def largest_ratio(one: Sequence[Law], two: Sequence[Law]) -> float:
     """Return the largest log ratio of two joint laws of independent releases."""
     total = 0.0
     for first, second in zip(one, two, strict=True):
-        if first.keys() != second.keys():
+        if first.support != second.support:
             return math.inf
-        total += max(abs(first[key] - second[key]) for key in first)
+        total += float(np.abs(first.logs - second.logs).max())
     return total
 
 
