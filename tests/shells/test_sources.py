@@ -61,6 +61,16 @@ def test_one_unit_more_is_at_most_so_many_rows_more(most: int) -> None:
         assert more.total() <= most
 
 
+@pytest.mark.parametrize(
+    "who", [["nan", "NaN", " -nan ", "", None, "a"], [float("nan"), float("nan"), None, 1.0]]
+)
+def test_what_is_missing_names_no_unit(who: list[Any]) -> None:
+    """As one unit, one person more without a name would move the rows of another."""
+    frame = pyarrow.table({"who": who, "cost": list(range(len(who)))})
+    found = bound_units(open_frame(frame, name="visits"), "who", 9).table.to_pyarrow()
+    assert found["cost"].to_pylist() == [len(who) - 1]
+
+
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
     path = tmp_path / "visits.csv"
@@ -134,6 +144,16 @@ def test_a_folder_of_partitions_is_one_table_and_its_names_are_text(tmp_path: Pa
     one = open_source(str(tmp_path / "visits" / "ward=2" / "part.parquet"))
     with pytest.raises(ExpmechError, match="has a budget already"):
         Ledger.create(tmp_path / "b", data_set=one.identity, epsilon=1, members=one.members)
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_file_under_two_names_is_not_read_twice(link: Any, visits: Path) -> None:
+    """A row would be two rows, and its epsilon half of what it costs."""
+    latest = visits.with_name("latest.csv")
+    link(latest, visits)
+    with pytest.raises(ExpmechError, match="are the same file, by a link"):
+        open_source(str(visits.with_name("*.csv")))
+    assert total(open_source(str(latest))) == total(open_source(str(visits)))
 
 
 def test_frames_of_every_kind_give_the_same_numbers() -> None:

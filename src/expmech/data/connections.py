@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from expmech.data import values
-from expmech.data.identity import Identity, canonical_host, file_identity
+from expmech.data.identity import Identity, canonical_host, file_identity, refuse_twice
 from expmech.data.queries import FILE_TABLE, Query, read_query
 from expmech.data.text_format import ENDINGS, TextFormat, text_ending
 from expmech.data.text_table import TextLines, header_names, register_text
@@ -56,6 +56,7 @@ def open_file(source: str, text_format: TextFormat | None, query: str | None = N
     paths = sorted(glob.glob(pattern, recursive=True))
     if not paths:
         raise DataError(f"There is no file {pattern!r}.{_near(source)}")
+    refuse_twice(paths)
     asked = None if query is None else _of_file(query)
     completed = (text_format or TextFormat()).completed(source) if is_text else None
     table = _reading(

@@ -11,6 +11,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from expmech.errors import DataError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
@@ -23,6 +25,19 @@ class Identity:
     name: str
     aliases: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
+
+
+def refuse_twice(paths: Sequence[str]) -> None:
+    """Raise where a pattern finds a file under two names: each of its rows would count twice."""
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        found = os.stat(path)
+        first = seen.setdefault((found.st_dev, found.st_ino), path)
+        if first != path:
+            raise DataError(
+                f"{first!r} and {path!r} are the same file, by a link: every row would count twice."
+                " Name the files so that the pattern finds each once."
+            )
 
 
 def file_identity(source: str, paths: Sequence[str]) -> Identity:

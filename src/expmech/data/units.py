@@ -33,7 +33,8 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     for part in parts[1:]:
         whole = whole.concat(part)
     wide = table.mutate(**{_UNIT: source.text(column), _WHOLE: whole})
-    named = wide.filter(wide[_UNIT].notnull() & (wide[_UNIT] != ""))
+    # also NaN and its spellings name nobody: as one unit, one person more would move others' rows
+    named = wide.filter(~source.key(column).missing())
     hashed = named.mutate(**{_HASH: digest(named[_WHOLE])})
     # rows of a unit with the same content are the same row: which of them is kept does not matter
     order = [hashed[_HASH], hashed[_WHOLE]]
