@@ -8,6 +8,7 @@ nothing is refused or warned of. The theorem: docs/theory/reading.md.
 from __future__ import annotations
 
 import gzip
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -20,7 +21,15 @@ import pytest
 from pyarrow.parquet import write_table
 from support.reading import CANDIDATES, ODD_TEXTS, changed, odd_line
 
-from expmech.data import DataError, TextFormat, histogram, moments, open_source, tally
+from expmech.data import (
+    DataError,
+    TextFormat,
+    histogram,
+    moments,
+    open_frame,
+    open_source,
+    tally,
+)
 from expmech.data.aggregate import labelled_rows, row_count
 from expmech.data.text_fields import split_line
 from expmech.data.text_lines import LONGEST
@@ -28,7 +37,7 @@ from expmech.data.text_table import TextLines
 from expmech.errors import ParameterError
 from expmech.statistics.aggregates import histogram_of, moments_of
 from expmech.statistics.keys import canonical_key, tally_values
-from expmech.statistics.reading import BLANKS, fill_missing, read_column
+from expmech.statistics.reading import BLANKS, fill_missing, number_of, read_column
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis on pyarrow and DuckDB
 
@@ -261,3 +270,15 @@ def test_an_error_of_an_engine_leaves_no_trace_of_a_record(tmp_path: Path) -> No
         with pytest.raises(DataError, match="could not compute") as caught:
             moments(source, ["x"], [BOUNDS], bits=8)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+def test_every_short_text_is_the_same_number_to_duckdb_and_in_memory() -> None:
+    """Else a row could be of two groups: by its text of one, by its number of another."""
+    texts = ["".join(one) for k in range(1, 6) for one in itertools.product("+-.e1_ ", repeat=k)]
+    source = open_frame(pyarrow.table({"x": texts}), name="texts")
+    found = source.table.select(x=source.number("x")).to_pyarrow()["x"].to_pylist()
+    for text, number in zip(texts, found, strict=True):
+        known = number_of(text)
+        assert number == known or (number is None and known != known), text
+    both = source.where("x", "+-1").where("x", "-1")
+    assert row_count(both) == 0

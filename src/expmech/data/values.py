@@ -195,11 +195,11 @@ def _spells(text: Any, pattern: str, engine: str) -> Any:
 
 
 def _number_in_duckdb(column: Any) -> Any:
-    """DuckDB's cast follows the rule but for underscores and words, and trims by itself."""
+    """DuckDB's cast follows the rule but for underscores, two signs and words; it trims itself."""
     trimmed = text(column, engine="duckdb")
     short = trimmed.length() <= MOST_DIGITS
     return _cases(
-        (column.contains("_"), _null()),
+        (column.contains("_") | column.contains("+-"), _null()),
         (column.length() > MOST_DIGITS, _cases((short, trimmed.try_cast("float64")))),
         otherwise=column.try_cast("float64").fill_null(_cases(*_truth(trimmed, "duckdb"))),
     )
