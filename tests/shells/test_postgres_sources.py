@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.engines import postgres_programs, postgres_server
@@ -10,6 +11,7 @@ from support.engines import postgres_programs, postgres_server
 from expmech.data.source import open_source
 from expmech.data.units import bound_units
 from expmech.errors import ExpmechError
+from expmech.ledger import Ledger, LedgerError
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis
@@ -62,3 +64,26 @@ def test_numbers_that_differ_differ_in_the_choice_of_rows(address: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("ALTER DATABASE postgres RESET extra_float_digits; DROP TABLE close")
     assert len(kept) == 1
+
+
+def test_a_partition_is_under_the_budget_of_its_table(address: str, tmp_path: Path) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE years (y int, age float8) PARTITION BY LIST (y);"
+            'CREATE TABLE "Old" PARTITION OF years FOR VALUES IN (1) PARTITION BY LIST (age);'
+            'CREATE TABLE older PARTITION OF "Old" FOR VALUES IN (7);'
+            "CREATE TABLE younger PARTITION OF years FOR VALUES IN (2)"
+        )
+    names = ("years", "Old", "older", "younger")
+    opened = {name: open_source(address, table=name) for name in names}
+    whole = set(opened["years"].members)
+    for name in names:
+        assert set(opened[name].members) <= whole
+    assert not set(opened["older"].members) & set(opened["younger"].members)
+    Ledger.create(
+        tmp_path / "a", data_set="years", epsilon=1, members=opened["years"].members, again=True
+    )
+    with pytest.raises(LedgerError, match="has a budget already"):
+        Ledger.create(tmp_path / "b", data_set="o", epsilon=1, members=opened["older"].members)
+    for one in opened.values():
+        one.close()

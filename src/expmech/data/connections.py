@@ -14,7 +14,14 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from expmech.data import values
-from expmech.data.identity import Identity, canonical_host, file_identity, refuse_twice
+from expmech.data.identity import (
+    Identity,
+    canonical_host,
+    file_identity,
+    qualified,
+    refuse_twice,
+)
+from expmech.data.postgres import postgres_identity, read_only
 from expmech.data.queries import FILE_TABLE, Query, read_query
 from expmech.data.text_format import ENDINGS, TextFormat, text_ending
 from expmech.data.text_table import TextLines, header_names, register_text
@@ -116,41 +123,10 @@ def open_postgres(address: str, table: str | None, query: str | None = None) -> 
     _imported("psycopg", "postgres")
     connection = shielded(lambda: ibis.connect(address), unreachable)
     found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
-    identity = _postgres_identity(connection, tables, (host, port, path))
+    identity = postgres_identity(connection, tables, (host, port, path))
     result = found[0] if asked is None else _queried(connection, asked)
-    shielded(lambda: _read_only(connection), unreachable)
+    shielded(lambda: read_only(connection), unreachable)
     return Opened(table=result, identity=identity, query=asked)
-
-
-def _postgres_identity(
-    connection: Any, tables: Sequence[str], address: tuple[str, int, str]
-) -> Identity:
-    """Return what tables are called where the connection leads, however that was addressed."""
-    told = connection.con.info
-    # a socket is a folder: its server is on this machine
-    host = "localhost" if told.host.startswith("/") else canonical_host(told.host)
-    server = f"postgresql://{host}:{told.port}/{told.dbname}"
-    earlier = []  # names by the address, where it says the same
-    if (canonical_host(address[0]), *address[1:]) == (host, told.port, f"/{told.dbname}"):
-        earlier = [server, f"postgresql://{address[0]}:{told.port}/{told.dbname}"]
-    schema = _asked(connection, "SELECT current_schema()") or "public"
-    whole = [_qualified(name, schema) for name in tables]
-    members = [f"table {server}/{name}" for name in whole]
-    cluster = _asked(connection, "SELECT system_identifier FROM pg_control_system()")
-    if cluster is not None:  # the same under every name and address of the server
-        members += [f"table cluster {cluster}/{told.dbname}/{name}" for name in whole]
-    return Identity(
-        name=f"{server}/{'+'.join(whole)}",
-        aliases=tuple(f"{place}/{'+'.join(tables)}" for place in earlier),
-        members=tuple(members),
-    )
-
-
-def _read_only(connection: Any) -> None:
-    with connection.con.cursor() as cursor:
-        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-        cursor.execute("SET extra_float_digits = 3")  # as text, numbers that differ must differ
-    connection.con.commit()
 
 
 def open_spark(table: str | None, query: str | None = None) -> Opened:
@@ -161,7 +137,7 @@ def open_spark(table: str | None, query: str | None = None) -> Opened:
     connection = _reading("spark", lambda: ibis.pyspark.connect(session.builder.getOrCreate()))
     tables = (str(table),) if asked is None else asked.tables
     found = [_catalogued(connection, name, f"spark/{name}") for name in tables]
-    whole = [_qualified(name, str(connection.current_database)).lower() for name in tables]
+    whole = [qualified(name, str(connection.current_database)).lower() for name in tables]
     identity = Identity(
         name=f"spark/{'+'.join(whole)}",
         aliases=(f"spark/{'+'.join(tables)}",),
@@ -169,21 +145,6 @@ def open_spark(table: str | None, query: str | None = None) -> Opened:
     )
     result = found[0] if asked is None else _queried(connection, asked)
     return Opened(table=result, identity=identity, query=asked)
-
-
-def _qualified(table: str, schema: str) -> str:
-    """Return the name of a table with its schema."""
-    return table if "." in table else f"{schema}.{table}"
-
-
-def _asked(connection: Any, query: str) -> str | None:
-    """Return what a PostgreSQL server says about itself, None where it does not."""
-    try:
-        with connection.con.cursor() as cursor:
-            return str(cursor.execute(query).fetchone()[0])
-    except Exception:  # no rights, or an old server: only a register of budgets uses it
-        connection.con.rollback()
-        return None
 
 
 def _text(paths: Sequence[str], text_format: TextFormat) -> Any:

@@ -72,3 +72,8 @@ def canonical_host(host: str) -> str:
         return plain
     loopback = any(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
     return "localhost" if loopback else plain
+
+
+def qualified(table: str, schema: str) -> str:
+    """Return the name of a table with its schema."""
+    return table if "." in table else f"{schema}.{table}"
