@@ -11,13 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import notebooks
 import reference
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/**/*.md", "*.md", "benchmarks/results/*.md")
 HIDDEN = {"README.md"}  # its place is taken by docs/README.md
+NOTEBOOK = re.compile(r"(\]\([^)#:\s]+)\.ipynb(?=[)#])")
 LINK = re.compile(r"\]\(([^)#:\s]+)")
 
 
@@ -36,9 +39,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             moved.append(_file(f"docs/{file.src_uri}", config, file.inclusion))
     for path in _outside():
         moved.append(_file(path, config))
-    for path, text in reference.pages().items():
-        moved.append(File.generated(config, path, content=text))
+    made: dict[str, str | bytes] = {**reference.pages()}
+    for notebook in _notebooks():
+        text, pictures = notebooks.page(notebook)
+        made[_name(notebook.with_suffix(".md"))] = text
+        made |= {_name(notebook.with_name(name)): drawn for name, drawn in pictures.items()}
+    for path, content in made.items():
+        page = File.generated(config, path, content=content)
+        page.dest_uri = page.dest_uri.removeprefix("docs/")
+        moved.append(page)
     return moved
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Lead links to a notebook to the page that is made of it."""
+    return NOTEBOOK.sub(r"\1.md", markdown)
 
 
 def _file(path: str, config: MkDocsConfig, inclusion: Any = None) -> File:
@@ -49,6 +64,14 @@ def _file(path: str, config: MkDocsConfig, inclusion: Any = None) -> File:
     return page
 
 
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _notebooks() -> list[Path]:
+    return sorted((ROOT / "docs").rglob("*.ipynb"))
+
+
 @cache
 def _outside() -> list[str]:
     """Return the pages outside docs/, and the files there that any page links to."""
@@ -57,13 +80,13 @@ def _outside() -> list[str]:
         (page.parent / link).resolve() for page in pages for link in LINK.findall(page.read_text())
     }
     files = {path for path in {*pages, *linked} if path.is_file() and path.is_relative_to(ROOT)}
-    names = {path.relative_to(ROOT).as_posix() for path in files}
+    names = {_name(path) for path in files}
     return sorted(name for name in names - HIDDEN if not name.startswith("docs/"))
 
 
 def _known() -> list[str]:
-    inside = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    return [*sorted(inside), *_outside(), *reference.pages()]
+    inside = [*(ROOT / "docs").rglob("*.md"), *(path.with_suffix(".md") for path in _notebooks())]
+    return [*sorted(map(_name, inside)), *_outside(), *reference.pages()]
 
 
 def _leaves(entry: Any) -> list[str]:
