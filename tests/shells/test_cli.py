@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from fractions import Fraction
@@ -340,25 +339,3 @@ def test_a_crash_between_charge_and_draw_wastes_budget_and_never_overspends(
     monkeypatch.setattr(Prepared, "release", crash)
     assert run(*mean(survey, "--ledger", ledger)).exit_code != 0
     assert [charge.epsilon for charge in Ledger(ledger).history()] == [Fraction(1, 10)]
-
-
-@pytest.mark.parametrize("page", ["command_line.md", "ledger.md", "plan_file.md", "report.md"])
-def test_every_command_and_snippet_of_the_pages_runs(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = [f"{20 + k % 60},{'yes' if k % 3 else 'no'},{3000 + k}" for k in range(200)]
-    Path("survey.csv").write_text("age,answer,income\n" + "\n".join(lines) + "\n")
-    text = (Path(__file__).parents[2] / "docs" / page).read_text()
-    for plan in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
-        Path("day.toml").write_text(plan)
-    commands = re.findall(r"^\$ expmech (.*)$", text, re.MULTILINE)
-    assert len(commands) >= 4
-    for command in commands:
-        words = shlex.split(command.replace("--runs 2000", "--runs 8"))
-        if words[0] == "paper":
-            words.append("--quick")  # what the page shows takes minutes
-        result = run(*words)
-        assert result.exit_code == 0, (command, result.stderr)
-    for snippet in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(snippet, {})

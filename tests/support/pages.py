@@ -63,9 +63,19 @@ def read_html(file: Path) -> Page:
     return page
 
 
-def blocks(text: str, *languages: str) -> list[str]:
-    """Return the fenced blocks of Markdown in these languages."""
-    return [body for _, language, body in FENCE.findall(text) if language in languages]
+def fences(text: str) -> list[tuple[str, str]]:
+    """Return language and body of each fenced block of Markdown."""
+    return [(language, body) for _, language, body in FENCE.findall(text)]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the fenced blocks of Markdown in a language."""
+    return [body for found, body in fences(text) if found == language]
+
+
+def indented(text: str) -> list[str]:
+    """Return the lines of Markdown that stand as code by their indentation."""
+    return re.findall(r"^    +(.*)$", FENCE.sub("", text), flags=re.MULTILINE)
 
 
 def markdown_links(text: str) -> list[str]:
