@@ -60,6 +60,8 @@ def test_permute_and_flip_law_of_the_shipped_code(
     assert leftover < 1e-12
     eta = float(EPSILON) / (1 if monotone else 2)
     assert total_variation(found, flip_law(scores, eta)) < 1e-6
+    stated: Law = dict(enumerate(mechanism.law(epsilon=EPSILON).tolist()))
+    assert total_variation(found, stated) < 1e-9
     if len(set(scores)) > 1:
         assert total_variation(found, exponential_law(scores, eta)) > 1e-3
         assert total_variation(found, no_best_law(scores, eta)) > 1e-3

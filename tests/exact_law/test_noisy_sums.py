@@ -18,6 +18,7 @@ from expmech.errors import ParameterError
 from expmech.release.meanings import Counts, ThreeSums, Totals, Variances
 from expmech.release.noisy_sums import NoisySums
 from expmech.release.verification import verify_certificate, verify_value
+from expmech.theory import noise_below, noise_mass
 
 REPLACE, ADD_REMOVE = Adjacency
 ROWS = (0, 2, 1)  # snapped to two steps
@@ -245,3 +246,17 @@ def test_a_meaning_holds_the_number_of_rows_where_it_is_public_and_only_there() 
         NoisySums(
             totals=[3], meaning=Counts(size=1, disjoint=False, count=3), adjacency="add-remove"
         )
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2)])
+def test_the_stated_law_of_noise_is_that_of_the_coins(rate: Fraction) -> None:
+    found, _ = law_of(lambda coins: int(coins.discrete_laplace(rate, 1)[0]))
+    law = {int(str(noise)): mass for noise, mass in found.items()}
+    points = np.arange(-9, 10)
+    masses = [law[point] for point in points.tolist()]
+    assert np.allclose(masses, noise_mass(float(rate), points), rtol=1e-9, atol=0.0)
+    below = [sum(mass for noise, mass in law.items() if noise <= k) for k in points]
+    assert np.allclose(below, noise_below(float(rate), points), rtol=1e-9, atol=1e-12)
+    assert np.allclose(below, noise_below(float(rate), points + 0.5), rtol=1e-9, atol=1e-12)
+    far = noise_below(float(rate), np.array([-300.0]))  # the sum of a geometric tail
+    assert far[0] == pytest.approx(noise_mass(float(rate), 300)[()] / -np.expm1(-float(rate)))

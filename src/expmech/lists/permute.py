@@ -17,3 +17,17 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
     """
     winners = np.flatnonzero(coins.bernoulli_exp(energies))
     return int(winners[coins.one_below(winners.size)])
+
+
+def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``P(j) = p_j integral over t in [0, 1] of prod_{i != j} (1 - t p_i)`` for chances p.
+
+    The integrand is a polynomial, which Gauss' rule of half as many nodes integrates exactly.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(chances.size // 2 + 1)
+    losers = 1.0 - np.outer((nodes + 1.0) / 2.0, chances)
+    found = np.empty(chances.size)
+    for j in range(chances.size):
+        others = np.delete(losers, j, axis=1).prod(axis=1)
+        found[j] = chances[j] * (weights / 2.0 @ others)
+    return found

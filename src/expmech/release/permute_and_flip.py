@@ -16,7 +16,7 @@ from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.cost import Forecast, forecast_constant
 from expmech.domains import Candidates
 from expmech.errors import ParameterTypeError, validate_scale, validate_vector
-from expmech.lists import first_of_a_random_order
+from expmech.lists import first_of_a_random_order, winner_law
 from expmech.release.direct import DirectMechanism, DirectTerms
 from expmech.release.permute_and_flip_checks import KIND, ONE_WAY, OWNER, calibration
 from expmech.release.prepared import Draw
@@ -168,6 +168,17 @@ class PermuteAndFlip(DirectMechanism):
     def energies(self, epsilon: float | Fraction) -> NDArray[np.int64]:
         """Return ``round(eta (best - score) 2^40)``, at most 2^60."""
         return self._energies(validate_epsilon(epsilon, owner=OWNER))
+
+    def law(self, *, epsilon: float | Fraction) -> NDArray[np.float64]:
+        """Return the probability of every candidate (confidential), in the order of the list.
+
+        Examples
+        --------
+        >>> best = PermuteAndFlip.from_scores([2.0, 1.0], sensitivity=1)
+        >>> best.law(epsilon=2.0).round(6).tolist()
+        [0.81606, 0.18394]
+        """
+        return winner_law(np.exp(self.energies(epsilon) * (-1.0 / UNITS_PER_NAT)))
 
     def _energies(self, budget: Fraction) -> NDArray[np.int64]:
         scaled = self.losses * (self.public.certify(budget).eta * UNITS_PER_NAT)

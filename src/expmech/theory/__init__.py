@@ -48,6 +48,7 @@ from expmech.theory.divergence import (
     true_renyi,
 )
 from expmech.theory.log_concave import excess_loss_log_concave, excess_loss_tail_log_concave
+from expmech.theory.noise import noise_below, noise_mass
 from expmech.theory.utility import (
     epsilon_of_mixture,
     utility_corollary,
@@ -83,6 +84,8 @@ __all__ = [
     "log_acceptance_floor_finite",
     "log_acceptance_floor_walk",
     "log_beta_laplace",
+    "noise_below",
+    "noise_mass",
     "paper_bound_conf_atom",
     "paper_bound_random_atom",
     "paper_bound_runtime",
