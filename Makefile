@@ -37,10 +37,11 @@ $(VENV)/.docs: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $(VENV)/.docs
 
-# PostgreSQL and Java for the tests of the data layer; where they cannot be installed those tests say so and are skipped.
+# PostgreSQL and Java for the tests of the data layer, a browser for those of the page; where they cannot be installed those
+# tests say so and are skipped.
 servers:
-	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { ls /usr/lib/postgresql/*/bin/initdb && command -v java; } >/dev/null 2>&1; \
-	then apt-get update -qq && apt-get install -y -qq postgresql openjdk-17-jre-headless >/dev/null; fi || true
+	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { ls /usr/lib/postgresql/*/bin/initdb && command -v java && command -v chromium; } >/dev/null 2>&1; \
+	then apt-get update -qq && { apt-get install -y -qq postgresql openjdk-17-jre-headless >/dev/null; apt-get install -y -qq chromium >/dev/null; }; fi || true
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples docs/hooks

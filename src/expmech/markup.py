@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -50,3 +51,18 @@ def text_card(text: str) -> str:
 def folded(title: str, text: str) -> str:
     """Return text that opens under its title."""
     return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def round_ticks(low: float, high: float, *, parts: float = 4.0) -> list[float]:
+    """Return round numbers between the ends of an axis: two to five, or so many ``parts``.
+
+    Examples
+    --------
+    >>> round_ticks(0.0, 9.0)
+    [0.0, 5.0]
+    """
+    rough = (high - low) / parts
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * k for k in (1.0, 2.0, 5.0, 10.0) if power * k >= rough)
+    first = math.ceil(low / step)
+    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]

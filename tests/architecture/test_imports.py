@@ -27,8 +27,8 @@ CORE = [
 ]
 LAWS = ["quantiles", "lists", "directions", "risks", "optimum"]
 ORDER = [*LEAVES, *CORE, *LAWS, "release", "ledger", "statistics", "data"]
-SHELLS = ["estimators", "auditing", "cli", "paper", "opendp", "dp_accounting"]
-TOP = {"cli": ["estimators", "auditing", "paper"]}
+SHELLS = ["estimators", "auditing", "paper", "explore", "cli", "opendp", "dp_accounting"]
+TOP = {"explore": ["auditing", "paper"], "cli": ["estimators", "auditing", "paper", "explore"]}
 CONCRETE = re.compile(r"isinstance\([^)]*\b(Box|L1Ball|L2Ball|Simplex|Candidates)\b")
 GUESSED = re.compile(r"(get|has)attr\((self\.)?(loss|domain|problem\.loss|target\.domain)\b")
 

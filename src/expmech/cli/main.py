@@ -10,6 +10,7 @@ from expmech._version import __version__
 from expmech.cli import audit, budget, plan, release
 from expmech.cli.common import output
 from expmech.cli.demo import demo
+from expmech.cli.explore import explore
 from expmech.cli.options import command
 from expmech.cli.paper import paper
 from expmech.cli.report import report
@@ -32,6 +33,7 @@ command(
     audit.help_text,
     audit.run,
 )
+app.command()(explore)
 app.command()(demo)
 app.command()(paper)
 

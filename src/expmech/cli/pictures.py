@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from expmech.markup import BLUE, GREY, ORANGE
+from expmech.markup import BLUE, GREY, ORANGE, round_ticks
 
 _WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 460.0, 28.0, 140.0, 30.0, 8.0, 32.0
 _LONGEST = 18  # characters of a name beside a line
@@ -88,19 +87,10 @@ def _line(one: Number, y: float, place: Place, *, bars: bool) -> str:
 
 def _axis(low: float, high: float, y: float, place: Place) -> str:
     parts = [f'<path d="M{_LEFT:g} {y:.1f}H{_WIDTH - _RIGHT:g}" stroke="{GREY}"/>']
-    for value in _ticks(low, high):
+    for value in round_ticks(low, high):
         x = place(value)
         parts.append(
             f'<path d="M{x:.1f} {y:.1f}v5" stroke="{GREY}"/><text x="{x:.1f}" y="{y + 20:.1f}"'
             f' text-anchor="middle" fill="{GREY}">{value:,.10g}</text>'
         )
     return "".join(parts)
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Return two to five round numbers between the ends."""
-    rough = (high - low) / 4.0
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * k for k in (1.0, 2.0, 5.0, 10.0) if power * k >= rough)
-    first = math.ceil(low / step)
-    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from expmech.errors import ParameterError
+from expmech.samplers import Plan
 from expmech.samplers.choose import AUTO
 from expmech.statistics.base import Statistic, plan
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
@@ -14,16 +16,22 @@ _LOWEST, _HIGHEST = -7 * _DIGITS, 7 * _DIGITS  # beyond the least and the greate
 
 
 def enough(
-    statistic: Statistic, *, error: Fraction, count: int | None, timing: str = AUTO
+    statistic: Statistic,
+    *,
+    error: Fraction,
+    count: int | None,
+    timing: str = AUTO,
+    planned: Callable[[Fraction], Plan] | None = None,
 ) -> Fraction:
     """Return the least epsilon of three digits with at most this error in 95% of releases.
 
     The error of a number is its distance from the truth, in its own units; that of a quantile or a
-    choice is the loss above the least one, in rows.
+    choice is the loss above the least one, in rows. ``planned`` is for who keeps plans by epsilon.
     """
+    make = planned or (lambda one: plan(statistic, epsilon=one, count=count, timing=timing))
 
     def found(epsilon: Fraction) -> float:
-        made = plan(statistic, epsilon=epsilon, count=count, timing=timing)
+        made = make(epsilon)
         bound = made.error if made.error is not None else (made.excess_loss or (0.0, None))[1]
         if bound is None:
             raise ParameterError(

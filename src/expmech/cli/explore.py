@@ -1,0 +1,48 @@
+"""`expmech explore`: the trade-off of privacy, accuracy and time, in a browser."""
+
+from __future__ import annotations
+
+import errno
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from expmech.cli.common import output, user_errors
+from expmech.errors import ParameterError
+
+_PORT = 8765  # a fixed one, so that links of yesterday lead somewhere
+
+
+def explore(
+    port: Annotated[
+        int, typer.Option("--port", help="Where the page is on this machine; 0 takes any.")
+    ] = _PORT,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")
+    ] = True,
+) -> None:
+    """Open a page of made-up data: what epsilon, error and running time do to each other.
+
+    The page is served on 127.0.0.1 only, asks no other machine for anything and takes no data.
+    """
+    from expmech.explore import make_server  # a page is seldom asked for
+
+    with user_errors():
+        try:
+            server = make_server(port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise ParameterError(
+                f"`--port` must be free; {port} is in use. Take another, or 0 for any."
+            ) from None
+        with server:
+            try:
+                output.print(f"{server.address} (Ctrl-C ends it)", markup=False)
+                output.file.flush()  # whoever reads a pipe waits for the address
+                if browser:
+                    webbrowser.open(server.address)
+                server.serve_forever()
+            except KeyboardInterrupt:
+                output.print("stopped.")

@@ -1,0 +1,81 @@
+"""Many releases: what they cost together, by adding up and by the ledger's other arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from expmech.explore.panels.base import Panel, quoted
+from expmech.explore.svg import Canvas, Scale
+from expmech.explore.view import View
+from expmech.ledger import Amount, Limits, show_amount
+from expmech.ledger.limits import BASIC, CONCENTRATED
+from expmech.release.verification import concentration
+from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+
+_POINTS = 14
+KINDS = {
+    "basic": ("line basic", "adding up"),
+    "pure": ("line pure", "any pure release"),
+    "bounded": ("line bounded", "bounded range"),
+}
+
+
+def composition(view: View, width: int) -> Panel:
+    """Return the total epsilon of more and more releases."""
+    state = view.state
+    delta = Fraction(1, 10**state.failure)
+    curves = totals(state.epsilon, state.releases, delta)
+    last = {name: curve[-1][1] for name, curve in curves.items()}
+    own = "bounded" if concentration(view.ready.certificate) == BOUNDED_RANGE else "pure"
+    title = (
+        f"{state.releases:,} releases at epsilon = {show_amount(state.epsilon)} cost"
+        f" {quoted(last['basic'])} by adding up, {quoted(last[own])} in a ledger with"
+        f" delta = 1e-{state.failure}."
+    )
+    told = "has" if own == "bounded" else "does not have"
+    return Panel(
+        title=title,
+        figure=_picture(title, curves, state.releases, width),
+        words=(
+            f"The release of this question {told} bounded range. Where the log ratio of two"
+            " neighbours' chances lies in an interval of width epsilon, a release costs an eighth"
+            " of epsilon squared in concentrated privacy; any other pure release costs a half.",
+            "The ledger takes the smaller of both sums; a small delta is the price of the curves"
+            " below the straight line.",
+        ),
+        numbers={"curves": curves, "own": own, "delta": float(delta)},
+    )
+
+
+@lru_cache(maxsize=128)
+def totals(epsilon: Fraction, releases: int, delta: Fraction) -> dict[str, list[tuple[int, float]]]:
+    """Return (releases, epsilon together) by the arithmetic of a ledger."""
+    counts = sorted({max(1, round(releases * j / _POINTS)) for j in range(1, _POINTS + 1)} | {1})
+    found: dict[str, list[tuple[int, float]]] = {}
+    for name, composed, factor in (
+        ("basic", BASIC, PURE),
+        ("pure", CONCENTRATED, PURE),
+        ("bounded", CONCENTRATED, BOUNDED_RANGE),
+    ):
+        limits = Limits(epsilon=epsilon * releases, delta=delta, composition=composed)
+        one = Amount(epsilon=epsilon, rho=factor * epsilon**2)
+        found[name] = [(n, float(limits.composed(one.times(n))[0])) for n in counts]
+    return found
+
+
+def _picture(
+    title: str, curves: dict[str, list[tuple[int, float]]], releases: int, width: int
+) -> str:
+    tall, top, left = 190.0, 52.0, 58.0
+    across = Scale(low=0.0, high=float(max(2, releases)), start=left, end=width - 20.0)
+    highest = max(y for curve in curves.values() for _, y in curve)
+    up = Scale(low=0.0, high=highest, start=top + tall, end=top)
+    canvas = Canvas(width, top + tall + 48.0, title)
+    canvas.legend(12.0, 14.0, list(KINDS.values()))
+    for name, curve in curves.items():
+        points = [(across.place(x), up.place(y)) for x, y in curve]
+        canvas.path(points, KINDS[name][0], closed=False)
+    canvas.upright(up, left, "epsilon together")
+    canvas.axis(across, top + tall, "releases")
+    return canvas.svg()

@@ -1,0 +1,124 @@
+"""The trade-off itself: what an epsilon costs in error and in time."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from expmech.errors import ExpmechError
+from expmech.explore.panels.base import Panel, quoted
+from expmech.explore.svg import Canvas, Scale
+from expmech.explore.view import View, error_of, plan_at
+from expmech.ledger import show_amount
+from expmech.samplers import Plan
+from expmech.samplers.base import DATA_DEPENDENT
+from expmech.samplers.plan import show_seconds
+
+EPSILONS = (
+    *(digit * Fraction(10) ** power for power in (-2, -1, 0, 1) for digit in (1, 2, 5)),
+    Fraction(100),
+)
+Curve = list[tuple[float, float]]
+
+
+def tradeoff(view: View, width: int) -> Panel:
+    """Return error and time against epsilon, the state's own marked."""
+    plans = {float(epsilon): _planned(view, epsilon) for epsilon in EPSILONS}
+    curves = {
+        "error": _curve({x: None if one is None else error_of(one) for x, one in plans.items()}),
+        "leaking": _curve({x: _seconds(one, leaking=True) for x, one in plans.items()}),
+        "silent": _curve({x: _seconds(one, leaking=False) for x, one in plans.items()}),
+    }
+    title = _message(view)
+    return Panel(
+        title=title,
+        figure=_picture(view, title, curves, width),
+        words=_words(curves),
+        numbers=curves | {"epsilon": float(view.state.epsilon)},
+    )
+
+
+def _planned(view: View, epsilon: Fraction) -> Plan | None:
+    try:
+        return plan_at(view.state, epsilon)
+    except ExpmechError:
+        return None
+
+
+def _curve(points: dict[float, float | None]) -> Curve:
+    return [(x, y) for x, y in points.items() if y is not None and 0.0 < y < math.inf]
+
+
+def _seconds(made: Plan | None, *, leaking: bool) -> float | None:
+    """Return the least time of a sampler whose clock leaks, or of one whose clock does not."""
+    options = () if made is None else made.options
+    timed = [
+        option.seconds
+        for option in options
+        if option.applies and (option.timing == DATA_DEPENDENT) == leaking
+    ]
+    return min(timed, default=None)
+
+
+def _message(view: View) -> str:
+    error, epsilon = view.error, view.state.epsilon
+    half = _planned(view, max(epsilon / 2, EPSILONS[0]))
+    if error is None or half is None or error_of(half) is None:
+        return "No public number bounds this error: it depends on the rows. The time is public."
+    after = f"{quoted(error_of(half) or 0.0)} {view.asked.error_unit}".strip()
+    return (
+        f"Half of epsilon, {show_amount(epsilon / 2)} in place of {show_amount(epsilon)}, takes the"
+        f" error from {quoted(error)} to {after}."
+    )
+
+
+def _words(curves: dict[str, Curve]) -> tuple[str, ...]:
+    if not curves["silent"]:
+        return ("No sampler with a silent clock serves this question.",)
+    at = dict(curves["silent"]).get(1.0)
+    if at is None or not curves["leaking"]:
+        return ()
+    return (
+        f"A clock that tells nothing costs {show_seconds(at)} a draw at epsilon = 1, where the"
+        f" fastest sampler takes {show_seconds(dict(curves['leaking']).get(1.0, math.inf))}.",
+    )
+
+
+def _picture(view: View, title: str, curves: dict[str, Curve], width: int) -> str:
+    across = Scale(low=0.01, high=100.0, start=58.0, end=width - 24.0, log=True)
+    canvas = Canvas(width, 0.0, title)
+    top = 30.0
+    if curves["error"]:
+        unit = f"error, {view.asked.error_unit}" if view.asked.error_unit else "error"
+        top = _chart(canvas, across, top, unit, [("line error", curves["error"])], view)
+    kinds = {"leaking": "the clock leaks", "silent": "the clock tells nothing"}
+    times = [(f"line {kind}", curves[kind]) for kind in kinds if curves[kind]]
+    if times:
+        told = [(f"line {kind}", words) for kind, words in kinds.items() if curves[kind]]
+        foot = canvas.legend(16.0, top, told)
+        top = _chart(canvas, across, foot + 38.0, "seconds a draw", times, view)
+    canvas.height = top - 14.0
+    return canvas.svg()
+
+
+def _chart(
+    canvas: Canvas,
+    across: Scale,
+    top: float,
+    unit: str,
+    curves: list[tuple[str, Curve]],
+    view: View,
+) -> float:
+    """Draw curves over epsilon on two logarithmic axes; return where the next one may begin."""
+    heights = [y for _, curve in curves for _, y in curve]
+    low = 10.0 ** math.floor(math.log10(min(heights)))
+    high = 10.0 ** math.ceil(math.log10(max(heights)) + 1e-9)
+    tall = 130.0
+    up = Scale(low=low, high=high, start=top + tall, end=top, log=True)
+    for kind, curve in curves:
+        canvas.path([(across.place(x), up.place(y)) for x, y in curve], kind, closed=False)
+    here = across.place(float(view.state.epsilon))
+    canvas.line(here, top, here, top + tall, "line here")
+    canvas.upright(up, across.start, unit)
+    canvas.axis(across, top + tall, "epsilon (less private to the right)")
+    return top + tall + 62.0

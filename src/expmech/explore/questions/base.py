@@ -1,0 +1,170 @@
+"""A question that the page can ask: its made-up rows, its statistic, and the words for both."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.release import Mechanism
+from expmech.statistics import ArrayRows, Statistic
+
+Numbers = NDArray[np.float64]
+
+
+class Asked(Protocol):
+    """What a question needs of the state of the page."""
+
+    @property
+    def method(self) -> str:
+        """One of the question's methods."""
+
+    @property
+    def rows(self) -> int:
+        """How many made-up rows."""
+
+    @property
+    def size(self) -> int:
+        """Columns, levels, cells, features or candidates."""
+
+    @property
+    def lower(self) -> float:
+        """Public bound."""
+
+    @property
+    def upper(self) -> float:
+        """Public bound."""
+
+    @property
+    def data(self) -> int:
+        """Seed of the made-up rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A whole number of the page: its least, greatest and first value."""
+
+    low: int
+    high: int
+    start: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Made:
+    """Made-up rows as a statistic reads them, and the truth about them."""
+
+    rows: Any
+    truth: Any
+
+    def find(self, request: Any) -> Any:
+        """Return what the rows answer."""
+        return self.rows.find(request)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """One released number in the picture: twenty draws of it beside the truth.
+
+    ``cells`` gives the exact probability of each cell between edges, where the law is known.
+    """
+
+    name: str
+    truth: float
+    draws: Sequence[float]
+    edges: Numbers | None = None
+    chances: Numbers | None = None
+
+
+class Question(ABC):
+    """What a person may ask of a table."""
+
+    label: ClassVar[str]
+    story: ClassVar[str]
+    unit: ClassVar[str]
+    rows: ClassVar[Setting]
+    size: ClassVar[Setting]
+    size_label: ClassVar[str]
+    bounds: ClassVar[tuple[float, float]]
+    methods: ClassVar[dict[str, str]]
+    fixed_bounds: ClassVar[bool] = False
+    error_words: ClassVar[str]
+    """What the error of the plan is, with a place for the number."""
+
+    error_unit: ClassVar[str]
+
+    error_is_distance: ClassVar[bool] = True
+    """Whether that error tells how far the released numbers are; else it is of a gradient."""
+
+    within_bounds: ClassVar[bool] = False
+    """Whether the released numbers lie between the bounds."""
+
+    picture: ClassVar[str] = "strips"
+    """Which picture shows its draws: strips, cells, stacks or lines."""
+
+    @abstractmethod
+    def make(self, state: Asked) -> Made:
+        """Return the made-up rows and the truth about them."""
+
+    @abstractmethod
+    def neighbour(self, state: Asked) -> Made:
+        """Return the same rows but for the last, which is as different as the bounds allow."""
+
+    @abstractmethod
+    def suspicion(self, state: Asked) -> tuple[str, str]:
+        """Return what the last row is, and what the attacker suspects instead, in words."""
+
+    @abstractmethod
+    def statistic(self, state: Asked) -> Statistic:
+        """Return what is released."""
+
+    @abstractmethod
+    def names(self, state: Asked) -> list[str]:
+        """Return what the released numbers are called, or the candidates."""
+
+    @abstractmethod
+    def code(self, state: Asked) -> list[str]:
+        """Return Python that makes ``rows`` and ``statistic`` as above."""
+
+    @abstractmethod
+    def command(self, state: Asked) -> str | None:
+        """Return the statistic and its options on the command line of ``plan``; None: it is not."""
+
+    def scales(self, state: Asked) -> Numbers:
+        """Return what brings the released numbers to one unit in a picture."""
+        return np.ones(len(self.names(state)))
+
+    def numbers(self, values: Any, state: Asked) -> Numbers:
+        """Return finished draws as a table: a row a draw, a column a name."""
+        return np.array([np.ravel(value) for value in values], dtype=np.float64)
+
+    def chances(
+        self, mechanism: Mechanism, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+    ) -> list[Numbers] | None:
+        """Return the exact probabilities of the cells, a name each; None where no law is known."""
+        return None
+
+    def log_chances(
+        self, mechanism: Mechanism, found: Any, epsilon: Fraction, values: Any, state: Asked
+    ) -> Numbers | None:
+        """Return the log probability of each draw; None where it is not known."""
+        return None
+
+
+def array_rows(numbers: Numbers, truth: Any) -> Made:
+    """Return a table of numbers."""
+    return Made(rows=ArrayRows(numbers=numbers), truth=truth)
+
+
+def far_end(value: float, lower: float, upper: float) -> float:
+    """Return the bound that is further away."""
+    return upper if value - lower < upper - value else lower
+
+
+def shown(number: float) -> str:
+    """Return a number as a sentence has it."""
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"

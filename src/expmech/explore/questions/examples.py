@@ -1,0 +1,233 @@
+"""The two examples of the paper, by the exponential mechanism."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expmech.adjacency import Adjacency
+from expmech.domains import Box, L1Ball
+from expmech.explore.laws import lattice_cells, lattice_log_chances
+from expmech.explore.questions.base import (
+    Asked,
+    Made,
+    Numbers,
+    Question,
+    Setting,
+    far_end,
+    shown,
+)
+from expmech.explore.questions.snippets import mechanism_lines
+from expmech.losses import L1Mean, RidgeGradient
+from expmech.paper import example2
+from expmech.paper.example1 import BITS
+from expmech.release import ExponentialMechanism
+from expmech.statistics import Statistic
+
+_COARSE = 14  # bits of the lattice on which a law is added up for a picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperStatistic(Statistic):
+    """A draw of an exponential mechanism on rows as they are."""
+
+    dimension: int
+    adjacency: Adjacency = Adjacency.REPLACE
+
+    @property
+    def name(self) -> str:
+        """What a certificate would call it."""
+        return "an example of the paper"
+
+    def request(self, epsilon: Fraction) -> Any:
+        """Ask for the rows."""
+        return "rows"
+
+    @abstractmethod
+    def stand_in(self, count: int, epsilon: Fraction) -> Any:
+        """Return rows of zeros."""
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A table that answers with its rows."""
+
+    rows: Any
+
+    def find(self, request: Any) -> Any:
+        """Return them."""
+        return self.rows
+
+
+class UnitMean(PaperStatistic):
+    """Example 1: the mean of numbers in [0, 1] under L1 loss."""
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Numbers:
+        """Return rows of zeros."""
+        return np.zeros((count, self.dimension))
+
+    def mechanism(self, found: Numbers, epsilon: Fraction, timing: str) -> ExponentialMechanism:
+        """Return the exponential mechanism on the unit box."""
+        ends = [0.0] * self.dimension, [1.0] * self.dimension
+        return ExponentialMechanism(loss=L1Mean(found), domain=Box(*ends, bits=BITS))
+
+
+class GradientRidge(PaperStatistic):
+    """Example 2: ridge regression by the L1 norm of the gradient, on the L1 ball."""
+
+    def stand_in(self, count: int, epsilon: Fraction) -> tuple[Numbers, Numbers]:
+        """Return rows of zeros."""
+        return np.zeros((count, self.dimension)), np.zeros(count)
+
+    def mechanism(self, found: Any, epsilon: Fraction, timing: str) -> ExponentialMechanism:
+        """Return the exponential mechanism on the ball."""
+        features, responses = found
+        loss = RidgeGradient(
+            features, responses, penalty=example2.PENALTY, radius=example2.RADIUS, norm="l1"
+        )
+        ball = L1Ball(dimension=self.dimension, radius=example2.RADIUS)
+        return ExponentialMechanism(loss=loss, domain=ball)
+
+
+class ExampleOne(Question):
+    """Example 1 of the paper, with made-up rows."""
+
+    label = "Paper, example 1"
+    story = "The mean of numbers between 0 and 1, under L1 loss."
+    unit = ""
+    rows = Setting(low=10, high=5_000, start=100)
+    size = Setting(low=1, high=6, start=1)
+    size_label = "columns"
+    bounds = (0.0, 1.0)
+    fixed_bounds = True
+    within_bounds = True
+    methods = {"exponential": "exponential mechanism"}  # noqa: RUF012
+    error_words = "the distances from the true means add up to {} at most"
+    error_unit = ""
+
+    def _rows(self, state: Asked) -> Numbers:
+        generator = np.random.default_rng(state.data)
+        return generator.beta(2.0, 5.0, size=(state.rows, state.size))
+
+    def make(self, state: Asked) -> Made:
+        """Return made-up shares."""
+        rows = self._rows(state)
+        return Made(rows=Whole(rows), truth=rows.mean(axis=0))
+
+    def neighbour(self, state: Asked) -> Made:
+        """Return the same with the last row at the far ends."""
+        rows = self._rows(state)
+        rows[-1] = [far_end(value, 0.0, 1.0) for value in rows[-1]]
+        return Made(rows=Whole(rows), truth=rows.mean(axis=0))
+
+    def suspicion(self, state: Asked) -> tuple[str, str]:
+        """Return the last row's first number, and the far end."""
+        value = self._rows(state)[-1, 0]
+        return shown(value), shown(far_end(value, 0.0, 1.0))
+
+    def names(self, state: Asked) -> list[str]:
+        """Return a name a coordinate."""
+        return ["mean"] if state.size == 1 else [f"mean {j + 1}" for j in range(state.size)]
+
+    def statistic(self, state: Asked) -> Statistic:
+        """Return the mean under L1 loss."""
+        return UnitMean(dimension=state.size)
+
+    def code(self, state: Asked) -> list[str]:
+        """Return the Python for it."""
+        box = f"em.Box([0.0] * {state.size}, [1.0] * {state.size}, bits={BITS})"
+        return [
+            f"generator = np.random.default_rng({state.data})",
+            f"rows = generator.beta(2.0, 5.0, size=({state.rows}, {state.size}))  # made up",
+            *mechanism_lines(f"em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain={box})"),
+        ]
+
+    def command(self, state: Asked) -> None:
+        """Return nothing: the command line plans the better law of a mean."""
+        return
+
+    def chances(
+        self, mechanism: Any, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+    ) -> list[Numbers]:
+        """Return the law of each coordinate: they are independent, and share the sensitivity."""
+        laws = []
+        for column in found.T:
+            alone = ExponentialMechanism(
+                loss=L1Mean(column[:, None]),
+                sensitivity=Fraction(state.size, state.rows),
+                domain=Box([0.0], [1.0], bits=_COARSE),
+            )
+            laws.append(lattice_cells(alone, epsilon, edges))
+        return laws
+
+    def log_chances(
+        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+    ) -> Numbers | None:
+        """Return the chance of each lattice point that was drawn."""
+        return lattice_log_chances(mechanism, epsilon, draws.values)
+
+
+class ExampleTwo(Question):
+    """Example 2 of the paper, on its own simulation."""
+
+    label = "Paper, example 2"
+    story = "Ridge regression with five coefficients, by the size of the gradient."
+    unit = ""
+    rows = Setting(low=example2.ROWS, high=example2.ROWS, start=example2.ROWS)
+    size = Setting(low=example2.DIMENSION, high=example2.DIMENSION, start=example2.DIMENSION)
+    size_label = "coefficients"
+    bounds = (-1.0, 1.0)
+    fixed_bounds = True
+    methods = {"exponential": "exponential mechanism"}  # noqa: RUF012
+    error_words = "the gradient at the answer has an L1 norm of at most {} above the least"
+    error_is_distance = False
+    error_unit = "of the gradient"
+
+    def make(self, state: Asked) -> Made:
+        """Return the paper's simulation and its ridge solution."""
+        return self._made(*example2.simulate(state.data))
+
+    def neighbour(self, state: Asked) -> Made:
+        """Return the same with the last row in a corner."""
+        features, responses = example2.simulate(state.data)
+        features[-1], responses[-1] = 1.0, far_end(responses[-1], -1.0, 1.0)
+        return self._made(features, responses)
+
+    def _made(self, features: Numbers, responses: Numbers) -> Made:
+        penalty = example2.PENALTY * np.eye(example2.DIMENSION)
+        solution = np.linalg.solve(features.T @ features + penalty, features.T @ responses)
+        return Made(rows=Whole((features, responses)), truth=solution)
+
+    def suspicion(self, state: Asked) -> tuple[str, str]:
+        """Return the last response, and the far end."""
+        response = example2.simulate(state.data)[1][-1]
+        return f"a response of {shown(response)}", f"one of {far_end(response, -1.0, 1.0):g}"
+
+    def names(self, state: Asked) -> list[str]:
+        """Return a name a coefficient."""
+        return [f"coefficient {j + 1}" for j in range(state.size)]
+
+    def statistic(self, state: Asked) -> Statistic:
+        """Return the regression."""
+        return GradientRidge(dimension=state.size)
+
+    def code(self, state: Asked) -> list[str]:
+        """Return the Python for it."""
+        return [
+            "from expmech.paper import example2",
+            f"features, responses = example2.simulate({state.data})  # made up, by the paper",
+            "loss = em.losses.RidgeGradient(",
+            '    features, responses, penalty=1.0, radius=1.0, norm="l1"',
+            ")",
+            *mechanism_lines(
+                f"em.ExponentialMechanism(loss=loss, domain=em.L1Ball({state.size}, 1.0))"
+            ),
+        ]
+
+    def command(self, state: Asked) -> None:
+        """Return nothing: the command line has a better norm."""
+        return

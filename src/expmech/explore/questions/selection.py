@@ -1,0 +1,123 @@
+"""The best of a list: how people travel most."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expmech.adjacency import Adjacency
+from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.explore.questions.snippets import statistic_lines
+from expmech.release import ExponentialMechanism
+from expmech.statistics import ArrayRows, MostFrequent, Statistic
+
+WAYS = ("train", "bus", "bike", "foot", "car", "tram", "ferry", "scooter", "taxi", "horse")
+
+
+def journeys(state: Asked) -> list[str]:
+    """Return made-up choices, each way a little rarer than the one before it."""
+    weights = 1.0 / (20.0 + np.arange(state.size))
+    generator = np.random.default_rng(state.data)
+    drawn = generator.choice(state.size, size=state.rows, p=weights / weights.sum())
+    return [WAYS[place] for place in drawn]
+
+
+class SelectionQuestion(Question):
+    """The most frequent of a public list."""
+
+    label = "Selection"
+    story = "Which way of travelling is the most frequent?"
+    unit = "rows"
+    rows = Setting(low=10, high=5_000, start=100)
+    size = Setting(low=2, high=10, start=6)
+    size_label = "candidates"
+    bounds = (0.0, 1.0)
+    fixed_bounds = True
+    methods = {  # noqa: RUF012
+        "permute": "permute-and-flip",
+        "exponential": "exponential mechanism",
+    }
+    error_words = "the choice occurs in at most {} rows fewer than the most frequent one"
+    error_unit = "rows"
+    picture = "stacks"
+
+    def make(self, state: Asked) -> Made:
+        """Return made-up choices and how often each way occurs."""
+        return self._made(journeys(state), state)
+
+    def neighbour(self, state: Asked) -> Made:
+        """Return the same with another choice of the last person."""
+        rows = journeys(state)
+        rows[-1] = self._other(rows[-1], state)
+        return self._made(rows, state)
+
+    def _made(self, rows: list[str], state: Asked) -> Made:
+        counts = [float(rows.count(way)) for way in self.names(state)]
+        return Made(rows=ArrayRows(raw=rows), truth=np.array(counts))
+
+    def _other(self, way: str, state: Asked) -> str:
+        return next(one for one in self.names(state) if one != way)
+
+    def suspicion(self, state: Asked) -> tuple[str, str]:
+        """Return the last person's choice, and another."""
+        way = journeys(state)[-1]
+        return way, self._other(way, state)
+
+    def names(self, state: Asked) -> list[str]:
+        """Return the candidates."""
+        return list(WAYS[: state.size])
+
+    def statistic(self, state: Asked) -> Statistic:
+        """Return the choice."""
+        names = WAYS[: state.size]
+        return MostFrequent(
+            column="way",
+            candidates=names,
+            labels=names,
+            adjacency=Adjacency.REPLACE,
+            exponential=state.method == "exponential",
+        )
+
+    def code(self, state: Asked) -> list[str]:
+        """Return the Python for it."""
+        lines = [
+            f"ways = {WAYS[: state.size]!r}",
+            f"weights = 1.0 / (20.0 + np.arange({state.size}))",
+            f"generator = np.random.default_rng({state.data})",
+            f"drawn = generator.choice({state.size}, size={state.rows}, p=weights / weights.sum())",
+            "rows = [ways[place] for place in drawn]  # made up",
+        ]
+        made = (
+            'statistics.MostFrequent(column="way", candidates=ways, labels=ways,'
+            f" exponential={state.method == 'exponential'}, adjacency=em.Adjacency.REPLACE)"
+        )
+        return lines + statistic_lines(made, "raw=rows")
+
+    def command(self, state: Asked) -> str | None:
+        """Return the options of ``plan``, which plans permute-and-flip."""
+        if state.method != "permute":
+            return None
+        return f"select --candidates {state.size} --rows {state.rows}"
+
+    def numbers(self, values: Any, state: Asked) -> Numbers:
+        """Return the place of each choice in the list."""
+        names = self.names(state)
+        return np.array([[float(names.index(str(value)))] for value in values])
+
+    def chances(
+        self, mechanism: Any, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+    ) -> list[Numbers]:
+        """Return the chance of every candidate."""
+        if isinstance(mechanism, ExponentialMechanism):
+            return [mechanism.law(epsilon=epsilon)[1]]
+        return [mechanism.law(epsilon=epsilon)]
+
+    def log_chances(
+        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+    ) -> Numbers:
+        """Return the chance of each choice that was drawn."""
+        (law,) = self.chances(mechanism, found, epsilon, np.zeros(0), state)
+        names = self.names(state)
+        return np.log(law[[names.index(str(value)) for value in draws.values]])
