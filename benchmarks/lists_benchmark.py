@@ -25,6 +25,9 @@ from expmech.release.permute_and_flip import PermuteAndFlip
 from expmech.release.top_k import TopK
 
 ITEMS, EPSILON = 1_000_000, 1.0
+SAME_LAW = (
+    "The joint column is also the published joint mechanism, which has the same law in real numbers."
+)
 Counts = NDArray[np.int64]
 
 
@@ -115,6 +118,7 @@ def main() -> None:
                 f" | {joint[2]:.2f} | {peeled[2]:.2f} |"
             )
             print(lines[-1], flush=True)
+    lines += ["", SAME_LAW]
     text = "\n".join(lines) + "\n"
     print(text)
     if arguments.output:
