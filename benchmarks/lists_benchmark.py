@@ -25,9 +25,7 @@ from expmech.release.permute_and_flip import PermuteAndFlip
 from expmech.release.top_k import TopK
 
 ITEMS, EPSILON = 1_000_000, 1.0
-SAME_LAW = (
-    "The joint column is also the published joint mechanism, which has the same law in real numbers."
-)
+SAME_LAW = "The joint column is also the published joint mechanism, which has the same law in real numbers."
 Counts = NDArray[np.int64]
 
 

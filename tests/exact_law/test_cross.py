@@ -23,7 +23,7 @@ from expmech.envelopes.cell_bounds import certify
 from expmech.envelopes.cross.arms import Touched, choose_free, improve_crosses
 from expmech.envelopes.cross.descent import Landscape, descend
 from expmech.envelopes.cross.envelope import _bind
-from expmech.envelopes.cross.fit import fit_cross, promise
+from expmech.envelopes.cross.fit import find_shares, fit_cross, promise
 from expmech.envelopes.tangent import BoundTangent
 from expmech.envelopes.uniform import BoundUniform
 from expmech.target import Target
@@ -151,11 +151,50 @@ def excess(touched: Touched, target: Target, **changed: Any) -> float:
             at += sum(found.free[k, a] * row[j] for a, j in enumerate(touched.free))
             at += sum(found.others[k, a] * row[j] for a, j in enumerate(touched.held))
             norm.append(abs(at))
-        total += (1 - found.kappa) * max(norm)
+        total += max(norm)
         for rise, j in zip(found.rises, touched.held, strict=True):
             total += rise * abs(row[j] - int(touched.center[j]))
         least = min(least, float((energy - total).p) / float((energy - total).q))
     return least / target.units_per_nat
+
+
+def test_shares_of_rows_keep_their_promise_and_cost_no_more_than_one_share_for_all() -> None:
+    generator = np.random.default_rng(5)
+    for count, size in ((1, 0.3), (2, 0.4), (5, 0.15), (8, 0.05), (3, 0.31)):
+        ratio = size * generator.random((count, count))
+        rows = [[fmpq(*float(one).as_integer_ratio()) for one in row] for row in ratio]
+        shares = find_shares(rows)
+        assert shares is not None
+        for k, row in enumerate(rows):
+            rest = sum(one / share for one, share in zip(row, shares, strict=True))
+            assert 1 / shares[k] - rest >= 1
+        log_volume = sum(math.log(float(share.p) / float(share.q)) for share in shares)
+        kappa = float(ratio.sum(axis=1).max())
+        assert log_volume >= count * math.log(1.0 - kappa) - 0.01 * count
+    # kappa is above one, and rows that are opposite can carry the one that is not
+    lame = [[fmpq(0), fmpq(6, 5)], [fmpq(1, 10), fmpq(0)]]
+    assert find_shares(lame) is not None
+    assert find_shares([[fmpq(1)]]) is None
+    assert find_shares([[fmpq(1, 2), fmpq(2)], [fmpq(2), fmpq(1, 2)]]) is None
+
+
+def test_what_rounds_badly_is_not_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Float64 proposes shares, rationals decide: too large ones are refused."""
+    real = np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda *given: real(*given) * (1.0 - 1e-3))
+    assert find_shares([[fmpq(1, 10), fmpq(1, 5)], [fmpq(1, 5), fmpq(1, 10)]]) is None
+
+
+def test_lots_begin_small_and_grow_by_a_quarter() -> None:
+    """Fewer proposals are made in vain than by doubling; their law is the same in any lots."""
+    chain: Any = em.Rejection(em.Cross()).prepare(targeted("two coordinates"))
+    assert chain.likely == 2
+    eight = dataclasses.replace(chain, likely=88)
+    assert [eight.first_lot(size) for size in (1, 10, 10**6)] == [11, 110, 1 << 15]
+    assert [eight.next_lot(lot) for lot in (1, 11, 100, 1 << 15)] == [2, 14, 125, 1 << 15]
+    named = dataclasses.replace(eight, batch=7)
+    assert (named.first_lot(5), named.next_lot(7)) == (7, 7)
+    assert (dataclasses.replace(eight, likely=None).next_lot(8)) == 16
 
 
 def test_a_cross_that_ignores_the_error_of_the_gradient_is_violated() -> None:

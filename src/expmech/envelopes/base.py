@@ -79,6 +79,13 @@ class Envelope(ABC):
         Whether it applies is decided by :meth:`validate`; what is fitted may be confidential.
         """
 
+    def likely_proposals(self, target: Target) -> int | None:
+        """Return about how many proposals a draw takes, by public quantities; None: unknown.
+
+        Only the sizes of lots follow from it, and with them how many proposals are made in vain.
+        """
+        return None
+
     def validate(self, target: Target) -> None:  # noqa: B027
         """Raise UnsupportedError, on public grounds, where it does not apply; say why."""
 

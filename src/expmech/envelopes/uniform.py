@@ -161,13 +161,17 @@ def forecast_fitted(
     *,
     calls: float,
     log_ranked: float | None = None,
+    wasted: float | None = None,
 ) -> Forecast:
     """Return the forecast of an envelope that falls back to uniform proposals, ``loose`` times.
 
     ``log_typical`` is a guess, in nats, of what fitting leaves; it is no ground for a refusal.
+    ``wasted`` is the share of proposals made in vain, where lots do not double.
     """
     worst = log_worst_uniform(target)
     guess = _guess(log_typical)
+    if wasted is not None:
+        guess = min(MOST_EVALUATIONS, (1.0 + wasted) * power(log_typical))
     ranked = None if log_ranked is None else _guess(log_ranked)
     limit = None if worst is None else loose * SPARE * power(worst)
     fitted = forecast_proposals(1.0, limit, 1.0)

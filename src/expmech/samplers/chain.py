@@ -64,6 +64,14 @@ class MemorylessChain(ABC):
     def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
         """Make independent proposals; return the points and which are accepted."""
 
+    def first_lot(self, size: int) -> int:
+        """Return how many proposals to make first, for ``size`` draws."""
+        return self.batch or min(size, BLOCK)
+
+    def next_lot(self, lot: int) -> int:
+        """Return how many to make after a lot that did not suffice."""
+        return self.batch or min(2 * lot, BLOCK)
+
     def start(self, coins: Coins, size: int) -> PointState:
         """Return copies that have proposed nothing."""
         return unstarted(self.target.domain, size)
@@ -157,7 +165,7 @@ def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
     The j-th accepted is the j-th draw, the gaps are the counts.
     """
     found, counts = [], []
-    missing, since, lot = size, 0, chain.batch or min(size, BLOCK)
+    missing, since, lot = size, 0, chain.first_lot(size)
     while missing > 0:
         indices, accepted = chain.propose(coins, lot)
         hits = np.flatnonzero(accepted)[:missing]
@@ -168,7 +176,7 @@ def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
         else:
             since += lot
         missing -= hits.size
-        lot = chain.batch or min(2 * lot, BLOCK)
+        lot = chain.next_lot(lot)
     return Draws(
         values=chain.target.domain.values(np.concatenate(found)), proposals=np.concatenate(counts)
     )

@@ -25,6 +25,7 @@ from expmech.envelopes.cross.descent import (
 
 _SHARES = np.append(2.0 ** -(np.arange(49) / 8.0), 0.0)  # of their length that arms may keep
 _FLATTEST = 1e-12  # of the largest second derivative
+_LONGER = 1.3  # arms, after a first cross that was not good; measured
 _LEAST_CHANGE = 1.0 / 16.0  # of second derivatives, from one cross to the next
 
 
@@ -96,9 +97,9 @@ def improve_crosses(
     frame: _Frame | None = _Frame(
         center=bottom.point, axes=_whiten(hessian[np.ix_(free, free)]), free=free
     )
-    waiting = count_rounds(len(free))
+    waiting, stretch = count_rounds(len(free)), 1.0
     while frame is not None:
-        arms = _place(view, frame)
+        arms = _place(view, frame, stretch)
         both = np.concatenate(arms)
         if waiting > 0:
             waiting -= 1
@@ -107,6 +108,7 @@ def improve_crosses(
             energies, raw = view.bounds.evaluate(view.locate(both))
             slopes = view.scale_slopes(raw)
             yield _touch(view, frame, arms, energies, raw)
+            stretch = _LONGER
         frame = _improve(view, frame, arms, slopes)
 
 
@@ -151,11 +153,11 @@ def _fold(frame: _Frame, slopes: tuple[Floats, Floats]) -> Iterator[Fold]:
                 yield Fold(axis=axis, from_first=from_first, shares=np.maximum(0.0, shares))
 
 
-def _place(view: Landscape, frame: _Frame) -> tuple[Floats, Floats]:
+def _place(view: Landscape, frame: _Frame, stretch: float) -> tuple[Floats, Floats]:
     """Return the ends of the arms, which are cut to the domain."""
     count = len(frame.free)
     arms = np.zeros((count, view.dimension))
-    arms[:, frame.free] = frame.axes.T * math.sqrt(count)
+    arms[:, frame.free] = frame.axes.T * (stretch * math.sqrt(count))
     ends = []
     for whole in (arms, -arms):
         cut = np.clip(frame.center + whole, 0.0, 1.0) - frame.center

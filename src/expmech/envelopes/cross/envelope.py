@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from flint import fmpq
 
-from expmech.cost import Forecast
+from expmech.cost import Forecast, power
 from expmech.envelopes.affine.envelope import BoundAffine
 from expmech.envelopes.affine.split import Split
 from expmech.envelopes.base import BoundEnvelope, Envelope, need_grid
@@ -22,10 +22,11 @@ from expmech.errors import validate_positive
 from expmech.target import Target
 from expmech.target.calibration import ENERGY_CAP
 
-_CROSSES = 4
-_GOOD_ENOUGH = fmpq(1, 6)  # a kappa at which another cross is no longer tried
+_CROSSES = 2
+_GOOD_ENOUGH = 0.1  # nats lost a coordinate at which another cross is no longer tried
 # proposals to one uniform one: those outside the domain are refused before the loss is looked at
 _IDLE = 16.0
+_WASTED = 0.125  # of lots that grow by a quarter: half of that
 
 
 class Cross(Envelope):
@@ -39,8 +40,8 @@ class Cross(Envelope):
     Notes
     -----
     The tangents at opposite ends of the arms of a cross lie below the energy, and the larger of
-    them is a multiple of the L-infinity norm of an affine map, up to a small share kappa: the law
-    of the affine envelope. Coordinates that an end of the box holds follow their own slope. The
+    them is the L-infinity norm of an affine map, up to a share of each row by which they are not
+    opposite: the law of the affine envelope. Coordinates that an end of the box holds follow their own slope. The
     optimum, the second derivatives and the arms are guesses in float64, from which nothing but the
     running time follows; the offset is certified in rationals, with the declared error of the
     gradient. Where nothing can be certified the envelope is uniform, silently: that is
@@ -75,10 +76,14 @@ class Cross(Envelope):
         self.validate(target)
         d = target.domain.dimension
         calls = 50.0 + 15.0 * d  # of plain proposals; measured
-        proposals = forecast_fitted(target, _log_typical(d), _IDLE, calls=calls)
+        proposals = forecast_fitted(target, _log_typical(d), _IDLE, calls=calls, wasted=_WASTED)
         least = 4.0 + d * (2.0 * count_rounds(d) + 4.0)
         most = 2.0 * (1.0 + MOST_STEPS * (3.0 + d)) + d * (2.0 * count_rounds(d) + 6.0 * _CROSSES)
         return proposals.after(least=least, most=most, typical=least + 6.0 + d)
+
+    def likely_proposals(self, target: Target) -> int | None:
+        """Return what a normal law takes."""
+        return math.ceil(power(_log_typical(target.domain.dimension)))
 
     def _fit(self, bounds: CellBounds) -> BoundEnvelope | None:
         view = Landscape(bounds)
@@ -91,7 +96,7 @@ class Cross(Envelope):
             if promised is None:
                 continue
             crosses.append((promised, touched))
-            if promised.kappa <= _GOOD_ENOUGH:
+            if promised.lost <= _GOOD_ENOUGH * len(touched.free):
                 break
         if not crosses:  # one tangent, and where every coordinate is held the best there is
             return touch(bounds, bottom.index, bottom.energy, bottom.raw_slopes)

@@ -7,6 +7,7 @@ heights at the center; K is ``e T^-1``, kappa its largest absolute row sum.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,24 +28,27 @@ from expmech.envelopes.rationals import (
     make_matrix,
     reach,
     spans,
-    vector_norm,
 )
 from expmech.envelopes.tangent import ABOVE
 from expmech.target.calibration import ENERGY_CAP
 
+_SHORT = 1 << 24  # shares are multiples of its inverse
+_SPARE = 2.0**-12  # so that rounded shares still pass
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Promise:
-    """``E(i) >= (1 - kappa) |z| + sum_a rises_a t_a + least`` on the domain, in energy units.
+    """``E(i) >= |z| + sum_a rises_a t_a + least`` on the domain, in energy units.
 
     ``z = free i_F + others i_A - constant`` in the L-infinity norm; t are lattice steps from the
-    end of the box that holds a coordinate.
+    end of the box that holds a coordinate. ``lost`` is the log of the volume that rows cost which
+    are not opposite.
     """
 
     free: fmpq_mat
     others: fmpq_mat
     constant: fmpq_mat
-    kappa: fmpq
+    lost: float
     rises: list[int]
     least: fmpq
 
@@ -58,7 +62,7 @@ class FittedCross:
 
 
 def promise(touched: Touched, bounds: CellBounds) -> Promise | None:
-    """Return what the tangents promise; None where T is singular or kappa is 1 or more."""
+    """Return what the tangents promise; None where T is singular or they are not opposite."""
     if min(map(min, touched.energies)) <= -ENERGY_CAP:
         return None  # a saturated loss says nothing about its tangent
     heights = _find_heights(touched, bounds)
@@ -73,23 +77,48 @@ def promise(touched: Touched, bounds: CellBounds) -> Promise | None:
     except ZeroDivisionError:
         return None
     ratio = _take(sums, free) * inverse
-    kappa = max(vector_norm(row, "l1") for row in ratio.tolist())
-    if kappa >= 1:
+    shares = find_shares([[abs(one) for one in row] for row in ratio.tolist()])
+    if shares is None:
         return None
     others = _take(differences, held)
     lowest, shift = _choose_heights(heights, ratio)
-    rises, lost = _find_rises(touched, bounds, _take(sums, held) - ratio * others)
+    rises, below = _find_rises(touched, bounds, _take(sums, held) - ratio * others)
     center = [fmpq(one) for one in touched.center.tolist()]
     level = [dot(row, center) for row in differences]
     constant = [one - more for one, more in zip(level, shift, strict=True)]
+    scale = fmpq_mat(len(shares), len(shares))
+    for k, share in enumerate(shares):
+        scale[k, k] = share
     return Promise(
-        free=_take(differences, free),
-        others=others,
-        constant=fmpq_mat(len(constant), 1, constant),
-        kappa=kappa,
+        free=scale * _take(differences, free),
+        others=scale * others,
+        constant=scale * fmpq_mat(len(constant), 1, constant),
+        lost=-sum(math.log(float(share)) for share in shares),
         rises=rises,
-        least=lowest + lost,
+        least=lowest + below,
     )
+
+
+def find_shares(ratio: list[list[fmpq]]) -> list[fmpq] | None:
+    """Return s, positive, with ``1/s_k - sum_j ratio_kj/s_j >= 1`` for all k, or None.
+
+    Solved in float64, rounded down to short numbers and checked in rationals.
+    """
+    count = len(ratio)
+    matrix = np.array([[float(int(one.p)) / float(int(one.q)) for one in row] for row in ratio])
+    try:
+        inverse = np.linalg.solve(np.eye(count) - matrix, np.full(count, 1.0 + _SPARE))
+    except np.linalg.LinAlgError:
+        return None
+    if not (np.isfinite(inverse).all() and (inverse >= 1.0).all()):
+        return None
+    shares = [fmpq(int(_SHORT / one), _SHORT) for one in inverse.tolist()]
+    if min(shares) == 0:
+        return None
+    for k, row in enumerate(ratio):
+        if 1 / shares[k] - sum(one / share for one, share in zip(row, shares, strict=True)) < 1:
+            return None
+    return shares
 
 
 def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross | None:
@@ -111,8 +140,8 @@ def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross
     pace = system.step - found.error
     rounding = reach(promised.free.tolist(), [HALF] * count, "linf")
     away = (system.step + found.error) / 2 + found.residual + rounding
-    slope = int(((1 - promised.kappa) * pace).floor())
-    offset = int(((1 - promised.kappa) * away - promised.least).ceil())
+    slope = int(pace.floor())
+    offset = int((away - promised.least).ceil())
     # where energies saturate, R must stay below the cap and the offset
     cap = ENERGY_CAP + min(0, offset) - sum(promised.rises) * box.points_per_axis
     if slope < 1 or offset > ENERGY_CAP or cap < units:
