@@ -41,10 +41,10 @@ class Cross(Envelope):
     -----
     The tangents at opposite ends of the arms of a cross lie below the energy, and the larger of
     them is the L-infinity norm of an affine map, up to a share of each row by which they are not
-    opposite: the law of the affine envelope. Coordinates that an end of the box holds follow their own slope. The
-    optimum, the second derivatives and the arms are guesses in float64, from which nothing but the
-    running time follows; the offset is certified in rationals, with the declared error of the
-    gradient. Where nothing can be certified the envelope is uniform, silently: that is
+    opposite: the law of the affine envelope. Coordinates that an end of the box holds follow their
+    own slope. The optimum, the second derivatives and the arms are guesses in float64, from which
+    nothing but the running time follows; the offset is certified in rationals, with the declared
+    error of the gradient. Where nothing can be certified the envelope is uniform, silently: that is
     confidential. Proposals a draw are about ``d! 2^d (e / (2 pi d))^(d/2)``: 9, 88, 560, 4300 in 5,
     8, 10, 12 dimensions, at any number of rows. Statement and proof: docs/theory/cross.md.
     """
