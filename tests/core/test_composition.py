@@ -244,7 +244,7 @@ def test_one_file_has_one_budget_by_every_name(tmp_path: Path) -> None:
     assert named == {source.identity}
     options: dict[str, Any] = {"epsilon": 1, "data_set": source.identity}
     Ledger.create(tmp_path / "one", members=source.members, **options)
-    for name in ("survey.csv", "link.csv", "hard.csv", "sur*.csv", "*.csv"):
+    for name in ("survey.csv", "link.csv", "hard.csv", "sur*.csv"):
         again = open_source(str(tmp_path / name))
         with pytest.raises(LedgerError, match="has a budget already, in"):
             Ledger.create(tmp_path / "two", members=again.members, **options)
@@ -258,14 +258,31 @@ def test_one_file_has_one_budget_by_every_name(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "three", members=other.members, epsilon=1, data_set=other.identity)
 
 
+def test_of_two_ledgers_that_are_made_at_once_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have looked and found no other: the register decides."""
+    from expmech.ledger import register
+
+    monkeypatch.setattr(register, "refuse_second", lambda members, data_set: None)
+    options: dict[str, Any] = {"epsilon": 1, "data_set": "t"}
+    Ledger.create(tmp_path / "one", members=["table b"], **options)
+    with pytest.raises(LedgerError, match="has a budget already, in"):
+        Ledger.create(tmp_path / "two", members=["table a", "table b"], **options)
+    assert not (tmp_path / "two").exists()
+    Ledger.create(tmp_path / "three", members=["table a"], **options)  # not held by the second
+
+
 def test_an_inode_that_another_file_has_now_is_not_the_same_data(tmp_path: Path) -> None:
     from expmech.ledger import register
 
     table = tmp_path / "a.csv"
     table.write_text("age\n1\n")
     number = table.stat().st_ino, table.stat().st_dev
-    register.enter([f"inode {number[1]}:{number[0]} {tmp_path / 'gone.csv'}"], tmp_path / "ledger")
+    register.enter(
+        [f"inode {number[1]}:{number[0]} {tmp_path / 'gone.csv'}"], tmp_path / "ledger", "g"
+    )
     register.refuse_second([f"inode {number[1]}:{number[0]} {table}"], "a.csv")
-    register.enter([f"inode {number[1]}:{number[0]} {table}"], tmp_path / "ledger")
+    register.enter([f"inode {number[1]}:{number[0]} {table}"], tmp_path / "ledger", "a.csv")
     with pytest.raises(LedgerError, match="has a budget already"):
         register.refuse_second([f"inode {number[1]}:{number[0]} {tmp_path / 'b'}"], "b.csv")

@@ -125,7 +125,11 @@ class Ledger:
         if not again and not target.exists():
             register.refuse_second(members, name)
         write_ledger(target, name, limits, validate_relation(adjacency, owner=_OWNER))
-        register.enter(members, target, again=again)
+        try:
+            register.enter(members, target, name, again=again)
+        except LedgerError:
+            target.unlink()
+            raise
         return cls(target)
 
     def charge(

@@ -19,31 +19,63 @@ def refuse_second(members: Sequence[str], data_set: str) -> None:
     """Raise where a file or table of a data set is already under a budget."""
     for member in members:
         ledger = _held(member)
-        if ledger is None:
-            continue
-        gone = "" if Path(ledger).is_file() else ", which is not there any more"
-        raise LedgerError(
-            f"{data_set} has a budget already, in {ledger}{gone}: what two ledgers spend adds up."
-            " Use that one; --again makes a second one all the same. No ledger was made."
-        )
+        if ledger is not None:
+            raise _second(data_set, ledger)
 
 
-def enter(members: Sequence[str], ledger: Path, *, again: bool = False) -> None:
-    """Note that these files or tables are under the budget of a ledger."""
+def enter(members: Sequence[str], ledger: Path, data_set: str, *, again: bool = False) -> None:
+    """Note that these files or tables are under the budget of a ledger.
+
+    Raise where another ledger took one since: of two that are made at once, one is.
+    """
+    own = str(ledger.resolve())
+    taken: list[Path] = []
     try:
         _folder().mkdir(parents=True, exist_ok=True)
         for member in members:
-            place = _place(member)
-            if again or _held(member) is None:
-                text = json.dumps({"member": member, "ledger": str(ledger.resolve())})
-                draft = place.with_suffix(f".{os.getpid()}")
-                draft.write_text(text)
-                draft.replace(place)
+            if again:
+                _write(member, own).replace(_place(member))
+                continue
+            held = _claimed(member, own)
+            if held not in (None, own):
+                for one in taken:
+                    one.unlink(missing_ok=True)
+                raise _second(data_set, str(held))
+            taken.append(_place(member))
     except OSError as error:
         raise LedgerError(
             f"The register of budgets at {_folder()} cannot be written ({error.strerror}). Set"
             " EXPMECH_STATE to a folder of your own."
         ) from None
+
+
+def _claimed(member: str, ledger: str) -> str | None:
+    """Take a member for a ledger unless another has it; return the one that had it."""
+    draft = _write(member, ledger)
+    try:
+        os.link(draft, _place(member))
+    except FileExistsError:
+        held = _held(member)
+        if held is not None:
+            return held
+        draft.replace(_place(member))  # of a file that is not there any more
+    finally:
+        draft.unlink(missing_ok=True)
+    return None
+
+
+def _write(member: str, ledger: str) -> Path:
+    draft = _place(member).with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps({"member": member, "ledger": ledger}))
+    return draft
+
+
+def _second(data_set: str, ledger: str) -> LedgerError:
+    gone = "" if Path(ledger).is_file() else ", which is not there any more"
+    return LedgerError(
+        f"{data_set} has a budget already, in {ledger}{gone}: what two ledgers spend adds up."
+        " Use that one; --again makes a second one all the same. No ledger was made."
+    )
 
 
 def _held(member: str) -> str | None:
