@@ -98,6 +98,9 @@ def test_a_unit_pays_once_for_all_its_rows_and_groups(visits: Path, tmp_path: Pa
     (charge,) = Ledger(path).history()
     assert (charge.epsilon, charge.adjacency) == (Fraction(1), "add-remove of patient")
     assert "one patient added or removed with all its rows" in run("budget", "show", path).stdout
+    much = ("--epsilon", 40, "--adjacency", "add-remove", *unit)
+    hardly = run("release", "count", visits, *much)
+    assert "epsilon = 40 is above 10: what an observer can learn about one patient" in hardly.stderr
     for wrong, code, message in (
         (more, 3, "counts under add-remove of patient"),
         ((*more, "--unit", "patient"), 1, "belong together"),

@@ -79,7 +79,7 @@ def _child(plan: Path, delay: float, seen: Seen) -> bool:
         def show(record: dict[str, Any], *_: Any, **__: Any) -> None:
             os.write(writer, (json.dumps([record["charge"], record["value"]]) + "\n").encode())
 
-        vars(batch).update(show=show, warn_of=lambda certificate: None)
+        vars(batch).update(show=show, warn_of=lambda *told: None)
         code = 1
         try:
             batch.run_plan(plan, dry_run=False, again=True, as_json=False)

@@ -91,6 +91,11 @@ class Request:
         """The neighbours that a ledger is told: by rows, or by units."""
         return str(self.adjacency) if self.units is None else self.units.adjacency
 
+    @property
+    def whom(self) -> str:
+        """What one is protected: a row, or a unit."""
+        return "row" if self.units is None else self.units.column
+
     def open(self) -> Source:
         """Open the table; its schema is public."""
         source = open_table(self.place)

@@ -128,7 +128,7 @@ def _draw(
             if charge.number in shown:
                 record = json.loads(shown[charge.number])
             else:
-                warn_of([one.settled.certificate])
+                warn_of([one.settled.certificate], one.request.epsilon, one.request.whom)
                 record = delivered(ledger, charge, one)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {one.statement}, charge {charge.number}: {error}"

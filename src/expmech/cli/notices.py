@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from expmech.cli.common import complaints, warn
 from expmech.release import Certificate
@@ -18,12 +19,15 @@ def announce(settled: Settled) -> None:
         complaints.print(announcement(seconds), markup=False)
 
 
-def warn_of(certificates: Sequence[Certificate]) -> None:
-    """Warn of an epsilon that hardly protects, and of a running time that tells."""
-    epsilon = sum(one.epsilon for one in certificates)
+def warn_of(certificates: Sequence[Certificate], spent: Fraction, whom: str = "row") -> None:
+    """Warn of an epsilon that hardly protects, and of a running time that tells.
+
+    ``spent`` is that of all, and of all rows of a person where people have several.
+    """
+    epsilon = float(spent)
     if epsilon > 10.0:
         warn(
-            f"epsilon = {epsilon:g} is above 10: what an observer can learn about one row is"
+            f"epsilon = {epsilon:g} is above 10: what an observer can learn about one {whom} is"
             f" bounded only by a factor of e^{epsilon:g}, which is hardly a protection."
         )
     if any(one.timing == DATA_DEPENDENT for one in certificates):

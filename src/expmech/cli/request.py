@@ -79,7 +79,8 @@ def release(request: Request, pending: Sequence[Pending], source: Source) -> lis
     What was charged for is in the ledger's outbox before it is returned.
     """
     ledger = request.ledger(source)
-    warn_of([one.settled.certificate for one in pending])
+    certificates = [one.settled.certificate for one in pending]
+    warn_of(certificates, request.epsilon, request.whom)
     if ledger is None:
         answers = _read(request, pending)
         return list(drawn_each(pending, lambda k: sealed(drawn(pending[k], answers[k]))))
