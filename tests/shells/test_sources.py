@@ -20,6 +20,7 @@ import pytest
 from pyarrow.parquet import write_table
 from typer.testing import CliRunner
 
+from expmech.cli.common import sealed
 from expmech.cli.main import app
 from expmech.data import open_frame, open_source
 from expmech.data.connections import duckdb_connection
@@ -95,6 +96,15 @@ def test_a_unit_pays_once_for_all_its_rows_and_groups(visits: Path, tmp_path: Pa
     assert any(
         "for one patient added or removed" in one for one in record["certificate"]["assumptions"]
     )
+    kept = tmp_path / "kept.json"
+    for change in ({}, {"epsilon": "0.1"}, {"max_rows": 1}, {"column": "ward"}, {"max_rows": 0}):
+        forged = record | {"unit": record["unit"] | change}
+        kept.write_text(json.dumps(sealed({k: v for k, v in forged.items() if k != "digest"})))
+        checked = run("verify", kept)
+        assert checked.exit_code == (4 if change else 0), checked.stdout
+    thirds = ("--unit", "ward", "--max-rows", 3, "--epsilon", 1, "--adjacency", "add-remove")
+    kept.write_text(run("release", "count", visits, *thirds, "--json").stdout)
+    assert run("verify", kept).exit_code == 0
     (charge,) = Ledger(path).history()
     assert (charge.epsilon, charge.adjacency) == (Fraction(1), "add-remove of patient")
     assert "one patient added or removed with all its rows" in run("budget", "show", path).stdout

@@ -11,9 +11,11 @@ import typer
 
 from expmech.cli.common import FALSE, complaints, digest, output, user_errors
 from expmech.cli.options import Json
+from expmech.cli.place import Units
 from expmech.errors import ExpmechError, ParameterError
-from expmech.ledger import Ledger
+from expmech.ledger import Ledger, exact_amount, show_amount
 from expmech.release import Certificate
+from expmech.release.certificate import epsilon_up
 from expmech.release.verification import verify_certificate, verify_interval, verify_value
 from expmech.samplers import Check
 
@@ -114,6 +116,8 @@ def _of_record(record: dict[str, Any]) -> Found:
     certificate = Certificate.from_json(json.dumps(record.get("certificate")))
     values = _by_group(record, record.get("value"))
     checks = [written, *(verify_value(certificate, one) for one in values.values())]
+    if "unit" in record:
+        checks.append(_unit(record["unit"], certificate))
     near = record.get("accuracy")
     if isinstance(near, dict) and ("lower" in near or "upper" in near):
         parts = {name: _by_group(record, near.get(name)) for name in _OF_GROUPS if name in near}
@@ -122,6 +126,21 @@ def _of_record(record: dict[str, Any]) -> Found:
             stated["level"] = near.get("level")
             checks.append(verify_interval(certificate, value, stated))
     return str(record.get("statement")), certificate, checks
+
+
+def _unit(told: Any, certificate: Certificate) -> Check:
+    """Check that the epsilon of a person is that of so many rows, as the certificate has it."""
+    holds, detail = False, "not what the certificate says of people"
+    try:
+        units = Units(column=str(told["column"]), max_rows=int(told["max_rows"]))
+        epsilon = exact_amount(str(told["epsilon"]), name="epsilon", owner="unit")
+        said = set(units.notes(epsilon)) <= set(certificate.assumptions)
+        holds = said and epsilon_up(epsilon / units.max_rows) == certificate.epsilon
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        pass
+    if holds:
+        detail = f"{units.max_rows} rows of each {units.column}: epsilon = {show_amount(epsilon)}"
+    return Check(claim="unit", holds=holds, detail=detail)
 
 
 def _by_group(record: dict[str, Any], value: Any) -> dict[str, Any]:
