@@ -104,10 +104,9 @@ def read_query(text: str, *, dialect: str) -> Query:
 
 def _refuse_random(tree: Any, sql: Any) -> None:
     """Raise for what is another result at every pass over the rows."""
-    moving = (sql.TableSample, sql.Rand, sql.Uuid)
     for one in tree.find_all(sql.TableSample, sql.Func):
         name = one.name if isinstance(one, sql.Anonymous) else one.key
-        if isinstance(one, moving) or name.lower() in _RANDOM.split():
+        if isinstance(one, sql.TableSample) or name.lower() in _RANDOM.split():
             raise ParameterError(
                 "`--query` must give the same rows whenever it is read, with nothing random in it;"
                 f" got {one.sql()!r}."
@@ -155,14 +154,14 @@ def _folded(name: Any, dialect: str) -> str:
 
 def _reads_by_row(tree: Any, sql: Any) -> bool:
     """Tell whether a query is a plain SELECT ... FROM one table, with at most a WHERE."""
-    plain = {"expressions", "from_", "where"}
+    plain = {"expressions", "from", "from_", "where"}  # its parser changed a name
     if not isinstance(tree, sql.Select) or _used(tree) - plain:
         return False
-    known = {getattr(sql, name) for name in _NODES.split()}
+    known = set(_NODES.split())
     nodes = list(tree.walk())
     tables = [one for one in nodes if isinstance(one, sql.Table)]
     return (
-        all(type(one) in known for one in nodes)
+        all(type(one).__name__ in known for one in nodes)
         and sum(isinstance(one, sql.Select) for one in nodes) == len(tables) == 1
         and not _used(tables[0]) - {"this", "db", "alias"}
         and not any(one.name.lower() in _POSITIONS for one in tree.find_all(sql.Column))
