@@ -138,6 +138,9 @@ def test_all_are_charged_or_none(tmp_path: Path) -> None:
         (("epsilon = 0.1", "epsilon = 0"), "must be a positive number"),
         (("epsilon = 0.1", "epsilon = "), "must be a TOML file"),
         (("[[release]]", '[[release]]\nledger = "x"'), "belongs to the whole run"),
+        (("epsilon = 0.1", 'epsilon = 0.1\nledger = "x"'), "`ledger` of"),
+        (("epsilon = 0.1", 'epsilon = 0.1\ntimings = "constant"'), "`timings` of"),
+        (("[defaults]", "max_row = 1\n[defaults]"), "is no option of any release"),
         (("epsilon = 0.1", 'epsilon = 0.1\nadjacency = "add-remove"'), "counts under replace"),
     ],
 )

@@ -73,10 +73,12 @@ def read_plan(path: Path) -> Planned:
             raise ParameterError(f"{path} must say `{name} = ...` at the top.")
     folder = path.parent
     place = {name: value for name, value in told.items() if name not in _TOP}
+    common = place | told.get("defaults", {})
+    _refuse_unknown(path, common)
     ledger, output = folder / told["ledger"], told.get("output")
     source = _near(told["source"], folder)
     asked = [
-        _release(path, number, source, ledger, place | told.get("defaults", {}), entry)
+        _release(path, number, source, ledger, common, entry)
         for number, entry in enumerate(releases, start=1)
     ]
     text = json.dumps(told, sort_keys=True, default=str)
@@ -86,6 +88,16 @@ def read_plan(path: Path) -> Planned:
         asked=tuple(itertools.chain.from_iterable(asked)),
         digest=hashlib.sha256(text.encode()).hexdigest()[:16],
     )
+
+
+def _refuse_unknown(path: Path, common: Mapping[str, Any]) -> None:
+    """Raise for an option of all releases that none can take: a slip would go unnoticed."""
+    takes = {flag for one in _commands().values() for part in one.params for flag in part.opts}
+    for key in common:
+        if key in _NOT_HERE:
+            raise ParameterError(f"`{key}` of {path} does not belong to [defaults].")
+        if f"--{key.replace('_', '-')}" not in takes:
+            raise ParameterError(f"`{key}` of {path} is no option of any release.")
 
 
 def _near(source: str, folder: Path) -> str:
