@@ -24,7 +24,9 @@ FONT = "ziamath/fonts/STIXTwoMath-Regular.ttf"  # free to pass on: SIL Open Font
 SHORT = 24  # characters of LaTeX that are never broken over two lines
 OPENING, CLOSING = "([{⌈⌊⟨", ")]}⌉⌋⟩"
 BREAKING = set("=<>≤≥≠≈∼∝∈∉⊂⊆→↦⇔≪≫⪯⪰,+−±")  # noqa: RUF001
-used: set[str] = set()
+# A browser sets a letter alone in italics, which have code points of their own.
+ITALICS = "\u210e" + "".join(map(chr, [*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)]))
+used: set[str] = set(ITALICS)
 
 
 def on_page_content(content: str, page: Page, **_: Any) -> str:

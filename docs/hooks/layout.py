@@ -14,6 +14,7 @@ from typing import Any
 import notebooks
 import reference
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -54,6 +55,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead links to a notebook to the page that is made of it."""
     return NOTEBOOK.sub(r"\1.md", markdown)
+
+
+@event_priority(-100)  # after the search has written its index
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the index of the search as a script too: a page on a disk may fetch nothing else."""
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text()}")
 
 
 def _file(path: str, config: MkDocsConfig, inclusion: Any = None) -> File:

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,19 @@ def test_the_search_knows_pages_headings_and_names(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text())
     places = {entry["location"] for entry in index["docs"]}
     assert {"theory/bounds.html#1-the-floor-p_0", "reference/domains.html#expmech.Box"} <= places
+
+
+def test_the_search_works_from_a_disk_without_a_network(site: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("There is no Chromium on this machine.")
+    alone = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    address = f"{(site / 'index.html').as_uri()}?q=minorisation"
+    done = subprocess.run(
+        [browser, *alone, "--virtual-time-budget=20000", "--dump-dom", address],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert "theory/metropolis.html?h=minorisation#1-total-variation" in done.stdout
