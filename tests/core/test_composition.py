@@ -258,6 +258,22 @@ def test_one_file_has_one_budget_by_every_name(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "three", members=other.members, epsilon=1, data_set=other.identity)
 
 
+def test_a_link_is_the_file_it_leads_to_and_not_the_one_that_had_its_name(tmp_path: Path) -> None:
+    """Else what is released of a new file would be charged to the budget of an old one."""
+    from expmech.data import open_source
+
+    current, newer = tmp_path / "current.csv", tmp_path / "newer.csv"
+    for table in (current, newer):
+        table.write_text("age\n1\n2\n")
+    name = open_source(str(current)).identity
+    Ledger.create(tmp_path / "ledger", data_set=name, epsilon=1)
+    Ledger(tmp_path / "ledger", data_set=open_source(str(current)).names)
+    current.rename(tmp_path / "older.csv")
+    current.symlink_to(newer)
+    with pytest.raises(LedgerError, match="belongs to another data set"):
+        Ledger(tmp_path / "ledger", data_set=open_source(str(current)).names)
+
+
 def test_of_two_ledgers_that_are_made_at_once_one_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def file_identity(source: str, paths: Sequence[str]) -> Identity:
     for path in dict.fromkeys(real):
         found = os.stat(path)
         members += [f"file {path}", f"inode {found.st_dev}:{found.st_ino} {path}"]
-    return Identity(name=name, aliases=(os.path.abspath(source),), members=tuple(members))
+    return Identity(name=name, members=tuple(members))
 
 
 def canonical_host(host: str) -> str:
