@@ -18,7 +18,7 @@ from expmech.explore.questions import QUESTIONS
 HERE = Path(__file__).parent
 BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-MOVES = 8
+MOVES = 20
 # From the event of the slider until the frame after the one in which the new picture is there.
 MOVE = """async ([control, by]) => {
   const slider = document.getElementById(control), figure = document.querySelector("#answers figure");
@@ -97,11 +97,11 @@ def _page(rows: list[list[str]]) -> str:
 
 `python -m benchmarks.explore_benchmark` opens the page at each question in Chromium (without a screen, two cores) and moves the sliders by script. Milliseconds: from the opening of the page until its first picture and until
 all eight panels are drawn; from the event of a slider until the frame after the new picture, the median of {MOVES} moves and the slowest in brackets. "Panels busy" moves the slider while the other panels of the move before are being computed. Every move draws
-twenty new values; none was seen before, so no cache helps.
+twenty values at an epsilon that was not seen before, so that no draw comes from a cache.
 
 {table}
 
-The bars are 3000 ms for the first picture and 200 ms for a slider.
+The bars are 3000 ms for the first picture and 200 ms for a slider. The machine did other work at the same time, which the slowest moves show.
 """
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import law_of, total_variation
+from support.enumeration import total_variation
 from support.problems import exact_law, mean_mechanism
 
 import expmech as em
+from expmech.auditing.kernel_law import kernel_law
 from expmech.bits import seeded_bits
 from expmech.coins import Coins, LinearFactory
-from expmech.domains import Indices
 from expmech.paper.printed import (
     PrintedConfAtomPerfect,
     PrintedRandomAtomPerfect,
@@ -26,7 +25,6 @@ from expmech.paper.printed import (
     expected_proposals_printed,
     expected_steps_direct,
 )
-from expmech.samplers.atom import AtomKernel
 
 ROWS = [0.2, 0.4, 0.3, 0.3]
 
@@ -51,34 +49,11 @@ def printed_invariant_law(
     return np.asarray(law / law.sum())
 
 
-def enumerated_release(kernel: AtomKernel) -> tuple[dict[Hashable, float], list[float]]:
-    """The law a kernel releases, from one enumerated step from every state; and every p(y)."""
-    indices = kernel.target.domain.all_indices(16)
-    assert indices is not None
-    states = [(row[None, :], False) for row in indices] + [(indices[:1], True)]
-    moves = np.zeros((len(states), len(states)))
-    for number, (at, atom) in enumerate(states):
-
-        def step(coins: Coins, at: Indices = at, atom: bool = atom) -> int:
-            flags = np.array([atom])
-            after = kernel.advance(at, kernel.target.energy(at), flags, coins, tag=False)
-            return len(states) - 1 if after[2][0] else int(after[0][0, 0])
-
-        law, leftover = law_of(step, cut=1e-13)
-        assert leftover < 1e-9
-        for reached, probability in law.items():
-            moves[number, int(str(reached))] += probability
-    invariant = np.linalg.matrix_power(moves / moves.sum(axis=1)[:, None], 1 << 14)[0, :-1]
-    shares = (invariant / invariant.sum()).tolist()
-    released: dict[Hashable, float] = dict(zip(map(tuple, indices.tolist()), shares, strict=True))
-    return released, moves[:, -1].tolist()
-
-
 @pytest.mark.parametrize("k", [0.25, 0.5])
 def test_the_printed_kernel_releases_its_own_law_and_not_f(k: float) -> None:
     target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
     chain = PrintedConfAtomPerfect(k).chain(target)
-    found, to_atom = enumerated_release(chain.kernel)
+    found, to_atom = kernel_law(chain.kernel)
     indices = target.domain.all_indices(16)
     assert indices is not None
     energies = target.energy(indices) / 2.0**40
@@ -94,16 +69,14 @@ def test_the_printed_kernel_releases_its_own_law_and_not_f(k: float) -> None:
 def test_with_the_hastings_factor_the_kernel_releases_f(reading: str) -> None:
     target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
     chain = ReadConfAtomPerfect(0.5, reading=reading).chain(target)
-    found, to_atom = enumerated_release(chain.kernel)
+    found, to_atom = kernel_law(chain.kernel)
     assert total_variation(found, exact_law(target)) < 1e-6
     assert min(to_atom) >= 2 * float(chain.beta) * (1 - 1e-9)
 
 
 def test_uniform_proposals_hide_the_missing_factor() -> None:
     target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
-    found, _ = enumerated_release(
-        PrintedConfAtomPerfect(0.5, reading="uniform").chain(target).kernel
-    )
+    found, _ = kernel_law(PrintedConfAtomPerfect(0.5, reading="uniform").chain(target).kernel)
     assert total_variation(found, exact_law(target)) < 1e-6
 
 

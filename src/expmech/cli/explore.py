@@ -12,16 +12,11 @@ from expmech.cli.common import output, user_errors
 from expmech.errors import ParameterError
 
 _PORT = 8765  # a fixed one, so that links of yesterday lead somewhere
+Port = Annotated[int, typer.Option("--port", help="Where on this machine; 0 takes any.")]
+Shown = Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")]
 
 
-def explore(
-    port: Annotated[
-        int, typer.Option("--port", help="Where the page is on this machine; 0 takes any.")
-    ] = _PORT,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")
-    ] = True,
-) -> None:
+def explore(port: Port = _PORT, browser: Shown = True) -> None:
     """Open a page of made-up data: what epsilon, error and running time do to each other.
 
     The page is served on 127.0.0.1 only, asks no other machine for anything and takes no data.

@@ -9,7 +9,7 @@ from html import escape
 
 from expmech.markup import round_ticks
 
-LINE = 18.0  # pixels a line of text takes
+LINE, LETTER = 18.0, 7.0  # pixels that a line and a letter of text take
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,9 @@ class Canvas:
             x = scale.place(value)
             self.line(x, y, x, y + 5.0, "axis")
             self.text(x, y + 19.0, show(value), "tick", "middle")
-        self.text((scale.start + scale.end) / 2.0, y + 38.0, title, "tick", "middle")
+        half = LETTER * len(title) / 2.0
+        middle = min(max((scale.start + scale.end) / 2.0, half), self.width - half)
+        self.text(middle, y + 38.0, title, "tick", "middle")
 
     def upright(self, scale: Scale, x: float, title: str) -> None:
         """Draw a vertical axis with its unit above it."""
@@ -108,7 +110,7 @@ class Canvas:
         """Draw what each mark means, broken into lines where there is no room; return the foot."""
         left = x
         for kind, words in entries:
-            needed = 36.0 + 6.3 * len(words)
+            needed = 34.0 + LETTER * len(words)
             if left + needed > self.width and left > x:
                 left, y = x, y + LINE
             self.mark(kind, left + 8.0, y - 4.0)

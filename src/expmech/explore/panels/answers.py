@@ -179,12 +179,12 @@ def _lines(view: View, width: int) -> str:
     """Draw twenty private lines through the made-up rows."""
     state = view.state
     tall = 280.0
+    canvas = Canvas(width, 0.0, _message(view))
+    entries = [("line draw", "one private line"), ("line plain", "without privacy")]
+    top = canvas.legend(12.0, 14.0, entries) + 38.0
+    canvas.height = top + tall + 48.0
     across = Scale(low=0.0, high=30.0, start=52.0, end=width - 16.0)
-    up = Scale(low=state.lower, high=state.upper, start=50.0 + tall, end=50.0)
-    canvas = Canvas(width, tall + 98.0, _message(view))
-    canvas.legend(
-        52.0, 14.0, [("line draw", "one private line"), ("line plain", "without privacy")]
-    )
+    up = Scale(low=state.lower, high=state.upper, start=top + tall, end=top)
     rows = view.asked.make(state).rows.numbers
     for x, y in rows[:: max(1, len(rows) // 300)]:
         canvas.dot(across.place(x), up.place(y), "row", 2.0)
@@ -192,7 +192,7 @@ def _lines(view: View, width: int) -> str:
         _segment(canvas, across, up, intercept, slope, "line draw")
     _segment(canvas, across, up, float(view.truth[0]), float(view.truth[1]), "line plain")
     canvas.upright(up, 52.0, "minutes")
-    canvas.axis(across, 50.0 + tall, "kilometres")
+    canvas.axis(across, top + tall, "kilometres")
     return canvas.svg()
 
 

@@ -67,12 +67,13 @@ def totals(epsilon: Fraction, releases: int, delta: Fraction) -> dict[str, list[
 def _picture(
     title: str, curves: dict[str, list[tuple[int, float]]], releases: int, width: int
 ) -> str:
-    tall, top, left = 190.0, 52.0, 58.0
+    tall, left = 190.0, 58.0
+    canvas = Canvas(width, 0.0, title)
+    top = canvas.legend(12.0, 14.0, list(KINDS.values())) + 38.0
+    canvas.height = top + tall + 48.0
     across = Scale(low=0.0, high=float(max(2, releases)), start=left, end=width - 20.0)
     highest = max(y for curve in curves.values() for _, y in curve)
     up = Scale(low=0.0, high=highest, start=top + tall, end=top)
-    canvas = Canvas(width, top + tall + 48.0, title)
-    canvas.legend(12.0, 14.0, list(KINDS.values()))
     for name, curve in curves.items():
         points = [(across.place(x), up.place(y)) for x, y in curve]
         canvas.path(points, KINDS[name][0], closed=False)

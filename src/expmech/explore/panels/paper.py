@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.explore.panels.base import Panel, percent, quoted
-from expmech.explore.svg import Canvas, Scale
+from expmech.explore.state import State
+from expmech.explore.svg import LINE, Canvas, Scale
 from expmech.explore.view import View
 from expmech.paper.example1 import slope
 from expmech.paper.kernels import (
@@ -22,17 +23,18 @@ from expmech.paper.kernels import (
 )
 
 CELLS = 96
+KINDS = (
+    ("line printed", "as printed"),
+    ("line corrected", "corrected"),
+    ("line truth", "true mean"),
+)
 _STEEPEST = 26.0  # of n epsilon / 2 plus alpha: beyond it tails on the grid are lost to rounding
 Numbers = NDArray[np.float64]
 
 
 def paper(view: View, width: int) -> Panel:
     """Return both stationary laws at one data set, and the epsilon realised over all."""
-    state = view.state
-    weight, pace = float(state.weight), float(state.pace)
-    most = _STEEPEST / (1.0 + pace)
-    epsilon = min(float(state.epsilon), math.floor(most))
-    rows = max(2, min(state.people, math.floor(2.0 * most / epsilon)))
+    rows, at, epsilon, weight, pace = setting(view.state)
     printed, true = laws(rows, epsilon, weight, pace)
     realised = {"printed": largest_ratio(list(printed)), "corrected": largest_ratio(list(true))}
     verdict = "more than it claims" if realised["printed"] > epsilon else "within its claim"
@@ -41,7 +43,6 @@ def paper(view: View, width: int) -> Panel:
         f" {quoted(realised['printed'])}, {verdict}; corrected, it realises"
         f" {quoted(realised['corrected'])}."
     )
-    at = round(0.3 * rows)
     share = at_the_atom(rows, at, epsilon, weight, pace)
     return Panel(
         title=title,
@@ -64,6 +65,15 @@ def paper(view: View, width: int) -> Panel:
             "true_law": true[at].tolist(),
         },
     )
+
+
+def setting(state: State) -> tuple[int, int, float, float, float]:
+    """Return rows, ones among them, epsilon, k and alpha, within what the grid can hold."""
+    weight, pace = float(state.weight), float(state.pace)
+    most = _STEEPEST / (1.0 + pace)
+    epsilon = min(float(state.epsilon), float(math.floor(most)))
+    rows = max(2, min(state.people, math.floor(2.0 * most / epsilon)))
+    return rows, round(0.3 * rows), epsilon, weight, pace
 
 
 @lru_cache(maxsize=64)
@@ -90,23 +100,16 @@ def at_the_atom(rows: int, at: int, epsilon: float, weight: float, pace: float) 
 def _picture(
     title: str, printed: Numbers, true: Numbers, mean: float, width: int, share: float
 ) -> str:
-    tall, top, left = 190.0, 74.0, 52.0
+    tall, left = 190.0, 52.0
+    canvas = Canvas(width, 0.0, title)
+    foot = canvas.legend(12.0, 14.0, KINDS) + LINE
+    told = f"{percent(share)} of the printed steps are at the atom"
+    canvas.text(14.0, foot, told, "tick")
+    top = foot + 36.0
     points = grid_points(CELLS)
     peak = float(max(printed.max(), true.max())) * CELLS
     across = Scale(low=0.0, high=1.0, start=left, end=width - 18.0)
     up = Scale(low=0.0, high=peak * 1.05, start=top + tall, end=top)
-    canvas = Canvas(width, top + tall + 48.0, title)
-    canvas.legend(
-        12.0,
-        14.0,
-        [
-            ("line printed", "as printed"),
-            ("line corrected", "corrected"),
-            ("line truth", "true mean"),
-        ],
-    )
-    told = f"{percent(share)} of the printed chain's steps are at the atom"
-    canvas.text(across.end, top - 10.0, told, "tick", "end")
     x = across.place(mean)
     canvas.line(x, top, x, top + tall, "line truth")
     for law, kind in ((true, "line corrected"), (printed, "line printed")):
@@ -114,4 +117,5 @@ def _picture(
         canvas.path([(across.place(x), up.place(y)) for x, y in places], kind, closed=False)
     canvas.upright(up, left, "density")
     canvas.axis(across, top + tall, "released mean")
+    canvas.height = top + tall + 48.0
     return canvas.svg()

@@ -82,7 +82,7 @@ def _picture(title: str, fit: list[Option], chosen: str | None, width: int) -> s
         y = foot + tall * (j + 1) - 10.0
         strong = "label strong" if option.name == chosen else "label"
         if narrow:
-            canvas.text(left, y - 13.0, option.name, strong)
+            canvas.text(4.0, y - 13.0, option.name, f"{strong} small")
         else:
             canvas.text(left - 14.0, y + 5.0, option.name, strong, "end")
         canvas.line(scale.start, y, scale.end, y, "grid")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.release import Mechanism
-from expmech.statistics import ArrayRows, Statistic
+from expmech.statistics import Statistic
 
 Numbers = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class Question(ABC):
     size: ClassVar[Setting]
     size_label: ClassVar[str]
     bounds: ClassVar[tuple[float, float]]
-    methods: ClassVar[dict[str, str]]
+    methods: ClassVar[dict[str, str]] = {"exponential": "exponential mechanism"}
     fixed_bounds: ClassVar[bool] = False
     error_words: ClassVar[str]
     """What the error of the plan is, with a place for the number."""
@@ -153,18 +153,3 @@ class Question(ABC):
     ) -> Numbers | None:
         """Return the log probability of each draw; None where it is not known."""
         return None
-
-
-def array_rows(numbers: Numbers, truth: Any) -> Made:
-    """Return a table of numbers."""
-    return Made(rows=ArrayRows(numbers=numbers), truth=truth)
-
-
-def far_end(value: float, lower: float, upper: float) -> float:
-    """Return the bound that is further away."""
-    return upper if value - lower < upper - value else lower
-
-
-def shown(number: float) -> str:
-    """Return a number as a sentence has it."""
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"

@@ -15,15 +15,8 @@ from expmech.explore.laws import (
     noisy_cells,
     noisy_log_chances,
 )
-from expmech.explore.questions.base import (
-    Asked,
-    Made,
-    Numbers,
-    Question,
-    Setting,
-    array_rows,
-    shown,
-)
+from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.explore.questions.rows import array_rows, shown
 from expmech.explore.questions.snippets import statistic_lines
 from expmech.release import ExponentialMechanism
 from expmech.statistics import HistogramIn, Mean, QuantileOf, QuantilesOf, Statistic
@@ -93,14 +86,11 @@ class ColumnQuestion(Question):
 class MeanQuestion(ColumnQuestion):
     """The mean of columns: noise on the sums."""
 
-    label = "Mean"
+    label, size_label, error_unit = "Mean", "columns", "minutes"
+    rows, size = Setting(low=10, high=20_000, start=400), Setting(low=1, high=8, start=1)
     story = "How long do people commute, on average?"
-    rows = Setting(low=10, high=20_000, start=400)
-    size = Setting(low=1, high=8, start=1)
-    size_label = "columns"
     methods = {"noise": "noise on the sums"}  # noqa: RUF012
     error_words = "every mean is within {} minutes of the true one"
-    error_unit = "minutes"
 
     def columns(self, state: Asked) -> int:
         """Return one column a mean."""
@@ -156,14 +146,10 @@ class MeanQuestion(ColumnQuestion):
 class QuantileQuestion(ColumnQuestion):
     """The median, or several quantiles by one joint draw."""
 
-    label = "Quantiles"
+    label, size_label, error_unit = "Quantiles", "levels", "rows"
+    rows, size = Setting(low=10, high=5_000, start=400), Setting(low=1, high=3, start=1)
     story = "How long is a typical commute, and a long one?"
-    rows = Setting(low=10, high=5_000, start=400)
-    size = Setting(low=1, high=3, start=1)
-    size_label = "levels"
-    methods = {"exponential": "exponential mechanism"}  # noqa: RUF012
     error_words = "the rank is within {} rows of the best answer's"
-    error_unit = "rows"
 
     def middle(self, rows: Numbers, state: Asked) -> float:
         """Return the median: a row that stays on its side of it tells nothing."""
@@ -245,15 +231,12 @@ class QuantileQuestion(ColumnQuestion):
 class HistogramQuestion(ColumnQuestion):
     """Counts between public edges: noise on disjoint counts."""
 
-    label = "Histogram"
+    label, size_label, error_unit = "Histogram", "cells", "rows"
+    rows, size = Setting(low=10, high=20_000, start=400), Setting(low=2, high=12, start=6)
     story = "How many people commute how long?"
     within_bounds = False
-    rows = Setting(low=10, high=20_000, start=400)
-    size = Setting(low=2, high=12, start=6)
-    size_label = "cells"
     methods = {"noise": "noise on the counts"}  # noqa: RUF012
     error_words = "every count is within {} rows of the true one"
-    error_unit = "rows"
     picture = "cells"
 
     def edges(self, state: Asked) -> tuple[float, ...]:

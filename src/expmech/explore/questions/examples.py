@@ -12,15 +12,8 @@ import numpy as np
 from expmech.adjacency import Adjacency
 from expmech.domains import Box, L1Ball
 from expmech.explore.laws import lattice_cells, lattice_log_chances
-from expmech.explore.questions.base import (
-    Asked,
-    Made,
-    Numbers,
-    Question,
-    Setting,
-    far_end,
-    shown,
-)
+from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.explore.questions.rows import far_end, shown
 from expmech.explore.questions.snippets import mechanism_lines
 from expmech.losses import L1Mean, RidgeGradient
 from expmech.paper import example2
@@ -96,18 +89,12 @@ class GradientRidge(PaperStatistic):
 class ExampleOne(Question):
     """Example 1 of the paper, with made-up rows."""
 
-    label = "Paper, example 1"
+    label, size_label, error_unit = "Paper, example 1", "columns", ""
+    rows, size = Setting(low=10, high=5_000, start=100), Setting(low=1, high=6, start=1)
     story = "The mean of numbers between 0 and 1, under L1 loss."
-    unit = ""
-    rows = Setting(low=10, high=5_000, start=100)
-    size = Setting(low=1, high=6, start=1)
-    size_label = "columns"
-    bounds = (0.0, 1.0)
-    fixed_bounds = True
-    within_bounds = True
-    methods = {"exponential": "exponential mechanism"}  # noqa: RUF012
+    unit, bounds = "", (0.0, 1.0)
+    fixed_bounds = within_bounds = True
     error_words = "the distances from the true means add up to {} at most"
-    error_unit = ""
 
     def _rows(self, state: Asked) -> Numbers:
         generator = np.random.default_rng(state.data)
@@ -174,18 +161,16 @@ class ExampleOne(Question):
 class ExampleTwo(Question):
     """Example 2 of the paper, on its own simulation."""
 
-    label = "Paper, example 2"
+    label, size_label, error_unit = "Paper, example 2", "coefficients", "of the gradient"
+    rows, size = (
+        Setting(low=example2.ROWS, high=example2.ROWS, start=example2.ROWS),
+        Setting(low=example2.DIMENSION, high=example2.DIMENSION, start=example2.DIMENSION),
+    )
     story = "Ridge regression with five coefficients, by the size of the gradient."
-    unit = ""
-    rows = Setting(low=example2.ROWS, high=example2.ROWS, start=example2.ROWS)
-    size = Setting(low=example2.DIMENSION, high=example2.DIMENSION, start=example2.DIMENSION)
-    size_label = "coefficients"
-    bounds = (-1.0, 1.0)
+    unit, bounds = "", (-1.0, 1.0)
     fixed_bounds = True
-    methods = {"exponential": "exponential mechanism"}  # noqa: RUF012
     error_words = "the gradient at the answer has an L1 norm of at most {} above the least"
     error_is_distance = False
-    error_unit = "of the gradient"
 
     def make(self, state: Asked) -> Made:
         """Return the paper's simulation and its ridge solution."""

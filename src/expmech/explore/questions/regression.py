@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from expmech.adjacency import Adjacency
-from expmech.explore.questions.base import (
-    Asked,
-    Made,
-    Numbers,
-    Question,
-    Setting,
-    array_rows,
-    far_end,
-    shown,
-)
+from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.explore.questions.rows import array_rows, far_end, shown
 from expmech.explore.questions.snippets import statistic_lines
 from expmech.statistics import Linear, Ridge, Statistic
 
@@ -35,17 +27,13 @@ def journeys(state: Asked) -> Numbers:
 class RegressionQuestion(Question):
     """A linear regression with intercept."""
 
-    label = "Regression"
+    label, size_label, error_unit = "Regression", "features", "of the gradient"
+    rows, size = Setting(low=20, high=2_000, start=400), Setting(low=1, high=4, start=1)
     story = "How much longer does a commute take for every kilometre?"
-    unit = "minutes"
-    rows = Setting(low=20, high=2_000, start=400)
-    size = Setting(low=1, high=4, start=1)
-    size_label = "features"
-    bounds = (0.0, 120.0)
+    unit, bounds = "minutes", (0.0, 120.0)
     methods = {"linear": "perturbed optimum", "ridge": "gradient mechanism"}  # noqa: RUF012
     error_words = "the gradient at the answer is at most {} above its least, on scaled rows"
     error_is_distance = False
-    error_unit = "of the gradient"
     picture = "lines"
 
     def make(self, state: Asked) -> Made:

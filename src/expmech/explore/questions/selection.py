@@ -27,20 +27,15 @@ def journeys(state: Asked) -> list[str]:
 class SelectionQuestion(Question):
     """The most frequent of a public list."""
 
-    label = "Selection"
+    label, size_label, error_unit = "Selection", "candidates", "rows"
+    rows, size = Setting(low=10, high=5_000, start=100), Setting(low=2, high=10, start=6)
     story = "Which way of travelling is the most frequent?"
-    unit = "rows"
-    rows = Setting(low=10, high=5_000, start=100)
-    size = Setting(low=2, high=10, start=6)
-    size_label = "candidates"
-    bounds = (0.0, 1.0)
-    fixed_bounds = True
+    unit, bounds, fixed_bounds = "rows", (0.0, 1.0), True
     methods = {  # noqa: RUF012
         "permute": "permute-and-flip",
         "exponential": "exponential mechanism",
     }
     error_words = "the choice occurs in at most {} rows fewer than the most frequent one"
-    error_unit = "rows"
     picture = "stacks"
 
     def make(self, state: Asked) -> Made:

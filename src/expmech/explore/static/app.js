@@ -143,6 +143,7 @@ async function draw(change) {
 }
 
 async function drawRest(mine) {
+  forget();
   history.replaceState(null, "", `?${new URLSearchParams(state)}`);
   for (const name of REST) {
     if (mine !== round) return;
@@ -209,9 +210,19 @@ async function single(name) {
   const one = singles[name] ??= { busy: false, again: false };
   if (one.busy) { one.again = true; return; }
   one.busy = true;
+  if (name === "paper") forget();
   do { one.again = false; await drawOne(name); } while (one.again);
   one.busy = false;
   history.replaceState(null, "", `?${new URLSearchParams(state)}`);
+}
+
+// An enumeration takes a second: it is asked for, and goes when the state it is of goes.
+by("enumerate").addEventListener("click", () => drawOne("enumerated"));
+function forget() {
+  const section = by("enumerated");
+  if (!section.dataset.state) return;
+  delete section.dataset.state;
+  for (const one of [".message", "figure", ".words"]) section.querySelector(one).replaceChildren();
 }
 
 by("controls").addEventListener("submit", (event) => event.preventDefault());
