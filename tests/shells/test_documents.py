@@ -36,7 +36,8 @@ TEXTS |= {str(page.relative_to(ROOT)): prose(page) for page in NOTEBOOKS}
 PACKAGES = {"CONTRIBUTING.md", "docs/adding_a_kernel.md"}
 SNIPPETS = [page for page in TEXTS if blocks(TEXTS[page], "python") and page not in PACKAGES]
 # Minutes each; test_paper_runs.py runs every study, and docs/command_line.md has them with options.
-LONG = {"docs/reproduction.md"}
+# `expmech explore` serves until it is ended; the tests of explore start it.
+LONG = {"docs/reproduction.md", "docs/explore.md"}
 COMMANDS = [page for page in TEXTS if blocks(TEXTS[page], "console") and page not in LONG]
 REFUTED = 4  # the exit code of an audit that refutes what the page says it refutes
 
