@@ -109,7 +109,7 @@ def test_a_written_release_verifies_and_an_altered_one_does_not(
         assert "does not stand: digest" in result.stderr
         assert "ledger" in result.stderr
     altered.write_text(json.dumps(record | {"value": 1.0}))
-    assert "does not stand: digest." in run("verify", altered).stderr
+    assert "does not stand: digest, interval." in run("verify", altered).stderr
 
 
 def add_remove(survey: Path) -> Path:
