@@ -24,6 +24,7 @@ from expmech.envelopes.cell_bounds import certify
 from expmech.envelopes.cells import Cells, look, split, whole
 from expmech.samplers import run
 from expmech.samplers.box_tree import BoxTreeChain
+from expmech.samplers.patient_tree import learn, sharpen
 from expmech.samplers.tree import weigh
 from expmech.target import Target
 
@@ -333,3 +334,94 @@ def test_certificate_says_what_is_public_and_nothing_else() -> None:
     assert certificate.delta == 0.0
     assert certificate.sampler == {"sampler": "BoxTree"}
     assert math.isclose(certificate.epsilon, 1.0)
+
+
+def slow_loss(domain: em.Domain, **declared: Any) -> em.ExponentialMechanism:
+    """A loss with waves that says how long an evaluation takes."""
+    facts: dict[str, Any] = {"evaluation_seconds": 0.05} | declared
+    return em.ExponentialMechanism(
+        loss=lambda y: 0.3 * np.sin(5.0 * y).sum(axis=1) + np.abs(y[:, 0] - 0.4),
+        sensitivity=0.1,
+        domain=domain,
+        lipschitz=[2.5] + [1.5] * (domain.dimension - 1),
+        minimum=-0.6,
+        bound=2.0,
+        **facts,
+    )
+
+
+@pytest.mark.parametrize(
+    "domain", [em.Box([0.0], [1.0], bits=3), em.L2Ball(2, 1.0, bits=2)], ids=["box", "ball"]
+)
+def test_whatever_was_evaluated_a_patient_proposal_is_accepted_by_the_law(
+    domain: em.Domain,
+) -> None:
+    """Theorem 2 asks no more: each tree, given the past, accepts points in proportion to f."""
+    chain, target = prepared(slow_loss(domain), em.BoxTree(), epsilon=3.0)
+    assert chain.patient
+    truth = exact_law(target)
+    points = [np.array(point) for point in truth]
+    for past in ([], points[:1], points[::3], points):
+        cells = chain.root.cells
+        for point in past:
+            energies, slopes = chain.bounds.evaluate(point[None, :])
+            cells = learn(cells, chain.bounds, point, int(energies[0]), slopes[0])
+        cells = sharpen(cells, chain.bounds, memory=1e8)  # a step then finds little left to cut
+        tree = np.full(1, weigh(cells, target.units_per_nat), dtype=np.object_)
+        state = dataclasses.replace(chain.start(Coins(seeded_bits(0)), 1), tree=tree)
+
+        def one(coins: Coins, state: Any = state) -> Hashable:
+            after = chain.step(state, coins)
+            return tuple(after.indices[0].tolist()) if after.done[0] else None
+
+        law, leftover = law_of(one, cut=0.0)
+        ended = 1.0 - law.pop(None, 0.0)
+        assert leftover == 0.0 and set(law) == set(truth)
+        for index, probability in truth.items():
+            assert law[index] / ended == pytest.approx(probability, rel=1e-9)
+
+
+def test_bounds_from_every_evaluated_point_hold_and_cutting_evaluates_nothing() -> None:
+    domain = em.Box([0.0, 0.0], [1.0, 1.0], bits=4)
+    chain, target = prepared(slow_loss(domain), em.BoxTree(), epsilon=5.0)
+    indices = target.domain.all_indices(1 << 8)
+    assert indices is not None
+    energies = target.energy(indices)
+    cells = sharpen(chain.root.cells, chain.bounds, memory=1e8)
+    for row in (3, 77, 200):
+        found, slopes = chain.bounds.evaluate(indices[row : row + 1])
+        cells = learn(cells, chain.bounds, indices[row], int(found[0]), slopes[0])
+        cells = sharpen(cells, chain.bounds, memory=1e8)
+        inside = (indices[None] >= cells.low[:, None]) & (indices[None] <= cells.last[:, None])
+        owned = inside.all(axis=2)
+        assert (owned.sum(axis=0) == 1).all()
+        assert (np.where(owned, energies, 1 << 62).min(axis=1) >= cells.bound).all()
+        known = {tuple(one) for one in cells.reference.tolist()}
+        assert tuple(indices[row].tolist()) in known and len(known) <= 4
+
+
+def test_a_slow_loss_is_evaluated_few_times_and_only_where_it_says_so() -> None:
+    counts = []
+    for seconds in (0.05, None):
+        evaluated = [0]
+
+        def loss(y: NDArray[np.float64], evaluated: list[int] = evaluated) -> Any:
+            evaluated[0] += len(y)
+            return np.abs(y - 0.3).sum(axis=1)
+
+        mechanism = em.ExponentialMechanism(
+            loss=loss,
+            sensitivity=0.01,
+            domain=em.Box([0.0, 0.0], [1.0, 1.0]),
+            lipschitz=[1.0, 1.0],
+            bound=2.0,
+            evaluation_seconds=seconds,
+        )
+        evaluated[0] = 0
+        for seed in range(5):
+            mechanism.sample(epsilon=1.0, seed=seed, sampler=em.BoxTree())
+        counts.append(evaluated[0] / 5)
+    assert counts[0] < 20 < 60 < counts[1]
+    assert not prepared(slow_loss(em.Box([0.0], [1.0]), evaluation_seconds=1e-4), em.BoxTree())[
+        0
+    ].patient

@@ -16,8 +16,9 @@ from expmech.envelopes.cells import Cells, join, look, split, whole
 from expmech.errors import UnsupportedError, validate_integer
 from expmech.samplers.base import Sampler, Terms
 from expmech.samplers.chain import PointState, first_accepted, unstarted
+from expmech.samplers.patient_tree import SLOW, learn, sharpen
 from expmech.samplers.tree import Tree, weigh
-from expmech.samplers.tree_cost import LOT, forecast_own_bounds, forecast_tree
+from expmech.samplers.tree_cost import LOT, forecast_own_bounds, forecast_patient, forecast_tree
 from expmech.target import Target
 
 # share of the difference between bound and nearby energy that an evaluation usually recovers
@@ -47,6 +48,7 @@ class BoxTreeChain:
     root: Tree
     batch: int | None
     memory: int
+    patient: bool = False
 
     def start(self, coins: Coins, size: int) -> BoxTreeState:
         """Return copies that have proposed nothing and share a tree of one cell."""
@@ -59,6 +61,8 @@ class BoxTreeChain:
         The first accepted point counts.
         """
         size = len(state.proposals)
+        if self.patient and size == 1:
+            return self._step_patiently(state, coins)
         tree = self.refine(state.tree[0], size)
         batch = max(1, (self.batch or LOT) // size)
         chosen, proposed = tree.propose(coins, size * batch, self.bounds.box.bits)
@@ -71,6 +75,23 @@ class BoxTreeChain:
             proposals=state.proposals + count,
             tree=np.full(size, tree, dtype=np.object_),
             done=done,
+        )
+
+    def _step_patiently(self, state: BoxTreeState, coins: Coins) -> BoxTreeState:
+        """Propose one point from cells that are as good as all evaluations so far can make them."""
+        most = self.memory / _WORKING_COPIES
+        tree = self._weigh(sharpen(state.tree[0].cells, self.bounds, memory=most))
+        chosen, proposed = tree.propose(coins, 1, self.bounds.box.bits)
+        accepted, cells = np.zeros(1, dtype=np.bool_), tree.cells
+        if self.target.contains(proposed)[0]:
+            energies, slopes = self.bounds.evaluate(proposed)
+            accepted = tree.accept(coins, chosen, energies)
+            cells = learn(cells, self.bounds, proposed[0], int(energies[0]), slopes[0])
+        return BoxTreeState(
+            indices=proposed,
+            proposals=state.proposals + 1,
+            tree=np.full(1, self._weigh(cells), dtype=np.object_),
+            done=accepted,
         )
 
     def refine(self, tree: Tree, copies: int) -> Tree:
@@ -209,7 +230,14 @@ class BoxTree(Sampler):
         """Bound the loss over the whole box."""
         bounds = certify(target)
         root = weigh(whole(bounds), target.units_per_nat)
-        return BoxTreeChain(target, bounds, root, self.batch, self.memory)
+        patient = self._is_patient(target)
+        return BoxTreeChain(target, bounds, root, self.batch, self.memory, patient)
+
+    def _is_patient(self, target: Target) -> bool:
+        """Tell whether evaluations are declared to be dear; a public choice."""
+        seconds = target.problem.evaluation_seconds
+        bounded = target.slopes is not None and target.measure is None
+        return self.batch is None and bounded and seconds is not None and seconds >= SLOW
 
     def validate_base(self, target: Target) -> None:
         """Refuse a base measure that excludes points: the middle of a cell may be one."""
@@ -238,6 +266,8 @@ class BoxTree(Sampler):
                 slopes = tuple((np.array(slopes) + base).tolist())
             convex = target.problem.gradient is not None
             one = forecast_tree(slopes, box.bits, least=least, convex=convex)
+            if self._is_patient(target):
+                one = forecast_patient(one)
             return widened(times(one, len(bounds.cover.low)), spread)
         exact = target.problem.exact_lower_bound and target.measure is None
         own = forecast_own_bounds(box.bits, box.dimension, exact=exact, least=least)

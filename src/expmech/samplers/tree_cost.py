@@ -17,6 +17,8 @@ LOT = 1 << 6
 _CELLS = 4.0  # evaluations a cell of the flat tree: look, split, proposals that follow; measured
 _LEVELS = 8.0  # evaluations a level of the lattice where bounds are exact; measured
 _PASS, _PASSES = 7.0, 4.0  # calls a pass is worth, and passes of the smallest trees; measured
+_PATIENT = 0.45  # power of the worst number that a tree cut without evaluations takes; measured
+_PATIENT_CALLS = 50.0  # calls of plain proposals that cutting for one evaluation is worth; measured
 _MEMORY = (1 << 30) / 48  # words of 8 bytes of which a tree may hold six copies
 _CELL_WORDS = 4
 
@@ -35,6 +37,18 @@ def forecast_tree(
     found = _between(least, 2 * LOT + _CELLS * max(cells, proposals), d)
     usual = min(found.typical, LOT * 2.0 ** (d - 1)) if convex else found.typical
     return replace(found, typical=usual, calls=_calls(usual), ranked=found.typical)
+
+
+def forecast_patient(ordinary: Forecast) -> Forecast:
+    """Forecast a tree that is cut without evaluations, from that of one that looks at its cells."""
+    worst, most = ordinary.expected[1], ordinary.nearly_all[1]
+    typical = (LOT if worst is None else worst) ** _PATIENT
+    return Forecast(
+        expected=(2.0, worst),
+        nearly_all=(2.0, most),
+        typical=typical,
+        calls=_PATIENT_CALLS * typical,
+    )
 
 
 def forecast_own_bounds(bits: int, dimension: int, *, exact: bool, least: float) -> Forecast:
