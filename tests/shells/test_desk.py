@@ -164,6 +164,14 @@ def test_numbers_are_shown_to_the_digits_that_the_noise_leaves() -> None:
     ]
 
 
+def test_values_without_intervals_stand_under_the_name_of_the_release() -> None:
+    told = {"statement": "quantiles of age", "value": {"0.1": 20.5, "0.9": 70.25}}
+    assert lines_of(told) == ["quantiles of age", "  0.1: 20.5", "  0.9: 70.25"]
+    ends = {"lower": {"f": 1.0, "m": 1.5}, "upper": {"f": 3.0, "m": 4.0}, "scale": {}, "words": ""}
+    grouped = {"statement": "mean by sex", "value": {"f": 2.0, "m": 3.0}, "accuracy": ends}
+    assert "noise scale" not in " ".join(lines_of(grouped))
+
+
 REFUSED = {
     "release count {} --epsilon 1": "public under 'replace'",
     "release count {} --where age --epsilon 1": "in the place of a comparison",

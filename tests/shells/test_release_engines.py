@@ -21,12 +21,14 @@ from support.engines import postgres_programs, postgres_server, spark_session
 from support.several import check_together
 from typer.testing import CliRunner
 
+from expmech.adjacency import Adjacency
 from expmech.cli.main import app
+from expmech.data import release
 from expmech.data.rows import TableRows
 from expmech.data.source import open_source
 from expmech.data.units import bound_units
 from expmech.ledger import Ledger
-from expmech.statistics import ArrayRows
+from expmech.statistics import ArrayRows, CountOf
 from expmech.statistics.predicates import parse_condition
 from expmech.statistics.requests import CellsOf, FlagsOf
 
@@ -218,6 +220,9 @@ def test_counts_are_those_of_the_rows_on_every_engine(
         again = ArrayRows(numbers=numbers).find(CellsOf(column=0, edges=edges))
         assert again == cells
         check_together(source, ("age", "dose"))
+        counted = CountOf(adjacency=Adjacency.ADD_REMOVE)
+        kept = release(source, counted, epsilon=1000, unit="flag", max_rows=5)
+        assert kept.value == 10
 
 
 QUERIES = {

@@ -98,7 +98,8 @@ def test_the_page_shows_values_intervals_and_pictures_and_needs_nothing_else(
     found = page(done.stdout)
     for part in (
         "What was released about survey.csv",
-        "one row added or removed",
+        "one row added or removed changes the probability of any conclusion",
+        "The number of rows is confidential.",
         "count by region",
         "<b>south</b>",
         "11\u00a0to\u00a051",
@@ -114,6 +115,21 @@ def test_the_page_shows_values_intervals_and_pictures_and_needs_nothing_else(
     assert "secret place" not in done.stdout
     assert (found.tags.count("svg"), found.tags.count("rect")) == (3, 2)
     assert found.tags.count("circle") == 3  # two quantiles and a mean; counts are bars
+
+
+def test_columns_of_different_units_have_pictures_of_their_own(tmp_path: Path) -> None:
+    table = tmp_path / "survey.csv"
+    table.write_text("age,income\n" + "".join(f"{20 + k},{100 * k}\n" for k in range(60)))
+    path = tmp_path / "survey.ledger"
+    assert run("budget", "init", path, table, "--epsilon", "9", "--again").exit_code == 0
+    asked = ("--column", "age", "--bounds", "0,100", "--column", "income", "--bounds", "0,9000")
+    for name, drawn in (("mean", 2), ("missing", 1)):  # counts of rows share an axis
+        own = asked if name == "mean" else ("--column", "age", "--column", "income")
+        done = run("release", name, table, *own, "--epsilon", "1", "--ledger", path)
+        assert done.exit_code == 0, done.stderr
+        assert page(run("report", path, "--html").stdout).tags.count("svg") == drawn + (
+            2 if name == "missing" else 0
+        )
 
 
 def test_markdown_says_the_same_and_escapes(ledger: Ledger, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from html import escape
 
 from expmech.markup import BLUE, GREY, ORANGE, round_ticks
 
-_WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 460.0, 28.0, 140.0, 30.0, 8.0, 32.0
+_WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 480.0, 28.0, 160.0, 30.0, 8.0, 32.0
 _LONGEST = 18  # characters of a name beside a line
 _MOST = 60  # lines of a picture
 Place = Callable[[float], float]

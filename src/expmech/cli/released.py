@@ -18,17 +18,22 @@ from expmech.ledger import Charge, Ledger, show_amount
 from expmech.release import Certificate
 from expmech.release.verification import verify_certificate
 
+_OF_COLUMNS = ("Mean", "Totals", "Variances", "ThreeSums")
 _BARS = ("count", "histogram", "missing")  # what begins at zero
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A released number or choice by its name, and its interval in words."""
+    """A released number or choice by its name, and its interval in words.
+
+    ``unit`` is the column whose units it has, where a release has those of several.
+    """
 
     name: str
     text: str
     interval: str
     number: Number | None
+    unit: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +53,13 @@ class Item:
         return self.charge.statement.startswith(_BARS)
 
     @property
-    def numbers(self) -> list[Number]:
-        """What a picture shows."""
-        return [row.number for row in self.rows if row.number is not None]
+    def pictures(self) -> list[list[Number]]:
+        """What each picture shows: numbers of different units never share an axis."""
+        found: dict[str, list[Number]] = {}
+        for row in self.rows:
+            if row.number is not None:
+                found.setdefault(row.unit, []).append(row.number)
+        return list(found.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +92,14 @@ def read_content(ledger: Ledger, title: str | None) -> Content:
 
 def _promise(ledger: Ledger) -> tuple[str, ...]:
     total, spent = ledger.total, ledger.spent
-    whom = neighbours(ledger.adjacency).replace("; ", ", ")
+    whom, _, besides = neighbours(ledger.adjacency).partition("; ")
     factor = math.exp(min(float(spent[0]), 700.0))
     sentences = [
         "The numbers below were drawn with randomness that hides every single one. Whatever"
         f" somebody knows already, and whatever they compute from this page, {whom} changes the"
         f" probability of any conclusion by a factor of at most {factor:.4g}"
-        + (f", up to a chance of {float(spent[1]):.3g}." if spent[1] else "."),
+        + (f", up to a chance of {float(spent[1]):.3g}." if spent[1] else ".")
+        + (f" {besides.capitalize()}." if besides else ""),
         f"So far epsilon = {show_amount(spent[0])} and delta = {show_amount(spent[1])} were spent"
         f" of a total of {show_amount(total[0])} and {show_amount(total[1])}, by"
         f" {ledger.limits.composition} composition. The ledger refuses to go beyond the total.",
@@ -141,8 +151,17 @@ def _rows(record: dict[str, Any], near: dict[str, Any]) -> tuple[Row, ...]:
         number = None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             number = Number(name=name or record["statement"], value=float(value), **ends)
-        rows.append(Row(name=name, text=_text(value, width), interval=interval, number=number))
+        text, unit = _text(value, width), _unit(name, record.get("certificate", {}))
+        rows.append(Row(name=name, text=text, interval=interval, number=number, unit=unit))
     return tuple(rows)
+
+
+def _unit(name: str, certificate: dict[str, Any]) -> str:
+    """Return the column that a number of a mean, a sum or a variance is about, of several."""
+    if certificate.get("domain", {}).get("kind") not in _OF_COLUMNS:
+        return ""
+    columns = certificate["finish"].get("labels", [])
+    return next((one for one in columns if name == one or name.endswith(f", {one}")), "")
 
 
 def flattened(value: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -74,7 +74,8 @@ def _section(item: Item) -> str:
     parts = [f"<section><h2>{escape(charge.statement or 'A release')}</h2>"]
     if item.rows:
         parts.append(table(_heads(item), _cells(item)))
-        parts.append(picture(item.numbers, bars=item.bars, label=charge.statement))
+        for numbers in item.pictures:
+            parts.append(picture(numbers, bars=item.bars, label=charge.statement))
     if item.words:
         parts.append(f"<p>{escape(item.words)}</p>")
     parts.append(f'<p class="quiet">{escape(_paid(item))}</p>')

@@ -20,8 +20,10 @@ def lines_of(record: dict[str, Any]) -> list[str]:
     if "lower" in near:
         lines = _with_intervals(record["statement"], flattened(value), near)
     else:
-        named = value if isinstance(value, dict) else {record["statement"]: value}
-        lines = [f"{name}: {text_of(one)}" for name, one in named.items()]
+        lines = [f"{record['statement']}: {text_of(value)}"]
+        if isinstance(value, dict):
+            told = [f"  {name}: {text_of(one)}" for name, one in value.items()]
+            lines = [record["statement"], *told]
     return [*lines, *_wrapped(near["words"])]
 
 
@@ -34,7 +36,9 @@ def _with_intervals(statement: str, values: dict[str, Any], near: dict[str, Any]
         shown = f"{_text(low, fine, -1)} to {_text(high, fine, 1)}"
         rows.append((name, _text(one, fine), shown, plain_number(scale) if scale else "-"))
     if len(rows) > 1:
-        return [statement, *_table([("", "value", "95% interval", "noise scale"), *rows])]
+        table: list[tuple[str, ...]] = [("", "value", "95% interval", "noise scale"), *rows]
+        known = any(noise != "-" for *_, noise in rows)
+        return [statement, *_table(table if known else [line[:-1] for line in table])]
     ((name, text, shown, noise),) = rows
     lines = [f"{statement}{', ' if name else ''}{name}: {text}", f"  95% interval  {shown}"]
     return lines if noise == "-" else [*lines, f"  noise scale   {noise}"]

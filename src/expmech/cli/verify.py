@@ -11,7 +11,7 @@ import typer
 
 from expmech.cli.common import FALSE, complaints, digest, output, user_errors
 from expmech.cli.options import Json
-from expmech.cli.place import Units
+from expmech.data.units import Units
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import Ledger, exact_amount, show_amount
 from expmech.release import Certificate

@@ -6,6 +6,7 @@ DuckDB, PostgreSQL and Spark through Ibis, with integer aggregates computed in t
 from expmech.data.aggregate import moments, tally
 from expmech.data.frames import open_frame
 from expmech.data.places import histogram
+from expmech.data.releasing import release
 from expmech.data.source import DataError, Source, open_source
 from expmech.data.text_format import TextFormat
 from expmech.statistics import Moments
@@ -19,5 +20,6 @@ __all__ = [
     "moments",
     "open_frame",
     "open_source",
+    "release",
     "tally",
 ]

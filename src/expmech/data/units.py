@@ -5,13 +5,55 @@ Page: docs/theory/sources.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
+from expmech.adjacency import adjacency_of_units
 from expmech.data import values
 from expmech.data.source import Source
+from expmech.errors import ParameterError
+from expmech.ledger import show_amount
+from expmech.target.calibration import EPSILON_MIN
+
+MOST_ROWS = 1 << 20
 
 _UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """People with several rows: the column that names them, and how many rows of each count.
+
+    A release at ``epsilon / max_rows`` for a row is one at epsilon for a unit, over all groups
+    together: docs/theory/sources.md.
+    """
+
+    column: str
+    max_rows: int
+
+    @property
+    def adjacency(self) -> str:
+        """What a ledger calls one unit more or less."""
+        return adjacency_of_units(self.column)
+
+    def of_a_row(self, epsilon: Fraction) -> Fraction:
+        """Return the epsilon of a row."""
+        share = epsilon / self.max_rows
+        if share < EPSILON_MIN:
+            raise ParameterError(
+                f"`max_rows` must leave a row at least 2^-20 of epsilon; got {self.max_rows}."
+            )
+        return share
+
+    def notes(self, epsilon: Fraction) -> tuple[str, ...]:
+        """Return what a certificate says about it."""
+        amounts = (show_amount(epsilon), show_amount(self.of_a_row(epsilon)))
+        return unit_notes(self.column, self.max_rows, *amounts)
+
+    def bound(self, source: Source) -> Source:
+        """Return the rows that count."""
+        return bound_units(source, self.column, self.max_rows)
 
 
 def bound_units(source: Source, column: str, max_rows: int) -> Source:
