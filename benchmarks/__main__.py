@@ -32,6 +32,7 @@ MODULES = {
     "clock": "clock_benchmark",
     "forecasts": "forecast_benchmark",
     "data": "data_benchmark",
+    "desk": "desk_benchmark",
     "elsewhere": "elsewhere_benchmark",
 }
 WRITE_THEMSELVES = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,31 @@ def test_an_empty_group_is_seen(survey: Path) -> None:
         wide += near["lower"]["x"] == 0.0 and near["upper"]["x"] == 120.0
         assert near["upper"]["f"] - near["lower"]["f"] < 10.0
     assert wide >= 3  # 97% each
+
+
+def test_a_median_of_groups_says_that_few_rows_tell_little(survey: Path) -> None:
+    words = ["--adjacency", "add-remove", "--epsilon", "1", "--by", "sex", "--groups", "f,x"]
+    asked = ["release", "quantile", survey, "--column", "age", "--bounds", "0,120", *words]
+    assert record(*asked)["accuracy"]["words"].endswith("the count of each group beside it.")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to write to")
+@pytest.mark.parametrize("words", ["show", "recover", "history"])
+def test_a_full_disk_is_one_line(words: str, survey: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    assert run("budget", "init", ledger, survey, "--epsilon", "9", "--again").exit_code == 0
+    asked = ["--column", "age", "--bounds", "0,120", "--epsilon", "1", "--ledger", ledger]
+    assert run("release", "mean", survey, *asked).exit_code == 0
+    program = "from expmech.cli.main import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "budget", words, str(ledger)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
 
 
 def test_numbers_are_shown_to_the_digits_that_the_noise_leaves() -> None:

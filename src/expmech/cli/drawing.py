@@ -23,6 +23,11 @@ _CHARGED = (
     " release with --redeem {0}.{1}"
 )
 
+_FEW = (
+    " A group of few rows, or of none, gives a value that says little: release the count of each"
+    " group beside it."
+)
+
 Answers = Mapping[str, Any]
 """What the rows of each group answered; without groups there is one, without a name."""
 
@@ -136,6 +141,8 @@ def _accuracy(request: Request, settled: Settled, found: dict[str, Release]) -> 
     near = {name: one.accuracy for name, one in found.items() if one.accuracy is not None}
     told: dict[str, Any] = {"words": settled.nearness(has_interval=bool(near))}
     if not near:
+        if request.by is not None:
+            told["words"] += _FEW
         return told
     told["level"] = float(LEVEL)
     for part in ("lower", "upper", "scale"):

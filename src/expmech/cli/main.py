@@ -8,7 +8,7 @@ import typer
 
 from expmech._version import __version__
 from expmech.cli import audit, budget, plan, release
-from expmech.cli.common import output
+from expmech.cli.common import MISTAKE, complaints, output
 from expmech.cli.demo import demo
 from expmech.cli.explore import explore
 from expmech.cli.options import command
@@ -55,5 +55,9 @@ def _first(
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; where nothing can be written, say so in a line."""
+    try:
+        app()
+    except OSError as error:
+        complaints.print(f"error: {error.strerror or error}", style="red", markup=False)
+        raise SystemExit(MISTAKE) from None

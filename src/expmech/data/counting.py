@@ -54,4 +54,5 @@ def _flag(source: Source, leaf: Leaf) -> Any:
     number = source.number(column)
     if isinstance(leaf, IsNumber):
         return present(number)
-    return present(number) & ORDERS[leaf.order](number, constant(leaf.number)).fill_null(False)
+    # the comparison first: engines look at the rest only where it holds, and NULL is in no order
+    return (ORDERS[leaf.order](number, constant(leaf.number)) & ~number.isnan()).fill_null(False)

@@ -78,7 +78,8 @@ class Source:
         if not self.listed:
             raise DataError(
                 f"There is no {owner} {name!r} in {self.identity}. The first line of a text file"
-                " must hold the names of its columns; where it has none, say so (header=False)."
+                " must hold the names of its columns; where it has none, give them (--names; in"
+                " Python header=False and names)."
             )
         lowered = {column.lower(): column for column in columns}
         close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)

@@ -68,7 +68,7 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
     if names is None or not any(names):
         raise DataError(
             f"The first line of {path!r} must hold the names of its columns; where the file has"
-            " none, say so (header=False) and give the names."
+            " none, give them (--names; in Python header=False and names)."
         )
     return tuple(name or f"column{j + 1}" for j, name in enumerate(names))
 
