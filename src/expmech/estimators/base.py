@@ -87,12 +87,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     epsilon: Any
-    sampler: Sampler | str
-    timing: str
-    budget_seconds: float | None
+    sampler: Sampler | str = "auto"
+    timing: str = AUTO
+    budget_seconds: float | None = None
     accountant: Any
     adjacency: str
-    missing: str
+    missing: str = "middle"
     random_state: int | None
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.parameters import Reading
 from expmech.estimators.tables import Unread
-from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, SumOf, VarianceOf
 from expmech.statistics.columns import OverColumns
 from expmech.statistics.reading import read_numbers
 
 
-class PrivateNumbers(PrivateEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateNumbers(Reading):
     """One number a column, clipped to its bounds, by noise that does not look at the data."""
 
-    sampler: Sampler | str = "auto"
-    timing: str = "auto"
-    budget_seconds: float | None = None
-
-    def __init__(
-        self,
-        *,
-        epsilon: Any = 1.0,
-        bounds: Any = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    bounds: Any = None
 
     def _numbers(self, X: Any, kind: Callable[..., OverColumns], **own: Any) -> NDArray[np.float64]:
         """Return a number a column; keep their intervals and what was promised."""
@@ -58,6 +40,7 @@ class PrivateNumbers(PrivateEstimator):
         return np.asarray(release.value)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSum(PrivateNumbers):
     """The sum of each column, by discrete Laplace noise on integer sums.
 
@@ -89,6 +72,7 @@ class PrivateSum(PrivateNumbers):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateVariance(PrivateNumbers):
     """The variance of each column, the mean unknown, by discrete Laplace noise on integer sums.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 
 from expmech.errors import ParameterError, ParameterTypeError
 from expmech.estimators.arguments import bounds_by_name
-from expmech.estimators.base import PrivateEstimator, column_names
+from expmech.estimators.base import column_names
+from expmech.estimators.parameters import Budgeted
 from expmech.estimators.tables import Unread, only_column
 from expmech.ledger import show_amount
-from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, CountOf, HistogramIn
 from expmech.statistics.base import one_of_several
 from expmech.statistics.predicates import (
@@ -27,16 +28,8 @@ from expmech.statistics.predicates import (
 from expmech.statistics.reading import number_of, read_numbers
 
 
-class PrivateRowCounts(PrivateEstimator):
-    """Counts of rows: nothing is clipped and nothing stands in for what is missing."""
-
-    sampler: Sampler | str = "auto"
-    timing: str = "auto"
-    budget_seconds: float | None = None
-    missing: str = "middle"
-
-
-class PrivateCount(PrivateRowCounts):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateCount(Budgeted):
     """The number of rows, or of those for which a condition holds, by discrete Laplace noise.
 
     Parameters
@@ -66,20 +59,7 @@ class PrivateCount(PrivateRowCounts):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        where: Any = None,
-        epsilon: Any = 1.0,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        random_state: int | None = None,
-    ) -> None:
-        self.where = where
-        self.epsilon = epsilon
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.random_state = random_state
+    where: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateCount:
         """Draw the number of rows of X; y is ignored."""
@@ -120,7 +100,8 @@ class PrivateCount(PrivateRowCounts):
         return of_columns(parse_condition(self.where), placed)
 
 
-class PrivateHistogram(PrivateRowCounts):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateHistogram(Budgeted):
     """How many rows are in each of public cells, and how many in none, by discrete Laplace noise.
 
     Parameters
@@ -156,22 +137,8 @@ class PrivateHistogram(PrivateRowCounts):
     [('[0, 40)', '[40, 65)', '[65, 120]', 'other')]
     """
 
-    def __init__(
-        self,
-        *,
-        edges: Any = None,
-        categories: Any = None,
-        epsilon: Any = 1.0,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        random_state: int | None = None,
-    ) -> None:
-        self.edges = edges
-        self.categories = categories
-        self.epsilon = epsilon
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.random_state = random_state
+    edges: Any = None
+    categories: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateHistogram:
         """Draw the counts of the cells of the columns of X; y is ignored."""

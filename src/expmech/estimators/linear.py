@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from expmech.estimators.lines import PrivateLine
+from expmech.estimators.parameters import Optimised
 from expmech.estimators.tables import as_target, is_centred
-from expmech.samplers import Sampler
 from expmech.statistics import Linear
 
 
-class PrivateLinearRegression(PrivateLine):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLinearRegression(PrivateLine, Optimised):
     """Linear regression with an intercept, by Huber's risk.
 
     The optimum of the perturbed objective, drawn exactly. The regression to take: its noise does
@@ -67,44 +69,7 @@ class PrivateLinearRegression(PrivateLine):
 
     _takes_sparse = True
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = 1.0,
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        threshold: float | None = None,
-        penalty: float | None = None,
-        data_norm: float | None = None,
-        sum_norm: float | None = None,
-        intercept_penalty: float | None = None,
-        center: bool | None = None,
-        rows: int | None = None,
-        sampler: Sampler | str = "auto",
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.threshold = threshold
-        self.penalty = penalty
-        self.data_norm = data_norm
-        self.sum_norm = sum_norm
-        self.intercept_penalty = intercept_penalty
-        self.center = center
-        self.rows = rows
-        self.sampler = sampler
-        self.timing = timing
-        self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    threshold: float | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Draw the coefficients of the regression of y on X."""

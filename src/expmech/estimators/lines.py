@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -9,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.parameters import Sampled
 from expmech.estimators.tables import Unread, is_sparse
 from expmech.statistics import ArrayRows, Bounds, Rows, SparseRows, Statistic
 from expmech.statistics.reading import read_column, read_numbers
 
 
-class PrivateLine(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLine(RegressorMixin, Sampled):  # type: ignore[misc]
     """An intercept and slopes, in the units of the data."""
 
-    bounds_X: Any
-    bounds_y: Any
+    bounds_X: Any = None
+    bounds_y: Any = None
 
     def _limits(self, d: int) -> tuple[tuple[Bounds, ...], Bounds]:
         """Return the public bounds of the features and of the target."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from expmech.errors import ParameterError, shielded
-from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.parameters import Optimised
 from expmech.estimators.tables import Unread, as_target, is_centred, is_sparse
-from expmech.samplers import Sampler
 from expmech.statistics import ArrayRows, Logistic, Rows, SparseRows
 from expmech.statistics.keys import MISSING, canonical_key
 from expmech.statistics.logistic import LIKELIHOOD, OPTIMUM
@@ -28,7 +28,8 @@ INFERRED = (
 _UNKNOWN = "Unknown label type: `y` of {name} must hold two labels, whole numbers or text."
 
 
-class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLogisticRegression(ClassifierMixin, Optimised):  # type: ignore[misc]
     """Logistic regression of two or more classes with an intercept.
 
     The optimum of the perturbed log-likelihood, drawn exactly; or, by name, the exponential
@@ -88,46 +89,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     def _takes_sparse(self) -> bool:  # type: ignore[override]
         return self.law != LIKELIHOOD
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = 1.0,
-        bounds_X: Any = None,
-        classes: Sequence[Any] | str | None = None,
-        law: str = OPTIMUM,
-        penalty: float | None = None,
-        radius: float | None = None,
-        data_norm: float | None = None,
-        sum_norm: float | None = None,
-        intercept_penalty: float | None = None,
-        center: bool | None = None,
-        rows: int | None = None,
-        sampler: Sampler | str = "auto",
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds_X = bounds_X
-        self.classes = classes
-        self.law = law
-        self.penalty = penalty
-        self.radius = radius
-        self.data_norm = data_norm
-        self.sum_norm = sum_norm
-        self.intercept_penalty = intercept_penalty
-        self.center = center
-        self.rows = rows
-        self.sampler = sampler
-        self.timing = timing
-        self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    classes: Sequence[Any] | str | None = None
+    law: str = OPTIMUM
+    radius: float | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Draw the coefficients of the classification of X into the classes y."""

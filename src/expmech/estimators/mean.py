@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from expmech.estimators.columns import PrivateNumbers
-from expmech.samplers import Sampler
+from expmech.estimators.parameters import Sampled
 from expmech.statistics import Mean
 
 
-class PrivateMean(PrivateNumbers):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateMean(PrivateNumbers, Sampled):
     """The mean of each column, by discrete Laplace noise on integer sums, clamped to the bounds.
 
     Parameters
@@ -54,31 +56,6 @@ class PrivateMean(PrivateNumbers):
     >>> PrivateMean(epsilon=1.0, bounds=(0, 10)).fit([[2.0], [4.0], [9.0]]).mean_.shape
     (1,)
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon: Any = 1.0,
-        bounds: Any = None,
-        sampler: Sampler | str = "auto",
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            bounds=bounds,
-            accountant=accountant,
-            adjacency=adjacency,
-            missing=missing,
-            random_state=random_state,
-        )
-        self.sampler = sampler
-        self.timing = timing
-        self.budget_seconds = budget_seconds
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
         """Draw the means of the columns of X; y is ignored."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
-from expmech.estimators.base import PrivateEstimator
+from expmech.estimators.parameters import Timed
 from expmech.estimators.tables import Unread
 from expmech.release import Release
-from expmech.samplers import Sampler
 from expmech.statistics import (
     ArrayRows,
     Bounds,
@@ -32,7 +32,8 @@ MEAN_SHARE = Fraction(1, 5)
 _CENTERS = ("bounds", "private")
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Timed):  # type: ignore[misc]
     """Principal components: each direction from ``exp(eta v'Av)`` on the sphere, exactly.
 
     Parameters
@@ -83,38 +84,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     (200, 1)
     """
 
-    sampler: Sampler | str = "auto"  # a direction has one of its own
-
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        epsilon: Any = 1.0,
-        bounds: Any = None,
-        center: Any = None,
-        scale: Any = None,
-        row_norm: float | None = None,
-        variances: bool = True,
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.center = center
-        self.scale = scale
-        self.row_norm = row_norm
-        self.variances = variances
-        self.timing = timing
-        self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = field(default=1, kw_only=False)
+    bounds: Any = None
+    center: Any = None
+    scale: Any = None
+    row_norm: float | None = None
+    variances: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
         """Draw the components of X; y is ignored."""

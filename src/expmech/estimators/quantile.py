@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.errors import ParameterTypeError, validate_integer
-from expmech.estimators.base import PrivateEstimator, column_names
+from expmech.estimators.base import column_names
+from expmech.estimators.parameters import Sampled
 from expmech.estimators.tables import Unread
 from expmech.ledger import show_amount
-from expmech.samplers import Sampler
 from expmech.samplers.base import CONSTANT
 from expmech.statistics import ArrayRows, QuantileOf, QuantilesOf
 from expmech.statistics.base import one_of_several
@@ -20,7 +21,8 @@ from expmech.statistics.joint_quantiles import near_levels
 from expmech.statistics.reading import read_numbers
 
 
-class PrivateQuantile(PrivateEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateQuantile(Sampled):
     """Quantiles of each column.
 
     The exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points; several
@@ -64,34 +66,10 @@ class PrivateQuantile(PrivateEstimator):
     (2, 1)
     """
 
-    def __init__(
-        self,
-        *,
-        q: Any = 0.5,
-        epsilon: Any = 1.0,
-        bounds: Any = None,
-        bits: int = 16,
-        joint: bool = True,
-        sampler: Sampler | str = "auto",
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.q = q
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.bits = bits
-        self.joint = joint
-        self.sampler = sampler
-        self.timing = timing
-        self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    q: Any = 0.5
+    bounds: Any = None
+    bits: int = 16
+    joint: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivateQuantile:
         """Draw the quantiles of the columns of X; y is ignored."""

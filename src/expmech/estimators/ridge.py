@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from expmech.estimators.lines import PrivateLine
 from expmech.estimators.tables import as_target
-from expmech.samplers import Sampler
 from expmech.statistics import Ridge
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRidge(PrivateLine):
     """Ridge regression with an intercept.
 
@@ -51,34 +52,8 @@ class PrivateRidge(PrivateLine):
     (1,)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = 1.0,
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        penalty: float | None = None,
-        radius: float | None = None,
-        sampler: Sampler | str = "auto",
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.penalty = penalty
-        self.radius = radius
-        self.sampler = sampler
-        self.timing = timing
-        self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    penalty: float | None = None
+    radius: float | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateRidge:
         """Draw the coefficients of the regression of y on X."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +15,9 @@ from expmech.errors import (
     validate_integer,
     validate_scale,
 )
-from expmech.estimators.base import PrivateEstimator, column_names
+from expmech.estimators.base import column_names
+from expmech.estimators.parameters import Sampled
 from expmech.estimators.tables import Unread, only_column
-from expmech.samplers import Sampler
 from expmech.samplers.base import CONSTANT
 from expmech.statistics import (
     ArrayRows,
@@ -30,7 +31,8 @@ from expmech.statistics.keys import canonical_key
 from expmech.statistics.reading import read_numbers
 
 
-class PrivateSelector(PrivateEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateSelector(Sampled):
     """The best of a public list of candidates by score, by permute-and-flip; or the k best.
 
     Parameters
@@ -79,38 +81,12 @@ class PrivateSelector(PrivateEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        candidates: Sequence[Any] | None = None,
-        scoring: Callable[[Any, Any, Any], float] | None = None,
-        sensitivity: float | Fraction | None = None,
-        monotone: bool = False,
-        k: int | None = None,
-        epsilon: Any = 1.0,
-        bounds: Any = None,
-        sampler: Sampler | str = "auto",
-        timing: str = "auto",
-        budget_seconds: float | None = None,
-        accountant: Any = None,
-        adjacency: str = "replace",
-        missing: str = "middle",
-        random_state: int | None = None,
-    ) -> None:
-        self.candidates = candidates
-        self.scoring = scoring
-        self.sensitivity = sensitivity
-        self.monotone = monotone
-        self.k = k
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.sampler = sampler
-        self.timing = timing
-        self.budget_seconds = budget_seconds
-        self.accountant = accountant
-        self.adjacency = adjacency
-        self.missing = missing
-        self.random_state = random_state
+    candidates: Sequence[Any] | None = None
+    scoring: Callable[[Any, Any, Any], float] | None = None
+    sensitivity: float | Fraction | None = None
+    monotone: bool = False
+    k: int | None = None
+    bounds: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
         """Draw the best candidate; y goes to ``scoring`` and is otherwise ignored."""
