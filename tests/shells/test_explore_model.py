@@ -110,6 +110,13 @@ def test_beliefs_are_known_where_the_law_is_and_some_answer_moves_them() -> None
             assert max(abs(belief - 0.5) for belief in beliefs) > 1e-3, variant
 
 
+@pytest.mark.parametrize("variant", ["mean", "histogram", "selection", "example1"])
+def test_answers_turn_an_attacker_away_from_what_is_not_so(variant: str) -> None:
+    given = VARIANTS[variant] | {"epsilon": "4", "rows": "40"}
+    beliefs = panel_of("attacker", **given).numbers["beliefs"]
+    assert np.mean(beliefs) < 0.5  # the suspected row is not the one that is there
+
+
 def _known(ratios: Any) -> list[float]:
     assert ratios is not None
     return list(map(float, ratios))
