@@ -78,6 +78,23 @@ def test_floating_point_noise_is_refuted_where_digits_are_looked_at() -> None:
     assert found.refuted
 
 
+@pytest.mark.parametrize("other", [0.005, 0.004])
+def test_noise_on_another_lattice_than_the_data_is_refuted_by_decimals(other: float) -> None:
+    """Noise is rounded to cents and the data are not: its decimals tell which data it was."""
+    random = np.random.default_rng(6)
+
+    def mechanism(data: float, n: int) -> Any:
+        return np.round(data + np.round(random.laplace(scale=5.0, size=n), 2), 3)
+
+    near = [(0.006, other), (0.006, 0.016)]  # the last one on the same lattice
+    assert not em.audit(mechanism, claim=CLAIM, neighbours=near, draws=2000).refuted
+    found = em.audit(mechanism, claim=CLAIM, neighbours=near, draws=2000, floats=True)
+    assert found.refuted
+    assert found.witness is not None
+    assert "last decimal" in found.witness.event["text"]
+    assert found.witness.unlikely == 0
+
+
 def test_labels_are_audited_within_few_draws() -> None:
     refuted = 0
     for seed in range(10):

@@ -15,8 +15,8 @@ from expmech.auditing.claim import Claim, Report, Witness
 from expmech.auditing.events import Event
 from expmech.auditing.neighbours import Pair, as_json
 from expmech.auditing.outputs import Outputs, join, read_outputs
-from expmech.auditing.ratio_test import ratio_at_least, refutes
-from expmech.auditing.search import Found, Rule, search
+from expmech.auditing.ratio_test import RatioTest
+from expmech.auditing.search import Found, Rule, judge, search
 from expmech.auditing.wealth import Counts, Wealth
 from expmech.errors import ParameterError, validate_integer
 
@@ -29,10 +29,9 @@ _SEARCH = 0.2  # of all draws, at most, before an event is fixed
 _CLEAR = 40.0  # nats that the rest promises by this many draws: enough to stop the search
 _SEEN = 300
 _WORTH = 0.5  # too few to bet against the claim: rather find a bound below it
-# Shares of the error probability: the claim and the bound by wealth each, the bound by counts; the
-# rest is for the last test.
-_EARLY, _BOUND = 0.1, 0.1
+_EARLY = 0.1  # the share of the error probability for stopping early; the last test has the rest
 _LOTS = 12
+_AGREED = 0.7  # of the best promise, by events from either half of the draws: search no further
 
 
 @dataclass
@@ -58,6 +57,19 @@ class _History:
 
     def oriented(self, forward: bool) -> tuple[Outputs, Outputs]:
         return (self.first, self.second) if forward else (self.second, self.first)
+
+    def is_settled(self, claim: Claim) -> bool:
+        """Whether events found in either half of the draws promise nearly as much in all."""
+        if self.best is None or self.best.found.promise <= 0.0:
+            return False
+        one, other = self.oriented(self.best.forward)
+        rule = Rule(float(np.exp(claim.epsilon)), claim.delta)
+        halves = [search(one[j::2], other[j::2], rule) for j in (0, 1)]
+        enough = _AGREED * judge(self.best.found.event, one, other, rule).promise
+        return enough > 0.0 and all(
+            half is not None and judge(half.event, one, other, rule).promise >= enough
+            for half in halves
+        )
 
     @property
     def promise(self) -> float:
@@ -100,8 +112,8 @@ def audit(
     interleave
         Draw one by one, the two sides in random order: for outputs that hold a running time.
     floats
-        Also look at the binary digits of numbers: noise in floating point may leave values that
-        only one side can produce.
+        Also look at binary and decimal digits of numbers: noise in floating point, or on another
+        lattice than the data, may leave values that only one side can produce.
     progress
         Called with the draws made so far and the bound.
 
@@ -117,8 +129,7 @@ def audit(
     pairs, draws = _validated(neighbours, draws, confidence)
     source = _Source(mechanism, interleave, floats)
     bet = _find_event(source, pairs, claim, draws, sharpen)
-    alpha = 1.0 - confidence
-    wealth = Wealth(claim.epsilon, claim.delta, _EARLY * alpha)
+    wealth = Wealth(claim.epsilon, claim.delta, _EARLY * (1.0 - confidence))
     counts = Counts(0, 0, 0, 0)
     if bet is not None:
         counts = _test(source, bet, wealth, draws, sharpen, progress)
@@ -168,7 +179,7 @@ def _find_event(
     """Draw on all pairs, then on the better half of them, and so on; return the best event."""
     histories = [_History(pair, *source.draw(pair, _LEAST)) for pair in pairs]
     budget = max(int(draws * _SEARCH), 2 * _LEAST * len(pairs))
-    rounds = max(3, len(pairs).bit_length() + 1)
+    rounds = max(4, len(pairs).bit_length() + 1)
     for turn in range(rounds):
         lot = max(1, (budget - source.used) // (rounds - turn) // len(histories))
         for history in histories:
@@ -177,7 +188,9 @@ def _find_event(
         histories.sort(key=lambda one: -one.promise)
         best = histories[0]
         clear = best.promise * (draws - source.used) >= _CLEAR and len(best.first) >= _SEEN
-        if clear and not sharpen:
+        # traces in digits are rare: a search for them ends when it is clear, not when it agrees
+        settled = not source.floats and best.is_settled(claim)
+        if not sharpen and (clear or settled):
             break
         histories = histories[: max(1, len(histories) // 2)]
     return histories[0].best
@@ -216,7 +229,7 @@ def _test(
         wealth.bet(stakes, counts)
         total = total + counts
         if progress is not None:
-            progress(source.used, wealth.epsilon_at_least)
+            progress(source.used, max(wealth.epsilon_at_least, 0.0))
     return total
 
 
@@ -229,19 +242,17 @@ def _report(
     counts: Counts,
     complete: bool,
 ) -> Report:
-    """Decide by the wealth, and by an exact test of the counts where all draws were made."""
-    alpha = 1.0 - confidence
-    refuted, bound = wealth.refuted, wealth.epsilon_at_least
+    """Bound epsilon by the wealth, and by an exact test where all draws were made."""
+    bound = wealth.epsilon_at_least
     if complete and counts.pairs:
         tallied = (counts.likely, counts.unlikely, counts.pairs)
-        ratio, delta = float(np.exp(claim.epsilon)), claim.delta
-        rest = (1.0 - 2 * _EARLY - _BOUND) * alpha
-        refuted |= refutes(*tallied, ratio=ratio, delta=delta, alpha=rest)
-        bound = max(bound, ratio_at_least(*tallied, delta=delta, alpha=_BOUND * alpha))
+        test = RatioTest(*tallied, ratio=float(np.exp(claim.epsilon)), delta=claim.delta)
+        level = (1.0 - _EARLY) * (1.0 - confidence)
+        bound = wealth.epsilon_beyond(test.epsilon_at_least(alpha=level))
     return Report(
         claim=claim,
-        refuted=refuted,
-        epsilon_at_least=max(bound, claim.epsilon) if refuted else bound,
+        refuted=bool(bound >= claim.epsilon),
+        epsilon_at_least=max(bound, 0.0),
         confidence=confidence,
         draws=used,
         witness=None if bet is None else _witness(bet, counts),

@@ -14,6 +14,14 @@ from expmech.errors import ParameterError
 Floats = NDArray[np.float64]
 
 _FEW = 64
+_DECIMALS = 16
+_TRACES = (
+    "binary digits",
+    "number of decimals",
+    "last decimal",
+    "last decimal modulo 2",
+    "fraction",
+)
 _LARGE = 1e300  # stands for infinity; nan goes beyond it
 
 
@@ -68,21 +76,37 @@ def feature_names(columns: int) -> list[str]:
     """Return what the features of a table of so many columns are called, in order."""
     entries = ["x"] if columns == 1 else [f"x[{j}]" for j in range(columns)]
     sizes = [f"|{entry}|" for entry in entries]
-    return [*entries, *sizes, "the length of x", *(f"digits of {entry}" for entry in entries)]
+    traces = [f"{trace} of {entry}" for trace in _TRACES for entry in entries]
+    return [*entries, *sizes, "the length of x", *traces]
 
 
 def features(table: Floats, digits: bool) -> Floats:
-    """Return the entries, their sizes and the length; if asked, how many binary digits each needs.
+    """Return the entries, their sizes and the length; if asked, what lattice each entry is on.
 
-    Digits tell lattices apart: noise in floating point leaves values that only one side produces.
+    Values that only one side can produce show in that: noise in floating point leaves some, and so
+    does noise on whole numbers that is added to data that are none.
     """
     with np.errstate(all="ignore"):
         length = np.sqrt((table**2).sum(axis=1, keepdims=True))
         columns = [table, np.abs(table), length]
         if digits:
-            columns.append(_binary_digits(table))
+            columns += [_binary_digits(table), *_decimal_digits(table)]
     found = np.nan_to_num(np.hstack(columns), nan=2 * _LARGE, posinf=_LARGE, neginf=-_LARGE)
     return np.asarray(found, dtype=np.float64)
+
+
+def _decimal_digits(table: Floats) -> list[Floats]:
+    """Return how many decimals each entry has, its last one, whether that is odd, the fraction.
+
+    The last one is counted from below, also left of zero, so that a lattice has the same on it.
+    """
+    entries = np.nan_to_num(table, posinf=0.0, neginf=0.0)
+    decimals = np.full(table.shape, float(_DECIMALS))
+    for places in range(_DECIMALS - 1, -1, -1):
+        decimals = np.where(np.round(entries, places) == entries, float(places), decimals)
+    last = np.mod(np.round(entries * 10.0**decimals), 10.0)
+    fraction = np.round(np.mod(table, 1.0), 9)  # beyond that it is noise of floating point
+    return [decimals, last, np.mod(last, 2.0), np.asarray(fraction)]
 
 
 def _binary_digits(table: Floats) -> Floats:

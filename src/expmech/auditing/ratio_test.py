@@ -6,6 +6,8 @@ Theory page: docs/theory/auditing.md, section 3.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,61 +15,90 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-_SHARE = 0.05  # of alpha, for the set that the smaller probability surely lies in
-_CELLS = 256  # in that set
+_SHARE = 0.02  # of alpha, for the set that the smaller probability surely lies in
+_CELLS = 128  # in that set
 _REACH = 12.0  # standard deviations beyond which binomial mass is bounded, not added up
 _SLACK = 1e-9  # more than that mass, and than rounding
+_HALVINGS = 9  # of the range of epsilon, to find the bound
+_MOST = 20.0
 
 
-def refutes(
-    likely: int, unlikely: int, draws: int, *, ratio: float, delta: float, alpha: float
-) -> bool:
-    """Return whether ``likely`` and ``unlikely`` of ``draws`` refute the claim at level alpha.
+@dataclass(frozen=True)
+class RatioTest:
+    """The test of ``p <= r q + delta`` for every r, from ``likely`` and ``unlikely`` of ``draws``.
 
-    The statistic rises in the first count and falls in the second. In a cell ``[a, b]`` of the
-    unknown q its tail is therefore at most that of ``p = ratio b + delta`` with ``q = a``, and the
-    largest over the cells bounds the p-value; q is in no cell with probability ``_SHARE alpha``.
+    Pairs of counts are ordered by how strongly they speak against the ratio of the claim. That
+    order rises in the first count and falls in the second, so in a cell ``[a, b]`` of the unknown q
+    the chance of what is as strong as the data is at most that of ``p = r b + delta`` with
+    ``q = a``; the largest over the cells bounds the p-value. The true q is in no cell with
+    probability ``_SHARE alpha``.
     """
-    if likely <= ratio * unlikely + delta * draws:
-        return False
-    low, high = clopper_pearson(unlikely, draws, _SHARE * alpha)
-    edges = np.linspace(low, min(high, 1.0), _CELLS + 1)
-    needed = _needed(likely, unlikely, draws, ratio, delta)
-    worst = max(
-        _tail(draws, min(1.0, ratio * b + delta), a, needed)
-        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    )
-    return bool(worst + _SLACK <= (1.0 - _SHARE) * alpha)
 
+    likely: int
+    unlikely: int
+    draws: int
+    ratio: float
+    delta: float
 
-def _needed(likely: int, unlikely: int, draws: int, ratio: float, delta: float) -> Whole:
-    """Return, for each second count, the least first count that speaks as strongly as the data.
+    def refutes(self, ratio: float, *, alpha: float) -> bool:
+        """Return whether the counts refute this ratio at level alpha; larger ones less easily."""
+        low, high = clopper_pearson(self.unlikely, self.draws, _SHARE * alpha)
+        edges = np.linspace(low, high, _CELLS + 1)
+        worst = max(
+            _tail(self.draws, min(1.0, ratio * b + self.delta), a, self._needed)
+            for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        )
+        return bool(worst + _SLACK <= (1.0 - _SHARE) * alpha)
 
-    That is ``draws + 1`` where none does.
-    """
-    seconds = np.arange(draws + 1, dtype=np.float64)
-    observed = float(_evidence(np.array([likely]), np.array([unlikely]), draws, ratio, delta)[0])
-    least, most = np.full(draws + 1, -1.0), np.full(draws + 1, draws + 1.0)
-    while (most - least > 1.0).any():
-        middle = np.floor((least + most) / 2)
-        enough = _evidence(middle, seconds, draws, ratio, delta) >= observed * (1.0 - 1e-12)
-        most, least = np.where(enough, middle, most), np.where(enough, least, middle)
-    return most.astype(np.int64)
+    def epsilon_at_least(self, *, alpha: float) -> float:
+        """Return the largest epsilon that was found to be refuted at level alpha.
 
+        That is minus infinity where not even 0 is.
+        """
+        if not self.refutes(1.0, alpha=alpha):
+            return -math.inf
+        claim = math.log(self.ratio)
+        least, most = (claim, _MOST) if self.refutes(self.ratio, alpha=alpha) else (0.0, claim)
+        for _ in range(_HALVINGS):
+            middle = (least + most) / 2
+            if self.refutes(math.exp(middle), alpha=alpha):
+                least = middle
+            else:
+                most = middle
+        return least
 
-def _evidence(first: Floats, second: Floats, draws: int, ratio: float, delta: float) -> Floats:
-    """Return the log likelihood ratio of free probabilities against ``p = ratio q``.
+    @cached_property
+    def _needed(self) -> Whole:
+        """The least first count, for each second one, that speaks as strongly as the data.
 
-    It is negative where the counts agree with the claim. With a delta the plain difference serves.
-    """
-    gap = first - ratio * second - delta * draws
-    if delta > 0.0:
-        return np.asarray(gap)
-    linear = first + ratio * second + (1.0 + ratio) * draws
-    root = np.sqrt(np.maximum(linear**2 - 8.0 * ratio * draws * (first + second), 0.0))
-    q = 2.0 * (first + second) / (linear + root)  # the smaller root: the best null
-    found = _entropy(first, draws, ratio * q) + _entropy(second, draws, q)
-    return np.where(gap > 0.0, found, -1.0)
+        That is ``draws + 1`` where none does.
+        """
+        seconds = np.arange(self.draws + 1, dtype=np.float64)
+        ends = (np.array([float(one)]) for one in (self.likely, self.unlikely))
+        observed = float(self._evidence(*ends)[0])
+        enough = observed - 1e-12 * abs(observed)
+        least, most = np.full(self.draws + 1, -1.0), np.full(self.draws + 1, self.draws + 1.0)
+        while (most - least > 1.0).any():
+            middle = np.floor((least + most) / 2)
+            found = self._evidence(middle, seconds) >= enough
+            most, least = np.where(found, middle, most), np.where(found, least, middle)
+        return most.astype(np.int64)
+
+    def _evidence(self, first: Floats, second: Floats) -> Floats:
+        """Return the log likelihood ratio of free probabilities against ``p = ratio q``.
+
+        It is negative where the counts agree with the claim. With a delta the plain difference
+        serves.
+        """
+        gap = first - self.ratio * second - self.delta * self.draws
+        if self.delta > 0.0:
+            return np.asarray(gap)
+        linear = first + self.ratio * second + (1.0 + self.ratio) * self.draws
+        product = 8.0 * self.ratio * self.draws * (first + second)
+        root = np.sqrt(np.maximum(linear**2 - product, 0.0))
+        q = 2.0 * (first + second) / (linear + root)  # the smaller root: the best null
+        p = self.ratio * q
+        return np.sign(gap) * (_entropy(first, self.draws, p) + _entropy(second, self.draws, q))
 
 
 def _entropy(count: Floats, draws: int, probability: Floats) -> Floats:
@@ -76,13 +107,6 @@ def _entropy(count: Floats, draws: int, probability: Floats) -> Floats:
         inside = count * np.log(count / (draws * probability))
         outside = (draws - count) * np.log((draws - count) / (draws * (1.0 - probability)))
     return np.where(count > 0, inside, 0.0) + np.where(count < draws, outside, 0.0)
-
-
-def ratio_at_least(likely: int, unlikely: int, draws: int, *, delta: float, alpha: float) -> float:
-    """Return a lower bound on ``log((p - delta) / q)`` that holds with probability 1 - alpha."""
-    low, _ = clopper_pearson(likely, draws, alpha)
-    _, high = clopper_pearson(unlikely, draws, alpha)
-    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
 
 
 def clopper_pearson(successes: int, draws: int, alpha: float) -> tuple[float, float]:
@@ -97,8 +121,9 @@ def _solve(successes: int, draws: int, alpha: float, *, below: bool) -> float:
     least, most = 0.0, 1.0
     for _ in range(60):
         middle = (least + most) / 2
-        mass = _mass(draws, middle)
-        tail = float(mass[: successes + 1].sum() if below else mass[successes:].sum())
+        first, mass = _mass(draws, middle)
+        place = successes - first
+        tail = float(mass[: max(place + 1, 0)].sum() if below else mass[max(place, 0) :].sum())
         if (tail > alpha) == below:
             least = middle
         else:
@@ -108,16 +133,18 @@ def _solve(successes: int, draws: int, alpha: float, *, below: bool) -> float:
 
 def _tail(draws: int, p: float, q: float, needed: Whole) -> float:
     """Return the probability that the first count is at least what the second one needs."""
-    upper = np.concatenate([np.cumsum(_mass(draws, p)[::-1])[::-1], [0.0]])
-    return float((_mass(draws, q) * upper[needed]).sum())
+    start, mass = _mass(draws, p)
+    upper = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
+    first, second = _mass(draws, q)
+    places = np.clip(needed[first : first + len(second)] - start, 0, len(mass))
+    return float((second * upper[places]).sum())
 
 
-def _mass(draws: int, probability: float) -> Floats:
-    """Return the binomial law; entries far from the mean are left at zero."""
-    mass = np.zeros(draws + 1)
+@lru_cache(maxsize=4 * _CELLS)
+def _mass(draws: int, probability: float) -> tuple[int, Floats]:
+    """Return the binomial law from its first count that is not far from the mean to the last."""
     if probability <= 0.0 or probability >= 1.0:
-        mass[0 if probability <= 0.0 else draws] = 1.0
-        return mass
+        return (0 if probability <= 0.0 else draws), np.ones(1)
     center = draws * probability
     spread = _REACH * math.sqrt(center * (1.0 - probability)) + _REACH**2
     first, last = max(0, int(center - spread)), min(draws, int(center + spread) + 1)
@@ -129,5 +156,4 @@ def _mass(draws: int, probability: float) -> Floats:
         + first * math.log(probability)
         + (draws - first) * math.log1p(-probability)
     )
-    mass[first : last + 1] = np.exp(start + np.concatenate([[0.0], np.cumsum(steps)]))
-    return mass
+    return first, np.exp(start + np.concatenate([[0.0], np.cumsum(steps)]))

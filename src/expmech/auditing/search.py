@@ -18,6 +18,8 @@ from expmech.auditing.events import Cells, Event, HalfSpace, Interval, Labels
 from expmech.auditing.outputs import Floats, Outputs, feature_names, few_labels, join
 from expmech.auditing.wealth import growth
 
+Whole = NDArray[np.int64]
+
 _EDGES = 40  # per feature
 _GRID = 7  # edges of a grid over two features
 _FEATURES = 3  # the best so many are paired
@@ -88,14 +90,36 @@ def _of(rule: Rule) -> tuple[float, float]:
 
 
 def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule) -> Found:
-    """Take labels in the order of their ratios, as many as promise most."""
-    p, q = (np.array([(side.labels == one).mean() for one in labels]) for side in (first, second))
-    draws = min(len(first), len(second))
-    order = np.argsort((q + 1.0 / draws) / (p + 1e-12))
-    tops, bottoms = np.cumsum(p[order]), np.cumsum(q[order])
-    most = int(np.argmax(growth(tops, bottoms + 1.0 / draws, draws, *_of(rule))))
-    event = Labels(tuple(labels[j] for j in order[: most + 1]))
-    return _found(event, float(tops[most]), float(bottoms[most]), draws, rule)
+    """Take labels in the order of their ratios, as many as promise most in the other half.
+
+    In the draws that gave the order the first few look best, by luck as well.
+    """
+    one, other = (_tally(first[j::2], second[j::2], labels) for j in (0, 1))
+    most = int(np.argmax(_curve(_by_ratio(one), other, rule) + _curve(_by_ratio(other), one, rule)))
+    whole = one + other
+    chosen = _by_ratio(whole)[: most + 1]
+    shares = whole[:, chosen].sum(axis=1) / whole.sum(axis=1)
+    event = Labels(tuple(labels[j] for j in chosen))
+    p, q = shares.tolist()
+    return _found(event, p, q, min(len(first), len(second)), rule)
+
+
+def _tally(first: Outputs, second: Outputs, labels: list[str]) -> Whole:
+    """Return how often each label is found on either side, one row a side."""
+    places = (np.searchsorted(labels, side.labels) for side in (first, second))
+    return np.array([np.bincount(one, minlength=len(labels)) for one in places])
+
+
+def _by_ratio(counts: Whole) -> Whole:
+    """Return the numbers of labels, those first that are more likely on the first side."""
+    return np.argsort((counts[1] + 1.0) / (counts[0] + 1e-9), kind="stable")
+
+
+def _curve(order: Whole, counts: Whole, rule: Rule) -> Floats:
+    """Return what the first label promises, the first two, and so on."""
+    draws = int(counts.sum(axis=1).min())
+    tops, bottoms = np.cumsum(counts[:, order], axis=1) / draws
+    return growth(tops, bottoms + 1.0 / draws, draws, *_of(rule), doubt=0.0)
 
 
 def _best_interval(one: Floats, other: Floats, feature: int, name: str, rule: Rule) -> Found:

@@ -100,23 +100,36 @@ class Wealth:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim itself is refuted."""
-        return bool(self._best[self._place] >= self._target)
+        """Whether the claim and every smaller epsilon of the grid are refuted."""
+        return bool(self._reached[: self._place + 1].all())
 
     @property
     def epsilon_at_least(self) -> float:
-        """The largest epsilon such that it and every smaller one of the grid are refuted; or 0."""
-        fails = np.flatnonzero(self._best < self._target)
+        """The largest epsilon such that it and every smaller one of the grid are refuted."""
+        return self.epsilon_beyond(-np.inf)
+
+    def epsilon_beyond(self, bound: float) -> float:
+        """Return the end of the run of refutations, where those up to a bound are refuted too.
+
+        That is minus infinity where not even epsilon = 0 is refuted.
+        """
+        fails = np.flatnonzero(~self._reached & (self.epsilons > bound))
         first = int(fails[0]) if fails.size else len(self.epsilons)
-        return float(self.epsilons[first - 1]) if first else 0.0
+        return max(bound, float(self.epsilons[first - 1])) if first else bound
+
+    @property
+    def _reached(self) -> NDArray[np.bool_]:
+        return np.asarray(self._best >= self._target)
 
 
-def growth(first: Floats, second: Floats, draws: int, ratio: float, delta: float) -> Floats:
+def growth(
+    first: Floats, second: Floats, draws: int, ratio: float, delta: float, *, doubt: float = _DOUBT
+) -> Floats:
     """Return about how many nats a pair of draws adds, by cautious estimates of the shares."""
     mean = first - ratio * second - delta
     variance = np.maximum(first * (1.0 - first) + ratio**2 * second * (1.0 - second), 0.0)
     mean = np.maximum(mean, 0.0)
-    sure = mean**2 / (mean + _DOUBT * np.sqrt(variance / draws) + 1e-300)
+    sure = mean**2 / (mean + doubt * np.sqrt(variance / draws) + 1e-300)
     return np.asarray(sure**2 / (2.0 * (variance + sure**2) + 1e-300))
 
 

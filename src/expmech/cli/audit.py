@@ -35,7 +35,8 @@ class Effort:
         bool, typer.Option("--clock", help="Draw one by one: outputs hold a running time.")
     ] = False
     floats: Annotated[
-        bool, typer.Option("--floats", help="Also look at the binary digits of numbers.")
+        bool,
+        typer.Option("--floats", help="Also look at the digits of numbers, binary and decimal."),
     ] = False
 
 
