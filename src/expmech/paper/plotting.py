@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ CYCLE = (ORANGE, BLUE, PURPLE, GREEN, VERMILION, SKY, BLACK, GREY)
 WIDTH = 6.8
 """Width of a figure in inches: two columns of a journal page."""
 
+_LETTERS = 95  # of a message, on a line of that width
+
 
 def new_figure(height: float) -> Figure:
     """Return an empty figure of the common width, laid out by constraints."""
@@ -66,6 +69,23 @@ def make_panels(count: int, columns: int, row_height: float) -> tuple[Figure, An
     for ax in axes[count:]:
         ax.set_visible(False)
     return figure, axes
+
+
+def add_message(
+    figure: Figure, message: str, axes: Any = None, *, columns: int = 3, handles: Any = ()
+) -> None:
+    """Write what the figure says above it, and below that the legend of ``axes`` or ``handles``.
+
+    Both are one legend, so that the layout makes room for them together.
+    """
+    found = axes.get_legend_handles_labels()[0] if axes is not None else list(handles)
+    figure.legend(
+        handles=found,
+        loc="outside upper center",
+        ncols=columns,
+        title=textwrap.fill(message, _LETTERS),
+        title_fontproperties={"size": 9.0, "weight": "bold"},
+    )
 
 
 def save_figure(figure: Figure, out: Path, name: str) -> None:

@@ -26,9 +26,30 @@ h1 { font-size: 1.6rem; }
 h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
 figure { margin: 1rem 0; } img { width: 100%; height: auto; }
 figcaption { font-size: .9rem; color: #444; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .8rem; }
-th, td { border: 1px solid #ccc; padding: .25rem .4rem; vertical-align: top; text-align: left; }
-.run { color: #666; font-size: .9rem; }
+table { border-collapse: collapse; font-size: .85rem; width: 100%; table-layout: fixed; }
+th, td { border: 1px solid #ccc; padding: .3rem .45rem; vertical-align: top; text-align: left;
+         overflow-wrap: break-word; }
+th:nth-child(1) { width: 28%; } th:nth-child(2) { width: 16%; } th:nth-child(3) { width: 10%; }
+th:nth-child(5) { width: 14%; }
+.run { color: #555; font-size: .9rem; }
+.erratum { border: 1px solid #ccc; border-left: .3rem solid #d55e00; border-radius: .2rem;
+           padding: .2rem 1rem .6rem; margin: 1rem 0; break-inside: avoid; }
+.erratum h3 { font-size: 1.05rem; margin: .5rem 0; }
+.erratum dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem .8rem; margin: 0; }
+.erratum dt { color: #555; } .erratum dd { margin: 0; overflow-wrap: anywhere; }
+@media (max-width: 45rem) {
+  thead { display: none; }
+  tr { display: block; border: 1px solid #ccc; margin: .8rem 0; }
+  td { display: block; border: 0; padding: .2rem .5rem; }
+  td::before { content: attr(data-name) ": "; color: #555; }
+  .erratum dl { grid-template-columns: 1fr; gap: 0; } .erratum dd { margin-bottom: .4rem; }
+  figure { overflow-x: auto; } img { min-width: 34rem; }
+}
+@media print {
+  body { max-width: none; margin: 0; font-size: 10pt; } table { font-size: 8pt; }
+  figure, tr { break-inside: avoid; } thead { display: table-header-group; }
+  h2 { break-after: avoid; }
+}
 """
 
 
@@ -105,8 +126,7 @@ def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
         )
     if name == "errata":
         with (out / "errata.csv").open(newline="", encoding="utf-8") as file:
-            header, *rows = csv.reader(file)
-        parts.append(_table(header, rows))
+            parts += [_erratum(row) for row in csv.DictReader(file)]
     else:
         parts.append(
             "<ul>"
@@ -124,9 +144,24 @@ def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
 def _table(header: list[str], rows: list[list[str]]) -> str:
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in header)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(value)}</td>" for value in row) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(
+            f'<td data-name="{escape(name)}">{escape(value)}</td>'
+            for name, value in zip(header, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
     )
-    return (
-        "<div"
-        f' class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _erratum(row: dict[str, str]) -> str:
+    """Return a row of the errata as a block of its own: its texts are too long for columns."""
+    number, title, *names = row
+    fields = "".join(
+        f"<dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(row[name])}</dd>"
+        for name in names
+        if row[name]
     )
+    heading = f"{escape(row[number])}. {escape(row[title])}"
+    return f'<div class="erratum"><h3>{heading}</h3><dl>{fields}</dl></div>'

@@ -12,7 +12,7 @@ from expmech.paper.verdict import Interval, Verdict, all_of, is_below
 from expmech.theory import steps_from_ergodicity
 
 _COMMAND = "expmech paper delta"
-_SEEN = 1e-10  # deltas below it are rounding of float64 probabilities
+SEEN = 1e-10  # deltas below it are rounding of float64 probabilities
 _THEOREM = "M_m is (epsilon, delta_alpha)-DP where delta_alpha = alpha (1 + e^epsilon)"
 _LOOSE = "the upper bound provided in Theorem 1 may be loose in practice"
 _SIGN = "||mu_m - mu||_TV <= C V(y_0) r^-m"
@@ -28,7 +28,7 @@ def judge(results: Results, promised: Any) -> tuple[Verdict, ...]:
     holds, loose, bounds = [], [], []
     worst_epsilon = 0.0
     for parameters, result in results:
-        seen = result["delta"] > _SEEN
+        seen = result["delta"] > SEEN
         if not seen.any():
             continue  # no neighbour can be told from another beyond epsilon: nothing to compare
         by_theorem = (1.0 + math.exp(float(result["exact_epsilon"]))) * result["tv"][seen]

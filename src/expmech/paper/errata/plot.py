@@ -6,16 +6,31 @@ from pathlib import Path
 from typing import Any
 
 from expmech.paper.errata.row import Facts
-from expmech.paper.plotting import BLACK, BLUE, GREY, VERMILION, new_figure, save_figure
+from expmech.paper.plotting import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILION,
+    add_message,
+    new_figure,
+    save_figure,
+)
 from expmech.paper.work import Result
 
 
 def plot(curve: Result, facts: Facts, out: Path) -> None:
     """Draw densities beside claimed, realised and corrected epsilons."""
-    figure = new_figure(2.9)
+    figure = new_figure(3.2)
     law_ax, epsilon_ax = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
     _draw_laws(law_ax, curve)
     _draw_epsilons(epsilon_ax, facts)
+    claims = ((10, 1.0), (20, 0.5))
+    times = max(facts[f"epsilon_{n}"] / claimed for n, claimed in claims)
+    add_message(
+        figure,
+        "As printed, the kernel piles mass on the confidential answer and realises up to"
+        f" {times:.2f} ε",
+    )
     save_figure(figure, out, "errata")
 
 

@@ -17,6 +17,7 @@ from expmech.paper.plotting import (
     CYCLE,
     GREY,
     VERMILION,
+    add_message,
     make_panels,
     new_figure,
     save_figure,
@@ -53,7 +54,12 @@ def plot_delta(grid: bounds.Grid, out: Path) -> None:
         ax.plot([], [], color=_colour(i), label=f"ε = {epsilon:g}")
     for j, d in enumerate(grid.dimensions):
         ax.plot([], [], color=BLACK, linestyle=_style(j), label=f"d = {d}")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=7)
+    add_message(
+        figure,
+        "Uniform proposals: steps grow with n, ε and d. Laplace: fewest where nε/2 is near 1",
+        ax,
+        columns=7,
+    )
     save_figure(figure, out, "fig1")
 
 
@@ -84,5 +90,7 @@ def plot_truth(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> None
     axes[0].text(1.6, 1e-6, "shaded: promised\nbut not true", color=VERMILION, fontsize=7)
     figure.supxlabel("steps m", fontsize=8)
     figure.supylabel("total variation from the target", fontsize=8)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    broken = sum(bound_is_broken(grid, c, result) for c, result in truth.items())
+    message = f"The printed bound for Laplace proposals is false at {broken} of {len(truth)} slopes"
+    add_message(figure, message, axes[0])
     save_figure(figure, out, "fig1_truth")

@@ -15,6 +15,7 @@ from expmech.paper.plotting import (
     CYCLE,
     GREY,
     VERMILION,
+    add_message,
     new_figure,
     save_figure,
 )
@@ -30,6 +31,13 @@ _TITLES = {
     "rate": "$\\alpha$ = nε/2 as a rate",
     "scale": "$\\alpha$ = nε/2 as a scale",
     "uniform": "uniform proposals",
+}
+
+
+_READINGS = {
+    "rate": "where $\\alpha$ is a rate",
+    "scale": "where $\\alpha$ is a scale",
+    "uniform": "for uniform proposals",
 }
 
 
@@ -60,10 +68,28 @@ def plot_grid(results: Results, out: Path, name: str) -> None:
     for j, (a, b) in enumerate(betas):
         ax.plot([], [], color=CYCLE[j % len(CYCLE)], linewidth=4, label=f"mean ~ Beta({a:g},{b:g})")
     ax.plot([], [], **_MEDIAN, label="median")
-    ax.plot([], [], **_COMPUTED, color=BLACK, label="computed mean, not drawn")
+    if not all(result["proposals"].size for _, result in results):
+        ax.plot([], [], **_COMPUTED, color=BLACK, label="computed mean, not drawn")
     ax.plot([], [], **_BOUND, label="theorem's bound")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    add_message(figure, _grid_message(results), ax)
     save_figure(figure, out, name)
+
+
+def _grid_message(results: Results) -> str:
+    """Return how many times the proposals of plain rejection the printed sampler takes."""
+    means = {
+        (p["n"], p["epsilon"], tuple(p["beta"]), p["method"]): float(r["expected"].mean())
+        for p, r in results
+    }
+    times = [
+        mean / means[*cell, METHODS[-1]]
+        for (*cell, method), mean in means.items()
+        if method == PRINTED
+    ]
+    return (
+        f"The same law takes ConfAtomPerfect {min(times):.0f} to {max(times):.0f} times the"
+        f" proposals of {METHODS[-1]}"
+    )
 
 
 def _draw_cell(ax: Any, place: float, colour: str, parameters: Parameters, result: Result) -> None:
@@ -106,8 +132,25 @@ def plot_readings(results: Results, out: Path) -> None:
     dot = {"color": GREY, "marker": "o", "linestyle": "", "markersize": 4}
     axes[0].plot([], [], **dot, label="median of draws (99% interval)")
     axes[0].plot([], [], **{**dot, "marker": "x"}, label="no run could end")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    add_message(figure, _readings_message(results), axes[0])
     save_figure(figure, out, "fig2_readings")
+
+
+def _readings_message(results: Results) -> str:
+    """Return under which readings the printed kernel takes longest at the largest slope."""
+    rises = []
+    for reading in READINGS:
+        means = {
+            slope(p["n"], p["epsilon"]): float(r["expected"].mean())
+            for p, r in results
+            if (p["reading"], p["method"]) == (reading, PRINTED)
+        }
+        if means[max(means)] > means[min(means)]:
+            rises.append(_READINGS[reading])
+    if not rises:
+        return "As printed, no reading makes run-time rise with nε"
+    only = " only" if len(rises) < len(READINGS) else ""
+    return f"As printed, run-time rises with nε{only} {' and '.join(rises)}"
 
 
 def _draw_median(ax: Any, c: float, result: Result, colour: str, marker: str, cells: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from expmech.paper.fig2.counts import CORRECTED, DIRECT, PRINTED, expected_proposals
-from expmech.paper.plotting import BLUE, GREEN, VERMILION, new_figure, save_figure
+from expmech.paper.plotting import BLUE, GREEN, VERMILION, add_message, new_figure, save_figure
 from expmech.paper.study import Results
 from expmech.paper.verdict import mean_interval
 
@@ -17,15 +17,17 @@ _COLOURS = {PRINTED: VERMILION, CORRECTED: BLUE, DIRECT: GREEN}
 
 def plot_sweep(results: Results, out: Path) -> None:
     """Draw the computed mean against k, and the drawn means with their intervals."""
-    figure = new_figure(3.0)
+    figure = new_figure(3.3)
     ax = figure.subplots()
     first = results[0][0]
+    valleys = []
     for method, colour in _COLOURS.items():
         curve = [
             expected_proposals({**first, "method": method, "k": k}, 0.5) for k in _SHARES.tolist()
         ]
         ax.plot(_SHARES, curve, color=colour, label=method)
         lowest = int(np.argmin(curve))
+        valleys.append(min(curve[0], curve[-1]) / curve[lowest])
         ax.annotate(
             f"{curve[lowest]:.3g} at k = {_SHARES[lowest]:.2f}",
             (_SHARES[lowest], curve[lowest]),
@@ -46,5 +48,6 @@ def plot_sweep(results: Results, out: Path) -> None:
     ax.set_ylabel("mean number of proposals")
     ax.set_ylim(bottom=min(ax.get_ylim()[0], 2.5))
     ax.set_title(f"n = {first['n']}, ε = {first['epsilon']:g}, mean 1/2, $\\alpha$ = nε/2")
-    ax.legend(loc="upper center", ncols=3)
+    message = f"A valley in k: an atom of either extreme weight costs {min(valleys):.1f} times more"
+    add_message(figure, f"{message} or worse", ax)
     save_figure(figure, out, "fig2_k_sweep")

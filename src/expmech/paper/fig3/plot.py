@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from expmech.paper.fig3.found import Found
+from expmech.paper.fig3.found import Found, largest_gap
 from expmech.paper.fig3.law import THRESHOLDS
-from expmech.paper.plotting import BLACK, CYCLE, make_panels, save_figure
+from expmech.paper.plotting import BLACK, CYCLE, add_message, make_panels, save_figure
 
 _DASHED, _DOTTED = (0, (3, 1.5)), (0, (1, 1.2))
 
@@ -51,7 +51,8 @@ def plot_discrete(found: Found, out: Path) -> None:
     ax.plot([], [], **thin, label="worst case: Q$_{.95}$ (meant)")
     ax.plot([], [], **thin, linestyle=_DASHED, label="Q$_{.05}$ (printed)")
     ax.plot([], [], **thin, linestyle=_DOTTED, label="Q$_{.95}$, data redrawn too")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    message = "What is printed as the worst case (Q.05) is the best: the worst (Q.95) costs utility"
+    add_message(figure, message, ax, columns=4)
     save_figure(figure, out, "fig3")
 
 
@@ -79,5 +80,7 @@ def plot_atoms(found: Found, out: Path) -> None:
         ax.plot([], [], color=colour, label=f"RandomAtomPerfect, $\\ell$ = {count}")
     ax.plot([], [], color=BLACK, linewidth=2.0, label="continuous law")
     ax.plot([], [], color=BLACK, marker="o", markersize=3, linestyle="", label="draws")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    gaps = [largest_gap(atom, found.laws[key]) for key, atom in found.atoms.items()]
+    message = f"RandomAtomPerfect draws its computed law: no gap above {np.nanmax(gaps):.2f}"
+    add_message(figure, message, ax)
     save_figure(figure, out, "fig3_random_atom")

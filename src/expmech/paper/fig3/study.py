@@ -23,10 +23,12 @@ _BATCH = 20
 _CAPTIONS = {
     "fig3": (
         "P(L >= t) of the mechanism on l random points: worst case over discretisations (Q_.95),"
-        " as printed (Q_.05), and Q_.95 over discretisations and data sets (dotted)."
+        " as printed (Q_.05), and Q_.95 over discretisations and data sets (dotted). Many points"
+        " come so near to the continuous law that its thick line hides them."
     ),
     "fig3_random_atom": (
         "The law of RandomAtomPerfect on one set of points: exact mixture (lines) and draws (dots)."
+        " Where lines agree the last one hides the others."
     ),
 }
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from expmech.paper.plotting import BLUE, GREEN, VERMILION, new_figure, save_figure
+from expmech.paper.plotting import BLUE, GREEN, VERMILION, add_message, new_figure, save_figure
 from expmech.paper.study import Results
 from expmech.paper.tradeoff.methods import EXAMPLES, METHODS
 from expmech.paper.work import Result
@@ -55,8 +55,7 @@ def plot(results: Results, out: Path) -> None:
     ax = axes[0, 0]
     for colour, label in _TIMING.values():
         ax.plot([], [], marker="o", linestyle="", color=colour, label=label)
-    handles = ax.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=3, title=_MESSAGE, title_fontsize=8.5)
+    add_message(figure, _MESSAGE, ax)
     save_figure(figure, out, "tradeoff")
 
 
