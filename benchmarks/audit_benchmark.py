@@ -33,14 +33,17 @@ epsilon is realised shows in an integral only (`python -m benchmarks.audited_els
 happens the sampler keeps one proposal in 10^36, so it never ends, and no audit by draws can see it."""
 POWER = """\
 The claim is 1. The bound on all tests at 99% is that of Neyman and Pearson against the single law
-that keeps the claim and is hardest to tell from the truth. Where one candidate of ten moves, at
-1.25 with 5000 draws, no test whatever refutes in 9 of 10 tries, even one that is told the event."""
+that keeps the claim and is hardest to tell from the truth; a share of a few tries may lie above it
+by chance. Where one candidate of ten moves, at 1.25 with 5000 draws, no test whatever refutes in 9
+of 10 tries in the long run, even one that is told the event. For one of five at 1.25, and one of
+ten at 2, such a test exists, and the audit stays behind it: it has to find the event first."""
 WRONG = """\
 `python -m benchmarks.wrong_mechanisms`: each claims 1 and has 20,000 draws. The audit was not
-changed after they were written. A sparse vector that answers for twenty counts is found as a vector
-of answers, by a weighted sum of them, and not as a word: no single word is frequent enough. Noise
-that is rounded to hundredths is found where digits are looked at (`floats=True`), and not
-otherwise."""
+changed after they were written, but one of them was: the sparse vector without an end was first
+tried with four counts and not refuted, rightly, as it keeps its claim there; it now answers for
+twenty. That is found as a vector of answers, by a weighted sum of them, and not as a word, which
+was tried first: no single word is frequent enough. Noise that is rounded to hundredths is found
+where digits are looked at (`floats=True`), and not otherwise."""
 Case = tuple[str, Mechanism, float, float, Sequence[Any], int]
 
 
