@@ -183,7 +183,11 @@ def test_missing_values_follow_the_option(tmp_path: Path) -> None:
 MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("--target", "Illl"), "There is no column 'Illl'"),
     (("--target", "dose"), "`target` must not be one of the features; got dose."),
-    (("--bounds", "0,1"), "`bounds` must be given once for every column; got 3 for 2 columns."),
+    (
+        ("--bounds", "0,1"),
+        "`--bounds` must be given once for all columns or once for every column, in the same order;"
+        " got 3 for 2.",
+    ),
     (
         ("--radius", "-1"),
         "`radius` of a logistic regression must be a positive finite number; got -1.0.",

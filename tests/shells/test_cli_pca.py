@@ -151,7 +151,7 @@ def test_center_and_scale_are_public_numbers(survey: Path) -> None:
         (("--timing", "constant"), "PrincipalDirection cannot promise timing='constant'"),
         (("--sampler", "Rejection"), "`sampler` of PrincipalDirection must be 'auto'"),
         (("--delta", "1e-6"), "`sampler` of PrincipalDirection must be 'auto'"),
-        (("--column", "place"), "`bounds` must be given once for every column"),
+        (("--column", "place"), "`--bounds` must be given once for all columns"),
     ):
         refused = run(*asked(survey, *wrong))
         assert refused.exit_code == 1, wrong

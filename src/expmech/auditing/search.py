@@ -20,7 +20,10 @@ from expmech.auditing.wealth import growth
 
 Whole = NDArray[np.int64]
 
-_EDGES = 40  # per feature
+_TAILS = np.array([0.003, 0.01])  # what is rare may tell most: a large count, a long time
+_LEVELS = np.unique(np.concatenate([np.linspace(0.0, 1.0, 40), _TAILS, 1.0 - _TAILS]))
+"""Shares of the pooled draws below the edges of a feature."""
+
 _GRID = 7  # edges of a grid over two features
 _FEATURES = 3  # the best so many are paired
 _LEAST = 10  # draws to judge by
@@ -130,7 +133,7 @@ def _best_interval(one: Floats, other: Floats, feature: int, name: str, rule: Ru
 def _best_run(one: Floats, other: Floats, rule: Rule) -> tuple[float, float, float, float]:
     """Return the interval of pooled quantiles that promises most, and its shares."""
     pooled = np.concatenate([one, other])
-    edges = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _EDGES), method="nearest"))
+    edges = np.unique(np.quantile(pooled, _LEVELS, method="nearest"))
     bounds = np.concatenate([[-np.inf], edges, [np.inf]])
     below = [
         np.concatenate([[0.0], np.searchsorted(np.sort(side), edges, side="left") / len(side), [1]])
