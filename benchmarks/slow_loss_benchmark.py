@@ -29,10 +29,14 @@ LOSSES: dict[str, Callable[[Floats, Floats], Any]] = {
     "waves": lambda y, c: 0.14 * np.sin(7.0 * (y[:, 0] - c[0])) * np.cos(5.0 * (y[:, 1] - c[1])),
 }
 STEEP = ((100, 0.1), (100, 1.0), (1000, 1.0))
-LEFT_OUT = (("waves", 1000), ("square", 1000))  # minutes each
+LEAST = {"cone": 0.0, "distance": 0.0, "square": 0.0, "waves": -0.14}
+LOOSE = -1.0
+"""What a caller may declare as the least loss: the true one, or one that is certainly below."""
 
 
-def measure(name: str, rows: int, epsilon: float, draws: int, seconds: float | None) -> list[float]:
+def measure(
+    name: str, rows: int, epsilon: float, least: float, draws: int, seconds: float | None
+) -> list[float]:
     """Return mean evaluations, the largest number, mean processor seconds, and the forecast."""
     counts, started, forecast = [], time.process_time(), 0.0
     for seed in range(draws):
@@ -47,7 +51,7 @@ def measure(name: str, rows: int, epsilon: float, draws: int, seconds: float | N
             sensitivity=1.0 / rows,
             domain=em.Box([0.0, 0.0], [1.0, 1.0]),
             lipschitz=[1.0, 1.0],
-            minimum=-0.14 if name == "waves" else 0.0,
+            minimum=least,
             bound=3.0,
             evaluation_seconds=seconds,
         )
@@ -67,15 +71,23 @@ def main() -> None:
     lines = []
     for name in LOSSES:
         for rows, epsilon in STEEP:
-            if (name, rows) in LEFT_OUT:
-                continue
-            mean, most, spent, forecast = measure(name, rows, epsilon, draws, SECONDS)
-            plain = measure(name, rows, epsilon, draws, None)
-            cells = [name, f"{rows}", f"{epsilon:g}", f"{mean:.0f}", f"{most:.0f}"]
-            cells += [f"{forecast:.0f}", f"{SECONDS * mean + spent:.1f}", f"{plain[0]:.0f}"]
-            lines.append([*cells, f"{SECONDS * plain[0] + plain[2]:.1f}"])
-            print(" | ".join(lines[-1]), flush=True)
-    head = ["loss", "rows", "epsilon", "evaluations", "most", "forecast", "seconds"]
+            for least in (LEAST[name], LOOSE):
+                few = 1 if rows == 1000 and least == LOOSE else draws  # these take a minute or more
+                asked = (name, rows, epsilon, least, few)
+                mean, most, spent, forecast = measure(*asked, SECONDS)
+                plain = measure(*asked, None)
+                cells = [
+                    name,
+                    f"{least:g}",
+                    f"{rows}",
+                    f"{epsilon:g}",
+                    f"{mean:.0f}",
+                    f"{most:.0f}",
+                ]
+                cells += [f"{forecast:.0f}", f"{SECONDS * mean + spent:.1f}", f"{plain[0]:.0f}"]
+                lines.append([*cells, f"{SECONDS * plain[0] + plain[2]:.1f}"])
+                print(" | ".join(lines[-1]), flush=True)
+    head = ["loss", "minimum", "rows", "epsilon", "evaluations", "most", "forecast", "seconds"]
     head += ["not declared: evaluations", "seconds"]
     write(
         "slow_loss",
@@ -86,9 +98,10 @@ def main() -> None:
             "",
             *prose(
                 f"""Lipschitz constants of 1 an axis on the unit square, sensitivity 1 / rows; means
-                of {draws} draws from different data; wanted: 2 s. Waves and squares are flat
-                beside their constants; with 1000 rows at epsilon = 1, left out here, waves take
-                about 240 evaluations."""
+                of {draws} draws from different data (one with 1000 rows and a minimum of -1); wanted: 2 s. Each loss declares its true
+                least value as `minimum`, or -1, which is certainly below. Waves and squares are flat
+                beside their Lipschitz constants: bounds over cells then say little, and the more so
+                where the minimum is loose."""
             ),
             "",
             *table(head, lines),
