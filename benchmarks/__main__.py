@@ -2,8 +2,8 @@
 
     python -m benchmarks [name ...]
 
-Each runs in a process of its own. `data` and `elsewhere` take 10^8 rows, 10 GB of disk and many
-minutes, and run only when they are named.
+Each runs in a process of its own. `data`, `elsewhere` and `reading` take 10^8 rows, 10 GB of disk
+and many minutes, and run only when they are named.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ MODULES = {
     "affine": "affine_benchmark",
     "convex": "convex_benchmark",
     "cross": "cross_benchmark",
+    "slow_loss": "slow_loss_benchmark",
     "quantile": "quantile_benchmark",
+    "joint_quantiles": "joint_quantiles_benchmark",
+    "lists": "lists_benchmark",
     "pca": "pca_benchmark",
     "comparison": "comparison",
     "growth": "growth",
@@ -31,8 +34,10 @@ MODULES = {
     "regression_speed": "regression_speed",
     "clock": "clock_benchmark",
     "forecasts": "forecast_benchmark",
+    "audit": "audit_benchmark",
     "data": "data_benchmark",
     "desk": "desk_benchmark",
+    "reading": "reading_benchmark",
     "elsewhere": "elsewhere_benchmark",
 }
 WRITE_THEMSELVES = (
@@ -43,10 +48,12 @@ WRITE_THEMSELVES = (
     "pca",
     "clock",
     "forecasts",
+    "slow_loss",
+    "audit",
     "regression_utility",
     "regression_speed",
 )
-LONG = ("data", "elsewhere")
+LONG = ("data", "elsewhere", "reading")
 
 
 def main() -> None:
