@@ -138,7 +138,9 @@ def test_every_release_is_served_charged_and_verified(
         second = CliRunner().invoke(app, ["budget", "init", f"{path}2", *place, *budget])
         assert second.exit_code == 3
         assert "has a budget already" in second.stderr
-    for number, (name, adjacency, rule, grouped) in enumerate(CASES):
+    # Spark takes a second each, and test_reading_engines has the rules one by one
+    cases = [one for one in CASES if engine != "spark" or one[2] in ("middle", "error")]
+    for number, (name, adjacency, rule, grouped) in enumerate(cases):
         command, *own = STATISTICS[name].split()
         options = ["--adjacency", adjacency, "--missing", rule, "--epsilon", "2", "--json"]
         if grouped:
