@@ -338,12 +338,12 @@ def test_certificate_says_what_is_public_and_nothing_else() -> None:
 
 def slow_loss(domain: em.Domain, **declared: Any) -> em.ExponentialMechanism:
     """A loss with waves that says how long an evaluation takes."""
-    facts: dict[str, Any] = {"evaluation_seconds": 0.05} | declared
+    steep = [2.5] + [1.5] * (domain.dimension - 1)
+    facts: dict[str, Any] = {"evaluation_seconds": 0.05, "lipschitz": steep} | declared
     return em.ExponentialMechanism(
         loss=lambda y: 0.3 * np.sin(5.0 * y).sum(axis=1) + np.abs(y[:, 0] - 0.4),
         sensitivity=0.1,
         domain=domain,
-        lipschitz=[2.5] + [1.5] * (domain.dimension - 1),
         minimum=-0.6,
         bound=2.0,
         **facts,
@@ -351,13 +351,20 @@ def slow_loss(domain: em.Domain, **declared: Any) -> em.ExponentialMechanism:
 
 
 @pytest.mark.parametrize(
-    "domain", [em.Box([0.0], [1.0], bits=3), em.L2Ball(2, 1.0, bits=2)], ids=["box", "ball"]
+    ("domain", "declared"),
+    [
+        (em.Box([0.0], [1.0], bits=3), {}),
+        (em.L2Ball(2, 1.0, bits=2), {}),
+        # how the loss changes from one candidate to another is not known
+        (em.Product(em.Box([0.0], [1.0], bits=2), em.Candidates(["a", "b"])), {"lipschitz": [2.5]}),
+    ],
+    ids=["box", "ball", "box times list"],
 )
 def test_whatever_was_evaluated_a_patient_proposal_is_accepted_by_the_law(
-    domain: em.Domain,
+    domain: em.Domain, declared: dict[str, Any]
 ) -> None:
     """Theorem 2 asks no more: each tree, given the past, accepts points in proportion to f."""
-    chain, target = prepared(slow_loss(domain), em.BoxTree(), epsilon=3.0)
+    chain, target = prepared(slow_loss(domain, **declared), em.BoxTree(), epsilon=3.0)
     assert chain.patient
     truth = exact_law(target)
     points = [np.array(point) for point in truth]

@@ -159,6 +159,14 @@ class CellBounds:
         )
         return np.asarray(np.minimum(bound, ENERGY_CAP), dtype=np.int64)
 
+    def comparable(self, low: Indices, point: Indices) -> NDArray[np.bool_]:
+        """Return which boxes a point may bound: those at its own candidate, where there is a list.
+
+        Nothing is known of how the loss changes from one candidate to another.
+        """
+        axes = self.box.dimension
+        return np.asarray((low[:, axes:] == point[axes:]).all(axis=1))
+
     def tangent_errors(
         self, far: NDArray[np.float64], gradient: NDArray[np.float64]
     ) -> NDArray[np.float64]:

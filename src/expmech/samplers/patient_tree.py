@@ -30,13 +30,16 @@ def learn(
     energy: int,
     gradient: NDArray[np.float64],
 ) -> Cells:
-    """Return the cells with their bounds raised by what one evaluated point says about each."""
+    """Return the cells with their bounds raised by what one evaluated point says about each.
+
+    It says nothing about cells at another candidate of a list.
+    """
     reference = np.broadcast_to(point, cells.low.shape)
     energies = np.full(len(cells), energy, dtype=np.int64)
     slopes = np.broadcast_to(gradient, (len(cells), len(gradient)))
     last = cells.last
     found = bounds.from_reference(cells.low, last, reference, energies, slopes)
-    better = found > cells.bound
+    better = bounds.comparable(cells.low, point) & (found > cells.bound)
     here = ((reference >= cells.low) & (reference <= last)).all(axis=1)
     return dataclasses.replace(
         cells,

@@ -2,7 +2,7 @@
 
 Statement and proof: docs/theory/cross.md, sections 1 to 3. Names there and here: T are half
 differences and e half sums of the slopes of opposite tangents, delta and a bar those of their
-heights at the center; K is ``e T^-1``, kappa its largest absolute row sum.
+heights at the center; K is ``e T^-1``, s the share of each row.
 """
 
 from __future__ import annotations

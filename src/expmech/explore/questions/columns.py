@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -52,9 +53,9 @@ class ColumnQuestion(Question):
         """Return how many columns of numbers there are."""
         return 1
 
+    @abstractmethod
     def truth(self, rows: Numbers, state: Asked) -> Numbers:
         """Return the answer without privacy."""
-        raise NotImplementedError
 
     def make(self, state: Asked) -> Made:
         """Return made-up commutes."""
