@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from expmech.auditing import (
     replay,
     timed,
 )
+from expmech.auditing.events import Labels
+from expmech.auditing.outputs import join, read_outputs
 from expmech.cli.main import app
 
 CLAIM = em.Claim(epsilon=1.0)
@@ -125,6 +129,95 @@ def test_vectors_are_told_apart_along_a_slanted_direction() -> None:
     assert found.refuted
 
 
+def in_a_dict(noisy: float, other: float) -> Any:
+    return {"total": noisy, "note": f"{other:.3f}", "rest": [other]}
+
+
+def in_lists_of_many_lengths(noisy: float, other: float) -> Any:
+    return [other] * int(1 + 4 * other) + [noisy]
+
+
+def in_a_cube(noisy: float, other: float) -> Any:
+    return np.array([[[other, 2.0], [0.0, noisy]]])
+
+
+def in_a_text(noisy: float, other: float) -> Any:
+    return {"sign": "high" if noisy > 0.5 else "low", "noise": other}
+
+
+def in_a_length(noisy: float, other: float) -> Any:
+    return [other] * max(0, min(9, round(noisy) + 4))
+
+
+def in_a_tuple_with_nothing(noisy: float, other: float) -> Any:
+    return (other, None if noisy > 0.5 else "something")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        in_a_dict,
+        in_lists_of_many_lengths,
+        in_a_cube,
+        in_a_text,
+        in_a_length,
+        in_a_tuple_with_nothing,
+    ],
+)
+def test_outputs_of_any_shape_are_looked_into(shape: Callable[[float, float], Any]) -> None:
+    """Each output is unlike all others as a whole: only its parts tell."""
+
+    def packed(scale: float, seed: int) -> Mechanism:
+        random = np.random.default_rng(seed)
+
+        def mechanism(data: Any, n: int) -> Any:
+            noisy = np.sum(data) + random.laplace(scale=scale, size=n)
+            return [shape(*pair) for pair in zip(noisy, random.uniform(size=n), strict=True)]
+
+        return mechanism
+
+    near = [([0.0], [1.0])]
+    found = em.audit(packed(0.5, 3), claim=CLAIM, neighbours=near, draws=6000)
+    assert found.refuted
+    assert found.witness is not None
+    event = read_event(json.loads(found.to_json())["witness"]["event"])
+    counts = replay(
+        packed(0.5, 8),
+        event,
+        first=found.witness.first,
+        second=found.witness.second,
+        draws=6000,
+    )
+    assert counts[0] > math.e * counts[1]
+    right = em.audit(packed(1.0, 4), claim=CLAIM, neighbours=near, draws=6000)
+    assert not right.refuted
+
+
+def test_an_event_says_the_same_of_an_output_whatever_was_drawn_with_it() -> None:
+    outputs: list[Any] = [[1.0, 2.0], [3.0], {"a": 1}, "text", 4.0, [5.0, 6.0], (7.0, "x"), None]
+    whole = read_outputs(outputs, len(outputs))
+    names = whole.feature_names
+    alone = [read_outputs([one], 1).named(names) for one in outputs]
+    np.testing.assert_array_equal(np.concatenate(alone), whole.named(names))
+    halves = join([read_outputs(outputs[:4], 4), read_outputs(outputs[4:], 4)])
+    np.testing.assert_array_equal(halves.named(names), whole.named(names))
+
+
+def test_outputs_with_names_of_their_own_are_refused_with_a_remedy() -> None:
+    outputs = [{j: 1.0} for j in range(2000)]
+    with pytest.raises(em.errors.ParameterError, match="Return vectors"):
+        read_outputs(outputs, len(outputs))
+
+
+def test_an_event_of_many_labels_is_written_down_whole() -> None:
+    labels = tuple(f"label {j}" for j in range(9))
+    stated = json.loads(json.dumps(Labels(labels).describe()))
+    assert all(label in stated["text"] for label in labels)
+    outputs = read_outputs([*labels, "another"], 10)
+    outputs = replace(outputs, labels=np.array([*labels, "another"]))
+    assert read_event(stated).holds(outputs).tolist() == [True] * 9 + [False]
+
+
 def test_a_value_that_one_side_alone_produces_is_found() -> None:
     random = np.random.default_rng(4)
 
@@ -186,6 +279,43 @@ def test_enumeration_gives_the_law_itself() -> None:
     assert leftover < 1e-8
     for index in range(len(points)):
         assert law[(index,)] == pytest.approx(masses[index], abs=1e-7)
+
+
+@pytest.mark.parametrize("method", ["joint", "peeling"])
+def test_the_law_of_a_list_of_three_is_enumerated(method: str) -> None:
+    counts = np.array([5, 4, 4, 0])
+    top = em.TopK.from_counts(counts, k=3, method=method)
+    law, rest = enumerate_law(top, epsilon=1.0)
+    assert len(law) == 24
+    assert rest < 1e-9
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-9)
+    if method == "joint":
+        best = np.sort(counts)[::-1][:3]
+        losses = {one: (best - counts[np.array(one)]).max() for one in permutations(range(4), 3)}
+        weights = {one: math.exp(-0.25 * loss) for one, loss in losses.items()}
+        total = sum(weights.values())
+        for one, weight in weights.items():
+            assert law[one] == pytest.approx(weight / total, abs=1e-6)
+
+
+@pytest.mark.parametrize("claimed", [0.001, 0.5])
+def test_an_enumeration_refutes_a_claim_by_however_little_it_is_false(claimed: float) -> None:
+    def twice(scores: list[float]) -> em.PermuteAndFlip:
+        return em.PermuteAndFlip.from_scores(scores, sensitivity=1)
+
+    near = [([1.0, 0.0], [0.0, 1.0])]
+    found = exact_epsilon(twice, near, epsilon=claimed)
+    assert found.keeps(em.Claim(epsilon=claimed))
+    assert found.at_least <= found.epsilon
+    assert not found.keeps(em.Claim(epsilon=found.epsilon * 0.999))
+
+
+def test_mass_that_is_not_followed_speaks_for_the_claim() -> None:
+    near = [([0.0, 0.0], [0.0, 1.0])]
+    true = exact_epsilon(mean, near, epsilon=2.0, sampler=em.Rejection())
+    rough = exact_epsilon(mean, near, epsilon=2.0, sampler=em.Rejection(), leftover=0.05)
+    assert rough.leftover > 0.01
+    assert rough.at_least < true.epsilon - 0.01
 
 
 def test_real_laws_say_what_replaces_an_enumeration() -> None:

@@ -27,6 +27,10 @@ class _CutError(Exception):
     """The path is too unlikely to follow."""
 
 
+class _RestartError(Exception):
+    """The path is back where it began."""
+
+
 class EnumeratingCoins(Coins):
     """Coins that follow a script of outcomes and list the branches they pass."""
 
@@ -51,6 +55,10 @@ class EnumeratingCoins(Coins):
         if self.probability < self.cut:
             raise _CutError
         return choice
+
+    def restart(self) -> None:
+        """End the path: what follows is the whole law again."""
+        raise _RestartError
 
     def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
         """Branch over all values."""
@@ -113,7 +121,8 @@ def outcomes(
 ) -> tuple[list[tuple[T, float]], float]:
     """Return every outcome of ``function`` with its probability, and the mass of paths cut off.
 
-    A path is cut off when its probability falls below ``cut``.
+    A path is cut off when its probability falls below ``cut``. Paths that start again
+    (:meth:`Coins.restart`) share out what they carry as the others do.
 
     Examples
     --------
@@ -122,7 +131,7 @@ def outcomes(
     ([(0, 0.25), (1, 0.25), (2, 0.25), (3, 0.25)], 0.0)
     """
     found: list[tuple[T, float]] = []
-    leftover = 0.0
+    leftover = restarted = 0.0
     stack: list[tuple[int, ...]] = [()]
     while stack:
         coins = EnumeratingCoins(stack.pop(), cut)
@@ -130,12 +139,17 @@ def outcomes(
             found.append((function(coins), coins.probability))
         except _CutError:
             leftover += coins.probability
+        except _RestartError:
+            restarted += coins.probability
         for script, probability in coins.siblings:
             if probability >= cut:
                 stack.append(script)
             else:
                 leftover += probability
-    return found, leftover
+    if not restarted:
+        return found, leftover
+    kept = 1.0 - restarted
+    return [(outcome, probability / kept) for outcome, probability in found], leftover / kept
 
 
 def law_of(

@@ -36,23 +36,22 @@ class Labels:
 
     def describe(self) -> dict[str, Any]:
         """Return the list."""
-        some = ", ".join(self.labels[:5]) + (", ..." if len(self.labels) > 5 else "")
-        return {"kind": "labels", "text": f"output in {{{some}}}", "labels": list(self.labels)}
+        text = f"output in {{{', '.join(self.labels)}}}"
+        return {"kind": "labels", "text": text, "labels": list(self.labels)}
 
 
 @dataclass(frozen=True)
 class Interval:
     """Outputs with a feature in ``[low, high)``."""
 
-    feature: int
+    feature: str
     low: float
     high: float
-    name: str = "x"
 
     def holds(self, outputs: Outputs) -> Mask:
         """Compare the feature."""
-        found = outputs.features[:, self.feature]
-        return (found >= self.low) & (found < self.high)
+        values = outputs.named([self.feature])[:, 0]
+        return (values >= self.low) & (values < self.high)
 
     def describe(self) -> dict[str, Any]:
         """Return the ends; none where there is none."""
@@ -63,42 +62,48 @@ class Interval:
     def _text(self) -> str:
         below = "" if np.isinf(self.low) else f"{self.low:.6g} <= "
         above = "" if np.isinf(self.high) else f" < {self.high:.6g}"
-        return f"{below}{self.name}{above}"
+        return f"{below}{self.feature}{above}"
 
 
 @dataclass(frozen=True)
 class HalfSpace:
     """Outputs whose features have a weighted sum in ``[low, high)``."""
 
+    features: tuple[str, ...]
     weights: tuple[float, ...]
     low: float
     high: float
 
     def holds(self, outputs: Outputs) -> Mask:
         """Add up and compare."""
-        found = outputs.features[:, : len(self.weights)]
-        total = np.clip(found, -1e100, 1e100) @ np.array(self.weights)
+        values = outputs.named(self.features)
+        total = np.clip(values, -1e100, 1e100) @ np.array(self.weights)
         return np.asarray((total >= self.low) & (total < self.high))
 
     def describe(self) -> dict[str, Any]:
         """Return weights and ends."""
         ends = [None if np.isinf(one) else one for one in (self.low, self.high)]
         text = "a weighted sum of features within an interval"
-        return {"kind": "half space", "text": text, "weights": list(self.weights), "ends": ends}
+        return {
+            "kind": "half space",
+            "text": text,
+            "features": list(self.features),
+            "weights": list(self.weights),
+            "ends": ends,
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Outputs in some cells of a grid over two features."""
 
-    pair: tuple[int, int]
+    pair: tuple[str, str]
     edges: tuple[Floats, Floats]
     chosen: Mask
 
     def holds(self, outputs: Outputs) -> Mask:
         """Look the cell up."""
-        found = outputs.features[:, list(self.pair)]
-        return self.chosen[self.places(found)]
+        return self.chosen[self.places(outputs.named(self.pair))]
 
     def places(self, found: Floats) -> NDArray[np.int64]:
         """Return the number of the cell of each row of two features."""
@@ -124,9 +129,9 @@ def read_event(stated: dict[str, Any]) -> Event:
     if kind == "labels":
         return Labels(tuple(stated["labels"]))
     if kind == "interval":
-        return Interval(int(stated["feature"]), *_ends(stated))
+        return Interval(stated["feature"], *_ends(stated))
     if kind == "half space":
-        return HalfSpace(tuple(stated["weights"]), *_ends(stated))
+        return HalfSpace(tuple(stated["features"]), tuple(stated["weights"]), *_ends(stated))
     if kind == "cells":
         edges = [np.array(one, dtype=np.float64) for one in stated["edges"]]
         chosen = np.zeros((len(edges[0]) + 1) * (len(edges[1]) + 1), dtype=np.bool_)

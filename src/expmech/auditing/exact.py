@@ -30,6 +30,8 @@ from expmech.samplers import Sampler
 
 Law = dict[Hashable, float]
 
+_FLOATS = 1e-9  # probabilities are products of floats
+
 _REAL = (
     "{} draws a real law and rounds last, so its decisions cannot be listed one by one. Its cells"
     " have probabilities by quadrature: docs/theory/auditing.md, section 4."
@@ -40,16 +42,18 @@ _REAL = (
 class Enumerated:
     """The largest log ratio of two neighbours' laws, on which pair, and the mass not followed.
 
-    ``epsilon`` passes over outcomes of less than a thousand times that mass.
+    ``epsilon`` passes over outcomes of less than a thousand times that mass; ``at_least`` is what
+    remains of it wherever the mass may belong.
     """
 
     epsilon: float
+    at_least: float
     pair: str
     leftover: float
 
     def keeps(self, claim: Claim) -> bool:
-        """Return whether the law is within the claim, up to the mass that was not followed."""
-        return self.epsilon <= claim.epsilon * (1.0 + 1e-9) + 1e-3
+        """Return whether the law may be within the claim, wherever the mass not followed is."""
+        return self.at_least <= claim.epsilon * (1.0 + _FLOATS) + _FLOATS
 
 
 def enumerate_law(
@@ -116,7 +120,7 @@ def exact_epsilon(
     """
     if not neighbours:
         raise ParameterError("`neighbours` of exact_epsilon must be at least one pair.")
-    worst = Enumerated(epsilon=-math.inf, pair="", leftover=0.0)
+    worst = Enumerated(epsilon=-math.inf, at_least=-math.inf, pair="", leftover=0.0)
     for one in neighbours:
         pair = one if isinstance(one, Pair) else Pair("given", *one)
         laws = [
@@ -124,10 +128,21 @@ def exact_epsilon(
             for data in (pair.first, pair.second)
         ]
         rest = max(laws[0][1], laws[1][1])
-        found = largest_log_ratio(laws[0][0], laws[1][0], ignore=1e3 * rest + 1e-12)
-        if found > worst.epsilon:
-            worst = Enumerated(epsilon=found, pair=pair.name, leftover=rest)
+        ratio = largest_log_ratio(laws[0][0], laws[1][0], ignore=1e3 * rest + 1e-12)
+        least = _least_ratio(laws[0][0], laws[1][0], rest)
+        if (least, ratio) > (worst.at_least, worst.epsilon):
+            worst = Enumerated(epsilon=ratio, at_least=least, pair=pair.name, leftover=rest)
     return worst
+
+
+def _least_ratio(one: Law, other: Law, rest: float) -> float:
+    """Return a log ratio that the laws have even if all mass not followed speaks against it."""
+    return max(
+        math.log(p / (second.get(outcome, 0.0) + rest + 1e-12))
+        for first, second in ((one, other), (other, one))
+        for outcome, p in first.items()
+        if p > 0.0
+    )
 
 
 def _key(value: Any) -> Hashable:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,30 +25,56 @@ _TRACES = (
     "last decimal modulo 2",
     "fraction",
 )
-_LARGE = 1e300  # stands for infinity; nan goes beyond it
+_LARGE = 1e300  # stands for infinity; nan, and what an output does not have, go beyond it
+_ABSENT = 2 * _LARGE
+_EXTRA = ("number of parts of ", "code of ")
+_PARTS, _CODE = (f"{words}{{}}" for words in _EXTRA)
+_MOST_PARTS = 256  # of one output, in its order
+_MOST_NAMES = 1024
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs as numbers, one row a draw, or as labels where they are no numbers."""
+    """Outputs as labels and as numbers, one row per draw.
 
-    table: Floats | None
+    ``table`` has a column for each number in an output, ``extra`` one for each count of parts and
+    each code of a text; a part that an output does not have is nan. What a name stands for in one
+    output depends on that output alone, whatever else was drawn with it.
+    """
+
     labels: NDArray[np.str_]
-    digits: bool = False
+    table: Floats
+    columns: tuple[str, ...]
+    extra: Floats
+    extra_columns: tuple[str, ...]
+    digits: bool
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
+    def feature_names(self) -> list[str]:
+        """Return what the features are called, in order."""
+        sizes = [f"|{entry}|" for entry in self.columns]
+        traces = [f"{trace} of {entry}" for trace in _TRACES for entry in self.columns]
+        traces = traces if self.digits else []
+        return [*self.columns, *sizes, "the length of x", *traces, *self.extra_columns]
+
+    @property
     def features(self) -> Floats:
         """What events of numbers look at, one row a draw."""
-        if self.table is None:
-            raise ParameterError("the event is one of numbers, and these outputs are none.")
-        return features(self.table, self.digits)
+        extra = np.nan_to_num(self.extra, nan=_ABSENT)
+        return np.hstack([features(self.table, self.digits), extra])
+
+    def named(self, names: Sequence[str]) -> Floats:
+        """Return features by name, one column each; none of these outputs may have one."""
+        places = {name: j for j, name in enumerate(self.feature_names)}
+        whole = np.hstack([self.features, np.full((len(self), 1), _ABSENT)])
+        return whole[:, [places.get(name, -1) for name in names]]
 
     def __getitem__(self, rows: Any) -> Outputs:
-        return Outputs(
-            None if self.table is None else self.table[rows], self.labels[rows], self.digits
+        return replace(
+            self, labels=self.labels[rows], table=self.table[rows], extra=self.extra[rows]
         )
 
 
@@ -59,25 +88,71 @@ def read_outputs(raw: Any, expected: int, digits: bool = True) -> Outputs:
         )
     numbers = _as_numbers(raw)
     if numbers is None:
-        return Outputs(None, np.array([repr(one) for one in raw], dtype=np.str_))
+        return _read_parts(list(raw), digits)
     labels = np.array([" ".join(map(repr, row)) for row in numbers.tolist()])
-    return Outputs(numbers, labels, digits)
+    if np.ndim(raw) == 1:
+        return Outputs(labels, numbers, ("x",), np.zeros((expected, 0)), (), digits)
+    columns = tuple(f"x[{j}]" for j in range(numbers.shape[1]))
+    count = np.full((expected, 1), float(numbers.shape[1]))
+    return Outputs(labels, numbers, columns, count, (_PARTS.format("x"),), digits)
+
+
+def _read_parts(raw: list[Any], digits: bool) -> Outputs:
+    """Return outputs that are no numbers by what they are made of: dicts, lists, texts."""
+    labels = np.array([repr(one) for one in raw], dtype=np.str_)
+    rows = [dict(itertools.islice(_parts(one, "x"), _MOST_PARTS)) for one in raw]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if len(names) > _MOST_NAMES:
+        raise ParameterError(
+            f"outputs of a mechanism that is audited must have at most {_MOST_NAMES} different"
+            f" parts in all; they have {len(names)}. Return vectors, or a part of each output."
+        )
+    whole = np.array([[row.get(name, np.nan) for name in names] for row in rows])
+    extra = np.array([name.startswith(_EXTRA) for name in names], dtype=np.bool_)
+    columns, others = (tuple(itertools.compress(names, keep)) for keep in (~extra, extra))
+    return Outputs(labels, whole[:, ~extra], columns, whole[:, extra], others, digits)
+
+
+def _parts(output: Any, path: str) -> Iterator[tuple[str, float]]:
+    """Yield the numbers an output is made of, how many parts it has, and codes of its texts."""
+    if isinstance(output, np.ndarray):
+        output = output.tolist()  # of three dimensions: lists of lists of lists
+    if isinstance(output, Mapping | list | tuple | set | frozenset):
+        yield _PARTS.format(path), float(len(output))
+        if isinstance(output, Mapping):
+            inner = [(f"{path}[{key!r}]", part) for key, part in output.items()]
+        else:
+            listed = sorted(output, key=repr) if isinstance(output, set | frozenset) else output
+            inner = [(f"{path}[{j}]", part) for j, part in enumerate(listed)]
+        for name, part in inner:
+            yield from _parts(part, name)
+    elif isinstance(output, complex | np.complexfloating):
+        yield f"{path}.real", float(output.real)
+        yield f"{path}.imag", float(output.imag)
+    elif isinstance(output, bool | int | float | np.number | np.bool_):
+        try:
+            yield path, float(output)
+        except OverflowError:
+            yield path, math.copysign(math.inf, output)
+    else:  # a text, None, anything that shows itself
+        yield _CODE.format(path), zlib.crc32(repr(output).encode()) / 2.0**32
 
 
 def join(parts: Sequence[Outputs]) -> Outputs:
     """Return outputs one after the other."""
-    tables = [one.table for one in parts if one.table is not None]
-    whole = np.concatenate(tables) if len(tables) == len(parts) else None
     labels = np.concatenate([one.labels for one in parts])
-    return Outputs(whole, labels, parts[0].digits)
+    columns = tuple(dict.fromkeys(name for one in parts for name in one.columns))
+    others = tuple(dict.fromkeys(name for one in parts for name in one.extra_columns))
+    table = np.concatenate([_aligned(one.table, one.columns, columns) for one in parts])
+    extra = np.concatenate([_aligned(one.extra, one.extra_columns, others) for one in parts])
+    return Outputs(labels, table, columns, extra, others, parts[0].digits)
 
 
-def feature_names(columns: int) -> list[str]:
-    """Return what the features of a table of so many columns are called, in order."""
-    entries = ["x"] if columns == 1 else [f"x[{j}]" for j in range(columns)]
-    sizes = [f"|{entry}|" for entry in entries]
-    traces = [f"{trace} of {entry}" for trace in _TRACES for entry in entries]
-    return [*entries, *sizes, "the length of x", *traces]
+def _aligned(table: Floats, names: tuple[str, ...], wanted: tuple[str, ...]) -> Floats:
+    """Return a table with the columns that are wanted; nan where it has none of the name."""
+    places = {name: j for j, name in enumerate(names)}
+    whole = np.hstack([table, np.full((len(table), 1), np.nan)])
+    return whole[:, [places.get(name, -1) for name in wanted]]
 
 
 def features(table: Floats, digits: bool) -> Floats:
@@ -87,11 +162,12 @@ def features(table: Floats, digits: bool) -> Floats:
     does noise on whole numbers that is added to data that are none.
     """
     with np.errstate(all="ignore"):
-        length = np.sqrt((table**2).sum(axis=1, keepdims=True))
+        length = np.sqrt(np.nansum(table**2, axis=1, keepdims=True))
         columns = [table, np.abs(table), length]
         if digits:
-            columns += [_binary_digits(table), *_decimal_digits(table)]
-    found = np.nan_to_num(np.hstack(columns), nan=2 * _LARGE, posinf=_LARGE, neginf=-_LARGE)
+            traces = [_binary_digits(table), *_decimal_digits(table)]
+            columns += [np.where(np.isnan(table), np.nan, trace) for trace in traces]
+    found = np.nan_to_num(np.hstack(columns), nan=_ABSENT, posinf=_LARGE, neginf=-_LARGE)
     return np.asarray(found, dtype=np.float64)
 
 
@@ -120,13 +196,13 @@ def _binary_digits(table: Floats) -> Floats:
 def few_labels(outputs: Outputs) -> list[str] | None:
     """Return the different labels, where there are few enough to look at one by one."""
     found = np.unique(outputs.labels)
-    return found.tolist() if len(found) <= _FEW or outputs.table is None else None
+    return found.tolist() if len(found) <= _FEW or not outputs.columns else None
 
 
 def _as_numbers(raw: Any) -> Floats | None:
     try:
         numbers = np.asarray(raw)
-    except ValueError:  # rows of different lengths: labels
+    except ValueError:  # rows of different lengths
         return None
     if numbers.dtype.kind not in "fiub" or numbers.ndim not in (1, 2):
         return None

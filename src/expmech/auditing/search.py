@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.auditing.events import Cells, Event, HalfSpace, Interval, Labels
-from expmech.auditing.outputs import Floats, Outputs, feature_names, few_labels, join
+from expmech.auditing.outputs import Floats, Outputs, few_labels, join
 from expmech.auditing.wealth import growth
 
 Whole = NDArray[np.int64]
@@ -65,22 +65,23 @@ def judge(event: Event, first: Outputs, second: Outputs, rule: Rule) -> Found:
 
 
 def _candidates(first: Outputs, second: Outputs, rule: Rule) -> Iterator[Found]:
-    labels = few_labels(join([first, second]))
+    both = join([first, second])
+    labels = few_labels(both)
     if labels is not None:
         yield _best_labels(labels, first, second, rule)
-    if first.table is None or second.table is None:
+    if not both.columns:
         return
-    one, other = first.features, second.features
-    names = feature_names(first.table.shape[1])
-    intervals = [_best_interval(one, other, j, names[j], rule) for j in range(one.shape[1])]
+    names = both.feature_names
+    one, other = first.named(names), second.named(names)
+    intervals = [_best_interval(one[:, j], other[:, j], names[j], rule) for j in range(len(names))]
     yield from intervals
     if len(one) < 4 * _LEAST:
         return
-    if first.table.shape[1] > 1:
-        yield _best_half_space(one, other, rule)
+    if len(both.columns) > 1:
+        yield _best_half_space(one, other, names, rule)
     order = sorted(range(len(intervals)), key=lambda j: -intervals[j].promise)
     for pair in itertools.combinations(sorted(order[:_FEATURES]), 2):
-        yield _best_cells(first, second, pair, rule)
+        yield _best_cells(first, second, (names[pair[0]], names[pair[1]]), rule)
 
 
 def _found(event: Event, p: float, q: float, draws: int, rule: Rule) -> Found:
@@ -125,9 +126,9 @@ def _curve(order: Whole, counts: Whole, rule: Rule) -> Floats:
     return growth(tops, bottoms + 1.0 / draws, draws, *_of(rule), doubt=0.0)
 
 
-def _best_interval(one: Floats, other: Floats, feature: int, name: str, rule: Rule) -> Found:
-    low, high, p, q = _best_run(one[:, feature], other[:, feature], rule)
-    return _found(Interval(feature, low, high, name), p, q, min(len(one), len(other)), rule)
+def _best_interval(one: Floats, other: Floats, name: str, rule: Rule) -> Found:
+    low, high, p, q = _best_run(one, other, rule)
+    return _found(Interval(name, low, high), p, q, min(len(one), len(other)), rule)
 
 
 def _best_run(one: Floats, other: Floats, rule: Rule) -> tuple[float, float, float, float]:
@@ -148,7 +149,7 @@ def _best_run(one: Floats, other: Floats, rule: Rule) -> tuple[float, float, flo
     return bounds[starts[most]], bounds[stops[most]], float(p[most]), float(q[most])
 
 
-def _best_half_space(one: Floats, other: Floats, rule: Rule) -> Found:
+def _best_half_space(one: Floats, other: Floats, names: list[str], rule: Rule) -> Found:
     """Weigh features by the difference of means over the pooled covariance."""
     one, other = (np.clip(side, -1e100, 1e100) for side in (one, other))
     fitted = (one[::2], other[::2])
@@ -160,13 +161,13 @@ def _best_half_space(one: Floats, other: Floats, rule: Rule) -> Found:
     weights = np.linalg.lstsq(np.atleast_2d(spread), gap, rcond=None)[0] / scales
     judged = [side[1::2] @ weights for side in (one, other)]
     low, high, p, q = _best_run(judged[0], judged[1], rule)
-    event = HalfSpace(tuple(weights.tolist()), low, high)
+    event = HalfSpace(tuple(names), tuple(weights.tolist()), low, high)
     return _found(event, p, q, min(map(len, judged)), rule)
 
 
-def _best_cells(first: Outputs, second: Outputs, pair: tuple[int, int], rule: Rule) -> Found:
+def _best_cells(first: Outputs, second: Outputs, pair: tuple[str, str], rule: Rule) -> Found:
     """Take the cells of a grid whose smoothed shares have more than the claimed ratio."""
-    columns = [side.features[:, list(pair)] for side in (first, second)]
+    columns = [side.named(pair) for side in (first, second)]
     pooled = np.concatenate(columns)
     places = np.linspace(0.0, 1.0, _GRID + 2)[1:-1]
     edges = tuple(np.unique(np.quantile(pooled[:, j], places, method="nearest")) for j in (0, 1))

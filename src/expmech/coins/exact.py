@@ -104,6 +104,12 @@ class Coins:
                 return least
             prefix, n_bits = self._more(prefix), n_bits + _WORD
 
+    def restart(self) -> None:
+        """Mark that a draw starts again from its beginning and keeps nothing; does nothing.
+
+        Coins that enumerate follow such a draw once: what starts again has the same law.
+        """
+
     def fair(self, size: int) -> NDArray[np.bool_]:
         """Flip ``size`` fair coins."""
         return self.integers_below(2, size).astype(np.bool_)

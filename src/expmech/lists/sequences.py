@@ -76,6 +76,7 @@ class SequenceDraw:
             level = self.propose_level(coins)
             if level is not None:
                 return self.place(coins, level)
+            coins.restart()
 
     def propose_level(self, coins: Coins) -> int | None:
         """Return a level, or None where the proposal is refused."""
