@@ -9,14 +9,34 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+    scale,
+)
 
 from expmech.errors import ExpmechError
-from expmech.estimators import PrivateMean, PrivateQuantile, PrivateRidge, check_pipeline, reserve
+from expmech.estimators import (
+    PrivateMean,
+    PrivateQuantile,
+    PrivateRidge,
+    check_pipeline,
+    pipelines,
+    reserve,
+)
 from expmech.ledger import Ledger, LedgerError
 
 ROWS = pd.DataFrame({"age": np.arange(20.0, 80.0), "dose": np.arange(60) % 10.0})
@@ -65,8 +85,9 @@ def test_steps_that_learn_are_named() -> None:
     checked = check_pipeline(make_pipeline(inner, Normalizer(), ridge()))
     assert [(step.name, step.kind) for step in checked.steps] == [
         ("columntransformer.scaled", "learns from the data"),
-        ("columntransformer.as is", "stateless"),
-        ("normalizer", "stateless"),
+        ("columntransformer.as is", "row by row"),
+        ("columntransformer.remainder", "row by row"),
+        ("normalizer", "row by row"),
         ("privateridge", "private"),
     ]
     assert not checked.stands
@@ -79,6 +100,84 @@ def test_steps_that_learn_are_named() -> None:
     assert "no step is a model of expmech" in str(plain)
     with pytest.raises(ExpmechError, match="must be a scikit-learn Pipeline"):
         check_pipeline(ridge())
+
+
+def swapped(rows: Any) -> Any:
+    return rows[:, ::-1]
+
+
+TOWNS = [["Bern", "Biel"]]
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (ColumnTransformer([], remainder=StandardScaler()), "learns from the data"),
+        (ColumnTransformer([("a", Normalizer(), lambda rows: [0])]), "may learn from the data"),
+        (ColumnTransformer([("a", Normalizer(), make_column_selector())]), "row by row"),
+        (FunctionTransformer(scale), "may learn from the data"),
+        (FunctionTransformer(swapped), "row by row"),
+        (FunctionTransformer(), "row by row"),
+        (OneHotEncoder(), "learns from the data"),
+        (OneHotEncoder(categories=TOWNS, handle_unknown="ignore"), "row by row"),
+        # an unknown category would end the fit: one record decides
+        (OneHotEncoder(categories=TOWNS), "learns from the data"),
+        (
+            OneHotEncoder(categories=TOWNS, handle_unknown="ignore", max_categories=1),
+            "learns from the data",
+        ),
+        (
+            OrdinalEncoder(categories=TOWNS, handle_unknown="use_encoded_value", unknown_value=-1),
+            "row by row",
+        ),
+        (SimpleImputer(strategy="constant", keep_empty_features=True), "row by row"),
+        (SimpleImputer(strategy="constant"), "learns from the data"),
+        (SimpleImputer(keep_empty_features=True), "learns from the data"),
+        (MissingIndicator(features="all"), "row by row"),
+        (MissingIndicator(), "learns from the data"),
+        (PolynomialFeatures(), "row by row"),
+        (FeatureUnion([("a", Normalizer()), ("b", StandardScaler())]), "learns from the data"),
+        (make_pipeline(Normalizer(), Binarizer()), "row by row"),
+        (LinearRegression(), "learns from the data"),
+    ],
+)
+def test_a_step_is_private_only_if_it_is_known_to_treat_each_row_alone(
+    step: Any, kind: str
+) -> None:
+    checked = check_pipeline(make_pipeline(step, ridge()), by_row=[swapped])
+    kinds = {one.kind for one in checked.steps[:-1]} - {"row by row"}
+    assert kinds == {kind} - {"row by row"}
+    assert checked.stands == (kind == "row by row")
+    assert ("ot known to be private" in str(checked)) == (kind == "may learn from the data")
+
+
+def test_steps_that_are_taken_to_treat_rows_alone_do() -> None:
+    """Every kind of step on the list, on a table and on each of its rows."""
+    texts = np.array([["Bern"], ["Biel"], ["Chur"], ["Bern"]], dtype=object)
+    numbers = np.array([[1.0, -2.0], [0.0, 5.0], [3.0, 4.0], [1.0, 1.0]])
+    holes = np.where(numbers == 1.0, np.nan, numbers)
+    cases: list[tuple[Any, Any]] = [
+        (OneHotEncoder(categories=TOWNS, handle_unknown="ignore", sparse_output=False), texts),
+        (
+            OrdinalEncoder(categories=TOWNS, handle_unknown="use_encoded_value", unknown_value=-1),
+            texts,
+        ),
+        (SimpleImputer(strategy="constant", keep_empty_features=True), holes),
+        (MissingIndicator(features="all"), holes),
+        (PolynomialFeatures(), numbers),
+        (Normalizer(), numbers),
+        (Binarizer(), numbers),
+        (FunctionTransformer(np.log1p), np.abs(numbers)),
+        (FeatureHasher(4, input_type="string"), texts.tolist()),
+        (HashingVectorizer(n_features=4), [text for (text,) in texts]),
+    ]
+    assert {type(step) for step, _ in cases} == {*pipelines._BY_ROW, FunctionTransformer}
+    for step, table in cases:
+        whole = step.fit_transform(table)
+        alone = [clone(step).fit_transform(table[j : j + 1]) for j in range(len(table))]
+        dense = [np.asarray(part.todense() if hasattr(part, "todense") else part) for part in alone]
+        together = np.asarray(whole.todense() if hasattr(whole, "todense") else whole)
+        np.testing.assert_array_equal(np.concatenate(dense), together)
 
 
 def test_the_whole_search_is_paid_before_its_first_fit(tmp_path: Path) -> None:

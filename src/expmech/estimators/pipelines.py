@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import get_tags
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 
 from expmech.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
 from expmech.ledger import Ledger, show_amount
 
-PRIVATE, STATELESS, LEARNS = "private", "stateless", "learns from the data"
+PRIVATE, BY_ROW = "private", "row by row"
+LEARNS, MAY_LEARN = "learns from the data", "may learn from the data"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step of a pipeline and what it does with the data: one of the three words above."""
+    """A step of a pipeline and what it does with the data: one of the four kinds above."""
 
     name: str
     kind: str
@@ -35,29 +49,47 @@ class PipelineCheck:
     @property
     def stands(self) -> bool:
         """Whether there is a private model and nothing beside it learns from the data."""
-        kinds = {step.kind for step in self.steps}
-        return PRIVATE in kinds and LEARNS not in kinds
+        return {PRIVATE} <= {step.kind for step in self.steps} <= {PRIVATE, BY_ROW}
 
     def __str__(self) -> str:
-        """Return a line a step, and what follows."""
+        """Return one line per step, and the verdict."""
         width = max(len(step.name) for step in self.steps)
         lines = [f"{step.name:<{width}}  {step.kind}" for step in self.steps]
         learning = [step.name for step in self.steps if step.kind == LEARNS]
+        unknown = [step.name for step in self.steps if step.kind == MAY_LEARN]
         if learning:
             lines.append(
                 f"Not private: {', '.join(learning)} would be fitted to the data without a"
-                " guarantee. Use public numbers (FunctionTransformer, `bounds`), or fit it to other"
-                " data."
+                " guarantee. Use public numbers (`bounds`, explicit `categories` with"
+                ' `handle_unknown="ignore"`), or fit it to other data.'
             )
-        elif not self.stands:
+        if unknown:
+            lines.append(
+                f"Not known to be private: {', '.join(unknown)} may use several rows at once. Name"
+                " functions that treat each row alone in `by_row` of check_pipeline."
+            )
+        if not any(step.kind == PRIVATE for step in self.steps):
             lines.append("Not private: no step is a model of expmech.")
-        else:
+        if self.stands:
             lines.append("Private: nothing learns from the data but the private model.")
         return "\n".join(lines)
 
 
-def check_pipeline(pipeline: Any) -> PipelineCheck:
+def check_pipeline(pipeline: Any, *, by_row: Collection[Callable[..., Any]] = ()) -> PipelineCheck:
     """Say which steps of a pipeline learn from the data beside its private model.
+
+    Parameters
+    ----------
+    pipeline
+        A scikit-learn Pipeline; its unions and column transformers are looked into.
+    by_row
+        Functions of FunctionTransformer steps that treat each row alone. That they do is the
+        caller's promise; functions of NumPy such as ``np.log1p`` need not be named.
+
+    Returns
+    -------
+    PipelineCheck
+        Each step with its kind; ``stands`` where nothing learns but a private model.
 
     Examples
     --------
@@ -67,37 +99,78 @@ def check_pipeline(pipeline: Any) -> PipelineCheck:
     >>> check_pipeline(make_pipeline(StandardScaler(), PrivateMean(bounds=(0, 1)))).stands
     False
     """
-    if not hasattr(pipeline, "steps"):
+    if not isinstance(pipeline, Pipeline):
         raise ParameterTypeError(
             "`pipeline` of check_pipeline must be a scikit-learn Pipeline; got"
             f" {type(pipeline).__name__}."
         )
-    return PipelineCheck(steps=tuple(_steps("", pipeline)))
+    return PipelineCheck(steps=tuple(_steps("", pipeline, by_row)))
 
 
-def _steps(prefix: str, part: Any) -> Iterator[Step]:
+def _steps(prefix: str, part: Any, by_row: Collection[Callable[..., Any]]) -> Iterator[Step]:
     """Yield the steps of a pipeline, of a union and of a transformer by columns, and theirs."""
-    inner = [(one[0], one[1]) for one in _parts(part)]
-    if not inner:
-        yield Step(name=prefix, kind=_kind(part))
-    for name, one in inner:
-        yield from _steps(f"{prefix}.{name}" if prefix else name, one)
+    inner = _parts(part)
+    if inner is None:
+        yield Step(name=prefix, kind=_kind(part, by_row))
+        return
+    for name, step in inner:
+        yield from _steps(f"{prefix}.{name}" if prefix else name, step, by_row)
 
 
-def _parts(part: Any) -> list[Any]:
-    for attribute in ("steps", "transformer_list", "transformers"):
-        found = getattr(part, attribute, None)
-        if isinstance(found, list):
-            return found
-    return []
+def _parts(part: Any) -> list[tuple[str, Any]] | None:
+    """Return the named parts of what only combines others; None for what does not."""
+    if type(part) is ColumnTransformer:
+        inner = [(name, step) for name, step, _ in part.transformers]
+        # a function that picks columns sees the data; by dtype and name it sees their types
+        pickers = [columns for *_, columns in part.transformers if callable(columns)]
+        if any(type(picker) is not make_column_selector for picker in pickers):
+            inner.append(("columns", pickers))
+        return [*inner, ("remainder", part.remainder)]
+    if isinstance(part, Pipeline):
+        return list(part.steps)
+    return list(part.transformer_list) if type(part) is FeatureUnion else None
 
 
-def _kind(part: Any) -> str:
+def _kind(part: Any, by_row: Collection[Callable[..., Any]]) -> str:
     if part is None or isinstance(part, str):  # "passthrough", "drop"
-        return STATELESS
+        return BY_ROW
     if isinstance(part, PrivateEstimator):
         return PRIVATE
-    return LEARNS if get_tags(part).requires_fit else STATELESS
+    if isinstance(part, list):
+        return MAY_LEARN
+    if type(part) is FunctionTransformer:
+        # without a check that the inverse fits, fit looks at nothing; what func does is its own
+        known = part.func is None or isinstance(part.func, np.ufunc) or part.func in by_row
+        return BY_ROW if known else MAY_LEARN
+    rule = _BY_ROW.get(type(part))
+    return BY_ROW if rule is not None and rule(part) else LEARNS
+
+
+def _has_public_categories(encoder: Any) -> bool:
+    """Return whether categories are given, none are merged, and no value is refused."""
+    merged = (encoder.min_frequency, encoder.max_categories) != (None, None)
+    named = not isinstance(encoder.categories, str)
+    return named and not merged and encoder.handle_unknown in {"ignore", "use_encoded_value"}
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+# What treats each row alone, by its own documentation, and under which parameters.
+_BY_ROW: dict[type, Callable[[Any], bool]] = {
+    Binarizer: _always,
+    FeatureHasher: _always,
+    HashingVectorizer: _always,
+    Normalizer: _always,
+    PolynomialFeatures: _always,
+    OneHotEncoder: _has_public_categories,
+    OrdinalEncoder: _has_public_categories,
+    MissingIndicator: lambda step: step.features == "all",
+    SimpleImputer: lambda step: (
+        step.strategy == "constant" and step.keep_empty_features and not step.add_indicator
+    ),
+}
 
 
 def reserve(search: Any, ledger: Ledger) -> Any:
