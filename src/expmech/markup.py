@@ -1,16 +1,47 @@
-"""A little HTML: cards for notebooks and reports, with every text escaped."""
+"""Text that is shown as it is: in a terminal, and in the HTML of cards and reports."""
 
 from __future__ import annotations
 
+import html
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
-from html import escape
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666"
 """Colours that colour-blind readers tell apart, also in grey print."""
 
 _CARD = "border:1px solid #bbb;border-radius:6px;padding:.6em 1em;max-width:52em;margin:.5em 0"
 _CELL = "text-align:left;vertical-align:top;padding:.1em .8em .1em 0"
+
+
+_JOINERS = "\u200c\u200d"  # some scripts are not written without them
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Return text with every character that a reader would not see written as an escape.
+
+    Names come from files: a control character could steer a terminal, and a mark of direction
+    could make a line read as another. ``lines`` keeps the ends of lines and tabs.
+
+    Examples
+    --------
+    >>> visible("speed [m/s]\x1b[31m")
+    'speed [m/s]\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    kept = _JOINERS + ("\n\t" if lines else "")
+    return "".join(
+        mark
+        if mark.isprintable() or mark in kept or unicodedata.category(mark) == "Zs"
+        else mark.encode("unicode_escape").decode()
+        for mark in text
+    )
+
+
+def escape(text: str) -> str:
+    """Return text as HTML shows it."""
+    return html.escape(visible(text, lines=True))
 
 
 def card(title: str, rows: Iterable[tuple[str, str]], *, after: str = "") -> str:

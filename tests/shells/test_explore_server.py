@@ -53,6 +53,18 @@ def test_the_server_listens_on_this_machine_only(server: Server) -> None:
     assert server.socket.family == socket.AF_INET
 
 
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n", b"GET / HT"])
+def test_a_silent_connection_is_closed(
+    server: Server, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    handler: Any = server.RequestHandlerClass
+    assert 0.0 < handler.timeout < 3600.0
+    monkeypatch.setattr(handler, "timeout", 0.05)
+    with socket.create_connection(("127.0.0.1", int(server.server_address[1]))) as connection:
+        connection.sendall(said)
+        assert connection.recv(1) == b""  # it waits as long as it takes: the server ends it
+
+
 def test_the_page_names_no_other_host_and_allows_none(server: Server) -> None:
     status, headers, page = ask(server, "/")
     assert status == 200

@@ -6,20 +6,23 @@ Exit codes, messages in place of tracebacks, and the shape of a release file.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from json import dumps, loads
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 import typer
 from rich.console import Console
+from rich.highlighter import JSONHighlighter
+from rich.text import Text
 
 from expmech.data.design import Progress, silent
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import LedgerError, exact_amount
+from expmech.markup import visible
 from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 
 MISTAKE, USAGE, REFUSED, FALSE, STOPPED = 1, 2, 3, 4, 130
@@ -28,8 +31,25 @@ MISTAKE, USAGE, REFUSED, FALSE, STOPPED = 1, 2, 3, 4, 130
 Refused by the ledger; a
 certificate that does not stand."""
 
-output = Console(highlight=False, soft_wrap=True)
-complaints = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class _PlainConsole(Console):
+    """A console that shows texts as they are: no markup, no emoji, no control characters."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text, lines=True), **options)
+
+    def print_json(self, json: str | None = None, **_: Any) -> None:
+        """Print JSON; what a reader would not see is escaped, which its strings allow."""
+        text = dumps(loads(json or "null"), indent=2, ensure_ascii=False)
+        marks = (mark if visible(mark, lines=True) == mark else dumps(mark)[1:-1] for mark in text)
+        self.print(JSONHighlighter()("".join(marks)))
+
+
+output = _PlainConsole()
+complaints = _PlainConsole(stderr=True)
 
 
 @contextmanager
@@ -103,9 +123,7 @@ def sealed(record: dict[str, Any]) -> dict[str, Any]:
 def digest(record: dict[str, Any]) -> str:
     """Return the digest of every field but ``digest``."""
     fields = {name: value for name, value in record.items() if name != "digest"}
-    return hashlib.sha256(
-        json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    return hashlib.sha256(dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def parse_epsilon(text: str, *, owner: str) -> Fraction:

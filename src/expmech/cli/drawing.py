@@ -13,6 +13,7 @@ from expmech.cli.notices import announce
 from expmech.data.rows import TableRows
 from expmech.data.source import Source
 from expmech.ledger import Charge, Entry, Ledger, LedgerError, show_amount
+from expmech.markup import visible
 from expmech.release import Release
 from expmech.release.accuracy import LEVEL
 from expmech.statistics import Settled, Statistic, public_count, settle
@@ -93,7 +94,7 @@ def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
         statement += f", at most {request.units.max_rows} rows of each {request.units.column}"
     notes = (*source.notes, *request.notes)
     ready = _settle(request, statistic, next(iter(parts.values())), notes)
-    return Pending(request=request, statement=statement, settled=ready, parts=parts)
+    return Pending(request=request, statement=visible(statement), settled=ready, parts=parts)
 
 
 def read_together(pending: Sequence[Pending]) -> list[Answers]:

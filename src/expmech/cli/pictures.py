@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from expmech.markup import BLUE, GREY, ORANGE, round_ticks
+from expmech.markup import BLUE, GREY, ORANGE, escape, round_ticks
 
 _WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 480.0, 28.0, 160.0, 30.0, 8.0, 32.0
 _LONGEST = 18  # characters of a name beside a line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from expmech.cli.common import new_file, output, user_errors
 from expmech.cli.pictures import picture
 from expmech.cli.released import Content, Item, read_content
 from expmech.ledger import Ledger, show_amount
-from expmech.markup import GREY, folded, table
+from expmech.markup import GREY, escape, folded, table, visible
 
 _STYLE = f"""
 body {{ font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; margin: 0 auto;
@@ -98,7 +98,9 @@ def as_markdown(content: Content) -> str:
         for text in filter(None, (item.words, _paid(item))):
             lines += [_plain(text), ""]
         if item.certificate is not None:
-            lines += [f"Certificate ({item.checked}):", "", "```", str(item.certificate), "```", ""]
+            text = visible(str(item.certificate), lines=True)
+            fence = "`" * (2 + max(map(len, re.findall("`+", text)), default=1))
+            lines += [f"Certificate ({item.checked}):", "", fence, text, fence, ""]
     lines += ["## What is left", "", *(f"- {_plain(sentence)}" for sentence in content.left), ""]
     return "\n".join(lines)
 
@@ -134,7 +136,8 @@ def _line(cells: list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    for mark in "\\`*_[]<>|#":
+    """Return text on one line that Markdown shows as it is."""
+    text = visible(text)
+    for mark in "\\`*_[]<>|#&~":
         text = text.replace(mark, f"\\{mark}")
     return text

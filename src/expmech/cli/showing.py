@@ -9,6 +9,7 @@ from typing import Any
 
 from expmech.cli.common import output
 from expmech.cli.released import flattened
+from expmech.markup import visible
 from expmech.release import Certificate
 
 _UNKNOWN_DIGITS = 6
@@ -22,7 +23,7 @@ def lines_of(record: dict[str, Any]) -> list[str]:
     else:
         lines = [f"{record['statement']}: {text_of(value)}"]
         if isinstance(value, dict):
-            told = [f"  {name}: {text_of(one)}" for name, one in value.items()]
+            told = [f"  {visible(name)}: {text_of(one)}" for name, one in value.items()]
             lines = [record["statement"], *told]
     return [*lines, *_wrapped(near["words"])]
 
@@ -34,7 +35,7 @@ def _with_intervals(statement: str, values: dict[str, Any], near: dict[str, Any]
         low, high, scale = lower[name], upper[name], scales.get(name)
         fine = scale or (high - low) / 6.0
         shown = f"{_text(low, fine, -1)} to {_text(high, fine, 1)}"
-        rows.append((name, _text(one, fine), shown, plain_number(scale) if scale else "-"))
+        rows.append((visible(name), _text(one, fine), shown, plain_number(scale) if scale else "-"))
     if len(rows) > 1:
         table: list[tuple[str, ...]] = [("", "value", "95% interval", "noise scale"), *rows]
         known = any(noise != "-" for *_, noise in rows)
@@ -60,10 +61,10 @@ def _wrapped(words: str) -> list[str]:
 def text_of(value: Any) -> str:
     """Return a released value as text; numbers to six digits."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {text_of(entry)}" for name, entry in value.items())
+        return ", ".join(f"{visible(name)} {text_of(entry)}" for name, entry in value.items())
     if isinstance(value, list):
         return ", ".join(map(text_of, value))
-    return f"{value:.{_UNKNOWN_DIGITS}g}" if isinstance(value, float) else str(value)
+    return f"{value:.{_UNKNOWN_DIGITS}g}" if isinstance(value, float) else visible(str(value))
 
 
 def _text(value: float, scale: float, direction: int = 0) -> str:

@@ -53,6 +53,7 @@ class _Refused(Exception):  # noqa: N818
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # one connection serves all pictures
     server_version, sys_version = "expmech", ""
+    timeout = 60.0  # seconds that a connection may be silent; each has a thread of its own
     server: Server
 
     def do_GET(self) -> None:

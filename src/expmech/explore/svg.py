@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
-from expmech.markup import round_ticks
+from expmech.markup import escape, round_ticks
 
 LINE, LETTER = 18.0, 7.0  # pixels that a line and a letter of text take
 
