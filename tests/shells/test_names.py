@@ -80,6 +80,10 @@ def test_a_name_is_shown_as_it_is_everywhere(name: str, tmp_path: Path) -> None:
         text = run(*words, str(ledger), "--json")
         assert_harmless(text)
         json.loads(text)
+    for kind in (["--html"], []):
+        file = tmp_path / f"report{len(kind)}"
+        run("report", str(ledger), *kind, "--title", name, "--output", str(file))
+        assert_harmless(file.read_text())
     page = HtmlText.of(run("report", str(ledger), "--html", "--title", name))
     assert f"mean of {visible(name)}" in page
 
