@@ -31,7 +31,7 @@ from expmech.coins import (
     SteadyTable,
 )
 from expmech.coins.factory import HEADS, RUNNING
-from expmech.coins.steady import tree_sum
+from expmech.coins.table import tree_sum
 from expmech.errors import ParameterError
 
 ALPHA = 1e-7  # each; together far below the family-wise 1e-6 for the handful of tests here

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins.exact import Coins
-from expmech.coins.table import ExponentialTable, weigh
+from expmech.coins.table import ExponentialTable, draw_by, tree_sum, weigh
 
 ACCEPTED = 1 - Fraction(1, 1 << 32)
 """The probability that a round is accepted, whatever the energies are."""
@@ -52,6 +52,10 @@ class SteadyTable:
         even = coins.bernoulli(np.full(size, self._even), lambda _, precision: self.even(precision))
         return index, owned & kept & even
 
+    def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
+        """Return ``size`` independent indices; how many rounds they take is data-independent."""
+        return draw_by(self.propose, coins, size)
+
     @cached_property
     def _even(self) -> float:
         return float(ACCEPTED * _TOTAL) / (self.scale * self._sum)
@@ -61,13 +65,3 @@ class SteadyTable:
         total = self.table.sum(precision)
         with flint.ctx.workprec(precision):
             return flint.arb(int(ACCEPTED * _TOTAL)) / (self.scale * total)
-
-
-def tree_sum(terms: NDArray[np.float64]) -> float:
-    """Add float64 numbers in pairs of pairs: each is rounded at most log2 of their number times."""
-    padded = np.zeros(1 << (terms.size - 1).bit_length())
-    padded[: terms.size] = terms
-    while padded.size > 1:
-        half = padded.size // 2
-        padded = padded[:half] + padded[half:]
-    return float(padded[0])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.adjacency import validate_adjacency
+from expmech.coins.exact import exp_evenly
 from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
@@ -131,7 +132,7 @@ class LogisticRisk:
                 margins = self._margins(y[points], rows)
                 terms = np.abs(margins)
                 np.negative(terms, out=terms)
-                np.exp(terms, out=terms)
+                exp_evenly(terms)
                 np.log1p(terms, out=terms)
                 np.minimum(margins, 0.0, out=margins)
                 terms -= margins

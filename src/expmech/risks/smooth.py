@@ -11,6 +11,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.coins.exact import exp_evenly
 from expmech.errors import validate_integer
 from expmech.risks.base import Floats, settled
 
@@ -46,7 +47,7 @@ class Logistic:
     def derivative(self, margins: Floats, targets: Floats) -> Floats:
         """Return ``-z / (1 + exp(z t))``, without cancellation."""
         signed = margins[:, 0] * targets
-        decay = np.exp(-np.abs(signed))
+        decay = exp_evenly(-np.abs(signed))
         share = np.where(signed > 0.0, decay, 1.0)
         share /= 1.0 + decay
         share *= -targets

@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.coins import Coins, ExponentialTable
+from expmech.coins import Coins, ExponentialTable, SteadyTable
+from expmech.coins.steady import MOST
 from expmech.cost import Forecast
 from expmech.errors import ParameterError, ParameterTypeError, validate_fraction
 from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT, Check, Claimed, Sampler, Terms
@@ -52,11 +53,10 @@ class MixtureChain:
     k: Fraction
 
     @cached_property
-    def table(self) -> ExponentialTable:
+    def table(self) -> SteadyTable:
         """The discrete mechanism on the points; evaluated when the first coin asks for it."""
-        return ExponentialTable(
-            self.target.energy_of_points(self.points), self.target.units_per_nat
-        )
+        energies = self.target.energy_of_points(self.points)
+        return SteadyTable(ExponentialTable(energies, self.target.units_per_nat))
 
     def start(self, coins: Coins, size: int) -> MixtureState:
         """Flip the coins, and draw the points of heads."""
@@ -118,6 +118,11 @@ class ConstantMixture(Sampler):
         self, points: ArrayLike, k: float = 0.5, *, sampler: Sampler | None = None
     ) -> None:
         self.points = read_points(points, owner="ConstantMixture")
+        if len(self.points) > MOST:
+            raise ParameterError(
+                f"`points` of ConstantMixture must be at most 2^22; got {len(self.points)}. Use a"
+                " lattice, with Tabulated or Rejection."
+            )
         self.k = validate_fraction(k, name="k", owner="ConstantMixture")
         self.sampler = Rejection() if sampler is None else sampler
         if not isinstance(self.sampler, Sampler):
