@@ -13,10 +13,11 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
 
     ``p = exp(-energies 2^-40)``: the first of a random order to win its coin. Order and coins are
     independent, so that is a uniform one of all that win; the least energy must be 0, whose coin
-    always does. As many coins as energies and one word for the place, whatever they are.
+    always does. As many coins as energies and one word for the place, whatever they are, and the
+    place is found in one pass over all: a list of the winners would take as long as it is.
     """
-    winners = np.flatnonzero(coins.bernoulli_exp(energies))
-    return int(winners[coins.one_below(winners.size)])
+    won = np.cumsum(coins.bernoulli_exp(energies))
+    return int(np.count_nonzero(won <= coins.one_below(int(won[-1]))))
 
 
 def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:

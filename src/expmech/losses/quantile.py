@@ -165,15 +165,19 @@ class Quantile:
     def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return ``#{x < y}`` for each row."""
         if self._ranks is None and len(points) >= _MANY:
-            return positions_evenly(self._padded, points[:, 0])
+            return positions_evenly(self._ended, points[:, 0], self._digits)
         position = np.searchsorted(self._edges, points[:, 0], side="left")
         return position if self._ranks is None else self._ranks[position]
 
     @cached_property
-    def _padded(self) -> NDArray[np.float64]:
-        padded = np.full((1 << self._edges.size.bit_length()) - 1, np.inf)
-        padded[: self._edges.size] = self._edges
-        return padded
+    def _ended(self) -> NDArray[np.float64]:
+        return np.append(self._edges, np.inf)
+
+    @property
+    def _digits(self) -> int:
+        """Binary digits of a rank: of the number of values, or of the most where it is hidden."""
+        most = self._edges.size if self.adjacency.count_is_public else MOST_VALUES
+        return most.bit_length()
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row."""
@@ -208,15 +212,18 @@ class Quantile:
         return float(np.abs(reached - self._target).min())
 
 
-def positions_evenly(edges: NDArray[np.float64], keys: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return ``#{edges < key}`` for sorted edges, 2^k - 1 of them, in k steps for every key.
+def positions_evenly(
+    edges: NDArray[np.float64], keys: NDArray[np.float64], digits: int
+) -> NDArray[np.int64]:
+    """Return ``#{edges < key}`` in ``digits`` steps for every key.
 
-    NumPy's own search takes fewer steps for some data than for others, and a clock would tell.
+    For sorted edges, the last of them infinite and fewer than 2^digits finite. NumPy's own search
+    takes fewer steps for some data than for others, and a clock would tell.
     """
-    found, step = np.zeros(keys.size, dtype=np.int64), (edges.size + 1) // 2
-    while step:
-        found += step * (edges[found + (step - 1)] < keys)
-        step //= 2
+    found = np.zeros(keys.size, dtype=np.int64)
+    for digit in reversed(range(digits)):
+        middle = np.minimum(found + ((1 << digit) - 1), edges.size - 1)
+        found += (edges[middle] < keys).astype(np.int64) << digit
     return found
 
 

@@ -89,7 +89,7 @@ def residual_at(
         margins[place], farthest = _add_up([block_times(block, part.T) for part in parts])
         slopes = risk.derivative(margins[place], rows.targets[place])
         whole = np.rint(slopes * (1.0 / unit))
-        rounded = rounded or not np.array_equal(whole * unit, slopes)
+        rounded |= not np.array_equal(whole * unit, slopes)  # of every block, whatever came before
         sums.add(block, _limbs(whole))
         tail = max(tail, farthest)
     largest = float(np.abs(margins).max(initial=0.0))

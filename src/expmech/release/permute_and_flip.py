@@ -181,7 +181,9 @@ class PermuteAndFlip(DirectMechanism):
         return winner_law(np.exp(self.energies(epsilon) * (-1.0 / UNITS_PER_NAT)))
 
     def _energies(self, budget: Fraction) -> NDArray[np.int64]:
-        scaled = self.losses * (self.public.certify(budget).eta * UNITS_PER_NAT)
+        scale = self.public.certify(budget).eta * UNITS_PER_NAT
+        # less than half a unit is rounded to none; a product of subnormal numbers may take longer
+        scaled = np.maximum(self.losses, 0.25 / scale) * scale
         np.minimum(scaled, float(ENERGY_CAP), out=scaled)
         return np.rint(scaled, out=scaled).astype(np.int64)
 
