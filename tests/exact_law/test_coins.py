@@ -84,6 +84,38 @@ def test_a_coin_compares_the_uniform_real_with_the_probability_digit_by_digit() 
         assert coins.bernoulli_exp(np.array([NAT]))[0] == outcome
 
 
+EDGE = 500 * NAT  # beyond it float64 exponentials are those of the edge, in any case below 2^-46
+
+
+@pytest.mark.parametrize("guard", [FAST, SLOW])
+@pytest.mark.parametrize(
+    "energy", [EDGE - 1, EDGE, EDGE + 1, 600 * NAT, 708 * NAT, 709 * NAT, 746 * NAT, 2000 * NAT + 7]
+)
+@pytest.mark.parametrize(("numerator", "denominator"), [(1, 1), (1 << 61, 1), (3, 7)])
+def test_beyond_the_edge_of_float_exponentials_a_coin_keeps_its_own_probability(
+    energy: int, numerator: int, denominator: int, guard: float
+) -> None:
+    """All words but the last are those of p, which the edge's exponential would exceed."""
+    count = math.ceil(energy / NAT / math.log(2.0) / 64) + 3
+    with flint.ctx.workprec(64 * count + 256):
+        chance = flint.arb(flint.fmpq(-energy, NAT)).exp() * numerator / denominator
+        exact = int((chance * 2 ** (64 * count)).floor().unique_fmpz())  # type: ignore[arg-type]
+    words = [(exact >> 64 * k) & (2**64 - 1) for k in reversed(range(count))]
+    assert words[0] == 0 and 1 < words[-1] < 2**64 - 2
+    for last, outcome in ((words[-1] - 1, True), (words[-1] + 1, False)):
+        coins = Coins(WordBits([*words[:-1], last]), guard=guard)
+        won = coins.bernoulli_exp(np.array([energy]), numerator=numerator, denominator=denominator)
+        assert won[0] == outcome
+
+
+@pytest.mark.parametrize("word", [1 << 18, 1 << 19, 1 << 40, 2**64 - 1])
+def test_every_word_above_the_guard_refuses_a_coin_beyond_the_edge(word: int) -> None:
+    for energy in (EDGE, 708 * NAT, 1 << 60):
+        for guard in (FAST, SLOW):
+            coins = Coins(WordBits([word]), guard=guard)
+            assert not coins.bernoulli_exp(np.array([energy]))[0]
+
+
 @pytest.mark.parametrize("guard", [FAST, SLOW])
 @pytest.mark.parametrize(
     ("energy", "numerator", "denominator"),

@@ -61,6 +61,7 @@ def target_of(loss: Any, domain: Any, *, epsilon: float = 1.0, **facts: Any) -> 
 
 
 ENERGIES = np.array([0, 1, 5, NAT // 7, NAT, 3 * NAT + 1, 40 * NAT, 900 * NAT])
+EDGES = np.array([500, 501, 600, 708, 709, 745, 746, 1 << 20]) * NAT
 
 
 @pytest.mark.parametrize(
@@ -77,8 +78,9 @@ def test_coins_of_exponentials_have_one_probability(
     rate: Fraction, numerator: int, denominator: Any
 ) -> None:
     coins = CheckedCoins()
-    coins.bernoulli_exp(ENERGIES, rate=rate, numerator=numerator, denominator=denominator)
-    assert coins.checked == ENERGIES.size
+    for energies in (ENERGIES, EDGES):
+        coins.bernoulli_exp(energies, rate=rate, numerator=numerator, denominator=denominator)
+    assert coins.checked == ENERGIES.size + EDGES.size
 
 
 def test_tables_quotients_gaussians_and_factories_have_one_probability() -> None:

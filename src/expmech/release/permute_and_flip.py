@@ -182,8 +182,9 @@ class PermuteAndFlip(DirectMechanism):
 
     def _energies(self, budget: Fraction) -> NDArray[np.int64]:
         scale = self.public.certify(budget).eta * UNITS_PER_NAT
-        # less than half a unit is rounded to none; a product of subnormal numbers may take longer
-        scaled = np.maximum(self.losses, 0.25 / scale) * scale
+        # less than half a unit is rounded to none, and beyond the cap all are alike: no product is
+        # of subnormal numbers, which may take longer, and none overflows, which would be warned of
+        scaled = np.clip(self.losses, 0.25 / scale, 2 * ENERGY_CAP / scale) * scale
         np.minimum(scaled, float(ENERGY_CAP), out=scaled)
         return np.rint(scaled, out=scaled).astype(np.int64)
 

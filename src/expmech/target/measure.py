@@ -136,10 +136,10 @@ class BaseMeasure:
         found = np.asarray(self.log_density(points))
         if found.dtype != np.float64 or found.shape != (len(points),) or np.isnan(found).any():
             raise LossError(BROKEN)
-        finite = found[found > -np.inf]
-        below = self.least is not None and finite.size and finite.min() < self.least
-        excluded = finite.size < found.size and not self.excludes
-        if below or excluded or (finite.size and finite.max() > self.most):
+        kept = found > -np.inf
+        below = self.least is not None and (kept & (found < self.least)).any()
+        excluded = not self.excludes and not kept.all()
+        if below or excluded or (found > self.most).any():
             raise LossError(BROKEN)
         return found
 
