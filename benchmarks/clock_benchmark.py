@@ -1,6 +1,6 @@
 """One shot of a clock against every sampler that promises: can it tell two neighbours apart?
 
-    python -m benchmarks.clock_benchmark [--shots 1000] [--look 40] [--only NAME]
+    python -m benchmarks.clock_benchmark [--shots 1000] [--look 30] [--only NAME]
 
 First the worst pair of neighbours is searched for: every pair of a family (ties, edges, orders,
 zeros, subnormal and huge numbers, a best candidate that is 1 to a million nats ahead) is released a
@@ -205,16 +205,17 @@ def shoot(case: Case, pair: tuple[Any, Any], shots: int, seed: int) -> tuple[Tim
 
 
 def search(case: Case, look: int) -> tuple[str, Any, Any]:
-    """Return the pair whose processor times differ most, in units of their spread."""
-    worst, found = -1.0, case.pairs[0]
-    for pair in case.pairs:
-        times, which, _ = shoot(case, pair[1:], look, seed=1)
-        sides = [times[1, which == data] for data in (0, 1)]
-        spread = sum(float(np.subtract(*np.quantile(side, [0.75, 0.25]))) for side in sides)
-        apart = abs(float(np.median(sides[0]) - np.median(sides[1]))) / max(spread, 1e-9)
-        if apart > worst:
-            worst, found = apart, pair
-    return found
+    """Return the pair whose processor times differ most: of all, then of the worst six."""
+    ranked = sorted(case.pairs, key=lambda pair: -apart(case, pair[1:], look, seed=1))
+    return max(ranked[:6], key=lambda pair: apart(case, pair[1:], 5 * look, seed=2))
+
+
+def apart(case: Case, pair: tuple[Any, Any], look: int, seed: int) -> float:
+    """Return how far apart the median processor times of two data sets are, in their spread."""
+    times, which, _ = shoot(case, pair, look, seed=seed)
+    sides = [times[1, which == data] for data in (0, 1)]
+    spread = sum(float(np.subtract(*np.quantile(side, [0.75, 0.25]))) for side in sides)
+    return abs(float(np.median(sides[0]) - np.median(sides[1]))) / max(spread, 1e-9)
 
 
 def guess(times: Times, which: NDArray[np.int64]) -> tuple[float, float]:
@@ -232,7 +233,7 @@ def guess(times: Times, which: NDArray[np.int64]) -> tuple[float, float]:
 def line(case: Case, shots: int, look: int) -> tuple[list[str], bool]:
     """Return a line of the table, and whether a promise is kept as far as can be seen."""
     pair = search(case, look)
-    times, which, promised = shoot(case, pair[1:], shots, seed=2)
+    times, which, promised = shoot(case, pair[1:], shots, seed=3)
     one, other = (float(np.median(times[1, which == data])) for data in (0, 1))
     guesses = [guess(clock, which) for clock in times]
     shown = [f"{100 * right:.1f}% +- {100 * error:.1f}" for right, error in guesses]
@@ -245,7 +246,7 @@ def line(case: Case, shots: int, look: int) -> tuple[list[str], bool]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shots", type=int, default=1000, help="releases of either data set")
-    parser.add_argument("--look", type=int, default=40, help="the same, of a pair in the search")
+    parser.add_argument("--look", type=int, default=30, help="the same, of a pair in the search")
     parser.add_argument("--only", default="", help="lines whose name starts so; nothing is written")
     asked = parser.parse_args()
     lines, broken, load = [], [], os.getloadavg()[0]
@@ -272,8 +273,8 @@ def main() -> None:
             *prose(
                 f"""Epsilon = 8, or 1 and 2 where counts are a nat each. For each line the pair of neighbours whose processor times
                 differ most is searched for in a family ({asked.look} releases of either data set
-                of a pair) and then attacked afresh: {2 * asked.shots} releases in random order, the
-                first half to learn from. A guess between the two from one time is right in half of
+                of every pair, then {5 * asked.look} of the worst six) and then attacked afresh:
+                {2 * asked.shots} releases in random order, the first half to learn from. A guess between the two from one time is right in half of
                 the tries where the clock tells nothing; the interval is that of 95%. Medians are of
                 processor time, which leaves out most of what other programs do; the load of the two
                 processors was {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end."""

@@ -105,6 +105,16 @@ def test_the_mass_of_a_discrete_gaussian_is_enclosed_on_both_sides_of_the_dual()
         assert float(gaussian_mass(slope, 64).rad()) < 1e-15
 
 
+class Distances:
+    """``sum_j |y_j - 0.3|``, a sum over coordinates."""
+
+    def terms(self, columns: NDArray[np.int64], values: NDArray[np.float64]) -> Any:
+        return np.abs(values - 0.3)
+
+    def __call__(self, y: NDArray[np.float64]) -> Any:
+        return np.abs(y - 0.3).sum(axis=1)
+
+
 @functools.cache
 def chains() -> dict[str, Any]:
     """Chains of samplers and envelopes that flip coins of their own."""
@@ -119,10 +129,18 @@ def chains() -> dict[str, Any]:
         epsilon=30.0,
     )
     logistic = target_of(THREE, em.L2Ball(1, 2.0, bits=8), epsilon=8.0)
+    listed = target_of(
+        lambda y: np.abs(y[:, 0] - 0.3), em.Box([0.0], [1.0], bits=4), sensitivity=0.1, bound=1.0
+    )
+    summed = target_of(
+        Distances(), em.Box([0.0] * 2, [1.0] * 2, bits=4), sensitivity=0.1, lipschitz=[1.0] * 2
+    )
     rejection = em.Rejection
     return {
         "pad": em.ConfAtomAndRuntimePerfect("pad").prepare(integer),
         "pad, uniform": em.ConfAtomAndRuntimePerfect("pad", proposal="uniform").prepare(integer),
+        "pad, a table": em.ConfAtomAndRuntimePerfect("pad").prepare(listed),
+        "pad, axis by axis": em.ConfAtomAndRuntimePerfect("pad").prepare(summed),
         "tabulated, constant": em.ConstantTabulated().prepare(integer),
         "atom": em.ConfAtomPerfect(0.4).prepare(integer),
         "factory": em.ConfAtomPerfect(0.7, proposal="uniform", factory=True).prepare(tiny),

@@ -79,7 +79,7 @@ class ExponentialTable:
         return float(np.log(self.shares().sum()))
 
     def float_sum(self) -> float:
-        """Return ``sum_j exp(-(E_j - E_min))``, for up to 2^22 entries within 57 2^-53 of it."""
+        """Return ``sum_j exp(-(E_j - E_min))``, for up to 2^22 entries within 55 2^-53 of it."""
         return tree_sum(self.shares())
 
 
