@@ -99,7 +99,7 @@ def test_beyond_the_edge_of_float_exponentials_a_coin_keeps_its_own_probability(
     count = math.ceil(energy / NAT / math.log(2.0) / 64) + 3
     with flint.ctx.workprec(64 * count + 256):
         chance = flint.arb(flint.fmpq(-energy, NAT)).exp() * numerator / denominator
-        exact = int((chance * 2 ** (64 * count)).floor().unique_fmpz())  # type: ignore[arg-type]
+        exact = int((chance * 2 ** (64 * count)).floor().unique_fmpz())
     words = [(exact >> 64 * k) & (2**64 - 1) for k in reversed(range(count))]
     assert words[0] == 0 and 1 < words[-1] < 2**64 - 2
     for last, outcome in ((words[-1] - 1, True), (words[-1] + 1, False)):

@@ -6,6 +6,7 @@ recorded and compared between data sets; the coins are the same for all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def same_work(draw: Any, data: Any, patch: pytest.MonkeyPatch) -> Work:
     work.exponents.clear()
     for rows in data:
         stream = Taken(1)
-        done.append(work.of(lambda rows=rows, stream=stream: draw(rows, Coins(stream))))
+        done.append(work.of(partial(draw, rows, Coins(stream))))
         streams.append(stream.taken)
     assert len(done[0]) > 10
     for k, (lines, taken) in enumerate(zip(done, streams, strict=True)):
@@ -223,10 +224,14 @@ def test_the_share_of_pad_is_not_added_up_in_balls(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(em.coins.ExponentialTable, "sum", refuse)
     tied, apart = np.zeros(16), np.linspace(0.0, 800.0, 16)
+    pad, box = em.ConfAtomAndRuntimePerfect("pad"), em.Box([0.0], [1.0], bits=4)
     for losses in (tied, apart):
-        mechanism_of(losses).sample(
-            epsilon=2.0, sampler=em.ConfAtomAndRuntimePerfect("pad"), seed=1
+        mechanism_of(losses).sample(epsilon=2.0, sampler=pad, seed=1)
+    for mean in (0.0, 0.5):
+        summed = em.ExponentialMechanism(
+            loss=Summed(mean), sensitivity=1.0, domain=box, lipschitz=[800.0]
         )
+        summed.sample(epsilon=0.1, sampler=pad, seed=1)
 
 
 def test_public_points_beside_the_lattice_take_the_same_words_for_all_data(
@@ -251,8 +256,8 @@ def test_ranks_take_the_same_steps_for_all_values(
     """Under add-remove also for another number of values, on either side of a power of two."""
     y = (np.arange(1 << 12)[:, None] + 0.5) / (1 << 12)
     sizes = [64] * 4 if adjacency == "replace" else [0, 1, 63, 64]
-    makers = [np.zeros, np.ones, lambda n: np.linspace(0.0, 1.0, n), lambda n: np.full(n, 0.5)]
-    data = [make(size) for make, size in zip(makers, sizes, strict=True)]
+    zeros, ones, spread, half = sizes
+    data = [np.zeros(zeros), np.ones(ones), np.linspace(0.0, 1.0, spread), np.full(half, 0.5)]
 
     def loss(values: Floats) -> Any:
         return em.losses.Quantile(values, q=0.5, lower=0.0, upper=1.0, adjacency=adjacency)
@@ -260,7 +265,7 @@ def test_ranks_take_the_same_steps_for_all_values(
     work, steps = Work(monkeypatch), []
     for values in data:
         made = loss(values)
-        events = work.of(lambda made=made: made(y))
+        events = work.of(partial(made, y))
         steps.append([event[:2] for event in events])
         wanted = np.searchsorted(np.sort(values), y[:, 0], side="left")
         assert np.array_equal(made._rank(y), wanted)

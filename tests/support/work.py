@@ -73,7 +73,8 @@ class Work:
         if not self.exponents:
             return []
         seen = np.concatenate(self.exponents)
-        return np.unique(seen[(seen < -512.0) | (np.abs(seen) < 2.0**-54)]).tolist()
+        slow = seen[(seen < -512.0) | (np.abs(seen) < 2.0**-54)]
+        return [float(one) for one in np.unique(slow)]
 
 
 def first_difference(one: list[Event], other: list[Event]) -> tuple[Any, Any] | None:

@@ -44,7 +44,7 @@ class ExponentialTable:
 
     def shares(self) -> NDArray[np.float64]:
         """Return ``exp(-(E_j - E_min))`` in float64; below exp(-500) a weight is 1 anyhow."""
-        return exp_evenly(self.shifted * -float(self.unit))
+        return exp_evenly(np.asarray(self.shifted * -float(self.unit), dtype=np.float64))
 
     def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
         """Return ``size`` independent indices."""

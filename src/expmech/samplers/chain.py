@@ -204,7 +204,8 @@ def first_accepted(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Find the first accepted of each copy's proposals, which lie side by side.
 
-    Every proposal is looked at: `argmax` and `any` of NumPy stop at the first that is accepted.
+    Every proposal is looked at: `argmax` and `any` of NumPy stop at the first that is accepted, and
+    `where` takes a third longer if many are and many are not.
 
     Returns
     -------
@@ -214,6 +215,6 @@ def first_accepted(
     """
     grid = accepted.reshape(size, -1)
     batch = grid.shape[1]
-    places = np.where(grid, np.arange(batch), batch).min(axis=1)
+    places = (np.arange(batch) + batch * ~grid).min(axis=1)
     done, first = places < batch, np.minimum(places, batch - 1)
     return np.arange(size) * batch + first, done, first + 1

@@ -35,7 +35,7 @@ def propose_evenly(
     indices, drawn_with = envelope.propose(coins, size)
     inside = target.contains(indices)
     energies = target.energy(np.where(inside[:, None], indices, target.anchor))
-    deficit = np.where(inside, energies + (envelope.offset - drawn_with), 0)
+    deficit = (energies + (envelope.offset - drawn_with)) * inside
     return indices, inside & _accept(deficit, target.unit, coins)
 
 

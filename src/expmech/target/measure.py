@@ -183,6 +183,11 @@ class Measure:
     domain: Domain
     units_per_nat: int
 
+    @cached_property
+    def probe(self) -> Indices:
+        """A fixed point of the domain, which may be excluded."""
+        return np.asarray(probe_indices(self.domain)[0])
+
     def energy_of_points(self, points: NDArray[Any]) -> NDArray[np.int64]:
         """Return B at points that are not excluded."""
         return self._round(self.base.evaluate(points), ENERGY_CAP)

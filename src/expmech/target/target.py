@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable
 from expmech.domains import Domain, Grid, Indices, Region
-from expmech.domains.base import probe_indices
 from expmech.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
 from expmech.target.measure import SMALL_TABLE, Measure
 from expmech.target.problem import Problem
@@ -80,12 +79,8 @@ class Target:
         inside = self.domain.contains(indices)
         if self.measure is not None and self.measure.base.excludes:
             # a probe in the place of rows outside: how many there are does not show in the work
-            inside &= self.measure.includes(np.where(inside[:, None], indices, self._probe))
+            inside &= self.measure.includes(np.where(inside[:, None], indices, self.measure.probe))
         return inside
-
-    @cached_property
-    def _probe(self) -> Indices:
-        return probe_indices(self.domain)[0]
 
     @cached_property
     def anchor(self) -> Indices:
