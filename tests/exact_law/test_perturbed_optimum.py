@@ -222,7 +222,7 @@ def test_boxes_hold_the_root_whatever_point_they_start_from(risk: Risk, away: fl
         b = [Fraction(round(one * 2**20), 2**20) for one in generator.normal(0, 3, 3)]
         problem = problem_of(rows, terms, b)
         solution = solve(problem)
-        point = snap_point(solution.point + away * generator.normal(size=3), risk.grid_bits)
+        point = snap_point(solution.point + away * generator.normal(size=3))
         box = enclose(
             problem, solution, residual_at(problem, point, exact_cell(b)), terms.squared_norm
         )

@@ -21,7 +21,7 @@ from expmech.optimum.enclosure import enclose, residual_at, snap_point
 from expmech.optimum.nearness import Residual
 from expmech.optimum.noise import ClassNorm, MaxNorm, Noise, SumNorm
 from expmech.optimum.precise import precise_residual, refined, steepest_slope
-from expmech.optimum.rows import Floats, Rows
+from expmech.optimum.rows import GRID_BITS, Floats, Rows
 from expmech.optimum.solver import Problem, refreshed, solve
 
 _MORE_BITS = 40
@@ -86,14 +86,14 @@ def draw_cells(
         pull=cell.middle().to_floats().reshape(terms.shape),
     )
     solution = solve(problem)
-    point = snap_point(solution.point, terms.risk.grid_bits)
+    point = snap_point(solution.point)
     residual = residual_at(problem, point, cell)
     found = lattice.cells_of(enclose(problem, solution, residual, terms.squared_norm))
     boxes = 1
     if found is None:
         solution = refreshed(problem, solution, residual.margins)
         found, more = decide(
-            residual.point.at(max(terms.risk.grid_bits, residual.point.exponent)),
+            residual.point.at(max(GRID_BITS, residual.point.exponent)),
             Decision(
                 residual_of=partial(precise_residual, problem),
                 box_of=lambda late: enclose(problem, solution, late, terms.squared_norm),

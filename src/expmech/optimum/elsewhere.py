@@ -22,12 +22,12 @@ from expmech.optimum.enclosure import add_terms, enclose_in, snap_point
 from expmech.optimum.nearness import Nearness, Residual
 from expmech.optimum.noise import Noise
 from expmech.optimum.precise import precise_residual, steepest_slope
-from expmech.optimum.rows import Floats, Rows
+from expmech.optimum.rows import GRID_BITS, Floats, Rows
 from expmech.optimum.solver import Frame, Problem, invert, solve
 
 _MOST_PASSES = 100
 _LENGTHS = tuple(2.0**-k for k in range(1, 25))
-_SETTLED = 2.0**-34  # no pass comes nearer than that, or than the grid: more digits are needed
+_SETTLED = 2.0**-34  # steps this short that no longer halve: more digits are needed
 _ROUGH = 2.0**-20
 _CURVATURE_ERROR = 2.0**-40  # of weights, times a: sixteen times what is assumed of an engine's exp
 
@@ -74,14 +74,16 @@ def draw_elsewhere(
     search = _Search(terms=terms, passes=passes, cell=noise.cell())
     here = search.start(count)
     found = lattice.cells_of(here.box())
-    last: _Step | None = None
+    last, before = None, np.inf
     for _ in range(_MOST_PASSES):
         if found is not None:
             break
         if last is None or last.accepts(here):
             last = _Step.from_place(here)
-            if float(np.abs(last.step).max()) <= max(_SETTLED, 2.0 ** (1 - terms.risk.grid_bits)):
+            size = float(np.abs(last.step).max())
+            if size <= _SETTLED and size >= before / 2.0:
                 break
+            before = size
             here = search.at(here.point + last.step)
         else:
             here = search.at(last.shortened(search))
@@ -162,7 +164,7 @@ class _Search:
     def at(self, point: Floats) -> _Place:
         """Return what one pass finds at the grid point nearest to a point."""
         terms = self.terms
-        point = snap_point(point, terms.risk.grid_bits)
+        point = snap_point(point)
         sums = self.passes.sums(point)
         ones = np.full(terms.dimension, float(sums.count))
         frame = Frame(
@@ -205,7 +207,7 @@ class _Search:
             steepest=steepest_slope(here.frame, self.terms.squared_norm),
         )
         start = here.residual.point
-        start = start.at(max(self.terms.risk.grid_bits, start.exponent))
+        start = start.at(max(GRID_BITS, start.exponent))
         return decide(start, by, lattice, noise, coins)[0]
 
     def _precise(self, frame: Frame, point: Dyadics, noise: Cell) -> Residual:

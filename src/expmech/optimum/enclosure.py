@@ -16,9 +16,10 @@ import numpy as np
 from expmech.optimum.dyadic import Cell, Dyadics
 from expmech.optimum.nearness import UP as _UP
 from expmech.optimum.nearness import Nearness, Residual
-from expmech.optimum.rows import STEP_BITS, ExactSums, Floats, block_times
+from expmech.optimum.rows import GRID_BITS, STEP_BITS, ExactSums, Floats, block_times
 from expmech.optimum.solver import Frame, Problem, Solution
 from expmech.risks import Risk
+from expmech.risks.base import MARGIN_ROUNDING
 
 _LIMB = 18
 _SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above their bound
@@ -30,20 +31,20 @@ Change = Callable[[float], tuple[float, Floats | None]]
 """From a bound on how far margins move to what weights do: see :func:`weight_change`."""
 
 
-def snap_point(point: Floats, bits: int) -> Floats:
-    """Return the nearest multiples of 2^-bits (of a coarser power where floats end)."""
+def snap_point(point: Floats) -> Floats:
+    """Return the nearest multiples of 2^-46 (of a coarser power where floats end)."""
     clipped = np.clip(np.nan_to_num(point), -_MOST_POINT, _MOST_POINT)
-    return np.asarray(np.rint(clipped * 2.0**bits) * 2.0**-bits)
+    return np.asarray(np.rint(clipped * 2.0**GRID_BITS) * 2.0**-GRID_BITS)
 
 
-def short_parts(point: Floats, bits: int) -> Floats:
+def short_parts(point: Floats) -> Floats:
     """Cut a grid point into parts so short that products with rows are exact in any order.
 
     Parts are stacked, the largest first; they add up to the point.
     """
     part_bits = 53 - STEP_BITS - max(1, point.shape[1] - 1).bit_length()
     digits, parts = point.copy(), []
-    exponent = part_bits - 1 - bits
+    exponent = part_bits - 1 - GRID_BITS
     while True:  # from the last digits up: what is left is a multiple of 2^exponent
         rest = np.rint(digits * 2.0**-exponent) * 2.0**exponent
         parts.append(digits - rest)
@@ -55,14 +56,14 @@ def short_parts(point: Floats, bits: int) -> Floats:
     return np.stack(parts)
 
 
-def margin_error(parts: int, bits: int, largest: float, tail: float) -> float:
+def margin_error(parts: int, largest: float, tail: float) -> float:
     """Bound what margins are off by besides 2^-52 |t|, added up from so many exact parts.
 
     ``tail`` is the largest product with a part after the first.
     """
     if parts <= 2:
         return 0.0
-    if parts == 3 and bits > 32:
+    if parts == 3:
         return 2.0**-52 * tail
     return parts * 2.0**-53 * (largest + tail) * _UP
 
@@ -72,15 +73,10 @@ def slope_unit(risk: Risk) -> float:
     return 2.0 ** (max(0, math.ceil(math.log2(float(risk.bound)))) - _SLOPE_BITS)
 
 
-def residual_at(
-    problem: Problem, point: Floats, noise: Cell, *, bits: int | None = None
-) -> Residual:
-    """Return the residual at a grid point: sums are of whole numbers, in any order the same.
-
-    The grid is the risk's own; on one of more ``bits`` the errors told are not those of ramps.
-    """
+def residual_at(problem: Problem, point: Floats, noise: Cell) -> Residual:
+    """Return the residual at a grid point: sums are of whole numbers, in any order the same."""
     rows, risk = problem.rows, problem.risk
-    parts, unit = short_parts(point, bits or risk.grid_bits), slope_unit(risk)
+    parts, unit = short_parts(point), slope_unit(risk)
     margins = np.empty((rows.count, risk.margins))
     sums = ExactSums(rows.dimension, 3 * risk.margins)
     tail, rounded = 0.0, False
@@ -93,7 +89,7 @@ def residual_at(
         sums.add(block, _limbs(whole))
         tail = max(tail, farthest)
     largest = float(np.abs(margins).max(initial=0.0))
-    extra = margin_error(len(parts), risk.grid_bits, largest, tail)
+    extra = margin_error(len(parts), largest, tail)
     eta, beta = risk.derivative_error(largest, extra)
     exact = Dyadics.of(point.ravel().tolist())
     return Residual(
@@ -101,6 +97,7 @@ def residual_at(
         middle=add_terms(problem, _joined(sums, unit), exact, noise),
         error=noise.radii(),
         margins=margins,
+        rounding=(MARGIN_ROUNDING * largest + extra) * _UP,
         eta=eta,
         beta=beta + unit / 2.0 if rounded else beta,
     )
@@ -151,7 +148,7 @@ def enclose(
         Nearness.of(problem.frame, hessian.matrix, solution.inverse, hessian.heavy(problem.risk)),
         residual,
         squared_norm,
-        lambda shift: weight_change(problem, residual.margins, changes, shift),
+        lambda shift: weight_change(problem, residual.margins, changes, shift + residual.rounding),
     )
 
 
@@ -173,7 +170,11 @@ def enclose_in(
     move = -(near.inverse @ v)
     slack = near.slack(frame, residual, v)
     size = near.norm(v, error)
+    per_length = math.sqrt(float(squared_norm) * frame.dimension) * float(near.lengths.max()) * _UP
     shift = math.sqrt(float(squared_norm) / float(frame.penalties.min())) * far * _UP
+    trial = 2.0 * per_length * size * _UP
+    if trial < shift and near.change(frame, change_of(trial)) < 0.5:
+        shift = trial  # no root is farther: theory page, 5, Lemma 6
     for _ in range(_ROUNDS):
         change = near.change(frame, change_of(shift))
         if not change < 0.5:
@@ -183,7 +184,7 @@ def enclose_in(
         radius = (near.defect * largest + near.lengths * (change * distance) + slack) * _UP
         if np.isfinite(radius).all():
             box = _box(residual.point, move, np.asarray(radius))
-        shift = min(shift, math.sqrt(float(squared_norm) * frame.dimension) * largest * _UP)
+        shift = min(shift, per_length * distance * _UP)
     return box
 
 
@@ -192,11 +193,10 @@ def weight_change(
 ) -> tuple[float, Floats | None]:
     """Bound by which factor, less one, weights change as margins move by ``shift`` from these.
 
-    ``changes`` is what stored weights are off by already. And return the Gram matrix of rows of
+    The shift includes what the margins are rounded by. ``changes`` is what stored weights are off by already. And return the Gram matrix of rows of
     which nothing can be said but that their weight is between 0 and a; None where there are none.
     """
     risk = problem.risk
-    shift += 2.0**-50 * float(np.abs(margins).max(initial=0.0))  # margins are rounded
     if risk.margins > 1:
         return risk.relative_change(shift + float(changes.max(initial=0.0))), None
     loose = risk.unsettled(margins, problem.rows.targets, shift)

@@ -22,13 +22,15 @@ class Residual:
     """``G(yh) + b`` at a grid point: exact middle values, bounds on their error, the margins.
 
     The true residual is the middle, plus ``sum_i x_i e_i`` with derivatives ``e_i`` off by eta in
-    the margin and by beta besides, plus a vector within ``error``.
+    the margin and by beta besides, plus a vector within ``error``. Stored margins are within
+    ``rounding`` of the true ones.
     """
 
     point: Dyadics
     middle: Dyadics
     error: Floats
     margins: Floats
+    rounding: float = 0.0
     eta: float = 0.0
     beta: float = 0.0
 

@@ -17,6 +17,7 @@ from expmech.optimum.enclosure import add_terms
 from expmech.optimum.nearness import Residual
 from expmech.optimum.rows import STEP_BITS, Floats, Rows
 from expmech.optimum.solver import Frame, Problem
+from expmech.risks.base import MARGIN_ROUNDING
 
 _LIMB = 17
 _PART = 20  # digits of a point multiplied at a time: 20 + 20 + 13 of columns make 53
@@ -32,12 +33,15 @@ def precise_residual(problem: Problem, point: Dyadics, noise: Cell) -> Residual:
         values=[total for column in whole for total in _sum_limbs(rows, column)],
         exponent=bits + STEP_BITS,
     )
-    floats = [Dyadics(values=one, exponent=bits + STEP_BITS).to_floats() for one in margins]
+    floats = np.array(
+        [Dyadics(values=one, exponent=bits + STEP_BITS).to_floats() for one in margins]
+    ).reshape(k, rows.count)
     return Residual(
         point=point,
         middle=add_terms(problem, sums, point, noise),
         error=(np.tile(rows.absolute_sums * error, k) + noise.radii()) * (1.0 + 2.0**-30),
-        margins=np.array(floats).reshape(k, rows.count).T,
+        margins=floats.T,
+        rounding=MARGIN_ROUNDING * float(np.abs(floats).max(initial=0.0)),
     )
 
 

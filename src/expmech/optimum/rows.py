@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 STEP_BITS = 20
 """Entries are whole multiples of 2^-20."""
 
+GRID_BITS = 46
+"""Residuals are computed at points whose coordinates are whole multiples of 2^-46."""
+
 BLOCK = 1 << 15
 """Rows multiplied at a time: 20 bits of an entry, 18 of a limb and 15 of a count make 53."""
 

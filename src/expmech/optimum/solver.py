@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from expmech.optimum.rows import Floats, Rows, block_cross, block_times
+from expmech.optimum.rows import GRID_BITS, Floats, Rows, block_cross, block_times
 from expmech.risks import Risk
 
 _MOST_STEPS = 200
@@ -169,7 +169,7 @@ def solve(problem: Problem, *, tolerance: float | None = None) -> Solution:
     From zero, or for many rows from the solution on every eighth of them.
     """
     if tolerance is None:
-        tolerance = 2.0 ** (2 - problem.risk.grid_bits)
+        tolerance = 4.0 * 2.0**-GRID_BITS
     count, size = problem.rows.count, problem.pull.size
     if count < max(_MANY_ROWS, 80 * size):
         return minimise(problem, problem.at(np.zeros_like(problem.pull)), tolerance=tolerance)

@@ -22,7 +22,7 @@ from expmech.optimum.draw import Lattice, draw_noise, penalties_of
 from expmech.optimum.dyadic import Cell, Dyadics
 from expmech.optimum.enclosure import residual_at, snap_point
 from expmech.optimum.noise import draw_cube
-from expmech.optimum.rows import Floats, Rows, block_cross, block_times
+from expmech.optimum.rows import GRID_BITS, Floats, Rows, block_cross, block_times
 from expmech.optimum.solver import Problem
 from expmech.risks import Risk
 from expmech.risks.ramps import Huber
@@ -30,7 +30,6 @@ from expmech.risks.ramps import Huber
 _OWNER = "PerturbedOptimum"
 _BLOCK = 1 << 10  # rows summed at a time: few, so that sums of floats are good
 _SLOPE_ERROR = 2.0**-48  # of a difference of two computed derivatives (theory page, 3)
-_POINT_BITS = 46
 _LEAST_GAIN, _MOST_GAIN = 4, 20  # bits a round of steps comes nearer by
 _MOST_THRESHOLD = 4.0
 _COARSEST = 2.0**-7  # of the noise on the grid, on scaled columns
@@ -122,7 +121,7 @@ def make_schedule(terms: Terms, count: int) -> Schedule | None:
     pull = math.sqrt(size) * 8.0 * (size + 64) / float(rate)
     reach = (count * float(terms.risk.spread) * norm + pull) / flattest
     # far out it is not the grid that points are rounded to, but float64 itself
-    step = 4.0 * (floor + math.sqrt(size) * 2.0**-_POINT_BITS + 2.0**-52 * reach)
+    step = 4.0 * (floor + math.sqrt(size) * 2.0**-GRID_BITS + 2.0**-52 * reach)
     bits = min(_FINEST_BITS, math.floor(-math.log2(step)))
     noise = (size + 1) * 2.0**-bits / float(terms.dither)
     if gain < _LEAST_GAIN or noise > _COARSEST:
@@ -153,8 +152,8 @@ def draw_steady(
     late = max(0.0, math.log2(max(length, 1e-300) / schedule.pull))  # by the noise alone
     point = np.zeros(terms.shape)
     for _ in range(schedule.rounds + math.ceil(late / schedule.gain)):
-        point = snap_point(point + _round(problem, schedule, point, cell), _POINT_BITS)
-    steps = Dyadics.of(point.ravel().tolist()).at(2 * _POINT_BITS).rounded(schedule.bits).values
+        point = snap_point(point + _round(problem, schedule, point, cell))
+    steps = Dyadics.of(point.ravel().tolist()).at(2 * GRID_BITS).rounded(schedule.bits).values
     moved = draw_cube(coins, terms.size, terms.dither)
     found = [step + int(more) for step, more in zip(steps, moved, strict=True)]
     cells = lattice.cells_of(
@@ -173,7 +172,7 @@ def _round(problem: Problem, schedule: Schedule, point: Floats, cell: Cell) -> F
     Derivatives are taken as differences with those at the point, so that what floats are off by
     shrinks with the way that is left.
     """
-    residual = residual_at(problem, point, cell, bits=_POINT_BITS)
+    residual = residual_at(problem, point, cell)
     v = residual.middle.to_floats().reshape(point.shape)
     blocks = _blocks(problem, residual.margins)
     root = math.sqrt(schedule.condition)

@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 MARGIN_ROUNDING = 2.0**-52
-"""A computed margin is within ``2^-52 |t| + extra`` of the true one t.
-
-With ``extra = 0`` on a grid of at most 32 bits it is the true one where that is at most 2.
-"""
+"""A computed margin is within ``2^-52 |t| + extra`` of the true one t."""
 
 
 class Risk(Protocol):
@@ -38,8 +35,6 @@ class Risk(Protocol):
         Bound on the sum over the margins of the absolute partial derivatives.
     lipschitz
         a: the largest eigenvalue of the second derivative is at most a.
-    grid_bits
-        Points at which the derivative is wanted exactly are multiples of ``2^-grid_bits``.
     rank, trace
         Rank and trace of the second derivative are at most these. For one margin 1 and a.
     """
@@ -49,7 +44,6 @@ class Risk(Protocol):
     bound: Fraction
     spread: Fraction
     lipschitz: Fraction
-    grid_bits: int
     rank: int
     trace: Fraction
 

@@ -38,7 +38,6 @@ class Custom(OneTarget):
     """
 
     margins = 1
-    grid_bits = 46
     rank = 1
 
     def __init__(

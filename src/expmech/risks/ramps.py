@@ -27,11 +27,10 @@ class Ramp(OneTarget):
 
     For labels z = +1 and -1 it is ``z clip(slope u + offset, low, high)`` of ``u = z t - 1``.
 
-    The slope is a power of two, so that only the offset and margins above 2 are ever rounded.
+    The slope is a power of two, so that a product with it is never rounded.
     """
 
     margins = 1
-    grid_bits = 32
     rank = 1
 
     def __init__(
@@ -69,10 +68,13 @@ class Ramp(OneTarget):
         return ramp[:, None]
 
     def derivative_error(self, largest: float, extra: float) -> tuple[float, float]:
-        """Return zeros where margins and residuals on the ramp are exact (docs/theory/risks.md)."""
-        rounded = 0.0 if self._reach <= 2.0 else 2.0 * MARGIN_ROUNDING * self._reach
+        """Return 0, and what rounding does to a derivative on the ramp (docs/theory/risks.md, 3).
+
+        Off the ramp derivatives are exact, however large the margins are.
+        """
+        rounded = 2.0 * MARGIN_ROUNDING * self._reach
         offset = 0.0 if self.offset == 0.0 else MARGIN_ROUNDING * (self.slope * self._reach + 1.0)
-        return 0.0, self.slope * (rounded + extra) + offset
+        return 0.0, self.slope * (rounded + extra * (1.0 + 2.0**-30)) + offset
 
     def curvature(self, margins: Floats, targets: Floats) -> Iterator[tuple[int, int, Floats]]:
         """Yield the slope on the ramp and 0 elsewhere."""

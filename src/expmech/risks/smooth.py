@@ -32,7 +32,6 @@ class Logistic:
     bound = Fraction(1)
     spread = Fraction(1)
     lipschitz = Fraction(1, 4)
-    grid_bits = 46
     rank = 1
     trace = Fraction(1, 4)
 
@@ -94,7 +93,6 @@ class Softmax:
     bound = Fraction(1)
     spread = Fraction(2)
     lipschitz = Fraction(1, 2)
-    grid_bits = 46
 
     def __init__(self, classes: int) -> None:
         self.margins = validate_integer(classes, name="classes", owner="Softmax", low=2, high=1024)
