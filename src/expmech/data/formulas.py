@@ -18,7 +18,7 @@ EXP_ERROR = 2.0**-44
 """What is assumed of an engine's exp: relative, 256 units in the last place."""
 
 _FARTHEST = 300.0  # exp(-300) squared does not underflow, which PostgreSQL would refuse
-_KINKS = (2.0**-28, 2.0**-20, 2.0**-12, 2.0**-4)
+_KINKS = tuple(2.0**-k for k in range(32, 3, -4))
 
 Layers = list[dict[str, str]]
 Number = Callable[[float], str]

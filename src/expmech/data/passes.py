@@ -19,7 +19,8 @@ from expmech.optimum.dyadic import Dyadics
 from expmech.optimum.elsewhere import Sums
 from expmech.optimum.rows import SHORTER, STEP_BITS
 
-_SLOPE_BITS = 42  # 20 bits of an entry and 42 of a derivative make a product below 2^63
+_SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above their bound
+_LIMB = 26  # and summed in two halves: 20 bits of an entry and 26 of a half fit in 64
 _MOST_AGGREGATES = 1000  # PostgreSQL selects at most 1664 expressions
 _DOUBLE = {"duckdb": "DOUBLE", "postgres": "DOUBLE PRECISION", "pyspark": "DOUBLE"}
 _STEPS = 1 << STEP_BITS
@@ -77,7 +78,7 @@ class PassQueries:
         """Return the query of the sums at a grid point; several where there are very many sums."""
         formula = self._formula("")
         layers = [*self._shortened(), self._margins(point, "t"), *formula.layers]
-        layers.append(self._products(formula))
+        layers += self._products(formula)
         inner = self._layered(layers)
         every = ["COUNT(*)", *self._scores(formula), *self._near(formula), *self._grams(formula)]
         chunks = range(0, len(every), _MOST_AGGREGATES)
@@ -90,7 +91,8 @@ class PassQueries:
         formula = self._formula("")
         values = iter(found)
         count = int(next(values))
-        scores = [int(next(values) or 0) for _ in range(k * d)]
+        halves = [[int(next(values) or 0) for _ in range(k * d)] for _ in range(2)]
+        scores = [(high << _LIMB) + low for high, low in zip(*halves, strict=True)]
         near = tuple((distance, int(next(values) or 0)) for distance in formula.near)
         curvature = np.zeros((k * d, k * d))
         for (a, b), i, j in self._places(formula):
@@ -104,7 +106,7 @@ class PassQueries:
             score=Dyadics(values=scores, exponent=STEP_BITS - round(math.log2(self._unit))),
             curvature=curvature,
             eta=eta,
-            beta=beta + 0.51 * self._unit,
+            beta=beta + 1.01 * self._unit,
             near=near if formula.near else None,
         )
 
@@ -181,21 +183,26 @@ class PassQueries:
         )
         return float(sizes.max()) * (self._d + 2) * 2.0**-53 * (1.0 + 2.0**-20)
 
-    def _products(self, formula: Formula) -> dict[str, str]:
-        """Return derivatives and entries as whole numbers, and entries times weights."""
-        number, d = self.rows.number, self._d
+    def _products(self, formula: Formula) -> Layers:
+        """Return derivatives and entries as whole numbers, and entries times weights.
+
+        A derivative is ``2^26 high + low`` units, ``0 <= low < 2^26``.
+        """
+        number, d, classes = self.rows.number, self._d, range(len(formula.slopes))
         found = {
             f"k{i}": f"CAST(floor({g} * {number(1.0 / self._unit)} + {number(0.5)}) AS BIGINT)"
             for i, g in enumerate(formula.slopes)
         }
+        high = {f"high{i}": f"CAST(floor(k{i} * {number(2.0**-_LIMB)}) AS BIGINT)" for i in classes}
+        low = {f"low{i}": f"k{i} - high{i} * {1 << _LIMB}" for i in classes}
         found |= {f"i{j}": f"CAST(x{j} AS BIGINT)" for j in range(d)}
         for (a, b), weight in formula.weights.items():
             found |= {f"y{a}_{b}_{j}": f"x{j} * {weight}" for j in range(d)}
-        return found
+        return [found, high, low]
 
     def _scores(self, formula: Formula) -> list[str]:
-        classes = range(len(formula.slopes))
-        return [self.rows.wide_sum(f"k{i} * i{j}") for i in classes for j in range(self._d)]
+        places = [(i, j) for i in range(len(formula.slopes)) for j in range(self._d)]
+        return [self.rows.wide_sum(f"{half}{i} * i{j}") for half in ("high", "low") for i, j in places]
 
     def _near(self, formula: Formula) -> list[str]:
         return [f"SUM({name})" for name in formula.near.values()]

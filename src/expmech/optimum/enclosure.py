@@ -97,7 +97,7 @@ def residual_at(problem: Problem, point: Floats, noise: Cell) -> Residual:
         middle=add_terms(problem, _joined(sums, unit), exact, noise),
         error=noise.radii(),
         margins=margins,
-        rounding=(MARGIN_ROUNDING * largest + extra) * _UP,
+        rounding=max((MARGIN_ROUNDING * largest + extra) * _UP, eta),
         eta=eta,
         beta=beta + unit / 2.0 if rounded else beta,
     )
@@ -169,7 +169,7 @@ def enclose_in(
         return box
     move = -(near.inverse @ v)
     slack = near.slack(frame, residual, v)
-    size = near.norm(v, error)
+    size = near.norm(frame, residual, v)
     per_length = math.sqrt(float(squared_norm) * frame.dimension) * float(near.lengths.max()) * _UP
     shift = math.sqrt(float(squared_norm) / float(frame.penalties.min())) * far * _UP
     trial = 2.0 * per_length * size * _UP

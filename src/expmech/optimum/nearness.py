@@ -23,7 +23,7 @@ class Residual:
 
     The true residual is the middle, plus ``sum_i x_i e_i`` with derivatives ``e_i`` off by eta in
     the margin and by beta besides, plus a vector within ``error``. Stored margins are within
-    ``rounding`` of the true ones.
+    ``rounding`` of the true ones, which is at least eta.
     """
 
     point: Dyadics
@@ -36,9 +36,19 @@ class Residual:
 
     def total_error(self, frame: Frame) -> Floats:
         """Bound the error of every coordinate."""
-        slopes = float(frame.risk.lipschitz) * 2.0 * self.eta + self.beta
+        return self._error(frame, float(frame.risk.lipschitz) * 2.0 * self.eta + self.beta)
+
+    def plain_error(self, frame: Frame) -> Floats:
+        """Bound the error of every coordinate but for what eta does."""
+        return self._error(frame, self.beta)
+
+    def _error(self, frame: Frame, slopes: float) -> Floats:
         sums = np.tile(frame.absolute_sums, frame.risk.margins)
         return np.asarray((self.error + sums * slopes) * UP)
+
+    def moved(self, frame: Frame) -> float:
+        """Bound what eta does to the residual in the norm of H^-1, where weights at most double."""
+        return self.eta * math.sqrt(2.0 * float(frame.risk.lipschitz) * frame.count) * 2.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,20 +90,20 @@ class Nearness:
         lengths = np.sqrt(diagonal / (1.0 - float(defect.max()))) * UP
         return cls(inverse=inverse, defect=defect, lengths=np.asarray(lengths), heavy=heavy)
 
-    def norm(self, v: Floats, error: Floats) -> float:
-        """Bound ``sqrt(v' H^-1 v)`` over vectors within ``error`` of v."""
-        sizes = np.abs(self.inverse)
+    def norm(self, frame: Frame, residual: Residual, v: Floats) -> float:
+        """Bound ``sqrt(v' H^-1 v)`` of the true residual, v its middle in floats."""
+        sizes, error = np.abs(self.inverse), residual.plain_error(frame) + np.abs(v) * 2.0**-52
         middle = float(v @ self.inverse @ v)
         middle += float(np.abs(v) @ sizes @ np.abs(v)) * 2.0**-50 * v.size
         both = math.sqrt(max(middle, 0.0)) + math.sqrt(float(error @ sizes @ error)) * UP
-        return both / math.sqrt(1.0 - float(self.defect.max())) * UP
+        return (both / math.sqrt(1.0 - float(self.defect.max())) + residual.moved(frame)) * UP
 
     def slack(self, frame: Frame, residual: Residual, v: Floats) -> Floats:
         """Bound what the error of the residual, times P, does to each coordinate."""
         sizes, count = np.abs(self.inverse), frame.count
         direct = residual.error + np.abs(v) * (2.0**-51 * (v.size + 2))
-        a, (inside, heavy) = float(frame.risk.lipschitz), self.heavy
-        moved = self.lengths * (residual.eta * math.sqrt(2.0 * a * count) * 2.0)
+        inside, heavy = self.heavy
+        moved = self.lengths * residual.moved(frame)
         moved += self.lengths * (residual.beta * math.sqrt(inside) * UP)
         rest = np.tile(np.minimum(frame.absolute_sums, float(count - heavy)), frame.risk.margins)
         return np.asarray((sizes @ (direct + rest * residual.beta) + moved) * UP)

@@ -68,13 +68,13 @@ class Ramp(OneTarget):
         return ramp[:, None]
 
     def derivative_error(self, largest: float, extra: float) -> tuple[float, float]:
-        """Return 0, and what rounding does to a derivative on the ramp (docs/theory/risks.md, 3).
+        """Return what rounding moves a margin on the ramp by, and 0 (docs/theory/risks.md, 3).
 
         Off the ramp derivatives are exact, however large the margins are.
         """
-        rounded = 2.0 * MARGIN_ROUNDING * self._reach
-        offset = 0.0 if self.offset == 0.0 else MARGIN_ROUNDING * (self.slope * self._reach + 1.0)
-        return 0.0, self.slope * (rounded + extra * (1.0 + 2.0**-30)) + offset
+        rounded = 2.0 * MARGIN_ROUNDING * self._reach + extra * (1.0 + 2.0**-30)
+        offset = 0.0 if self.offset == 0.0 else MARGIN_ROUNDING * (self._reach + 1.0 / self.slope)
+        return rounded + offset, 0.0
 
     def curvature(self, margins: Floats, targets: Floats) -> Iterator[tuple[int, int, Floats]]:
         """Yield the slope on the ramp and 0 elsewhere."""
