@@ -350,3 +350,37 @@ def test_class_noise_has_gamma_norm_and_is_spread_evenly() -> None:
     assert stats.kstest(norms, stats.gamma(6).cdf).pvalue > ALPHA
     assert stats.kstest(norms, stats.gamma(7).cdf).pvalue < ALPHA
     assert stats.kstest(np.abs(shares), stats.beta(1, 2).cdf).pvalue > ALPHA
+
+
+def test_between_two_sums_of_a_hessian_at_most_an_eighth_of_the_rows_is_corrected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What an enclosure allows a matrix to be off by covers one sum and so many corrections."""
+    n = 64
+    generator = np.random.default_rng(2)
+    rows, terms = make(Huber(0.5), generator.uniform(-1, 1, (n, 2)), np.zeros(n))
+    problem = problem_of(rows, terms, [Fraction(0), Fraction(0)])
+    summed: list[int] = []
+    inner = Rows.gram
+
+    def counted(self: Rows, weights: Any) -> Any:
+        summed.append(len(weights))
+        return inner(self, weights)
+
+    monkeypatch.setattr(Rows, "gram", counted)
+    margins = np.zeros((n, 1))
+    hessian = Hessian.at(problem, margins)
+    since = 0
+    for start in range(0, 20 * n, 5):  # five rows at a time leave the ramp, or come back
+        places = np.arange(start, start + 5) % n
+        margins[places] = 2.0 - margins[places]
+        summed.clear()
+        hessian = hessian.refreshed(problem, margins)
+        assert len(summed) == 1
+        since = 0 if summed[0] == n else since + summed[0]
+        assert since <= n // 8
+        exact = Hessian.at(problem, margins)
+        assert (hessian.weights == exact.weights).all()
+        lengths = np.linalg.norm(rows.matrix, axis=0)
+        allowed = (n + 64) * 2.0**-50 * np.outer(lengths, lengths) + 2.0**-48 * exact.matrix
+        assert (np.abs(hessian.matrix - exact.matrix) <= allowed).all()

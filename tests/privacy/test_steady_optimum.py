@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import expmech as em
 from expmech.bits import seeded_bits
@@ -16,6 +17,7 @@ from expmech.coins import Coins
 from expmech.errors import UnsupportedError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from expmech.optimum import Lattice, draw_cells, steady
+from expmech.optimum.dyadic import Cell
 from expmech.optimum.noise import draw_cube
 from expmech.optimum.steady import draw_steady
 from expmech.release.verification import verify_certificate
@@ -193,3 +195,82 @@ def test_what_is_not_served_is_refused_on_public_grounds() -> None:
     assert plan.chosen is not None and plan.note is not None
     assert "passes over the rows" in plan.note
     assert small.plan(30.0, timing="constant").chosen is None
+
+
+class KnownNoise:
+    """Noise that is what a test says, exactly."""
+
+    def __init__(self, values: list[int]) -> None:
+        self.values = values
+
+    def cell(self) -> Cell:
+        return Cell(lower=self.values, upper=self.values, exponent=0)
+
+    def reveal(self, coins: Coins) -> None:
+        """There are no further digits."""
+
+
+@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("times", [0.5, 2.0, 3.0**20, 2.0**66])
+def test_points_are_within_a_step_of_the_root_however_long_the_noise_is(
+    risk: Risk, times: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pure epsilon needs every noise, not nearly all. With one row of zeros the root is known."""
+    found = em.PerturbedOptimum(risk, np.zeros((1, 2)), np.zeros(1), penalty=3.0)
+    terms = found.terms(epsilon=1.0, timing="constant")
+    work, rows = found.schedule(terms), found.prepare_rows()
+    pull = [round(times * work.pull), -round(0.3 * times * work.pull)]
+    monkeypatch.setattr(steady, "draw_noise", lambda terms, coins: KnownNoise(pull))
+    monkeypatch.setattr(steady, "draw_cube", lambda coins, size, rate: [0] * size)
+    seen: list[list[int]] = []
+
+    class Watched(Lattice):
+        def cells_of(self, box: Cell) -> list[int] | None:
+            seen.append([low >> self.bits for low in box.lower])  # the steps of the grid
+            return super().cells_of(box)
+
+    draw_steady(terms, work, rows, Watched(), Coins(seeded_bits(1)))
+    for step, b in zip(seen[-1], pull, strict=True):
+        assert abs(step - Fraction(-b, 3) * (1 << work.bits)) <= Fraction(3, 2), times
+
+
+def test_noise_beyond_its_public_bound_is_as_rare_as_the_page_says() -> None:
+    """The max norm has the law of a sum of d + 1 exponential times."""
+    for size in (1, 2, 50, 400):
+        found = em.PerturbedOptimum(Logistic(), np.zeros((9, size)), np.zeros(9), penalty=8.0 * size)
+        terms = found.terms(epsilon=4.0, timing="constant")
+        work = found.schedule(terms)
+        rate = float(terms.rate / terms.step)
+        largest = work.pull / math.sqrt(size) - float(terms.step)  # of the max norm
+        assert stats.gamma(size + 1).logsf(largest * rate) < -700 * math.log(2.0)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 16), Fraction(1, 64)])
+def test_the_noise_on_the_grid_has_its_law_in_the_release(
+    rate: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Around a root that does not move, |U|_inf is what is left: P(m) ~ surface(m) exp(-g m)."""
+    found = em.PerturbedOptimum(Logistic(), np.zeros((1, 2)), np.zeros(1), penalty=3.0)
+    terms = dataclasses.replace(found.terms(epsilon=1.0, timing="constant"), dither=rate)
+    work, rows = found.schedule(terms), found.prepare_rows()
+    monkeypatch.setattr(steady, "draw_noise", lambda terms, coins: KnownNoise([0, 0]))
+    lattice = Lattice(reach_bits=16)
+    object.__setattr__(lattice, "bits", work.bits)
+    coins, draws = Coins(seeded_bits(8)), 3000
+    drawn = [draw_steady(terms, work, rows, lattice, coins).ravel() for _ in range(draws)]
+    sizes = np.abs(drawn).max(axis=1)
+    m = np.arange(int(40 / rate))
+
+    def p_of(g: float) -> float:
+        surface = (2.0 * m + 1.0) ** 2 - np.maximum(2.0 * m - 1.0, 0.0) ** 2
+        surface[0] = 1.0
+        law = surface * np.exp(-g * m)
+        below = np.cumsum(law) / law.sum()
+        # tied values make a test of continuous laws careful, never bold
+        return float(stats.kstest(sizes, lambda x: below[np.asarray(x, dtype=int)]).pvalue)
+
+    assert p_of(float(rate)) > 1e-7
+    assert p_of(float(rate) * 1.25) < 1e-7
+    assert p_of(float(rate) / 1.25) < 1e-7
+    signs = [int((np.array(drawn)[:, j] > 0).sum()) for j in range(2)]
+    assert all(abs(one / draws - 0.5) < 0.05 for one in signs), signs

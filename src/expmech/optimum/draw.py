@@ -77,7 +77,14 @@ def draw_cells(
 
     The number of boxes depends on the data: it is for studies, and never leaves with a release.
     """
-    noise = draw_noise(terms, coins)
+    found, boxes = root_cells(terms, rows, lattice, draw_noise(terms, coins), coins)
+    return np.array(found, dtype=np.int64).reshape(terms.shape), boxes
+
+
+def root_cells(
+    terms: Terms, rows: Rows, lattice: Lattice, noise: Noise, coins: Coins
+) -> tuple[list[int], int]:
+    """Return the cell of the root for this noise, and how many boxes it took."""
     cell = noise.cell()
     problem = Problem(
         rows=rows,
@@ -105,7 +112,7 @@ def draw_cells(
             coins,
         )
         boxes += more
-    return np.array(found, dtype=np.int64).reshape(terms.shape), boxes
+    return found, boxes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -80,10 +80,14 @@ class Place:
 
 @dataclass(eq=False, kw_only=True)
 class Hessian:
-    """``X' diag(w) X + Lambda`` for known weights w (margins where a row has several)."""
+    """``X' diag(w) X + Lambda`` for known weights w (margins where a row has several).
+
+    ``corrected`` counts how often a row's weight was corrected since the matrix was summed.
+    """
 
     matrix: Floats
     weights: Floats
+    corrected: int = 0
     _used: bool = field(default=False, init=False)
 
     @cached_property
@@ -142,12 +146,13 @@ class Hessian:
         changed = np.flatnonzero(np.abs(found - self.weights) > _KEEP * self.weights)
         if changed.size == 0:
             return self
-        if changed.size > rows.count // 8:
+        corrected = self.corrected + changed.size
+        if corrected > rows.count // 8:  # more would be off by more than an enclosure allows for
             return Hessian.at(problem, margins)
         differences = rows.take(changed).gram(found[changed] - self.weights[changed])
         weights = self.weights.copy()
         weights[changed] = found[changed]
-        return Hessian(matrix=self.matrix + differences, weights=weights)
+        return Hessian(matrix=self.matrix + differences, weights=weights, corrected=corrected)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from expmech.coins import Coins
 from expmech.errors import UnsupportedError
 from expmech.optimum.calibration import MAX_NORM, Terms
-from expmech.optimum.draw import Lattice, draw_noise, penalties_of
+from expmech.optimum.draw import Lattice, draw_noise, penalties_of, root_cells
 from expmech.optimum.dyadic import Cell, Dyadics
 from expmech.optimum.enclosure import residual_at, snap_point
 from expmech.optimum.noise import draw_cube
@@ -51,7 +51,7 @@ class Schedule:
     """A public amount of work: ``rounds`` of ``steps`` each, and the grid 2^-bits it is good for.
 
     The field is Lipschitz with constant ``steepest`` and strongly monotone with ``flattest``;
-    ``pull`` is what the length of the noise stays below but for a chance of less than 2^-80.
+    ``pull`` is what the length of the noise stays below but for a chance of less than 2^-700.
     """
 
     flattest: float
@@ -139,6 +139,21 @@ def make_schedule(terms: Terms, count: int) -> Schedule | None:
     )
 
 
+class _Unbounded(Lattice):
+    """All multiples of 2^-bits."""
+
+    def __post_init__(self) -> None:
+        """Take any number of bits."""
+
+    def cells_of(self, box: Cell) -> list[int] | None:
+        """Return the nearest multiples; None where an interval has several."""
+        low, high = (
+            Dyadics(values=ends, exponent=box.exponent).rounded(self.bits).values
+            for ends in (box.lower, box.upper)
+        )
+        return low if low == high else None
+
+
 def draw_steady(
     terms: Terms, schedule: Schedule, rows: Rows, lattice: Lattice, coins: Coins
 ) -> NDArray[np.int64]:
@@ -148,12 +163,13 @@ def draw_steady(
     cell = noise.cell()
     pull = cell.middle().to_floats().reshape(terms.shape)
     problem = Problem(rows=rows, risk=terms.risk, penalties=penalties_of(terms), pull=pull)
-    length = float(np.linalg.norm(pull))
-    late = max(0.0, math.log2(max(length, 1e-300) / schedule.pull))  # by the noise alone
-    point = np.zeros(terms.shape)
-    for _ in range(schedule.rounds + math.ceil(late / schedule.gain)):
-        point = snap_point(point + _round(problem, schedule, point, cell))
-    steps = Dyadics.of(point.ravel().tolist()).at(2 * GRID_BITS).rounded(schedule.bits).values
+    if not float(np.linalg.norm(pull)) <= schedule.pull:  # by the noise alone
+        steps, _ = root_cells(terms, rows, _Unbounded(bits=schedule.bits), noise, coins)
+    else:
+        point = np.zeros(terms.shape)
+        for _ in range(schedule.rounds):
+            point = snap_point(point + _round(problem, schedule, point, cell))
+        steps = Dyadics.of(point.ravel().tolist()).at(2 * GRID_BITS).rounded(schedule.bits).values
     moved = draw_cube(coins, terms.size, terms.dither)
     found = [step + int(more) for step, more in zip(steps, moved, strict=True)]
     cells = lattice.cells_of(
