@@ -237,7 +237,9 @@ def test_points_are_within_a_step_of_the_root_however_long_the_noise_is(
 def test_noise_beyond_its_public_bound_is_as_rare_as_the_page_says() -> None:
     """The max norm has the law of a sum of d + 1 exponential times."""
     for size in (1, 2, 50, 400):
-        found = em.PerturbedOptimum(Logistic(), np.zeros((9, size)), np.zeros(9), penalty=8.0 * size)
+        found = em.PerturbedOptimum(
+            Logistic(), np.zeros((9, size)), np.zeros(9), penalty=8.0 * size
+        )
         terms = found.terms(epsilon=4.0, timing="constant")
         work = found.schedule(terms)
         rate = float(terms.rate / terms.step)

@@ -282,6 +282,44 @@ def test_what_no_pass_decides_is_decided_batch_by_batch(
         assert next(calls) > 12
 
 
+@pytest.mark.parametrize("name", ["collinear", "two tied values", "nearly collinear"])
+def test_passes_alone_decide_on_collinear_and_tied_rows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading all rows again, one by one in ball arithmetic, is for what no pass decides."""
+    n, generator = 80_000, np.random.default_rng(0)
+    base = generator.uniform(-1, 1, (n, 2))
+    features = {
+        "collinear": base[:, [0, 0, 0]],
+        "two tied values": np.ones((n, 3)),
+        "nearly collinear": np.column_stack(
+            [base[:, 0], base[:, 0] + 2e-6 * base[:, 1], base[:, 1]]
+        ),
+    }[name]
+    target = np.clip(base[:, 0] + generator.normal(0, 0.3, n), -1, 1)
+    if name == "two tied values":
+        target = np.where(np.arange(n) < n // 2, 0.5, -0.5)
+    path = tmp_path / "rows.parquet"
+    write_table(pyarrow.table({**dict(zip(NAMES, features.T, strict=True)), "t": target}), path)
+    slow: list[Any] = []
+    inner = elsewhere.decide
+    monkeypatch.setattr(elsewhere, "decide", lambda *all: (slow.append(1), inner(*all))[1])
+    with closing(open_source(source=str(path))) as source:
+        asked = Linear(
+            columns=NAMES,
+            bounds=((-1.0, 1.0),) * 3,
+            target="t",
+            target_bounds=(-1.0, 1.0),
+            adjacency=Adjacency.REPLACE,
+        )
+        table = TableRows(source=source).find(asked.request(Fraction(30)))
+        mechanism: Any = asked.mechanism(table, Fraction(30), "unprotected")
+        draw = table.opened(mechanism.terms(epsilon=30))
+        for seed in range(4):
+            draw(Lattice(), Coins(seeded_bits(seed)))
+    assert not slow
+
+
 def test_a_missing_value_is_refused_in_an_engine_where_that_was_asked_for(
     sources: dict[str, dict[str, str]], watched: Watched
 ) -> None:

@@ -17,7 +17,15 @@ from expmech.coins import Coins
 from expmech.errors import ParameterError
 from expmech.optimum import Lattice, draw_cells, prepare_rows
 from expmech.release import PerturbedOptimum
-from expmech.risks import Custom, Huber, Logistic, Risk, SmoothedHinge, Softmax
+from expmech.risks import (
+    Custom,
+    Huber,
+    Logistic,
+    Risk,
+    SmoothedHinge,
+    SmoothedPinball,
+    Softmax,
+)
 
 
 def design(n: int, p: int, seed: int = 0) -> tuple[Any, Any]:
@@ -65,6 +73,35 @@ def test_first_box_decides_on_a_fine_lattice(risk: Risk) -> None:
             coins = Coins(seeded_bits(seed))
             late += draw_cells(terms, ready, Lattice(bits=bits), coins)[1] > 1
         assert late <= most, (bits, late)
+
+
+def awkward(n: int) -> dict[str, tuple[Any, Any, Risk]]:
+    """Return tables on which the optimum is drawn to kinks, or columns repeat each other."""
+    generator = np.random.default_rng(0)
+    base, one, line = generator.uniform(-1, 1, (n, 3)), np.ones((n, 1)), np.linspace(-1, 1, n)
+    noisy = np.clip(base[:, 0] + generator.normal(0, 0.3, n), -1, 1)
+    same = np.hstack([one, base[:, [0, 0, 0]] * [1.0, 1.0, -1.0]])
+    nearly = np.hstack([one, base[:, :1], base[:, :1] + generator.uniform(-1, 1, (n, 1)) * 2e-6])
+    halves = np.where(np.arange(n) < n // 2, 0.5, -0.5)
+    powers = np.column_stack([line**k for k in range(9)])
+    return {
+        "collinear": (same, noisy, Huber(0.25)),
+        "collinear labels": (same, noisy > 0, SmoothedHinge(0.5)),
+        "nearly collinear": (nearly, noisy, Huber(0.25)),
+        "two tied values": (np.ones((n, 4)), halves, Huber(0.25)),
+        "two tied labels": (np.ones((n, 4)), halves, SmoothedHinge(0.5)),
+        "tied": (np.hstack([one, np.round(base)]), np.round(noisy), SmoothedPinball(0.25, 2.0**-6)),
+        "sorted": (powers, np.sin(3 * line), SmoothedPinball(0.25, 2.0**-6)),
+    }
+
+
+@pytest.mark.parametrize("name", list(awkward(2)))
+def test_the_first_box_of_a_ramp_decides_on_collinear_sorted_and_tied_rows(name: str) -> None:
+    rows, targets, risk = awkward(30_000)[name]
+    mechanism = PerturbedOptimum(risk, rows, targets)
+    terms, ready = mechanism.terms(epsilon=30.0), mechanism.prepare_rows()
+    boxes = [draw_cells(terms, ready, Lattice(), Coins(seeded_bits(s)))[1] for s in range(20)]
+    assert boxes == [1] * 20
 
 
 def test_large_tables_start_from_a_subsample_and_agree_with_the_optimum() -> None:

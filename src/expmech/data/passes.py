@@ -202,7 +202,9 @@ class PassQueries:
 
     def _scores(self, formula: Formula) -> list[str]:
         places = [(i, j) for i in range(len(formula.slopes)) for j in range(self._d)]
-        return [self.rows.wide_sum(f"{half}{i} * i{j}") for half in ("high", "low") for i, j in places]
+        return [
+            self.rows.wide_sum(f"{half}{i} * i{j}") for half in ("high", "low") for i, j in places
+        ]
 
     def _near(self, formula: Formula) -> list[str]:
         return [f"SUM({name})" for name in formula.near.values()]

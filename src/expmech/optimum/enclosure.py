@@ -193,8 +193,9 @@ def weight_change(
 ) -> tuple[float, Floats | None]:
     """Bound by which factor, less one, weights change as margins move by ``shift`` from these.
 
-    The shift includes what the margins are rounded by. ``changes`` is what stored weights are off by already. And return the Gram matrix of rows of
-    which nothing can be said but that their weight is between 0 and a; None where there are none.
+    The shift includes what the margins are rounded by; ``changes`` is what stored weights are off
+    by already. And return the Gram matrix of rows of which nothing can be said but that their
+    weight is between 0 and a; None where there are none.
     """
     risk = problem.risk
     if risk.margins > 1:
