@@ -145,18 +145,29 @@ def validate_vector(
     """
     shown = "something else" if confidential else repr(value)
     rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
-    try:
-        vector = np.array(value)
-    except ValueError:
-        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.") from None
+    error = ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.")
+    vector = shielded(lambda: np.array(value), error)
     if vector.dtype.kind not in "fiu":
-        raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.")
+        raise error
     vector = np.ascontiguousarray(vector, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0 or (length is not None and vector.size != length):
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got shape {vector.shape}.")
     if not np.isfinite(vector).all():
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got {shown}.")
     return vector
+
+
+def confidential_array(values: Any, *, name: str, owner: str, kinds: str = "fiu") -> NDArray[Any]:
+    """Return confidential numbers as an array; ``kinds`` are those of numpy's dtypes.
+
+    Whatever else they are, one fixed sentence: a message of numpy's may quote a record, and the
+    dtype of text tells how long the longest one is.
+    """
+    error = ParameterTypeError(f"`{name}` of {owner} must be an array of numbers.")
+    found: NDArray[Any] = shielded(lambda: np.asarray(values), error)
+    if found.dtype.kind not in kinds:
+        raise error
+    return found
 
 
 def shielded(work: Callable[[], Result], error: ExpmechError) -> Result:

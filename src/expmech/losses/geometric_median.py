@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from expmech.domains import Domain, Region
-from expmech.errors import ParameterError, ParameterTypeError, validate_vector
+from expmech.errors import (
+    ParameterError,
+    confidential_array,
+    validate_vector,
+)
 from expmech.losses.row_terms import Floats, RowTerms, sort_rows
 
 _OWNER = "GeometricMedian"
@@ -91,11 +95,7 @@ class GeometricMedian(RowTerms):
 
 def _validate_rows(values: ArrayLike, dimension: int) -> Floats:
     """Return rows of numbers, none of which is nan."""
-    table = np.asarray(values)
-    if table.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`rows` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
-        )
+    table = confidential_array(values, name="rows", owner=_OWNER)
     if table.ndim != 2 or table.shape[1] != dimension:
         raise ParameterError(f"`rows` of {_OWNER} must have 2 dimensions and {dimension} columns.")
     with np.errstate(all="ignore"):  # a longer float may be beyond float64

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from expmech.domains import Domain, Region
-from expmech.errors import ParameterError, validate_fraction, validate_scale
+from expmech.errors import (
+    ParameterError,
+    confidential_array,
+    validate_fraction,
+    validate_scale,
+)
 from expmech.losses.base import validate_region
 from expmech.losses.logistic_rows import SNAP, snap_rows, validate_features, validate_labels
 from expmech.losses.row_terms import Floats, RowTerms, sort_rows
@@ -239,7 +244,7 @@ class HingeRisk(LinearRisk):
 
 def _clip_targets(targets: ArrayLike, owner: str) -> Floats:
     """Return targets clipped to [-1, 1]."""
-    numbers = np.asarray(targets)
-    if numbers.dtype.kind not in "fiu" or numbers.ndim != 1 or np.isnan(numbers).any():
+    numbers = confidential_array(targets, name="targets", owner=owner)
+    if numbers.ndim != 1 or np.isnan(numbers).any():
         raise ParameterError(f"`targets` of {owner} must be a list of numbers, none of them nan.")
     return np.clip(numbers.astype(np.float64), -1.0, 1.0)

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    confidential_array,
+)
 
 Floats = NDArray[np.float64]
 OWNER = "LogisticRisk"
@@ -17,11 +21,7 @@ SNAP = 1 << 26
 
 def validate_features(values: Any, owner: str = OWNER) -> Floats:
     """Return finite rows of numbers."""
-    table = np.asarray(values)
-    if table.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`features` of {owner} must be an array of numbers; got dtype {table.dtype}."
-        )
+    table = confidential_array(values, name="features", owner=owner)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ParameterError(
             f"`features` of {owner} must have 2 dimensions and at least one column."
@@ -35,8 +35,8 @@ def validate_features(values: Any, owner: str = OWNER) -> Floats:
 
 def validate_labels(values: Any, owner: str = OWNER) -> NDArray[np.int64]:
     """Return signs, from 0 and 1 or -1 and 1."""
-    labels = np.asarray(values)
-    if labels.dtype.kind not in "fiub" or labels.ndim != 1:
+    labels = confidential_array(values, name="labels", owner=owner, kinds="fiub")
+    if labels.ndim != 1:
         raise ParameterTypeError(f"`labels` of {owner} must be a list of numbers, one a row.")
     positive = labels == 1
     if not (positive | (labels == 0)).all() and not (positive | (labels == -1)).all():
@@ -46,7 +46,9 @@ def validate_labels(values: Any, owner: str = OWNER) -> NDArray[np.int64]:
 
 def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
     """Return how many equal rows each row stands for."""
-    whole = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts)
+    if counts is None:
+        return np.ones(rows, dtype=np.int64)
+    whole = confidential_array(counts, name="counts", owner=OWNER)
     if whole.dtype.kind not in "iu" or whole.shape != (rows,) or (whole < 0).any():
         raise ParameterError(f"`counts` of {OWNER} must be whole numbers, one a row.")
     return whole.astype(np.int64)

@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.adjacency import Adjacency
 from expmech.domains import Domain, Grid, Region
-from expmech.errors import ParameterError, ParameterTypeError, validate_integer
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    confidential_array,
+    validate_integer,
+)
 from expmech.losses.base import NO_NAN, Facts, Growth, IntegerForm
 
 _SNAP_BITS = 40  # rows are snapped to multiples of width / 2^40 before they are summed
@@ -183,11 +188,7 @@ class L1Mean:
 
 
 def _validate_rows(rows: Any) -> NDArray[np.float64]:
-    table = np.asarray(rows)
-    if table.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`rows` of L1Mean must be an array of numbers; got dtype {table.dtype}."
-        )
+    table = confidential_array(rows, name="rows", owner="L1Mean")
     table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
         raise ParameterError(

@@ -14,6 +14,7 @@ from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
+    confidential_array,
     validate_fraction,
     validate_integer,
     validate_number,
@@ -229,11 +230,7 @@ def positions_evenly(
 
 def validate_values(values: Any, *, owner: str) -> NDArray[np.float64]:
     """Return confidential values of shape (n,) as floats; no message names one."""
-    numbers = np.asarray(values)
-    if numbers.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`values` of {owner} must be an array of numbers; got dtype {numbers.dtype}."
-        )
+    numbers = confidential_array(values, name="values", owner=owner)
     if numbers.ndim != 1 or numbers.size > MOST_VALUES:
         raise ParameterError(f"`values` of {owner} must have shape (n,) with n at most 2^31.")
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():

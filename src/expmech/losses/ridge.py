@@ -13,7 +13,7 @@ from expmech.adjacency import validate_adjacency
 from expmech.domains import Domain, Region
 from expmech.errors import (
     ParameterError,
-    ParameterTypeError,
+    confidential_array,
     validate_choice,
     validate_integer,
     validate_scale,
@@ -234,11 +234,7 @@ def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:
 
 
 def _validate_table(values: Any, name: str, dimensions: int) -> NDArray[np.float64]:
-    table = np.asarray(values)
-    if table.dtype.kind not in "fiu":
-        raise ParameterTypeError(
-            f"`{name}` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
-        )
+    table = confidential_array(values, name=name, owner=_OWNER)
     if table.ndim != dimensions or 0 in table.shape[1:]:
         raise ParameterError(
             f"`{name}` of {_OWNER} must have {dimensions} dimensions and at least one column."

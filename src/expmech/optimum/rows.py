@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.errors import ParameterError, ParameterTypeError, confidential_array, shielded
 from expmech.risks import Risk
 
 Floats = NDArray[np.float64]
@@ -172,8 +172,8 @@ def prepare_rows(
     everything is snapped toward zero to multiples of 2^-20. The norms are then checked in whole
     numbers, so they hold for the rows that are used.
     """
-    table = validate_features(features, targets)
-    labels = risk.prepare_targets(targets)
+    table, given = validate_table(features, targets)
+    labels = risk.prepare_targets(given)
     factors = np.ones(table.shape[0])
     if isinstance(table, (np.ndarray, MadeRows)):
         matrix = np.empty(table.shape)
@@ -193,7 +193,7 @@ def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
     """Return how many equal rows each row stands for: one where nothing is said."""
     if counts is None:
         return np.ones(rows, dtype=np.int64)
-    found = np.asarray(counts)
+    found = confidential_array(counts, name="counts", owner=_OWNER)
     if found.dtype.kind not in "iu" or found.shape != (rows,):
         raise ParameterTypeError(
             f"`counts` of {_OWNER} must be whole numbers, one a row of `features`."
@@ -201,23 +201,25 @@ def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
     return np.maximum(found.astype(np.int64), 0)
 
 
-def validate_features(features: Any, targets: Any) -> Any:
-    """Return features as a table or a CSR matrix; raise unless there is one target a row."""
+def validate_table(features: Any, targets: Any) -> tuple[Any, NDArray[Any]]:
+    """Return features as a table or a CSR matrix, and targets: numbers, one a row."""
     if isinstance(features, MadeRows):
         table: Any = features
+    elif hasattr(features, "tocsr"):
+        error = ParameterTypeError(f"`features` of {_OWNER} must be an array of numbers.")
+        table = shielded(features.tocsr, error)
+        if table.dtype.kind not in "fiub":
+            raise error
     else:
-        table = features.tocsr() if hasattr(features, "tocsr") else np.asarray(features)
-    if table.dtype.kind not in "fiub":
-        raise ParameterTypeError(
-            f"`features` of {_OWNER} must be an array of numbers; got dtype {table.dtype}."
-        )
+        table = confidential_array(features, name="features", owner=_OWNER, kinds="fiub")
+    given = confidential_array(targets, name="targets", owner=_OWNER, kinds="fiub")
     if table.ndim != 2 or not 1 <= table.shape[1] <= MOST_COLUMNS:
         raise ParameterError(
             f"`features` of {_OWNER} must have 2 dimensions and 1 to {MOST_COLUMNS} columns."
         )
-    if np.size(targets) != table.shape[0]:
+    if given.size != table.shape[0]:
         raise ParameterError(f"`targets` of {_OWNER} must have one entry a row of `features`.")
-    return table
+    return table, given
 
 
 def _factors(squares: Floats, sums: Floats, s2: Fraction, s1: Fraction | None) -> Floats:

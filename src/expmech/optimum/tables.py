@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from expmech.coins import Coins
 from expmech.optimum.calibration import Terms
 from expmech.optimum.draw import Lattice, draw_cells
-from expmech.optimum.rows import Rows, prepare_rows, validate_counts, validate_features
+from expmech.optimum.rows import Rows, prepare_rows, validate_counts, validate_table
 from expmech.risks import Risk
 
 DrawCells = Callable[[Lattice, Coins], NDArray[np.int64]]
@@ -43,7 +43,7 @@ class ArrayTable(Table):
     """Rows in memory, each standing for ``counts`` equal ones."""
 
     def __init__(self, features: Any, targets: Any, counts: ArrayLike | None = None) -> None:
-        self._features, self._targets = validate_features(features, targets), targets
+        self._features, self._targets = validate_table(features, targets)
         self._counts = validate_counts(counts, self._features.shape[0])
         self.dimension = int(self._features.shape[1])
 

@@ -14,7 +14,11 @@ from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.coins import Coins
 from expmech.cost import Forecast
 from expmech.domains import Box
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    confidential_array,
+)
 from expmech.losses.quantile import MOST_VALUES, validate_values
 from expmech.quantiles import (
     JointDraw,
@@ -163,7 +167,7 @@ class JointQuantiles(DirectMechanism):
             parse_levels(levels, owner=OWNER),
             validate_adjacency(adjacency, owner=OWNER),
         )
-        cells = np.asarray(counts)
+        cells = confidential_array(counts, name="counts", owner=OWNER)
         bits = max(1, (cells.size - 1).bit_length())
         if cells.dtype.kind not in "iu" or cells.ndim != 1 or cells.size != 1 << bits:
             raise ParameterTypeError(

@@ -12,6 +12,8 @@ from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.errors import (
     ParameterError,
     ParameterTypeError,
+    confidential_array,
+    shielded,
     validate_integer,
     validate_vector,
 )
@@ -87,7 +89,10 @@ class NoisyMean(NoisySums):
             )
         least = 1 if relation.count_is_public else 0
         self._count = validate_integer(count, name="count", owner=OWNER, low=least, high=1 << 62)
-        self._sums = [int(total) for total in sums]
+        self._sums = shielded(
+            lambda: [int(total) for total in sums],
+            ParameterTypeError(f"`sums` of {OWNER} must be whole numbers."),
+        )
         if any(not 0 <= total <= self._count << self.bits for total in self._sums):
             raise ParameterError(
                 f"`sums` of {OWNER} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
@@ -116,8 +121,9 @@ class NoisyMean(NoisySums):
         adjacency: str = "replace",
     ) -> NoisyMean:
         """Clip, snap and sum rows of shape (n, d); they are confidential, the bounds are not."""
+        numbers = confidential_array(rows, name="rows", owner=OWNER, kinds="fiub")
         with np.errstate(all="ignore"):  # a longer float may become infinite
-            table = np.asarray(rows, dtype=np.float64)
+            table = numbers.astype(np.float64)
         if table.ndim != 2 or table.shape[1] == 0 or np.isnan(table).any():
             raise ParameterTypeError(
                 f"`rows` of {OWNER} must be numbers of shape (n, d) without nan."

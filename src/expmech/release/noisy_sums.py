@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from expmech.adjacency import validate_adjacency
 from expmech.coins import Coins
 from expmech.cost import forecast_constant
-from expmech.errors import ParameterError, validate_choice, validate_integer
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    shielded,
+    validate_choice,
+    validate_integer,
+)
 from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import Certificate
 from expmech.release.meanings import Meaning
@@ -62,7 +68,10 @@ class NoisySums(Mechanism):
                 f"`meaning` of {meaning.owner} must hold the number of rows under 'replace', where"
                 " it is public, and only there."
             )
-        self._totals = [int(total) for total in totals]
+        self._totals = shielded(
+            lambda: [int(total) for total in totals],
+            ParameterTypeError(f"`totals` of {meaning.owner} must be whole numbers."),
+        )
 
     @property
     def owner(self) -> str:

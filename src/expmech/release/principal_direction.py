@@ -35,6 +35,8 @@ from expmech.errors import (
     ParameterError,
     ParameterTypeError,
     UnsupportedError,
+    confidential_array,
+    shielded,
     validate_choice,
     validate_integer,
 )
@@ -99,7 +101,10 @@ class PrincipalDirection(Mechanism):
         adjacency: str = "replace",
     ) -> None:
         self.adjacency = validate_adjacency(adjacency, owner=OWNER)
-        whole = np.array(products, dtype=object)
+        whole = shielded(
+            lambda: np.array(products, dtype=object),
+            ParameterTypeError(f"`products` of {OWNER} must be a table of whole numbers."),
+        )
         if whole.ndim != 2 or not 1 <= len(whole) <= MOST_DIMENSION or len({*whole.shape}) != 1:
             raise ParameterError(
                 f"`products` of {OWNER} must be a square table of 1 to {MOST_DIMENSION} columns."
@@ -126,8 +131,8 @@ class PrincipalDirection(Mechanism):
         adjacency: str = "replace",
     ) -> PrincipalDirection:
         """Shorten rows of shape (n, d) to norm at most one, snap and multiply them."""
-        table = np.asarray(rows)
-        if table.dtype.kind not in "fiu" or table.ndim != 2 or table.shape[1] == 0:
+        table = confidential_array(rows, name="rows", owner=OWNER)
+        if table.ndim != 2 or table.shape[1] == 0:
             raise ParameterTypeError(f"`rows` of {OWNER} must be numbers of shape (n, d).")
         table = table.astype(np.float64)
         if np.isnan(table).any():

@@ -15,7 +15,13 @@ from expmech.adjacency import validate_adjacency
 from expmech.coins import UNITS_PER_NAT, Coins
 from expmech.cost import Forecast, forecast_constant
 from expmech.domains import Candidates
-from expmech.errors import ParameterError, ParameterTypeError, validate_choice, validate_integer
+from expmech.errors import (
+    ParameterError,
+    ParameterTypeError,
+    confidential_array,
+    validate_choice,
+    validate_integer,
+)
 from expmech.lists import PeelingDraw, SequenceDraw
 from expmech.release.direct import DirectMechanism, DirectTerms
 from expmech.release.prepared import Draw
@@ -104,7 +110,7 @@ class TopK(DirectMechanism):
             Whether each person has at most one item: a promise of the caller's, which sharpens the
             joint method under "replace".
         """
-        table = np.asarray(counts)
+        table = confidential_array(counts, name="counts", owner=OWNER)
         if table.dtype.kind not in "iu" or table.ndim != 1 or not 1 <= table.size <= MOST_ITEMS:
             raise ParameterTypeError(f"`counts` of {OWNER} must be whole numbers, one an item.")
         if int(table.max()) > 1 << 50 or int(table.min()) < 0:
