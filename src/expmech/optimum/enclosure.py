@@ -172,9 +172,7 @@ def enclose_in(
     size = near.norm(frame, residual, v)
     per_length = math.sqrt(float(squared_norm) * frame.dimension) * float(near.lengths.max()) * _UP
     shift = math.sqrt(float(squared_norm) / float(frame.penalties.min())) * far * _UP
-    trial = 2.0 * per_length * size * _UP
-    if trial < shift and near.change(frame, change_of(trial)) < 0.5:
-        shift = trial  # no root is farther: theory page, 5, Lemma 6
+    shift = min(shift, 2.0 * per_length * size * _UP)  # no farther if weights half stay: Lemma 6
     for _ in range(_ROUNDS):
         change = near.change(frame, change_of(shift))
         if not change < 0.5:
