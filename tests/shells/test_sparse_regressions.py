@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from expmech.cli.main import app
 from expmech.errors import DataError, ParameterError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from expmech.optimum import prepare_rows
+from expmech.release import PerturbedOptimum
 from expmech.release.verification import verify_certificate
+from expmech.risks import Huber, Logistic
 
 KINDS: list[Any] = [
     scipy.sparse.csr_matrix,
@@ -115,3 +118,72 @@ def test_commands_take_norms_and_penalties(tmp_path: Path) -> None:
     told = json.loads(done.stdout)["certificate"]
     assert told["sampler"]["sum_norm"] == 2.0 and told["sampler"]["intercept_penalty"] == 7.0
     assert told["finish"]["centers"] == [0.0, 0.0]
+
+
+def awkward(kind: str) -> Any:
+    """Return sparse tables that say the same as a dense one in a way that is not the usual one."""
+    if kind == "duplicates":  # 0.75 + 0.75 is beyond the bound, 0.75 - 0.5 is not
+        data = np.array([0.75, 0.75, 0.75, -0.5, np.inf, -np.inf, 1.0, 1.0, -1.0])
+        columns = np.array([0, 0, 1, 1, 2, 2, 0, 2, 2])
+        return scipy.sparse.csr_matrix((data, columns, [0, 4, 6, 9, 9]), shape=(4, 3))
+    if kind == "whole duplicates":  # whose sums do not fit in their own type
+        data = np.array([100, 100, -100, -100], dtype=np.int8)
+        return scipy.sparse.csr_matrix((data, [1, 1, 2, 2], [0, 2, 4, 4, 4]), shape=(4, 3))
+    if kind == "unsorted":
+        data = np.array([0.5, -2.0, 0.25, 1.0, -1.0])
+        return scipy.sparse.csr_matrix((data, [2, 0, 1, 2, 0], [0, 3, 5, 5, 5]), shape=(4, 3))
+    data = np.array([0.0, 0.0, 1.0, -1.0, np.nextafter(1.0, 2.0), 1e308, -1e308])
+    return scipy.sparse.csr_matrix((data, [0, 1, 2, 0, 1, 2, 0], [0, 3, 5, 7, 7]), shape=(4, 3))
+
+
+def summed(matrix: Any) -> Any:
+    """Add up entries one by one, as floats."""
+    dense = np.zeros(matrix.shape)
+    for i in range(matrix.shape[0]):
+        for place in range(matrix.indptr[i], matrix.indptr[i + 1]):
+            with np.errstate(invalid="ignore"):
+                dense[i, matrix.indices[place]] += float(matrix.data[place])
+    return dense
+
+
+@pytest.mark.parametrize("kind", ["duplicates", "whole duplicates", "unsorted", "edges"])
+def test_a_sparse_table_is_read_as_the_dense_one_that_it_says(kind: str) -> None:
+    """Stored twice, out of order, stored zeros, on and beyond the bounds: by every constructor."""
+    matrix = awkward(kind)
+    dense = summed(matrix)
+    before = [matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy()]
+    for squared, total in ((3.0, None), (0.5, None), (3.0, 0.75)):
+        found = [
+            prepare_rows(
+                one,
+                [1.0, -1.0, 0.5, 0.0],
+                risk=Huber(0.5),
+                squared_norm=Fraction(squared),
+                sum_norm=None if total is None else Fraction(total),
+            )
+            for one in (matrix, dense)
+        ]
+        rows = found[0].matrix.toarray()
+        assert (rows == found[1].matrix).all()
+        assert (found[0].targets == found[1].targets).all()
+        assert (np.abs(rows) <= 1.0).all() and ((rows**2).sum(axis=1) <= squared).all()
+        assert total is None or (np.abs(rows).sum(axis=1) <= total).all()
+        drawn = [
+            PerturbedOptimum(
+                risk, one, [1.0, 0.0, 1.0, 0.0], squared_norm=squared, sum_norm=total
+            ).sample(epsilon=5.0, size=2, seed=3)
+            for one in (matrix, dense)
+            for risk in (Huber(0.5), Logistic())
+        ]
+        assert (drawn[0] == drawn[2]).all() and (drawn[1] == drawn[3]).all()
+    for model, target in (
+        (PrivateLinearRegression(epsilon=4.0, bounds_y=(-1.0, 1.0), **SHARED), [0.5, 0, 1, 0.2]),
+        (PrivateLogisticRegression(epsilon=4.0, classes=[0, 1], **SHARED), [0, 1, 1, 0]),
+    ):
+        assert (model.fit(matrix, target).coef_ == model.fit(dense, target).coef_).all()
+    after = [matrix.data, matrix.indices, matrix.indptr]
+    for one, other in zip(before, after, strict=True):  # nothing is done to the caller's own
+        np.testing.assert_array_equal(one, other)
+
+
+SHARED: dict[str, Any] = {"bounds_X": (-1.0, 1.0), "center": False, "random_state": 1}
