@@ -14,8 +14,10 @@ import pytest
 from support.kills import kill_runs, write_day
 from typer.testing import CliRunner
 
+from expmech.cli import planned
 from expmech.cli.main import app
 from expmech.data.rows import TableRows
+from expmech.errors import ParameterError
 from expmech.ledger import Entry, Ledger, LedgerError
 
 
@@ -131,17 +133,34 @@ def test_all_are_charged_or_none(tmp_path: Path) -> None:
     [
         (('column = "age"', 'column = "agee"'), "There is no column 'agee'"),
         (('bounds = "0,100"', 'bounds = "100,0"'), "[[release]] 1 of"),
-        (('bounds = "0,100"', 'bonds = "0,100"'), "No such option: --bonds"),
+        (('bounds = "0,100"', 'bonds = "0,100"'), "`bonds` of [[release]] 1"),
         (('statistic = "mean"', 'statistic = "man"'), "must be one of mean, count"),
         (("[[release]]", "[[releases]]"), "at least one [[release]]"),
         (('source = "survey.csv"', ""), "must say `source = ...`"),
         (("epsilon = 0.1", "epsilon = 0"), "must be a positive number"),
         (("epsilon = 0.1", "epsilon = "), "must be a TOML file"),
         (("[[release]]", '[[release]]\nledger = "x"'), "belongs to the whole run"),
-        (("epsilon = 0.1", 'epsilon = 0.1\nledger = "x"'), "`ledger` of"),
+        (("epsilon = 0.1", 'epsilon = 0.1\nledger = "x"'), "not to [defaults] of"),
         (("epsilon = 0.1", 'epsilon = 0.1\ntimings = "constant"'), "`timings` of"),
         (("[defaults]", "max_row = 1\n[defaults]"), "is no option of any release"),
         (("epsilon = 0.1", 'epsilon = 0.1\nadjacency = "add-remove"'), "counts under replace"),
+        (("[defaults]", '"ledger=other.ledger" = true\n[defaults]'), "no option of any release"),
+        (("epsilon = 0.1", 'epsilon = 0.1\n"redeem=1" = true'), "no option of any release"),
+        (("[[release]]", '[[release]]\n"ledger=other.ledger" = true'), "is no option of mean"),
+        (("[[release]]", '[[release]]\n"output=x" = true'), "is no option of mean"),
+        (("[[release]]", "[[release]]\nhelp = true"), "`help` of [[release]] 1"),
+        (("[[release]]", '[[release]]\nSOURCE = "x.csv"'), "is no option of mean"),
+        (("[[release]]", '[[release]]\nsource = "x.csv"'), "is no option of mean"),
+        (("[[release]]", "[[release]]\nmax_rows = 1\nmax-rows = 2"), "must be given once"),
+        (('column = "age"', "column = true"), "must be a value, not true or false"),
+        (('column = "age"', "column = {age = 1}"), "must hold text or numbers"),
+        (('column = "age"', "column = [true]"), "must hold text or numbers"),
+        (('candidates = "a,b"', 'candidates = ["a,c", "b"]'), "texts without commas"),
+        (('candidates = "a,b"', 'candidates = ["a", " b"]'), "begin or end with a blank"),
+        (('candidates = "a,b"', 'candidates = ["", "b"]'), "neither are empty"),
+        (("[defaults]", "output = 3\n[defaults]"), "the name of a file, as text"),
+        (("[defaults]\nepsilon = 0.1", "defaults = 3"), "must be a table"),
+        (('statistic = "mean"', "statistic = ['mean']"), "must be one of mean, count"),
     ],
 )
 def test_a_mistake_in_a_plan_is_one_message_and_costs_nothing(
@@ -154,6 +173,36 @@ def test_a_mistake_in_a_plan_is_one_message_and_costs_nothing(
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert Ledger(path).history() == []
+
+
+def test_no_key_of_a_plan_is_read_as_another_option(day: tuple[Path, Path]) -> None:
+    """A key is the name of an option and nothing else, for every statistic there is."""
+    plan, _ = day
+    head = 'source = "survey.csv"\nledger = "survey.ledger"\n[[release]]\n'
+    for name, command in planned._commands().items():
+        options = [flag for one in command.params for flag in one.opts]
+        for flag in (*options, "--no-center", "--help"):
+            bare = flag.lstrip("-")
+            for key in (f"{bare}=x", flag, f"{bare} ", f"={bare}", f"{bare}=x --ledger"):
+                entry = f'statistic = "{name}"\n{json.dumps(key)} = true\n'
+                plan.write_text(head + entry)
+                with pytest.raises(ParameterError, match="is no option of"):
+                    planned.read_plan(plan)
+
+
+def test_a_switch_of_a_plan_is_turned_off_by_false(day: tuple[Path, Path]) -> None:
+    plan, _ = day
+    entry = (
+        '[[release]]\nstatistic = "linear"\ntarget = "city"\ntarget_bounds = "0,100"\n'
+        'column = "age"\nbounds = "0,100"\n'
+    )
+    head = plan.read_text().partition("[[release]]")[0]
+    found = []
+    for switch in ("", "center = true\n", "center = false\n"):
+        plan.write_text(head + entry + switch)
+        ((_, statistic),) = planned.read_plan(plan).asked
+        found.append(repr(statistic))
+    assert found[0] == found[1] != found[2]
 
 
 def test_what_belongs_to_a_plan_is_refused_without_one(day: tuple[Path, Path]) -> None:

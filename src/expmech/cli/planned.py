@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import tomllib
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from expmech.errors import ParameterError
 from expmech.statistics import Statistic
 
 _TOP = ("source", "ledger", "output", "defaults", "release")
-_NOT_HERE = ("ledger", "output", "redeem", "json", "verbose")  # they belong to the whole run
+_WHOLE_RUN = ("ledger", "output", "redeem", "json", "verbose")
 
 _LISTS = ("candidates", "categories", "edges")  # what is said of one column is a list already
 
@@ -48,7 +47,7 @@ for _one in STATISTICS:
 class Planned:
     """What a file of releases asks for.
 
-    ``digest`` names the run: the same file, the same run.
+    ``digest`` names the run: what the file asks for, wherever it stands and is written to.
     """
 
     ledger: Path
@@ -59,45 +58,81 @@ class Planned:
 
 def read_plan(path: Path) -> Planned:
     """Read a file of releases; an option has the name and the meaning of the command line's."""
-    try:
-        told = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise ParameterError(f"`--plan` must be a file; got {path} ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"`--plan` must be a TOML file; {path} is not: {error}.") from None
-    releases = told.get("release")
-    if not isinstance(releases, list) or not releases:
-        raise ParameterError(f"{path} must hold at least one [[release]].")
-    for name in ("source", "ledger"):
-        if not isinstance(told.get(name), str):
-            raise ParameterError(f"{path} must say `{name} = ...` at the top.")
+    told = _read(path)
     folder = path.parent
-    place = {name: value for name, value in told.items() if name not in _TOP}
-    common = place | told.get("defaults", {})
-    _refuse_unknown(path, common)
+    top = {name: value for name, value in told.items() if name not in _TOP}
     ledger, output = folder / told["ledger"], told.get("output")
-    source = _near(told["source"], folder)
+    common = _options(top, f"{path}") | _options(told.get("defaults", {}), f"[defaults] of {path}")
+    taken = {name for command in _commands().values() for name in _taken(command)}
+    for name in common:
+        if name not in taken:
+            raise ParameterError(f"`{name}` of {path} is no option of any release.")
+    base = [f"--ledger={ledger}"], ["--", _near(told["source"], folder)]
     asked = [
-        _release(path, number, source, ledger, common, entry)
-        for number, entry in enumerate(releases, start=1)
+        one
+        for number, entry in enumerate(told["release"], start=1)
+        for one in _release(entry, common, base, f"[[release]] {number} of {path}")
     ]
-    text = json.dumps(told, sort_keys=True, default=str)
+    kept = {name: value for name, value in told.items() if name != "output"}
+    text = json.dumps(kept, sort_keys=True, default=str)
     return Planned(
         ledger=ledger,
         output=None if output is None else folder / output,
-        asked=tuple(itertools.chain.from_iterable(asked)),
+        asked=tuple(asked),
         digest=hashlib.sha256(text.encode()).hexdigest()[:16],
     )
 
 
-def _refuse_unknown(path: Path, common: Mapping[str, Any]) -> None:
-    """Raise for an option of all releases that none can take: a slip would go unnoticed."""
-    takes = {flag for one in _commands().values() for part in one.params for flag in part.opts}
-    for key in common:
-        if key in _NOT_HERE:
-            raise ParameterError(f"`{key}` of {path} does not belong to [defaults].")
-        if f"--{key.replace('_', '-')}" not in takes:
-            raise ParameterError(f"`{key}` of {path} is no option of any release.")
+def _read(path: Path) -> dict[str, Any]:
+    """Return what the file holds; raise unless its parts are of the right kind."""
+    try:
+        told = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise ParameterError(f"`--plan` must be a file; got {path} ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"`--plan` must be a TOML file; {path} is not: {error}.") from None
+    except RecursionError:
+        raise ParameterError(
+            f"`--plan` must be a TOML file; {path} is nested too deeply."
+        ) from None
+    releases = told.get("release")
+    if (
+        not isinstance(releases, list)
+        or not releases
+        or not all(isinstance(entry, dict) for entry in releases)
+    ):
+        raise ParameterError(f"{path} must hold at least one [[release]].")
+    for name in ("source", "ledger"):
+        if not isinstance(told.get(name), str) or not told[name]:
+            raise ParameterError(f"{path} must say `{name} = ...` at the top, as text.")
+    if not isinstance(told.get("output", "text"), str) or told.get("output") == "":
+        raise ParameterError(f"`output` of {path} must be the name of a file, as text.")
+    if not isinstance(told.get("defaults", {}), dict):
+        raise ParameterError(f"`defaults` of {path} must be a table, [defaults].")
+    return told
+
+
+def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return options by the names of the command line; raise for those of the whole run."""
+    found: dict[str, Any] = {}
+    for key, value in entry.items():
+        name = key.replace("_", "-")
+        if name in _WHOLE_RUN:
+            raise ParameterError(f"`{key}` belongs to the whole run, not to {where}.")
+        if name in found:
+            raise ParameterError(f"`{key}` of {where} must be given once, with _ or with -.")
+        found[name] = value
+    return found
+
+
+def _taken(command: TyperCommand) -> dict[str, Any]:
+    """Return the options of a statistic by their names, without those of the whole run."""
+    named = {flag.lstrip("-"): one for one in command.params for flag in one.opts}
+    return {
+        name: one
+        for name, one in named.items()
+        if name not in _WHOLE_RUN and one.param_type_name == "option"
+    }
 
 
 def _near(source: str, folder: Path) -> str:
@@ -107,59 +142,73 @@ def _near(source: str, folder: Path) -> str:
 
 
 def _release(
-    path: Path,
-    number: int,
-    source: str,
-    ledger: Path,
-    common: Mapping[str, Any],
     entry: Mapping[str, Any],
+    common: Mapping[str, Any],
+    base: tuple[list[str], list[str]],
+    where: str,
 ) -> Divided:
-    where = f"[[release]] {number} of {path}"
+    """Return the requests of one entry; ``base`` is what comes before and after its options."""
     known = _commands()
     name = entry.get("statistic")
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         listed = ", ".join(known)
         raise ParameterError(f"`statistic` of {where} must be one of {listed}; got {name!r}.")
-    options = {key: value for key, value in entry.items() if key != "statistic"}
+    own = {key: value for key, value in entry.items() if key != "statistic"}
+    options, takes = _options(own, where), _taken(known[name])
     for key in options:
-        if key in _NOT_HERE:
-            raise ParameterError(f"`{key}` belongs to the whole run, not to {where}.")
-    takes = {flag.lstrip("-"): one for one in known[name].params for flag in one.opts}
-    shared = {key: value for key, value in common.items() if key.replace("_", "-") in takes}
-    arguments = [source, "--ledger", str(ledger)]
+        if key not in takes:
+            raise ParameterError(f"`{key}` of {where} is no option of {name}.")
+    shared = {key: value for key, value in common.items() if key in takes}
+    arguments = []
     for key, value in (shared | options).items():
-        flag = key.replace("_", "-")
-        several = flag in takes and bool(getattr(takes[flag], "multiple", False))
-        several = several and (flag not in _LISTS or _holds_lists(value))
-        arguments += _arguments(flag, value, several=several)
+        arguments += _arguments(takes[key], key, value, where)
+    before, after = base
     try:
-        made: list[tuple[Request, Statistic]] = known[name].main(
-            args=arguments, standalone_mode=False
-        )
+        made: Divided = known[name].main(args=[*before, *arguments, *after], standalone_mode=False)
     except Exception as error:
         text = str(getattr(error, "message", error))
         raise ParameterError(f"{where}: {text}") from None
     return made
 
 
-def _arguments(flag: str, value: Any, *, several: bool) -> list[str]:
+def _arguments(option: Any, name: str, value: Any, where: str) -> list[str]:
     """Return an option as the command line would have it; lists as repeats, or by commas."""
-    if isinstance(value, bool):
-        return [f"--{flag}"] if value else []
+    if option.is_flag != isinstance(value, bool):
+        kind = "true or false" if option.is_flag else "a value, not true or false"
+        raise ParameterError(f"`{name}` of {where} must be {kind}; got {value!r}.")
+    if option.is_flag:
+        flags = [f"--{name}"] if value else option.secondary_opts[:1]
+        return list(flags)
     if not isinstance(value, list):
-        return [f"--{flag}", _text(value)]
-    pairs = all(isinstance(one, (list, str)) for one in value)
-    if several and pairs:
-        return [part for one in value for part in (f"--{flag}", _text(one))]
-    return [f"--{flag}", ",".join(map(_text, value))]
+        return [f"--{name}={_text(value, name, where)}"]
+    several = option.multiple and (name not in _LISTS or _holds_lists(value))
+    if several and all(isinstance(one, (list, str)) for one in value):
+        return [f"--{name}={_text(one, name, where)}" for one in value]
+    return [f"--{name}={_joined(value, name, where)}"]
 
 
-def _holds_lists(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, list) for one in value)
+def _holds_lists(value: list[Any]) -> bool:
+    return all(isinstance(one, list) for one in value)
 
 
-def _text(value: Any) -> str:
-    return ",".join(map(_text, value)) if isinstance(value, list) else str(value)
+def _text(value: Any, name: str, where: str) -> str:
+    if isinstance(value, list):
+        return _joined(value, name, where)
+    if isinstance(value, (bool, dict)):
+        raise ParameterError(f"`{name}` of {where} must hold text or numbers; got {value!r}.")
+    return str(value)
+
+
+def _joined(values: list[Any], name: str, where: str) -> str:
+    """Return a list by commas; raise where it would be read as another list."""
+    texts = [_text(one, name, where) for one in values]
+    for one, text in zip(values, texts, strict=True):
+        if not isinstance(one, list) and ("," in text or text != text.strip() or not text):
+            raise ParameterError(
+                f"`{name}` of {where} must list texts without commas, that neither are empty nor"
+                f" begin or end with a blank; got {text!r}."
+            )
+    return ",".join(texts)
 
 
 def _commands() -> dict[str, TyperCommand]:
