@@ -12,7 +12,7 @@ import pytest
 import expmech as em
 
 ROOT = Path(em.__file__).parent
-LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency", "markup"]
+LEAVES = ["_version", "errors", "rounding", "extensions", "adjacency", "markup", "strict_json"]
 CORE = [
     "bits",
     "coins",

@@ -12,6 +12,7 @@ from typing import Any
 
 from expmech.errors import ParameterError, ParameterTypeError
 from expmech.markup import text_card
+from expmech.strict_json import read_json
 
 RELEASE, STUDY = "release", "study, not a release"
 
@@ -73,12 +74,7 @@ class Certificate:
 
         Raise if a field is missing, unknown or of the wrong type.
         """
-        try:
-            fields = json.loads(text)
-        except (json.JSONDecodeError, TypeError, RecursionError):
-            raise ParameterError(
-                "`text` of Certificate.from_json must be JSON; it is not."
-            ) from None
+        fields = read_json(text, name="`text` of Certificate.from_json")
         if not isinstance(fields, dict):
             raise ParameterTypeError(
                 "`text` of Certificate.from_json must be a JSON object; it is not."
