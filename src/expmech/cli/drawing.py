@@ -91,10 +91,15 @@ def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
         rows.check(statistic.request(request.row_epsilon))
     statement = statistic.name if request.by is None else f"{statistic.name} by {request.by}"
     if request.units is not None:
-        statement += f", at most {request.units.max_rows} rows of each {request.units.column}"
+        statement += rows_of_each(request.units.max_rows, request.units.column)
     notes = (*source.notes, *request.notes)
     ready = _settle(request, statistic, next(iter(parts.values())), notes)
     return Pending(request=request, statement=visible(statement), settled=ready, parts=parts)
+
+
+def rows_of_each(max_rows: object, column: object) -> str:
+    """Return how the name of a release ends where people have several rows."""
+    return f", at most {max_rows} rows of each {column}"
 
 
 def read_together(pending: Sequence[Pending]) -> list[Answers]:

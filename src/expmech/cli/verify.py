@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from expmech.adjacency import Adjacency
 from expmech.cli.common import FALSE, complaints, digest, output, user_errors
+from expmech.cli.drawing import rows_of_each
 from expmech.cli.options import Json
-from expmech.data.units import Units
+from expmech.data.units import Units, speaks_of_units
 from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import Ledger, exact_amount, show_amount
 from expmech.release import Certificate
 from expmech.release.certificate import epsilon_up
-from expmech.release.verification import verify_certificate, verify_interval, verify_value
+from expmech.release.verification import (
+    gives_interval,
+    verify_certificate,
+    verify_interval,
+    verify_value,
+)
 from expmech.samplers import Check
+from expmech.strict_json import read_json
 
 _OF_GROUPS = ("lower", "upper", "scale", "noisy")
 _FILE_HELP = "A certificate, or a file written by release --output."
+_FIELDS = ("statement", "value", "accuracy", "certificate", "digest")
+_OPTIONAL = ("groups", "unit", "charge", "left")
 Told = tuple[str, list[Check]]
 """What a release is called, and what was checked of it."""
 
-Found = tuple[str, Certificate, list[Check]]
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A certificate of the file, and the record of the release that it stands in, if in one."""
+
+    certificate: Certificate
+    record: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """What the release is called."""
+        return "" if self.record is None else str(self.record.get("statement"))
 
 
 def verify(
     file: Annotated[Path, typer.Argument(metavar="CERT.json", help=_FILE_HELP)],
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Also look for the certificate in this ledger.")
+        Path | None,
+        typer.Option("--ledger", help="Also compare with what this ledger charged and keeps."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -38,7 +61,8 @@ def verify(
     with user_errors():
         found = _whole(file)
         kept = None if ledger is None else Ledger(ledger)
-        told = [_checked(name, certificate, checks, kept) for name, certificate, checks in found]
+        told = [(one.name, _checked(one, kept)) for one in found]
+        told[0][1].extend(_charged_once(found))
     wrong = [check.claim for _, checks in told for check in checks if not check.holds]
     if as_json:
         output.print_json(json.dumps(_described(told, stands=not wrong)))
@@ -55,13 +79,23 @@ def verify(
         raise typer.Exit(FALSE)
 
 
-def _checked(
-    name: str, certificate: Certificate, checks: list[Check], ledger: Ledger | None
-) -> Told:
-    checks = [*checks, *verify_certificate(certificate)]
-    if ledger is not None:
+def _checked(found: Found, ledger: Ledger | None) -> list[Check]:
+    certificate, record = found.certificate, found.record
+    checks = [] if record is None else _check_record(record, certificate)
+    checks += verify_certificate(certificate)
+    if ledger is not None and record is None:
         checks.append(_charged(certificate, ledger))
-    return name, checks
+    elif ledger is not None and record is not None:
+        checks += _compared(record, certificate, ledger)
+    return checks
+
+
+def _charged_once(found: list[Found]) -> list[Check]:
+    """Check that no two releases of a file are of one charge: one charge gives one value."""
+    numbers = [one.record["charge"] for one in found if one.record and "charge" in one.record]
+    twice = sorted({str(number) for number in numbers if numbers.count(number) > 1})
+    detail = f"charge {', '.join(twice)} stands twice in the file"
+    return [Check(claim="charge", holds=False, detail=detail)] if twice else []
 
 
 def _described(told: list[Told], *, stands: bool) -> dict[str, Any]:
@@ -87,8 +121,6 @@ def _whole(file: Path) -> list[Found]:
     """Read a certificate; one that is malformed does not stand."""
     try:
         return _read(file)
-    except RecursionError:
-        problem = f"{file} is nested too deeply to be a certificate."
     except ExpmechError as error:
         problem = str(error)
     complaints.print(f"error: {problem}", style="red", markup=False)
@@ -97,43 +129,111 @@ def _whole(file: Path) -> list[Found]:
 
 def _read(file: Path) -> list[Found]:
     """Read a certificate, bare or in the record of a release, or the records of several."""
-    text = file.read_text(errors="replace")
     try:
-        record: Any = json.loads(text)
-    except json.JSONDecodeError:
+        text = file.read_bytes().decode()
+    except UnicodeDecodeError:
         raise ParameterError(f"{file} must be a certificate in JSON; it is not.") from None
+    record: Any = read_json(text, name=str(file))
     if isinstance(record, list) and record and all(isinstance(one, dict) for one in record):
         return [_of_record(one) for one in record]
     if not isinstance(record, dict) or "certificate" not in record:
-        return [("", Certificate.from_json(text), [])]
+        return [Found(certificate=Certificate.from_json(text))]
     return [_of_record(record)]
 
 
 def _of_record(record: dict[str, Any]) -> Found:
-    """Return the certificate of a release; digest and value are checked."""
+    certificate = Certificate.from_json(json.dumps(record.get("certificate")))
+    return Found(certificate=certificate, record=record)
+
+
+def _check_record(record: dict[str, Any], certificate: Certificate) -> list[Check]:
+    """Check the digest, and what the record says beside its certificate."""
     detail = "of value, statement and certificate, as they were written"
     written = Check(claim="digest", holds=record.get("digest") == digest(record), detail=detail)
-    certificate = Certificate.from_json(json.dumps(record.get("certificate")))
-    values = _by_group(record, record.get("value"))
-    checks = [written, *(verify_value(certificate, one) for one in values.values())]
-    if "unit" in record:
-        checks.append(_unit(record["unit"], certificate))
-    near = record.get("accuracy")
-    if isinstance(near, dict) and ("lower" in near or "upper" in near):
-        parts = {name: _by_group(record, near.get(name)) for name in _OF_GROUPS if name in near}
-        for group, value in values.items():
-            stated = {name: each.get(group) for name, each in parts.items()}
-            stated["level"] = near.get("level")
-            checks.append(verify_interval(certificate, value, stated))
-    return str(record.get("statement")), certificate, checks
+    wrong = _wrong_fields(record)
+    if wrong:
+        return [written, Check(claim="record", holds=False, detail=wrong)]
+    values = _by_group(record, record["value"])
+    checks = [written, _groups(record, certificate), _unit(record.get("unit"), certificate)]
+    checks.append(_statement(record, certificate))
+    checks += [verify_value(certificate, one) for one in values.values()]
+    return [*checks, *_intervals(record, certificate, values)]
+
+
+def _wrong_fields(record: dict[str, Any]) -> str:
+    """Return what is wrong with the fields of a record; empty where they are as they should be."""
+    missing = [name for name in _FIELDS if name not in record]
+    unknown = [name for name in record if name not in (*_FIELDS, *_OPTIONAL)]
+    if missing or unknown:
+        return f"missing: {', '.join(missing) or 'nothing'}; unknown: {', '.join(unknown) or 'no'}"
+    near, charge = record["accuracy"], record.get("charge", 1)
+    if not isinstance(near, dict) or not set(near) <= {"words", "level", *_OF_GROUPS}:
+        return "`accuracy` must hold words, and an interval where there is one"
+    if type(charge) is not int or charge < 1 or ("charge" in record) != ("left" in record):
+        return "`charge` must be the number of a charge, and stand with what is left"
+    return ""
+
+
+def _groups(record: dict[str, Any], certificate: Certificate) -> Check:
+    """Check that there is one value, and one interval if any, for each of the groups named."""
+    groups = record.get("groups")
+    if groups is None:
+        holds = "groups" not in record
+        return Check(claim="groups", holds=holds, detail="none")
+    near = record["accuracy"]
+    ends = [near[part] for part in _OF_GROUPS if isinstance(near.get(part), dict)]
+    holds = (
+        isinstance(groups, list)
+        and bool(groups)
+        and all(isinstance(one, str) for one in groups)
+        and len(set(groups)) == len(groups)
+        and isinstance(record["value"], dict)
+        and all(set(part) == set(groups) for part in (record["value"], *ends))
+        and certificate.adjacency == Adjacency.ADD_REMOVE
+    )
+    return Check(claim="groups", holds=holds, detail="one value for each that is named")
+
+
+def _statement(record: dict[str, Any], certificate: Certificate) -> Check:
+    """Check that the release is called what its certificate, groups and units make of it."""
+    start = certificate.statistic + (" by " if "groups" in record else "")
+    unit = record.get("unit")
+    end = ""
+    if isinstance(unit, dict):
+        end = rows_of_each(unit.get("max_rows"), unit.get("column"))
+    statement = str(record["statement"])
+    holds = statement.startswith(start) and statement.endswith(end)
+    if "groups" not in record:
+        holds = statement == start + end
+    return Check(claim="statement", holds=holds, detail=f"{statement!r}")
+
+
+def _intervals(
+    record: dict[str, Any], certificate: Certificate, values: dict[str, Any]
+) -> list[Check]:
+    """Check the interval of each value: there is one if and only if the mechanism gives one."""
+    near = record["accuracy"]
+    stated = [name for name in ("level", *_OF_GROUPS) if name in near]
+    if not stated and not gives_interval(certificate):
+        return []
+    parts = {name: _by_group(record, near[name]) for name in _OF_GROUPS if name in near}
+    checks = []
+    for group, value in values.items():
+        of_group = {name: each.get(group) for name, each in parts.items()}
+        of_group["level"] = near.get("level")
+        checks.append(verify_interval(certificate, value, of_group))
+    return checks
 
 
 def _unit(told: Any, certificate: Certificate) -> Check:
     """Check that the epsilon of a person is that of so many rows, as the certificate has it."""
     holds, detail = False, "not what the certificate says of people"
+    if told is None:
+        holds = not speaks_of_units(certificate.assumptions)
+        return Check(claim="unit", holds=holds, detail="one row" if holds else detail)
     try:
-        units = Units(column=str(told["column"]), max_rows=int(told["max_rows"]))
-        epsilon = exact_amount(str(told["epsilon"]), name="epsilon", owner="unit")
+        units = Units(column=told["column"], max_rows=told["max_rows"])
+        epsilon = exact_amount(told["epsilon"], name="epsilon", owner="unit")
         said = set(units.notes(epsilon)) <= set(certificate.assumptions)
         holds = said and epsilon_up(epsilon / units.max_rows) == certificate.epsilon
     except (KeyError, TypeError, ValueError, ArithmeticError):
@@ -149,6 +249,7 @@ def _by_group(record: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _charged(certificate: Certificate, ledger: Ledger) -> Check:
+    """Look for a bare certificate among the charges."""
     entries = [
         charge.number for charge in ledger.history() if charge.certificate == certificate.to_json()
     ]
@@ -158,3 +259,53 @@ def _charged(certificate: Certificate, ledger: Ledger) -> Check:
         else f"no such charge in {ledger.path}"
     )
     return Check(claim="ledger", holds=bool(entries), detail=detail)
+
+
+def _compared(record: dict[str, Any], certificate: Certificate, ledger: Ledger) -> list[Check]:
+    """Compare a release with its charge, and with the record that the ledger keeps of it.
+
+    What differs is named; what the ledger holds instead is not shown.
+    """
+    number = record.get("charge")
+    charge = next((one for one in ledger.history() if one.number == number), None)
+    if charge is None:
+        detail = f"the release names no charge of {ledger.path}"
+        return [Check(claim="ledger", holds=False, detail=detail)]
+    made = {
+        "certificate": charge.certificate == certificate.to_json(),
+        "statement": charge.statement == record.get("statement"),
+        "groups": list(charge.parallel) == record.get("groups", []),
+    }
+    other = [name for name, same in made.items() if not same]
+    detail = f"charge {number} of {ledger.path}"
+    if other:
+        detail += f" was made for another release: {', '.join(other)}"
+    return [
+        Check(claim="ledger", holds=not other, detail=detail),
+        _as_kept(record, ledger.outbox().get(charge.number), detail=f"charge {number}"),
+    ]
+
+
+def _as_kept(record: dict[str, Any], kept: str | None, *, detail: str) -> Check:
+    if kept is None:
+        detail = f"the ledger keeps no value of {detail}: none was released from it"
+        return Check(claim="kept", holds=False, detail=detail)
+    other = differences(record, read_json(kept, name="The ledger's record"))
+    detail = f"differs from {detail} in: {', '.join(other)}" if other else f"as kept for {detail}"
+    return Check(claim="kept", holds=not other, detail=detail)
+
+
+def differences(one: Any, other: Any, name: str = "") -> list[str]:
+    """Return where two values of JSON differ, by the names that lead there; 1, 1.0, true differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [*one, *(key for key in other if key not in one)]
+        found = []
+        for key in keys:
+            inner = f"{name}.{key}" if name else str(key)
+            both = key in one and key in other
+            found += differences(one[key], other[key], inner) if both else [inner]
+        return found
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True), start=1)
+        return [where for k, (a, b) in pairs for where in differences(a, b, f"{name}[{k}]")]
+    return [] if type(one) is type(other) and repr(one) == repr(other) else [name]

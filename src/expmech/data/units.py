@@ -5,6 +5,7 @@ Page: docs/theory/sources.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -17,6 +18,8 @@ from expmech.ledger import show_amount
 from expmech.target.calibration import EPSILON_MIN
 
 MOST_ROWS = 1 << 20
+
+_KEPT = "rows are kept, the least by a public hash"
 
 _UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
 
@@ -102,8 +105,13 @@ def _part(source: Source, name: str) -> Any:
 def unit_notes(column: str, max_rows: int, epsilon: str, row_epsilon: str) -> tuple[str, ...]:
     """Return what a certificate says about units."""
     return (
-        f"of each {column} at most {max_rows} rows are kept, the least by a public hash of their"
-        f" content, and rows that name none are left out: epsilon = {row_epsilon} for one row is"
+        f"of each {column} at most {max_rows} {_KEPT} of their content,"
+        f" and rows that name none are left out: epsilon = {row_epsilon} for one row is"
         f" epsilon = {epsilon} for one {column} added or removed with all its rows, over all groups"
         " together",
     )
+
+
+def speaks_of_units(assumptions: Sequence[str]) -> bool:
+    """Tell whether a certificate is of a release in which people have several rows."""
+    return any(_KEPT in text for text in assumptions)

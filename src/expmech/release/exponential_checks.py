@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import UNITS_PER_NAT
-from expmech.domains import Domain, Region, rebuild_domain
+from expmech.domains import Domain, Grid, Region, rebuild_domain
 from expmech.errors import ExpmechError
 from expmech.release.certificate import Certificate
-from expmech.release.finish import within
+from expmech.release.finish import rebuild_finish, within
 from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
 from expmech.target import BaseMeasure, calibrate
 from expmech.target.calibration import COARSEST_UNIT
@@ -22,6 +22,7 @@ from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
+_LOST = 2.0**-10  # of a lattice step: what going back through a map of public numbers may lose
 _DIGEST_BYTES = 32
 _MOST_TERMS = 64  # separately rounded terms a loss may have
 _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
@@ -85,12 +86,32 @@ def compare_base(certificate: Certificate, base: BaseMeasure | None) -> Check:
     return Check(claim="base measure", holds=holds, detail=detail)
 
 
-def admits_point(certificate: Certificate, point: NDArray[np.float64]) -> bool:
-    """Tell whether a point can be a draw of the mechanism that the certificate describes."""
+def admits_point(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    """Tell whether a point can be a draw of the mechanism that the certificate describes.
+
+    On a list it is one label, which a certificate does not hold, or one number; elsewhere a point
+    of the lattice.
+    """
     domain = rebuild_domain(certificate.domain)
     if not isinstance(domain, Region):
-        return True
-    return within(point, domain.lower, domain.upper)
+        return point is None or point.ndim == 0
+    if point is None or not within(point, domain.lower, domain.upper):
+        return False
+    return not isinstance(domain, Grid) or _on_lattice(certificate, domain, point)
+
+
+def _on_lattice(certificate: Certificate, domain: Grid, point: NDArray[np.float64]) -> bool:
+    """Tell whether a vector is a point of the grid, bit for bit where no map rounded it.
+
+    Where one did, the first column is left out: on the way back from the units of the data it may
+    lose what a large centre of a column takes.
+    """
+    indices = domain.locate(point)[None, :]
+    nearest = domain.points(indices)[0]
+    if rebuild_finish(certificate.finish).exact:
+        return bool(domain.contains(indices)[0]) and nearest.tobytes() == point.tobytes()
+    spare = _LOST * domain.steps + 2.0**-50 * np.abs(point)
+    return bool((np.abs(nearest - point) <= spare)[1:].all())
 
 
 def exponential_concentration(certificate: Certificate) -> Fraction:

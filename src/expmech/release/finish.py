@@ -7,7 +7,7 @@ the certificate, so that a number of another kind cannot pass for what was certi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,9 +21,18 @@ _TOLERANCE = 1e-9  # of a number's size: what going back through a map may lose
 
 
 class Finish(ABC):
-    """A public map from a point of the domain to what a user is given."""
+    """A public map from a point of the domain to what a user is given.
+
+    Attributes
+    ----------
+    name : str
+        What certificates call it.
+    exact : bool
+        Whether going back gives the float64 numbers of the point; else roundings come in between.
+    """
 
     name: str
+    exact: bool = True
 
     @abstractmethod
     def apply(self, value: Any) -> Any:
@@ -31,7 +40,10 @@ class Finish(ABC):
 
     @abstractmethod
     def back(self, released: Any) -> NDArray[Any] | None:
-        """Return the point that ``released`` came from; None where nothing can be told from it."""
+        """Return the point that ``released`` came from; None for a label.
+
+        Raise where it holds anything but finite numbers in the shape of the map.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate; :meth:`rebuild` takes it."""
@@ -55,8 +67,10 @@ class Unchanged(Finish):
 
     def back(self, released: Any) -> NDArray[Any] | None:
         """Return the numbers; a label says nothing about where it stands in a list."""
-        values = np.asarray(released)
-        return np.atleast_1d(values).astype(np.float64) if values.dtype.kind in "fiu" else None
+        if released is None or isinstance(released, Mapping):
+            raise ParameterError("There must be numbers, or a label.")
+        several = isinstance(released, (list, np.ndarray))
+        return numbers(released) if several or _is_number(released) else None
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,9 @@ class OneNumber(Finish):
 
     def back(self, released: Any) -> NDArray[Any]:
         """Return the point of one coordinate."""
-        return np.array([float(released)])
+        if not _is_number(released):
+            raise ParameterError("There must be one number.")
+        return numbers([released])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +107,7 @@ class ByName(Finish):
 
     def back(self, released: Any) -> NDArray[Any]:
         """Return the numbers; raise unless there is one for each name and no other."""
-        if not isinstance(released, Mapping) or set(released) != set(self.labels):
-            raise ParameterError("There must be one number for each name of the certificate.")
-        return np.array([released[label] for label in self.labels], dtype=np.float64)
+        return numbers(_entries(released, self.labels), dimensions=1)
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate."""
@@ -118,7 +132,11 @@ class Listed(Finish):
 
     def back(self, released: Any) -> NDArray[Any]:
         """Return the places, as labels do not tell positions; raise where one comes twice."""
-        if not isinstance(released, list) or len(set(released)) < len(released):
+        scalar = (str, bool, int, float)  # whatever the list of candidates holds, as JSON has it
+        if not isinstance(released, list) or not all(isinstance(one, scalar) for one in released):
+            raise ParameterError("A list of the best must hold labels.")
+        numbers([one for one in released if _is_number(one)])
+        if len(set(released)) < len(released):
             raise ParameterError("A list of the best must hold different labels.")
         return np.arange(len(released), dtype=np.float64)
 
@@ -132,6 +150,7 @@ class Coefficients(Finish):
     """
 
     name = "coefficients"
+    exact = False
     scales: tuple[float, ...]
     centers: tuple[float, ...]
     shift: float = 0.0
@@ -154,17 +173,17 @@ class Coefficients(Finish):
 
     def back(self, released: Any) -> NDArray[Any]:
         """Return the coefficients of the scaled columns."""
-        numbers = np.asarray(self._unnamed(released), dtype=np.float64)
-        slopes = numbers[..., 1:]
-        first = numbers[..., :1] - self.shift + (slopes @ np.asarray(self.centers))[..., None]
+        found = numbers(self._unnamed(released))
+        slopes = found[..., 1:]
+        first = found[..., :1] - self.shift + (slopes @ np.asarray(self.centers))[..., None]
         return np.asarray(np.concatenate([first, slopes], axis=-1) / np.asarray(self.scales))
 
     def _unnamed(self, released: Any) -> Any:
         if not isinstance(released, Mapping):
             return released
         if self.classes and isinstance(released.get(self.classes[0]), Mapping):
-            return [self._unnamed(released[name]) for name in self.classes]
-        return [released[name] for name in ("intercept", *(self.names or ()))]
+            return [self._unnamed(one) for one in _entries(released, self.classes)]
+        return _entries(released, ("intercept", *(self.names or ())))
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate."""
@@ -223,10 +242,10 @@ class Directions(Finish):
         """Return the long point."""
         if isinstance(released, Mapping):
             return self._from_names(released)
-        numbers = [*np.ravel(released.directions)]
+        found = [*np.ravel(released.directions)]
         if self.variances:
-            numbers += [*released.variances, released.total_variance]
-        return np.array(numbers, dtype=np.float64)
+            found += [*released.variances, released.total_variance]
+        return numbers(found, dimensions=1)
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate."""
@@ -267,11 +286,12 @@ class Directions(Finish):
         return found
 
     def _from_names(self, released: Mapping[str, Any]) -> NDArray[np.float64]:
-        columns = self.names or ()
-        numbers = [released[label][name] for label in self._labels for name in columns]
+        names = (*self._labels, "variance") if self.variances else self._labels
+        *lines, last = [*_entries(released, names), *(() if self.variances else (None,))]
+        found = [one for line in lines for one in _entries(line, self.names or ())]
         if self.variances:
-            numbers += [released["variance"][label] for label in (*self._labels, "total")]
-        return np.array(numbers, dtype=np.float64)
+            found += _entries(last, (*self._labels, "total"))
+        return numbers(found, dimensions=1)
 
 
 FINISHES: Registry[type[Finish]] = Registry(
@@ -289,6 +309,35 @@ def rebuild_finish(described: Mapping[str, Any]) -> Finish:
     if kind is None:
         raise ParameterError(f"`finish` must name a known map; got {described['map']!r}.")
     return kind.rebuild(described)
+
+
+def numbers(values: Any, *, dimensions: int | None = None) -> NDArray[np.float64]:
+    """Return finite numbers as float64; raise where one is missing, infinite, text or a truth."""
+    found = np.asarray(values)
+    if found.dtype.kind == "O":  # whole numbers beyond int64, or what is none
+        found = np.asarray(values, dtype=np.float64) if _all_numbers(values) else found
+    if not (found.dtype.kind in "fiu" and _all_numbers(values) and np.isfinite(found).all()):
+        raise ParameterError("A released value must hold finite numbers.")
+    if dimensions is not None and found.ndim != dimensions:
+        raise ParameterError("A released value must have the shape that its certificate says.")
+    return found.astype(np.float64)
+
+
+def _all_numbers(values: Any) -> bool:
+    if isinstance(values, (list, tuple)):
+        return all(map(_all_numbers, values))
+    return isinstance(values, np.ndarray) or _is_number(values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _entries(released: Any, names: Sequence[str]) -> list[Any]:
+    """Return what is released under each name; raise unless there are these names and no other."""
+    if not isinstance(released, Mapping) or set(released) != set(names):
+        raise ParameterError("There must be one entry for each name of the certificate.")
+    return [released[name] for name in names]
 
 
 def within(point: NDArray[np.float64], lower: Any, upper: Any) -> bool:

@@ -13,7 +13,6 @@ from expmech.domains import Box
 from expmech.quantiles import Levels, parse_levels
 from expmech.release.certificate import Certificate
 from expmech.release.direct_checks import budgets, check_direct, check_units
-from expmech.release.finish import within
 from expmech.rounding import float_down, float_up
 from expmech.samplers import Check
 from expmech.samplers.base import DATA_DEPENDENT, check_equal
@@ -48,9 +47,12 @@ def verify_joint_quantiles(certificate: Certificate) -> list[Check]:
     ]
 
 
-def admits_quantiles(certificate: Certificate, point: NDArray[np.float64]) -> bool:
-    """Tell whether numbers can be the quantiles: one a level, in order, between the bounds."""
+def admits_quantiles(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    """Tell whether numbers can be the quantiles: one a level, in order, points of the lattice."""
     many = len(certificate.sampler["levels"])
-    if point.shape != (many,) or (np.diff(point) < 0.0).any():
+    if point is None or point.shape != (many,) or (np.diff(point) < 0.0).any():
         return False
-    return within(point, certificate.domain["lower"] * many, certificate.domain["upper"] * many)
+    domain = certificate.domain
+    box = Box(domain["lower"], domain["upper"], bits=domain["bits"])
+    indices = box.locate(point[:, None])
+    return bool(box.contains(indices).all()) and box.points(indices).tobytes() == point.tobytes()

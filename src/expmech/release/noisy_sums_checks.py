@@ -44,9 +44,9 @@ def verify_noisy_sums(certificate: Certificate) -> list[Check]:
     ]
 
 
-def admits_sums(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+def admits_sums(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
     """Tell whether a point can be what sums of the certificate mean."""
-    return rebuild_meaning(certificate.domain).admits(point)
+    return point is not None and rebuild_meaning(certificate.domain).admits(point)
 
 
 def explains_interval(

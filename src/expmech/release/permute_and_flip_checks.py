@@ -57,6 +57,6 @@ def verify_permute_and_flip(certificate: Certificate) -> list[Check]:
     ]
 
 
-def admits_candidate(certificate: Certificate, point: NDArray[np.float64]) -> bool:
-    """Admit every label: the list is public, but it is not part of a certificate."""
-    return True
+def admits_candidate(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    """Admit every label, one only: the list is public, but it is not part of a certificate."""
+    return point is None or point.ndim == 0

@@ -150,12 +150,14 @@ class _Declared(Logistic):
         self.trace = self.lipschitz
 
 
-def admits_optimum(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+def admits_optimum(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
     """Tell whether a point can be a draw: the right shape, in reach, slopes on the lattice.
 
     The first column is left out of the latter: on the way back from the units of the data it may
     lose what a large centre of a column takes.
     """
+    if point is None:
+        return False
     domain = certificate.domain
     classes, columns = int(domain["classes"]), int(domain["columns"])
     rows = np.atleast_2d(point)

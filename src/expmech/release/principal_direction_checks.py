@@ -82,13 +82,15 @@ def _verify_scale(certificate: Certificate, left: Fraction) -> Check:
     )
 
 
-def admits_direction(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+def admits_direction(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
     """Tell whether a point can be directions, and variances along them, of this certificate.
 
     The first direction is a multiple of a vector of whole numbers whose largest is 2^24. The others
     are that within what earlier ones leave, where the basis is a function of these in float64; here
     they must have length one and be at right angles.
     """
+    if point is None:
+        return False
     components, dimension = certificate.sampler["components"], certificate.domain["dimension"]
     entries = components * dimension
     directions = point[:entries].reshape(components, dimension)

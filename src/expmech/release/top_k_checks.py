@@ -85,6 +85,6 @@ def top_k_concentration(certificate: Certificate) -> Fraction:
     return PURE / int(certificate.domain["k"])
 
 
-def admits_list(certificate: Certificate, point: NDArray[np.float64]) -> bool:
+def admits_list(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
     """Tell whether so many items can be a draw: which ones is not part of a certificate."""
-    return point.shape == (certificate.domain["k"],)
+    return point is not None and point.shape == (certificate.domain["k"],)

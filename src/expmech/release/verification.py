@@ -44,7 +44,7 @@ from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 Verify = Callable[[Certificate], list[Check]]
-Admits = Callable[[Certificate, NDArray[np.float64]], bool]
+Admits = Callable[[Certificate, NDArray[np.float64] | None], bool]
 Explains = Callable[[Certificate, NDArray[np.float64], Accuracy], bool]
 
 
@@ -53,7 +53,7 @@ class Verifier:
     """What a mechanism says about certificates of its own.
 
     ``verify`` recomputes what follows from other fields (a missing field may raise); ``admits``
-    tells whether a point can be a draw of the mechanism described. ``concentration`` is its rho of
+    tells whether a point, or None for a label, can be a draw of it. ``concentration`` is its rho of
     zero-concentrated privacy over epsilon squared: a half for every pure mechanism, an eighth where
     the log ratio of neighbours lies in an interval of width epsilon. ``explains`` tells whether an
     interval stated for a point is the one that follows; None where the mechanism gives none.
@@ -142,7 +142,7 @@ def verify_value(certificate: Certificate, released: Any) -> Check:
     holds = False
     try:
         point = rebuild_finish(certificate.finish).back(released)
-        holds = mechanism is not None and (point is None or mechanism.admits(certificate, point))
+        holds = mechanism is not None and mechanism.admits(certificate, point)
     except _DAMAGED:
         pass
     detail = f"a possible {certificate.statistic}" if holds else f"no {certificate.statistic}"
@@ -161,6 +161,7 @@ def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str
         back = rebuild_finish(certificate.finish).back
         point, lower, upper = (back(one) for one in (released, stated["lower"], stated["upper"]))
         scale, noisy = stated.get("scale"), stated.get("noisy")
+        whole = noisy is None or all(type(one) is int for one in noisy)
         near = Accuracy(
             lower=lower,
             upper=upper,
@@ -169,11 +170,18 @@ def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str
         )
         if mechanism is not None and mechanism.explains is not None and point is not None:
             holds = mechanism.explains(certificate, point, near)
-        holds = holds and stated.get("level") == float(LEVEL)
+        level = stated.get("level")
+        holds = holds and whole and type(level) is float and level == float(LEVEL)
     except _DAMAGED:
         holds = False
     detail = "recomputed from the noise and the value" if holds else "does not follow"
     return Check(claim="interval", holds=holds, detail=detail)
+
+
+def gives_interval(certificate: Certificate) -> bool:
+    """Tell whether the mechanism of a certificate gives an interval for every value."""
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    return mechanism is not None and mechanism.explains is not None
 
 
 def _kind(certificate: Certificate) -> Check:

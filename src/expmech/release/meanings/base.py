@@ -18,6 +18,8 @@ from expmech.release.accuracy import Accuracy, reach
 from expmech.release.finish import within
 from expmech.rounding import float_up
 
+_ROUNDED = 2.0**-49  # of the largest number met: what float64 loses between sums and a value
+
 
 class Meaning(ABC):
     """A public reading of integer sums with noise, all of it post-processing.
@@ -121,9 +123,15 @@ class OfColumns(Meaning):
         return [Fraction(high) - Fraction(low) for low, high in pairs]
 
     def admits(self, point: NDArray[np.float64]) -> bool:
-        """Tell whether each number lies in its range."""
+        """Tell whether each number is in its range, and that of a whole sum where it tells one."""
         least, most = zip(*self.ranges, strict=True)
-        return within(point, least, most)
+        if not within(point, least, most) or (np.signbit(point) & (point == 0.0)).any():
+            return False
+        told = self.sums_told(point.tolist())
+        if told is None:
+            return True
+        largest = np.maximum(np.abs(point), np.maximum(np.abs(self.lower), np.abs(self.upper)))
+        return bool((np.abs(self.value(told) - point) <= _ROUNDED * largest).all())
 
     @property
     @abstractmethod

@@ -62,7 +62,7 @@ class Counts(Meaning):
     def admits(self, point: NDArray[np.float64]) -> bool:
         """Tell whether these are whole numbers of the range."""
         most = np.inf if self.count is None else self.count
-        whole = (point == np.floor(point)) & (point >= 0) & (point <= most)
+        whole = (point == np.floor(point)) & ~np.signbit(point) & (point <= most)
         return point.shape == (self.size,) and bool(whole.all())
 
     def describe(self) -> dict[str, Any]:
