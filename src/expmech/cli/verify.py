@@ -15,7 +15,7 @@ from expmech.cli.common import FALSE, complaints, digest, output, user_errors
 from expmech.cli.drawing import rows_of_each
 from expmech.cli.options import Json
 from expmech.data.units import Units, speaks_of_units
-from expmech.errors import ExpmechError, ParameterError
+from expmech.errors import ExpmechError
 from expmech.ledger import Ledger, exact_amount, show_amount
 from expmech.release import Certificate
 from expmech.release.certificate import epsilon_up
@@ -61,7 +61,7 @@ def verify(
     with user_errors():
         found = _whole(file)
         kept = None if ledger is None else Ledger(ledger)
-        told = [(one.name, _checked(one, kept)) for one in found]
+        told = [(one.name, check_release(one, kept)) for one in found]
         told[0][1].extend(_charged_once(found))
     wrong = [check.claim for _, checks in told for check in checks if not check.holds]
     if as_json:
@@ -79,7 +79,8 @@ def verify(
         raise typer.Exit(FALSE)
 
 
-def _checked(found: Found, ledger: Ledger | None) -> list[Check]:
+def check_release(found: Found, ledger: Ledger | None) -> list[Check]:
+    """Return everything that is checked of a release; a ledger is compared where there is one."""
     certificate, record = found.certificate, found.record
     checks = [] if record is None else _check_record(record, certificate)
     checks += verify_certificate(certificate)
@@ -120,20 +121,18 @@ def _print(title: str, checks: list[Check]) -> None:
 def _whole(file: Path) -> list[Found]:
     """Read a certificate; one that is malformed does not stand."""
     try:
-        return _read(file)
+        return read_releases(file.read_bytes().decode(), name=str(file))
+    except UnicodeDecodeError:
+        problem = f"{file} must be JSON; it is not."
     except ExpmechError as error:
         problem = str(error)
     complaints.print(f"error: {problem}", style="red", markup=False)
     raise typer.Exit(FALSE)
 
 
-def _read(file: Path) -> list[Found]:
+def read_releases(text: str, *, name: str) -> list[Found]:
     """Read a certificate, bare or in the record of a release, or the records of several."""
-    try:
-        text = file.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise ParameterError(f"{file} must be a certificate in JSON; it is not.") from None
-    record: Any = read_json(text, name=str(file))
+    record: Any = read_json(text, name=name)
     if isinstance(record, list) and record and all(isinstance(one, dict) for one in record):
         return [_of_record(one) for one in record]
     if not isinstance(record, dict) or "certificate" not in record:
@@ -169,6 +168,8 @@ def _wrong_fields(record: dict[str, Any]) -> str:
     near, charge = record["accuracy"], record.get("charge", 1)
     if not isinstance(near, dict) or not set(near) <= {"words", "level", *_OF_GROUPS}:
         return "`accuracy` must hold words, and an interval where there is one"
+    if set(near) != {"words"} and not {"words", "level", "lower", "upper", "scale"} <= set(near):
+        return "`accuracy` must say the level, both ends and the scale of an interval"
     if type(charge) is not int or charge < 1 or ("charge" in record) != ("left" in record):
         return "`charge` must be the number of a charge, and stand with what is left"
     return ""

@@ -22,7 +22,6 @@ from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
-_LOST = 2.0**-10  # of a lattice step: what going back through a map of public numbers may lose
 _DIGEST_BYTES = 32
 _MOST_TERMS = 64  # separately rounded terms a loss may have
 _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
@@ -101,17 +100,13 @@ def admits_point(certificate: Certificate, point: NDArray[np.float64] | None) ->
 
 
 def _on_lattice(certificate: Certificate, domain: Grid, point: NDArray[np.float64]) -> bool:
-    """Tell whether a vector is a point of the grid, bit for bit where no map rounded it.
-
-    Where one did, the first column is left out: on the way back from the units of the data it may
-    lose what a large centre of a column takes.
-    """
+    """Tell whether a vector is a point of the grid, bit for bit where no map rounded it."""
     indices = domain.locate(point)[None, :]
     nearest = domain.points(indices)[0]
-    if rebuild_finish(certificate.finish).exact:
+    lost = rebuild_finish(certificate.finish).lost(point)
+    if not lost.any():
         return bool(domain.contains(indices)[0]) and nearest.tobytes() == point.tobytes()
-    spare = _LOST * domain.steps + 2.0**-50 * np.abs(point)
-    return bool((np.abs(nearest - point) <= spare)[1:].all())
+    return bool((np.abs(nearest - point) <= lost + domain.value_errors).all())
 
 
 def exponential_concentration(certificate: Certificate) -> Fraction:

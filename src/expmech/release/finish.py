@@ -17,22 +17,17 @@ from numpy.typing import NDArray
 from expmech.errors import ParameterError
 from expmech.extensions import Registry
 
+_ROUNDED = 2.0**-50  # of the numbers met: what a sum in float64 may lose per term, there and back
 _TOLERANCE = 1e-9  # of a number's size: what going back through a map may lose
 
 
 class Finish(ABC):
     """A public map from a point of the domain to what a user is given.
 
-    Attributes
-    ----------
-    name : str
-        What certificates call it.
-    exact : bool
-        Whether going back gives the float64 numbers of the point; else roundings come in between.
+    ``name`` is what certificates call it.
     """
 
     name: str
-    exact: bool = True
 
     @abstractmethod
     def apply(self, value: Any) -> Any:
@@ -44,6 +39,10 @@ class Finish(ABC):
 
         Raise where it holds anything but finite numbers in the shape of the map.
         """
+
+    def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far roundings on the way and back may have moved each entry: here not."""
+        return np.zeros_like(point)
 
     def describe(self) -> dict[str, Any]:
         """Return the map for a certificate; :meth:`rebuild` takes it."""
@@ -150,7 +149,6 @@ class Coefficients(Finish):
     """
 
     name = "coefficients"
-    exact = False
     scales: tuple[float, ...]
     centers: tuple[float, ...]
     shift: float = 0.0
@@ -177,6 +175,13 @@ class Coefficients(Finish):
         slopes = found[..., 1:]
         first = found[..., :1] - self.shift + (slopes @ np.asarray(self.centers))[..., None]
         return np.asarray(np.concatenate([first, slopes], axis=-1) / np.asarray(self.scales))
+
+    def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a few float64 steps of each entry; of the first also of what was subtracted."""
+        scaled = np.abs(np.asarray(self.scales) * point)
+        about = scaled[..., 1:] @ np.abs(np.asarray(self.centers))
+        scaled[..., 0] += abs(self.shift) + 2.0 * about
+        return np.asarray(_ROUNDED * len(self.scales) * scaled / np.abs(self.scales))
 
     def _unnamed(self, released: Any) -> Any:
         if not isinstance(released, Mapping):

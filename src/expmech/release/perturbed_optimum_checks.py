@@ -21,7 +21,7 @@ from expmech.optimum.calibration import (
 from expmech.optimum.draw import Lattice
 from expmech.optimum.steady import Schedule, make_schedule, serves
 from expmech.release.certificate import Certificate
-from expmech.release.finish import within
+from expmech.release.finish import rebuild_finish, within
 from expmech.risks import Logistic, Risk, rebuild_risk
 from expmech.samplers import Check
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT, check_equal
@@ -36,7 +36,6 @@ _NUMBERS = (
     "dither",
 )
 _CONSTANTS = ("bound", "spread", "lipschitz", "rank")
-_SPARE = 2.0**-10  # of a lattice step: what going back through a map of public numbers may lose
 _USED = 1 - Fraction(1, 1 << 40)  # the share of epsilon that roundings toward privacy leave
 
 
@@ -151,11 +150,7 @@ class _Declared(Logistic):
 
 
 def admits_optimum(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
-    """Tell whether a point can be a draw: the right shape, in reach, slopes on the lattice.
-
-    The first column is left out of the latter: on the way back from the units of the data it may
-    lose what a large centre of a column takes.
-    """
+    """Tell whether a point can be a draw: the right shape, in reach and on the lattice."""
     if point is None:
         return False
     domain = certificate.domain
@@ -164,6 +159,6 @@ def admits_optimum(certificate: Certificate, point: NDArray[np.float64] | None) 
     most = np.full((classes, columns), 2.0 ** domain["reach_bits"])
     if not within(rows, -most, most):
         return False
-    steps = rows[:, 1:] * 2.0 ** domain["bits"]
-    spare = _SPARE + np.abs(steps) * 2.0**-50
-    return bool((np.abs(steps - np.rint(steps)) <= spare).all())
+    scale = 2.0 ** domain["bits"]
+    off = np.abs(rows * scale - np.rint(rows * scale))
+    return bool((off <= rebuild_finish(certificate.finish).lost(rows) * scale).all())

@@ -98,7 +98,7 @@ MECHANISMS: Registry[Verifier] = Registry(
         ("PerturbedOptimum", Verifier(verify=verify_optimum, admits=admits_optimum)),
     ],
 )
-_DAMAGED = (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
+_DAMAGED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
 
 
 def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = None) -> list[Check]:
