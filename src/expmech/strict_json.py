@@ -45,6 +45,22 @@ def read_json(text: str, *, name: str) -> Any:
     return value
 
 
+def differences(one: Any, other: Any, name: str = "") -> list[str]:
+    """Return where two values of JSON differ, by the names that lead there; 1, 1.0, true differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [*one, *(key for key in other if key not in one)]
+        found = []
+        for key in keys:
+            inner = f"{name}.{key}" if name else str(key)
+            both = key in one and key in other
+            found += differences(one[key], other[key], inner) if both else [inner]
+        return found
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True), start=1)
+        return [where for k, (a, b) in pairs for where in differences(a, b, f"{name}[{k}]")]
+    return [] if type(one) is type(other) and repr(one) == repr(other) else [name]
+
+
 class _RefusedError(ValueError):
     """Text that is JSON to others and not here."""
 

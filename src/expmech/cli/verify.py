@@ -26,7 +26,7 @@ from expmech.release.verification import (
     verify_value,
 )
 from expmech.samplers import Check
-from expmech.strict_json import read_json
+from expmech.strict_json import differences, read_json
 
 _OF_GROUPS = ("lower", "upper", "scale", "noisy")
 _FILE_HELP = "A certificate, or a file written by release --output."
@@ -294,19 +294,3 @@ def _as_kept(record: dict[str, Any], kept: str | None, *, detail: str) -> Check:
     other = differences(record, read_json(kept, name="The ledger's record"))
     detail = f"differs from {detail} in: {', '.join(other)}" if other else f"as kept for {detail}"
     return Check(claim="kept", holds=not other, detail=detail)
-
-
-def differences(one: Any, other: Any, name: str = "") -> list[str]:
-    """Return where two values of JSON differ, by the names that lead there; 1, 1.0, true differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = [*one, *(key for key in other if key not in one)]
-        found = []
-        for key in keys:
-            inner = f"{name}.{key}" if name else str(key)
-            both = key in one and key in other
-            found += differences(one[key], other[key], inner) if both else [inner]
-        return found
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        pairs = enumerate(zip(one, other, strict=True), start=1)
-        return [where for k, (a, b) in pairs for where in differences(a, b, f"{name}[{k}]")]
-    return [] if type(one) is type(other) and repr(one) == repr(other) else [name]

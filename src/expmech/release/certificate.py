@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,6 +29,27 @@ _TIMING = {
     ),
 }
 
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "kind": str,
+    "mechanism": str,
+    "statistic": str,
+    "epsilon": (int, float),
+    "delta": (int, float),
+    "adjacency": str,
+    "sensitivity": (int, float),
+    "loss_error": (int, float),
+    "eta": (int, float),
+    "unit": (int, type(None)),
+    "domain": dict,
+    "sampler": dict,
+    "finish": dict,
+    "timing": str,
+    "randomness": str,
+    "assumptions": tuple,
+    "version": str,
+    "assumptions_digest": str,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
@@ -35,6 +58,7 @@ class Certificate:
     Nothing in it is computed from confidential data. ``epsilon`` is read as its decimal text, which
     is never below what was spent. Energies are whole multiples of ``2^unit`` nats; None where
     there are no energies. ``finish`` is the public map that was applied to the draw.
+    ``assumptions_digest`` is of the assumptions: that one was lost on the way is seen.
 
     Examples
     --------
@@ -63,6 +87,7 @@ class Certificate:
     randomness: str
     assumptions: tuple[str, ...]
     version: str
+    assumptions_digest: str = ""
 
     def to_json(self) -> str:
         """Return the certificate as JSON text."""
@@ -79,37 +104,30 @@ class Certificate:
             raise ParameterTypeError(
                 "`text` of Certificate.from_json must be a JSON object; it is not."
             )
-        kinds: dict[str, type | tuple[type, ...]] = {
-            "kind": str,
-            "mechanism": str,
-            "statistic": str,
-            "epsilon": (int, float),
-            "delta": (int, float),
-            "adjacency": str,
-            "sensitivity": (int, float),
-            "loss_error": (int, float),
-            "eta": (int, float),
-            "unit": (int, type(None)),
-            "domain": dict,
-            "sampler": dict,
-            "finish": dict,
-            "timing": str,
-            "randomness": str,
-            "assumptions": list,
-            "version": str,
-        }
-        for name in sorted(kinds.keys() ^ fields.keys()):
-            state = "missing" if name in kinds else "unknown"
+        fields = {"assumptions_digest": ""} | fields  # earlier versions wrote none
+        for name in sorted(_KINDS.keys() ^ fields.keys()):
+            state = "missing" if name in _KINDS else "unknown"
             raise ParameterError(
                 "`text` of Certificate.from_json must hold exactly a certificate's fields;"
                 f" {name!r} is {state}."
             )
-        for name, kind in kinds.items():
-            if not isinstance(fields[name], kind) or isinstance(fields[name], bool):
+        if isinstance(fields["assumptions"], list):
+            fields["assumptions"] = tuple(fields["assumptions"])
+        certificate = cls(**fields)
+        certificate.check_types()
+        return certificate
+
+    def check_types(self) -> None:
+        """Raise ParameterTypeError where a field is of the wrong type."""
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            wrong = not isinstance(value, kind) or isinstance(value, bool)
+            if name == "assumptions":
+                wrong = wrong or not all(isinstance(text, str) for text in value)
+            if wrong:
                 raise ParameterTypeError(
-                    f"`{name}` of a certificate has the wrong type: {type(fields[name]).__name__}."
+                    f"`{name}` of a certificate has the wrong type: {type(value).__name__}."
                 )
-        return cls(**fields | {"assumptions": tuple(fields["assumptions"])})
 
     def __str__(self) -> str:
         """Return a readable card."""
@@ -173,6 +191,11 @@ def epsilon_up(epsilon: float | Fraction) -> float:
         return epsilon
     nearest = float(epsilon)
     return nearest if Fraction(repr(nearest)) >= epsilon else math.nextafter(nearest, math.inf)
+
+
+def digest_of(assumptions: Sequence[str]) -> str:
+    """Return a digest of the assumptions, in their order."""
+    return hashlib.sha256(json.dumps(list(assumptions)).encode()).hexdigest()[:32]
 
 
 def _mark_first(texts: tuple[str, ...]) -> list[tuple[bool, str]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from expmech.adjacency import Adjacency
 from expmech.release.certificate import Certificate
 from expmech.samplers import Check
 from expmech.samplers.base import check_equal
+from expmech.strict_json import differences
 
 ENERGY_UNIT = -40
 """Energies are whole multiples of 2^-40 nats."""
@@ -28,6 +31,29 @@ def check_units(units: Any, least: int, most: int) -> Check:
     """Compare the energy of a step with what the budgets allow."""
     holds = type(units) is int and units >= 1 and least <= units <= most
     return Check(claim="units", holds=holds, detail=f"{units!r}, recomputed {most}")
+
+
+def check_described(claim: str, written: Any, made: Any) -> Check:
+    """Compare a description with that of what was made from it: the same names, kinds, numbers."""
+    other = differences(written, made)
+    detail = f"not as written: {', '.join(other)}" if other else "made again as described"
+    return Check(claim=claim, holds=not other, detail=detail)
+
+
+def check_count(domain: Mapping[str, Any], adjacency: Adjacency) -> Check:
+    """Check that the number of rows is told where it is public, and only there."""
+    count = domain.get("count")
+    holds = "count" not in domain
+    if adjacency.count_is_public:
+        holds = type(count) is int and count >= 0
+    return Check(claim="public count", holds=holds, detail="told under 'replace' only")
+
+
+def check_assumed(certificate: Certificate, needed: Sequence[str]) -> Check:
+    """Look for every assumption that claims of the other fields need."""
+    missing = [text for text in needed if text not in certificate.assumptions]
+    detail = f"not stated: {missing[0]}" if missing else f"{len(needed)} that the claims need"
+    return Check(claim="assumptions", holds=not missing, detail=detail)
 
 
 def check_direct(certificate: Certificate, owner: str, kind: str, timing: str) -> list[Check]:

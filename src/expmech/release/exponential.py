@@ -18,6 +18,7 @@ from expmech.errors import (
     validate_integer,
 )
 from expmech.losses.base import Declared, Loss
+from expmech.release.exponential_checks import PLATFORM
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared
 from expmech.rounding import float_up
 from expmech.samplers import (
@@ -44,10 +45,6 @@ from expmech.target import (
 )
 
 _OWNER = "ExponentialMechanism"
-_PLATFORM = (
-    "NumPy's exp and log are accurate to 16 units in the last place; the operating system's random"
-    " key is secret"
-)
 
 
 class ExponentialMechanism(Mechanism):
@@ -158,7 +155,7 @@ class ExponentialMechanism(Mechanism):
                 *self._problem.assumptions,
                 *_flatness(target),
                 *terms.assumptions,
-                _PLATFORM,
+                PLATFORM,
             ),
         )
         return Prepared(

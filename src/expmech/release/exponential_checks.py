@@ -13,11 +13,12 @@ from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Domain, Grid, Region, rebuild_domain
 from expmech.errors import ExpmechError
 from expmech.release.certificate import Certificate
+from expmech.release.direct_checks import check_assumed, check_described
 from expmech.release.finish import rebuild_finish, within
 from expmech.samplers import SAMPLERS, Check, Claimed, Sampler
 from expmech.target import BaseMeasure, calibrate
 from expmech.target.calibration import COARSEST_UNIT
-from expmech.target.measure import Measure
+from expmech.target.measure import REPEATABLE, Measure
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
@@ -25,6 +26,10 @@ _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 _DIGEST_BYTES = 32
 _MOST_TERMS = 64  # separately rounded terms a loss may have
 _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
+PLATFORM = (
+    "NumPy's exp and log are accurate to 16 units in the last place; the operating system's random"
+    " key is secret"
+)
 
 
 def verify_exponential(certificate: Certificate) -> list[Check]:
@@ -35,7 +40,8 @@ def verify_exponential(certificate: Certificate) -> list[Check]:
         unknown = f"{certificate.domain.get('kind')!r} cannot be made from its description"
         return [Check(claim="domain", holds=False, detail=unknown)]
     name = str(certificate.sampler.get("sampler"))
-    checks = [Check(claim="domain", holds=True, detail=f"{certificate.domain['kind']}")]
+    written = {key: value for key, value in certificate.domain.items() if key != "base"}
+    checks = [check_described("domain", written, domain.describe())]
     kind = SAMPLERS.find(name)
     if kind is None:
         return [*checks, Check(claim="timing", holds=False, detail=f"unknown sampler {name!r}")]
@@ -47,7 +53,18 @@ def verify_exponential(certificate: Certificate) -> list[Check]:
     sampler = kind.rebuild(certificate.sampler)
     same = {name: getattr(certificate, name) for name in _CLAIMED}
     claimed = Claimed(**same, unit=unit, parameters=certificate.sampler, domain=domain)
-    return [*checks, _verify_scale(certificate, sampler, 1 << -unit), *sampler.verify(claimed)]
+    needed = (*sampler.assumed(certificate.sampler), PLATFORM)
+    if "base" in certificate.domain:
+        needed = (*needed, REPEATABLE)
+    made = sampler.describe()
+    named = {key: certificate.sampler.get(key) for key in made}
+    return [
+        *checks,
+        check_described("parameters", named, made),
+        check_assumed(certificate, needed),
+        _verify_scale(certificate, sampler, 1 << -unit),
+        *sampler.verify(claimed),
+    ]
 
 
 def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
@@ -62,8 +79,9 @@ def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
             lipschitz=slopes,
             excludes=written["excludes"],
         )
+        told = type(written["name"]) is str and (slopes is None or type(slopes) is list)
         fits = slopes is None or known.slopes(0 if widths is None else len(widths)) is not None
-        holds = fits and len(bytes.fromhex(written["digest"])) == _DIGEST_BYTES
+        holds = told and fits and len(bytes.fromhex(written["digest"])) == _DIGEST_BYTES
     except (ExpmechError, KeyError, TypeError, ValueError):
         return Check(claim="base", holds=False, detail="no base measure is described like this")
     return Check(claim="base", holds=holds, detail=f"{written['name']!r}, digest not compared")

@@ -201,7 +201,15 @@ class Coefficients(Finish):
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         """Return the map that a certificate names."""
         lists = {name: tuple(one) for name, one in described.items() if isinstance(one, list)}
-        return cls(shift=float(described["shift"]), **lists)
+        found = cls(shift=float(described["shift"]), **lists)
+        entries = numbers([*found.scales, *found.centers])
+        names = (*(found.names or ()), *(found.classes or ()))
+        many = len(found.scales) == len(found.centers) + 1 == len(found.names or ()) + 1
+        if not (many or found.names is None) or len(entries) != 2 * len(found.scales) - 1:
+            raise ParameterError("There must be one scale for each column and the intercept.")
+        if not all(isinstance(one, str) for one in names) or min(found.scales) <= 0.0:
+            raise ParameterError("Names must be texts, and scales positive.")
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,11 +273,13 @@ class Directions(Finish):
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         """Return the map that a certificate names."""
         names = described["names"]
+        if names is not None and len(names) != described["dimension"]:
+            raise ParameterError("There must be one name for each column.")
         return cls(
             components=int(described["components"]),
             dimension=int(described["dimension"]),
             variances=bool(described["variances"]),
-            names=None if names is None else tuple(names),
+            names=None if names is None else tuple(map(str, names)),
         )
 
     @property

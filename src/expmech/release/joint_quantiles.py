@@ -30,20 +30,19 @@ from expmech.quantiles import (
     parse_levels,
 )
 from expmech.release.direct import DirectMechanism, DirectTerms
-from expmech.release.joint_quantiles_checks import KIND, OWNER, energy_scale
+from expmech.release.joint_quantiles_checks import (
+    CLIPPED,
+    KIND,
+    OWNER,
+    PLATFORM,
+    energy_scale,
+)
 from expmech.release.prepared import Draw
 from expmech.rounding import float_up
 from expmech.samplers import Draws
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
-_CLIPPED = (
-    "values were clipped to the public bounds and moved to the middle of one of 2^bits cells one by"
-    " one before they were counted"
-)
-_PLATFORM = (
-    "float64 sums and products are those of IEEE 754; the operating system's random key is secret"
-)
 _NOTE = (
     "one joint draw of all levels: the numbers above are entries of tables, one a level and"
     " different rank, filled once; then about one proposal a draw"
@@ -86,7 +85,7 @@ class QuantileTerms:
             eta=energy_scale(self.levels, units),
             domain=domain,
             parameters={"levels": self.levels.texts, "units": units},
-            assumptions=(_CLIPPED, _PLATFORM),
+            assumptions=(CLIPPED, PLATFORM),
             adjacency=self.adjacency,
             log_size=math.lgamma(points + many) - math.lgamma(points) - math.lgamma(many + 1),
         )

@@ -12,12 +12,26 @@ from expmech.coins import UNITS_PER_NAT
 from expmech.domains import Box
 from expmech.quantiles import Levels, parse_levels
 from expmech.release.certificate import Certificate
-from expmech.release.direct_checks import budgets, check_direct, check_units
+from expmech.release.direct_checks import (
+    budgets,
+    check_assumed,
+    check_count,
+    check_described,
+    check_direct,
+    check_units,
+)
 from expmech.rounding import float_down, float_up
 from expmech.samplers import Check
 from expmech.samplers.base import DATA_DEPENDENT, check_equal
 
 OWNER, KIND = "JointQuantiles", "Quantiles"
+CLIPPED = (
+    "values were clipped to the public bounds and moved to the middle of one of 2^bits cells one by"
+    " one before they were counted"
+)
+PLATFORM = (
+    "float64 sums and products are those of IEEE 754; the operating system's random key is secret"
+)
 
 
 def energy_scale(levels: Levels, units: int) -> float:
@@ -31,7 +45,8 @@ def verify_joint_quantiles(certificate: Certificate) -> list[Check]:
     levels = parse_levels(told["levels"], owner=OWNER)
     adjacency = validate_adjacency(certificate.adjacency, owner=OWNER)
     least, most = (levels.units(budget, adjacency) for budget in budgets(certificate))
-    Box(domain["lower"], domain["upper"], bits=domain["bits"])  # raises unless it is one
+    box = Box(domain["lower"], domain["upper"], bits=domain["bits"])  # raises unless it is one
+    public = {"count": domain["count"]} if "count" in domain else {}
     named = certificate.finish.get("labels", told["levels"])
     return [
         *check_direct(certificate, OWNER, KIND, DATA_DEPENDENT),
@@ -42,7 +57,9 @@ def verify_joint_quantiles(certificate: Certificate) -> list[Check]:
         check_units(told["units"], least, most),
         check_equal("eta", certificate.eta, energy_scale(levels, told["units"])),
         check_equal("loss error", float(certificate.loss_error), 0.0),
-        check_equal("public count", "count" in domain, adjacency.count_is_public),
+        check_described("lattice", domain, box.describe() | {"kind": KIND} | public),
+        check_count(domain, adjacency),
+        check_assumed(certificate, (CLIPPED, PLATFORM)),
         check_equal("names", parse_levels(named, owner=OWNER).texts, levels.texts),
     ]
 

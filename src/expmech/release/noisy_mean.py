@@ -18,16 +18,12 @@ from expmech.errors import (
     validate_vector,
 )
 from expmech.release.meanings import Means, Shares
-from expmech.release.noisy_mean_checks import SUMS
+from expmech.release.noisy_mean_checks import CLIPPED, SUMS
 from expmech.release.noisy_sums import NoisySums
 from expmech.release.snapping import MOST_BITS, affordable_bits, snap
 from expmech.target import validate_epsilon
 
 OWNER = Means.owner
-_CLIPPED = (
-    "rows were clipped to the public bounds and snapped to 2^bits steps one by one before they were"
-    " summed"
-)
 
 
 class NoisyMean(NoisySums):
@@ -59,7 +55,7 @@ class NoisyMean(NoisySums):
     (1,)
     """
 
-    summed = _CLIPPED
+    summed = CLIPPED
 
     def __init__(
         self,

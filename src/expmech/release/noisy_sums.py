@@ -22,16 +22,13 @@ from expmech.errors import (
 from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import Certificate
 from expmech.release.meanings import Meaning
-from expmech.release.noisy_sums_checks import NOISE
+from expmech.release.noisy_sums_checks import ALONE, NOISE, PLATFORM
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.release.snapping import LEAST_RATE
 from expmech.rounding import float_down, float_up
 from expmech.samplers import TIMINGS, Draws, Option, Plan, Wanted, plan_alone
 from expmech.samplers.base import DATA_INDEPENDENT
 from expmech.target import validate_epsilon
-
-_ALONE = "what a row adds to the sums was decided from that row alone and public numbers"
-_PLATFORM = "the operating system's random key is secret"
 
 
 class NoisySums(Mechanism):
@@ -56,7 +53,7 @@ class NoisySums(Mechanism):
     (2,)
     """
 
-    summed: str = _ALONE
+    summed: str = ALONE
 
     def __init__(
         self, *, totals: Sequence[int], meaning: Meaning, adjacency: str = "replace"
@@ -179,7 +176,7 @@ class NoisySums(Mechanism):
             domain=self.meaning.domain,
             sampler={"sampler": self.owner, "noise": NOISE, **self._named},
             timing=DATA_INDEPENDENT,
-            assumptions=(self.summed, _PLATFORM),
+            assumptions=(self.summed, PLATFORM),
         )
 
     @property

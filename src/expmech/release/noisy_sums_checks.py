@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from expmech.adjacency import Adjacency
 from expmech.release.accuracy import Accuracy
 from expmech.release.certificate import Certificate
+from expmech.release.direct_checks import check_assumed, check_described
 from expmech.release.meanings import MEANINGS, rebuild_meaning
 from expmech.rounding import float_up
 from expmech.samplers import Check
 from expmech.samplers.base import DATA_INDEPENDENT, check_equal
 
 NOISE = "discrete Laplace"
+PLATFORM = "the operating system's random key is secret"
+ALONE = "what a row adds to the sums was decided from that row alone and public numbers"
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 
 
@@ -41,7 +44,14 @@ def verify_noisy_sums(certificate: Certificate) -> list[Check]:
         check_equal("noise", told.get("noise"), NOISE),
         check_equal("sensitivity", certificate.sensitivity, moved),
         check_equal("public count", meaning.count is not None, public),
+        check_equal("loss error", float(certificate.loss_error), 0.0),
+        check_described("sums", certificate.domain, meaning.domain),
     ]
+
+
+def verify_sums_alone(certificate: Certificate) -> list[Check]:
+    """Recompute what noise on sums of rows, each counted by itself, claims."""
+    return [*verify_noisy_sums(certificate), check_assumed(certificate, (ALONE, PLATFORM))]
 
 
 def admits_sums(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:

@@ -18,21 +18,18 @@ from expmech.domains import Candidates
 from expmech.errors import ParameterTypeError, validate_scale, validate_vector
 from expmech.lists import first_of_a_random_order, winner_law
 from expmech.release.direct import DirectMechanism, DirectTerms
-from expmech.release.permute_and_flip_checks import KIND, ONE_WAY, OWNER, calibration
+from expmech.release.permute_and_flip_checks import (
+    KIND,
+    OWNER,
+    assumed_of_candidates,
+    calibration,
+)
 from expmech.release.prepared import Draw
 from expmech.rounding import float_up
 from expmech.samplers import Draws
 from expmech.samplers.base import CONSTANT
 from expmech.target import ENERGY_CAP, validate_epsilon
 
-_DECLARED = (
-    "a score moves by at most the stated sensitivity between neighbouring data sets, up to a shift"
-    " that all scores share, as the caller declares"
-)
-_PLATFORM = (
-    "NumPy's exp is accurate to 16 units in the last place; the operating system's random key is"
-    " secret"
-)
 _NOTE = (
     "permute-and-flip: one coin a candidate, whatever the scores, and an expected loss never above"
     " that of the exponential mechanism; --sampler asks for the latter, whose privacy loss has a"
@@ -62,7 +59,7 @@ class SelectionTerms:
             eta=scale.eta,
             domain={"kind": KIND, "count": self.count},
             parameters={"monotone": self.monotone, "coins": self.count},
-            assumptions=(_DECLARED, *((ONE_WAY,) if self.monotone else ()), _PLATFORM),
+            assumptions=assumed_of_candidates(monotone=self.monotone),
             adjacency=self.adjacency,
             log_size=math.log(self.count),
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.release.certificate import Certificate
-from expmech.release.direct_checks import budgets, check_direct
+from expmech.release.direct_checks import budgets, check_assumed, check_direct
 from expmech.rounding import float_up
 from expmech.samplers import Check
 from expmech.samplers.base import CONSTANT, check_equal
@@ -16,10 +16,23 @@ from expmech.target import calibrate
 from expmech.target.calibration import Calibration
 
 OWNER, KIND = "PermuteAndFlip", "Candidates"
+DECLARED = (
+    "a score moves by at most the stated sensitivity between neighbouring data sets, up to a shift"
+    " that all scores share, as the caller declares"
+)
+PLATFORM = (
+    "NumPy's exp is accurate to 16 units in the last place; the operating system's random key is"
+    " secret"
+)
 ONE_WAY = (
     "between neighbouring data sets all scores move the same way, up to a shift that they share, as"
     " the caller declares"
 )
+
+
+def assumed_of_candidates(*, monotone: bool) -> tuple[str, ...]:
+    """Return what the guarantee rests on."""
+    return (DECLARED, *((ONE_WAY,) if monotone else ()), PLATFORM)
 
 
 def calibration(budget: Fraction, sensitivity: Fraction, *, monotone: bool) -> Calibration:
@@ -53,6 +66,7 @@ def verify_permute_and_flip(certificate: Certificate) -> list[Check]:
         ),
         check_equal("coins", told["coins"], count),
         check_equal("monotone", monotone, ONE_WAY in certificate.assumptions),
+        check_assumed(certificate, assumed_of_candidates(monotone=monotone is True)),
         Check(claim="count", holds=type(count) is int and count >= 1, detail=repr(count)),
     ]
 

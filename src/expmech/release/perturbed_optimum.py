@@ -33,20 +33,19 @@ from expmech.optimum.rule import default_noise, default_share, default_squared_n
 from expmech.optimum.steady import Schedule, dither_rate, draw_steady, require_schedule
 from expmech.optimum.tables import ArrayTable, DrawCells, Table
 from expmech.release.certificate import Certificate
-from expmech.release.perturbed_optimum_checks import KIND, OWNER, describe_terms, row_bound
+from expmech.release.perturbed_optimum_checks import (
+    ASSUMPTIONS,
+    DECLARED,
+    KIND,
+    OWNER,
+    describe_terms,
+    row_bound,
+)
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
 from expmech.risks import Custom, Risk
 from expmech.samplers import TIMINGS, Draws, Option, Plan, Wanted, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
-
-_ASSUMPTIONS = (
-    "rows were clipped to [-1, 1], shortened to the public norms and snapped to 2^-20 one by one",
-    "float64 is IEEE 754 with sums of products in any order; numpy's exp is within 16 units in the"
-    " last place",
-    "the operating system's random key is secret",
-)
-_DECLARED = "the derivative of the custom risk is monotone and has the declared bounds and error"
 
 
 class PerturbedOptimum(Mechanism):
@@ -272,7 +271,7 @@ class PerturbedOptimum(Mechanism):
             "reach_bits": self.lattice.reach_bits,
             **self.adjacency.public(self._table.count),
         }
-        custom = (_DECLARED,) if isinstance(self.risk, Custom) else ()
+        custom = (DECLARED,) if isinstance(self.risk, Custom) else ()
         return told.certify(
             OWNER,
             epsilon,
@@ -282,7 +281,7 @@ class PerturbedOptimum(Mechanism):
             domain=domain,
             sampler=describe_terms(terms, schedule),
             timing=DATA_DEPENDENT if schedule is None else CONSTANT,
-            assumptions=(*_ASSUMPTIONS, *custom),
+            assumptions=(*ASSUMPTIONS, *custom),
         )
 
 

@@ -21,12 +21,20 @@ from expmech.optimum.calibration import (
 from expmech.optimum.draw import Lattice
 from expmech.optimum.steady import Schedule, make_schedule, serves
 from expmech.release.certificate import Certificate
+from expmech.release.direct_checks import check_assumed, check_count, check_described
 from expmech.release.finish import rebuild_finish, within
 from expmech.risks import Logistic, Risk, rebuild_risk
 from expmech.samplers import Check
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT, check_equal
 
 OWNER, KIND = "PerturbedOptimum", "Optimum"
+ASSUMPTIONS = (
+    "rows were clipped to [-1, 1], shortened to the public norms and snapped to 2^-20 one by one",
+    "float64 is IEEE 754 with sums of products in any order; numpy's exp is within 16 units in the"
+    " last place",
+    "the operating system's random key is secret",
+)
+DECLARED = "the derivative of the custom risk is monotone and has the declared bounds and error"
 _NUMBERS = (
     "squared_norm",
     "penalty",
@@ -85,13 +93,25 @@ def verify_optimum(certificate: Certificate) -> list[Check]:
         check_equal("delta", float(certificate.delta), 0.0),
         check_equal("classes", domain["classes"], risk.margins),
         check_equal("columns", domain["columns"], told["columns"]),
-        check_equal("public count", "count" in domain, adjacency.count_is_public),
+        check_count(domain, adjacency),
+        check_equal("unit", certificate.unit, None),
+        check_equal("loss error", float(certificate.loss_error), 0.0),
+        check_described("numbers", told, _numbers(told)),
+        check_assumed(certificate, (*ASSUMPTIONS, *(() if known else (DECLARED,)))),
         check_equal("sensitivity", float(certificate.sensitivity), row_bound(risk, adjacency)),
         check_equal("eta", certificate.eta, told["rate"]),
         *(check_equal(name, float(told[name]), float(getattr(risk, name))) for name in _CONSTANTS),
         *_verify_spent(certificate, risk, adjacency),
         *(_verify_work(certificate, risk, adjacency) if "dither" in told else []),
     ]
+
+
+def _numbers(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the terms with numbers where numbers belong: a text or a truth is none."""
+    real = {name: float(told[name]) for name in (*_NUMBERS, *_CONSTANTS) if name in told}
+    whole = {name: int(told[name]) for name in ("rank", "columns", "steps")}
+    norm = None if told["sum_norm"] is None else float(told["sum_norm"])
+    return {**told, **real, **whole, "sum_norm": norm}
 
 
 def _verify_spent(certificate: Certificate, risk: Risk, adjacency: Adjacency) -> list[Check]:

@@ -18,7 +18,7 @@ from expmech.coins import Coins
 from expmech.errors import UnsupportedError, validate_positive
 from expmech.markup import card, folded
 from expmech.release.accuracy import Accuracy
-from expmech.release.certificate import RELEASE, STUDY, Certificate, epsilon_up
+from expmech.release.certificate import RELEASE, STUDY, Certificate, digest_of, epsilon_up
 from expmech.release.finish import Finish, Unchanged
 from expmech.release.progress import shown
 from expmech.samplers import Draws, Plan, Sampler, Wanted, over_budget
@@ -74,6 +74,7 @@ class Told:
         **stated: Any,
     ) -> Certificate:
         """Return the certificate of a release by ``mechanism``, which states the other fields."""
+        rests_on = (*assumptions, *self.notes)
         return Certificate(
             kind=RELEASE,
             mechanism=mechanism,
@@ -84,7 +85,8 @@ class Told:
             unit=unit,
             finish=self.finish.describe(),
             randomness=OPERATING_SYSTEM,
-            assumptions=(*assumptions, *self.notes),
+            assumptions=rests_on,
+            assumptions_digest=digest_of(rests_on),
             version=__version__,
             **stated,
         )

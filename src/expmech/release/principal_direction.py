@@ -43,7 +43,7 @@ from expmech.errors import (
 from expmech.release.certificate import Certificate
 from expmech.release.finish import Directions
 from expmech.release.prepared import Asked, Draw, Mechanism, Prepared, Told
-from expmech.release.principal_direction_checks import KIND, OWNER
+from expmech.release.principal_direction_checks import KIND, OWNER, PLATFORM, ROWS
 from expmech.samplers import TIMINGS, Draws, Option, Plan, Wanted, plan_alone
 from expmech.samplers.base import CONSTANT, DATA_DEPENDENT
 from expmech.target import validate_epsilon
@@ -51,14 +51,6 @@ from expmech.target import validate_epsilon
 _NO_CONSTANT = (
     "cannot promise timing='constant': how many proposals a direction takes is random, by"
     " a law that depends on the data. Use timing='unprotected' and let nobody see how long it took."
-)
-_ROWS = (
-    "rows were shortened to norm at most 1 and snapped to 2^-20 toward zero one by one before"
-    " their products were summed; there are at most 2^32 of them"
-)
-_PLATFORM = (
-    "NumPy's exp and log are accurate to 16 units in the last place and its matrix products sum"
-    " float64 products, in any order; the operating system's random key is secret"
 )
 
 
@@ -268,5 +260,5 @@ class PrincipalDirection(Mechanism):
             domain=domain,
             sampler=terms.describe(),
             timing=DATA_DEPENDENT,
-            assumptions=(_ROWS, _PLATFORM),
+            assumptions=(ROWS, PLATFORM),
         )

@@ -18,10 +18,19 @@ from expmech.directions.terms import (
     WIDTH,
 )
 from expmech.release.certificate import Certificate
+from expmech.release.direct_checks import check_assumed
 from expmech.samplers import Check
 from expmech.samplers.base import DATA_DEPENDENT, check_equal
 
 OWNER, KIND = "PrincipalDirection", "Sphere"
+ROWS = (
+    "rows were shortened to norm at most 1 and snapped to 2^-20 toward zero one by one before"
+    " their products were summed; there are at most 2^32 of them"
+)
+PLATFORM = (
+    "NumPy's exp and log are accurate to 16 units in the last place and its matrix products sum"
+    " float64 products, in any order; the operating system's random key is secret"
+)
 
 _TOLERANCE = Fraction(1, 1 << 40)  # an epsilon that was a float was rounded down before it was used
 _LENGTH = 1e-9  # what float64 may lose of a length, a right angle or a share
@@ -51,8 +60,22 @@ def verify_direction(certificate: Certificate) -> list[Check]:
         check_equal("unit", certificate.unit, None),
         check_equal("rows", domain["row_bits"], ROW_BITS),
         check_equal("rounding", domain["rounding_bits"], ROUNDING_BITS),
+        check_assumed(certificate, (ROWS, PLATFORM)),
+        _verify_map(certificate),
         Check(claim="public count", holds=counted, detail="told under 'replace' only"),
     ]
+
+
+def _verify_map(certificate: Certificate) -> Check:
+    """Check that what was drawn is what was handed on: as many directions, and their variances."""
+    written, told = certificate.finish, certificate.sampler
+    drawn = {
+        "components": told["components"],
+        "dimension": certificate.domain["dimension"],
+        "variances": Fraction(told["variance_epsilon"]) != 0,
+    }
+    holds = written["map"] != "directions" or all(written[key] == drawn[key] for key in drawn)
+    return Check(claim="map", holds=holds, detail="of what was drawn")
 
 
 def _verify_shares(certificate: Certificate) -> list[Check]:

@@ -30,21 +30,15 @@ from expmech.release.top_k_checks import (
     METHODS,
     MOST_ITEMS,
     MOST_PLACES,
-    ONE_EACH,
     OWNER,
     TopKTerms,
+    assumed_of_list,
 )
 from expmech.rounding import float_down
 from expmech.samplers import Draws
 from expmech.samplers.base import DATA_DEPENDENT
 from expmech.target import validate_epsilon
 
-_PUBLIC_LIST = "the list of items is public: it was not collected from the data"
-_AT_MOST_ONE = "a person adds at most 1 to the count of each item, as the caller declares"
-_PLATFORM = (
-    "NumPy's exp and log are accurate to 16 units in the last place; the operating system's random"
-    " key is secret"
-)
 _NOTES = {
     "joint": (
         "one joint draw of the whole list: every item is sorted once, then about two proposals of a"
@@ -144,11 +138,7 @@ class TopK(DirectMechanism):
                 "one_item_each": public.one_item_each,
                 "units": units,
             },
-            assumptions=(
-                ONE_EACH if public.one_item_each else _AT_MOST_ONE,
-                _PUBLIC_LIST,
-                _PLATFORM,
-            ),
+            assumptions=assumed_of_list(one_item_each=public.one_item_each),
             adjacency=public.adjacency,
             log_size=_log_sequences(public.count, public.k) if joint else None,
         )

@@ -12,7 +12,7 @@ from expmech.adjacency import Adjacency, validate_adjacency
 from expmech.coins import UNITS_PER_NAT
 from expmech.errors import validate_choice, validate_integer
 from expmech.release.certificate import Certificate
-from expmech.release.direct_checks import budgets, check_direct, check_units
+from expmech.release.direct_checks import budgets, check_assumed, check_direct, check_units
 from expmech.rounding import float_down
 from expmech.samplers import Check
 from expmech.samplers.base import DATA_DEPENDENT, check_equal
@@ -23,6 +23,12 @@ METHODS = ("joint", "peeling")
 MOST_ITEMS = 1 << 26
 MOST_PLACES = 1000
 ONE_EACH = "each person has at most one item, as the caller declares"
+PLATFORM = (
+    "NumPy's exp and log are accurate to 16 units in the last place; the operating system's random"
+    " key is secret"
+)
+AT_MOST_ONE = "a person adds at most 1 to the count of each item, as the caller declares"
+PUBLIC_LIST = "the list of items is public: it was not collected from the data"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +60,11 @@ class TopKTerms:
         return int(budget * UNITS_PER_NAT / (draws * self.spread))
 
 
+def assumed_of_list(*, one_item_each: bool) -> tuple[str, ...]:
+    """Return what the guarantee rests on."""
+    return (ONE_EACH if one_item_each else AT_MOST_ONE, PUBLIC_LIST, PLATFORM)
+
+
 def verify_top_k(certificate: Certificate) -> list[Check]:
     """Recompute the energy of a count from epsilon, the method and who has how many items."""
     told, domain = certificate.sampler, certificate.domain
@@ -75,6 +86,7 @@ def verify_top_k(certificate: Certificate) -> list[Check]:
         check_equal("eta", certificate.eta, eta),
         check_equal("loss error", float(certificate.loss_error), 0.0),
         check_equal("one item each", told["one_item_each"], ONE_EACH in certificate.assumptions),
+        check_assumed(certificate, assumed_of_list(one_item_each=terms.one_item_each)),
     ]
 
 

@@ -5,6 +5,8 @@ What a mechanism, a sampler, an envelope and a domain claim, each recomputes its
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +21,8 @@ from expmech.bits import OPERATING_SYSTEM, SEEDED
 from expmech.errors import ExpmechError
 from expmech.extensions import Registry
 from expmech.release.accuracy import LEVEL, Accuracy
-from expmech.release.certificate import RELEASE, STUDY, Certificate
+from expmech.release.certificate import RELEASE, STUDY, Certificate, digest_of
+from expmech.release.direct_checks import check_described
 from expmech.release.exponential_checks import (
     admits_point,
     compare_base,
@@ -32,7 +35,7 @@ from expmech.release.noisy_mean_checks import verify_noisy_mean
 from expmech.release.noisy_sums_checks import (
     admits_sums,
     explains_interval,
-    verify_noisy_sums,
+    verify_sums_alone,
 )
 from expmech.release.permute_and_flip_checks import admits_candidate, verify_permute_and_flip
 from expmech.release.perturbed_optimum_checks import admits_optimum, verify_optimum
@@ -87,7 +90,7 @@ MECHANISMS: Registry[Verifier] = Registry(
             ),
         ),
         ("NoisyMean", _noisy(verify_noisy_mean)),
-        ("NoisySums", _noisy(verify_noisy_sums)),
+        ("NoisySums", _noisy(verify_sums_alone)),
         ("PrincipalDirection", _bounded(verify_direction, admits_direction)),
         ("JointQuantiles", _bounded(verify_joint_quantiles, admits_quantiles)),
         ("PermuteAndFlip", Verifier(verify=verify_permute_and_flip, admits=admits_candidate)),
@@ -98,6 +101,7 @@ MECHANISMS: Registry[Verifier] = Registry(
         ("PerturbedOptimum", Verifier(verify=verify_optimum, admits=admits_optimum)),
     ],
 )
+_WRONG = "a field is missing, of the wrong type or out of range"
 _DAMAGED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
 
 
@@ -106,7 +110,13 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
 
     ``base`` is the public base measure to compare with the one described; None compares none.
     """
+    try:
+        certificate.check_types()
+    except ExpmechError:
+        return [Check(claim="fields", holds=False, detail=_WRONG)]
     checks = [
+        _numbers(certificate),
+        _assumptions(certificate),
         _kind(certificate),
         _version(certificate),
         _budget(certificate),
@@ -117,13 +127,13 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
         detail = f"unknown mechanism {certificate.mechanism!r}"
         return [*checks, Check(claim="mechanism", holds=False, detail=detail)]
     try:
-        rebuild_finish(certificate.finish)
+        made = rebuild_finish(certificate.finish).describe()
+        checks.append(check_described("map", certificate.finish, made))
         checks += mechanism.verify(certificate)
         if base is not None:
             checks.append(compare_base(certificate, base))
     except _DAMAGED:
-        detail = "a field is missing, of the wrong type or out of range"
-        checks.append(Check(claim="fields", holds=False, detail=detail))
+        checks.append(Check(claim="fields", holds=False, detail=_WRONG))
     return checks
 
 
@@ -182,6 +192,28 @@ def gives_interval(certificate: Certificate) -> bool:
     """Tell whether the mechanism of a certificate gives an interval for every value."""
     mechanism = MECHANISMS.find(certificate.mechanism)
     return mechanism is not None and mechanism.explains is not None
+
+
+def _numbers(certificate: Certificate) -> Check:
+    """Check the signs of the numbers that every certificate has, and that all are finite."""
+    c = certificate
+    positive = c.epsilon > 0 and c.sensitivity > 0 and c.eta > 0 and c.loss_error >= 0
+    finite = all(map(_finite, dataclasses.asdict(c).values()))
+    detail = "finite, and positive where they must be" if positive and finite else _WRONG
+    return Check(claim="numbers", holds=positive and finite, detail=detail)
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, (dict, list, tuple)):
+        return all(map(_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _assumptions(certificate: Certificate) -> Check:
+    """Check that no assumption was lost or changed since the certificate was written."""
+    holds = certificate.assumptions_digest == digest_of(certificate.assumptions)
+    detail = f"{len(certificate.assumptions)}, {'as written' if holds else 'not as written'}"
+    return Check(claim="assumptions", holds=holds, detail=detail)
 
 
 def _kind(certificate: Certificate) -> Check:

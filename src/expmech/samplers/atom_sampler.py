@@ -80,6 +80,10 @@ class AtomSampler(Sampler):
             more.append(_OWN_LAW)
         return dataclasses.replace(told, assumptions=(*told.assumptions, *more))
 
+    def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return those of the sampler, and what the kernel rests on."""
+        return (*self.assumptions, *(() if self.kernel is None else self.kernel.assumptions))
+
     def law_about(self, center: NDArray[Any] | None) -> Envelope:
         """Return the law by which the atom is left: one's own, uniform, or Laplace about a point.
 

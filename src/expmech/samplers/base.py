@@ -152,6 +152,10 @@ class Sampler(ABC):
         """Return the sampler that wrote these parameters into a certificate."""
         return cls()
 
+    def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return assumptions that a certificate with these parameters must state."""
+        return self.assumptions
+
     @abstractmethod
     def prepare(self, target: Target) -> Chain[Any]:
         """Fit to ``target``: the confidential half, built once a release.

@@ -213,6 +213,10 @@ class ConstantMixture(Sampler):
         points = np.zeros((parameters["points"], 1))
         return cls(points, parameters["k"], sampler=kind.rebuild(of_f))
 
+    def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return those of f's sampler, and how the points were chosen."""
+        return (*self.sampler.assumed(parameters["of_f"]), CHOSEN_BLINDLY)
+
     def verify(self, claimed: Claimed) -> list[Check]:
         """Check the timing class, and all that f's sampler claims."""
         of_f = dataclasses.replace(

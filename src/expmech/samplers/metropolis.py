@@ -185,9 +185,15 @@ class Metropolis(Sampler):
         run = {"pure": True} if parameters["pure"] is True else {"steps": parameters["steps"]}
         return cls(find_kernel(parameters["kernel"]), **run)
 
+    def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return where the minorisation comes from, and what the kernel rests on."""
+        source = DECLARED if parameters["declared"] is True else PROVED
+        return (source, *self.kernel.assumptions)
+
     def verify(self, claimed: Claimed) -> list[Check]:
         """Recompute delta from steps and beta, or the steps that a pure guarantee needs."""
-        parameters, checks = claimed.parameters, [self.verify_timing(claimed)]
+        parameters = claimed.parameters
+        checks = [self.verify_timing(claimed), _verify_terms(parameters)]
         speed, steps = convergence_of(parameters), parameters["steps"]
         expected = 0.0
         if self.pure and isinstance(speed, Minorisation):
@@ -239,6 +245,16 @@ class Metropolis(Sampler):
                 "Metropolis takes exactly one of `delta`, `steps` and `pure=True`."
             )
         return steps, speed.delta_after(epsilon, steps)
+
+
+def _verify_terms(parameters: Mapping[str, Any]) -> Check:
+    """Check that truths are truths; the range of energies may be unknown where beta is declared."""
+    spread, truths = parameters["energy_range"], (parameters["pure"], parameters["declared"])
+    known = type(spread) is float and 0.0 <= spread < math.inf
+    holds = all(type(one) is bool for one in truths) and (
+        known or (spread is None and parameters["declared"])
+    )
+    return Check(claim="terms", holds=holds, detail=f"energies over {spread!r} nats")
 
 
 def _choose_kernel(kernel: Kernel | None, proposal: str | None, rate: float | None) -> Kernel:

@@ -173,15 +173,24 @@ class ConfAtomAndRuntimePerfect(Sampler):
         """Return the sampler of the mode that a certificate names."""
         return cls(mode=parameters["mode"], proposal=parameters["proposal"])
 
+    def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what the floor and the envelope rest on; of whole slopes nothing."""
+        if self.mode == "constant":
+            return (VIOLATION, _FLOOR)
+        return (_FLOOR,) if "log_floors" in parameters else ()
+
     def verify(self, claimed: Claimed) -> list[Check]:
         """Recompute timing and delta, and the rounds from p_0 and the range of energies."""
         checks, told = super().verify(claimed), claimed.parameters
+        checks.append(check_equal("proposal", told["proposal"] in PROPOSALS, True))
         if self.mode == "pad":
             floors = told.get("log_floors", [told.get("log_floor")])
             holds = len(floors) > 0 and all(-_MOST_NATS < floor < 0.0 for floor in floors)
             checks.append(Check(claim="p_0", holds=holds, detail=f"log p_0 = {floors!r}"))
         if self.mode == "constant":
-            needed = constant_rounds(told["log_floor"], told["energy_range"])
+            spread = told["energy_range"]
+            known = type(spread) is float and spread >= 0.0
+            needed = constant_rounds(told["log_floor"], spread) if known else None
             checks.append(check_equal("rounds", told["rounds"], needed))
         return checks
 
