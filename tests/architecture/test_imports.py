@@ -98,7 +98,7 @@ def test_no_assert_guards_a_guarantee() -> None:
 def test_files_and_functions_fit_a_screen() -> None:
     for path in sources():
         text = path.read_text()
-        assert text.count("\n") <= 300, path
+        assert text.count("\n") <= 500, path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno:
                 lines = node.end_lineno - node.lineno + 1

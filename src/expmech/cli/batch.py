@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from rich.table import Table
 
 from expmech.adjacency import Adjacency
-from expmech.cli.common import MISTAKE, complaints, new_file, output
+from expmech.cli.common import MISTAKE, complaints, new_file, output, stopped
 from expmech.cli.drawing import Pending, delivered, settled
 from expmech.cli.notices import warn_of
 from expmech.cli.options import TableOptions
@@ -30,32 +30,62 @@ from expmech.ledger.entries import price
 from expmech.samplers.plan import show_number, show_seconds
 from expmech.statistics import plan as plan_statistic
 from expmech.statistics import public_count
+from expmech.strict_json import read_json
+
+_BEFORE = "stopped: nothing was released and nothing was charged."
+_CHARGING = "stopped while the ledger was charged: see what it says. Nothing was released."
+_CHARGED = (
+    "stopped. The plan is charged, by charges {} to {}: run it again to see what was released and"
+    " to draw the rest. Nothing is charged a second time."
+)
 
 
 def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
     """Check everything public, charge all releases at once, then draw those without a value."""
-    planned = read_plan(path)
     with ExitStack() as opened:
-        sources = _open(planned, opened)
-        both = list(zip(planned.asked, sources, strict=True))
-        pending = [settled(request, statistic, source) for (request, statistic), source in both]
-        ledgers = [request.ledger(source) for (request, _), source in both]
-        ledger = ledgers[0]
-        if ledger is None:
-            raise LedgerError(f"{path} names no ledger.")
-        charges = _begun(ledger, planned, again=again)
-        if dry_run:
-            _forecast(ledger, planned, pending, charges, as_json=as_json)
-            return
+        with stopped(_BEFORE):
+            planned = read_plan(path)
+            sources = _open(planned, opened)
+            both = list(zip(planned.asked, sources, strict=True))
+            pending = [settled(request, statistic, source) for (request, statistic), source in both]
+            (ledger, *_) = [request.ledger(source) for (request, _), source in both]
+            if ledger is None:
+                raise LedgerError(f"{path} names no ledger.")
+            charges = _begun(ledger, planned, again=again)
+            _check_same(pending, charges)
+            if dry_run:
+                _forecast(ledger, planned, pending, charges, as_json=as_json)
+                return
         with new_file(planned.output) as file:
             if not charges:
-                charges = ledger.charge_all(_entries(ledger, planned, pending))
-            _check_same(pending, charges)
-            records = _draw(ledger, pending, charges, as_json=as_json)
-            if file is not None:
-                file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
-    if len(records) < len(charges):
+                with stopped(_CHARGING):
+                    charges = ledger.charge_all(_entries(ledger, planned, pending))
+            with stopped(_CHARGED.format(charges[0].number, charges[-1].number)):
+                records = _draw(ledger, pending, charges, as_json=as_json)
+                if file is not None:
+                    _write(file, records, planned, ledger)
+    released = {record["charge"] for record in records}
+    waiting = [str(charge.number) for charge in charges if charge.number not in released]
+    if waiting:
+        complaints.print(
+            f"error: {len(records)} of {len(charges)} values were released. Charges"
+            f" {', '.join(waiting)} wait for theirs: run the plan again once the cause is mended."
+            " Nothing is charged a second time.",
+            style="red",
+            markup=False,
+        )
         raise typer.Exit(MISTAKE)
+
+
+def _write(file: TextIO, records: list[dict[str, Any]], planned: Planned, ledger: Ledger) -> None:
+    try:
+        file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+        file.flush()
+    except OSError as error:
+        raise ExpmechError(
+            f"{planned.output} cannot be written: {error.strerror}. expmech budget recover"
+            f" {ledger.path} shows the values again."
+        ) from None
 
 
 def _open(planned: Planned, opened: ExitStack) -> list[Source]:
@@ -105,10 +135,12 @@ def _entries(ledger: Ledger, planned: Planned, pending: Sequence[Pending]) -> li
 
 
 def _check_same(pending: Sequence[Pending], charges: Sequence[Charge]) -> None:
-    """Raise unless every charge was made for the release at its place.
+    """Raise unless every charge, if there are any, was made for the release at its place.
 
     The number of rows is in certificates where it is public: a table that changed since is found.
     """
+    if not charges:
+        return
     made = [(charge.statement, charge.certificate, charge.parallel) for charge in charges]
     entries = [one.entry("") for one in pending]
     if made != [(one.statement, one.certificate, one.groups) for one in entries]:
@@ -123,13 +155,14 @@ def _draw(
 ) -> list[dict[str, Any]]:
     """Show what is in the outbox; draw, keep and then show what is not."""
     shown, records = ledger.outbox(), []
-    for one, charge in zip(pending, charges, strict=True):
+    for k, (one, charge) in enumerate(zip(pending, charges, strict=True), start=1):
         try:
             if charge.number in shown:
-                record = json.loads(shown[charge.number])
+                record = read_json(shown[charge.number], name=f"The value of {charge.number}")
             else:
                 warn_of([one.settled.certificate], one.request.epsilon, one.request.whom)
-                record = delivered(ledger, charge, one)
+                waiting = [other for other in charges[k:] if other.number not in shown]
+                record = delivered(ledger, charge, one, waiting=waiting)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {one.statement}, charge {charge.number}: {error}"
             complaints.print(text, style="red", markup=False)
@@ -141,7 +174,10 @@ def _draw(
             except OSError as error:
                 raise unshown([record], ledger.path, error) from None
     if as_json:
-        output.print_json(json.dumps(records))
+        try:
+            output.print_json(json.dumps(records))
+        except OSError as error:
+            raise unshown(records, ledger.path, error) from None
     return records
 
 

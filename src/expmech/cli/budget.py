@@ -17,8 +17,9 @@ from expmech.cli.place import of_units
 from expmech.cli.showing import show as show_release
 from expmech.cli.words import left_in_words, promise
 from expmech.data.source import open_source
-from expmech.errors import ParameterError
+from expmech.errors import ExpmechError, ParameterError
 from expmech.ledger import Ledger, show_amount
+from expmech.strict_json import read_json
 
 app = typer.Typer(no_args_is_help=True, help="The privacy budget of a data set.")
 
@@ -102,7 +103,7 @@ def recover(
     with user_errors():
         opened = Ledger(ledger)
         kept = {
-            number: json.loads(text)
+            number: read_json(text, name=f"The value of charge {number}")
             for number, text in opened.outbox().items()
             if charge in (None, number)
         }
@@ -139,7 +140,7 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
                 "adjacency": charge.adjacency,
                 "statement": charge.statement,
                 "groups": list(charge.parallel),
-                "certificate": json.loads(charge.certificate or "null"),
+                "certificate": _as_json(charge.certificate),
             }
             for charge in charges
         ]
@@ -152,6 +153,14 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
             str(charge.number), charge.time, *amounts, charge.statement, ", ".join(charge.parallel)
         )
     output.print(table)
+
+
+def _as_json(certificate: str) -> Any:
+    """Return a certificate, or the note of a caller's own that stands in its place."""
+    try:
+        return read_json(certificate, name="`certificate`") if certificate else None
+    except ExpmechError:
+        return certificate
 
 
 def _show(ledger: Ledger, as_json: bool) -> None:

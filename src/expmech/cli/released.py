@@ -5,7 +5,6 @@ Everything here was released or is a term of the budget; no table is opened.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from expmech.errors import ExpmechError
 from expmech.ledger import Charge, Ledger, show_amount
 from expmech.release import Certificate
 from expmech.release.verification import verify_certificate
+from expmech.strict_json import read_json
 
 _OF_COLUMNS = ("Mean", "Totals", "Variances", "ThreeSums")
 _BARS = ("count", "histogram", "missing")  # what begins at zero
@@ -75,7 +75,10 @@ class Content:
 
 def read_content(ledger: Ledger, title: str | None) -> Content:
     """Return what a report says about a ledger."""
-    kept = {number: json.loads(text) for number, text in ledger.outbox().items()}
+    kept = {
+        number: read_json(text, name=f"The value of charge {number}")
+        for number, text in ledger.outbox().items()
+    }
     charges, costs = ledger.history(), ledger.costs()
     items = tuple(
         _item(charge, show_amount(cost), kept.get(charge.number))

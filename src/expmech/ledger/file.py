@@ -13,6 +13,7 @@ from pathlib import Path
 
 from expmech.ledger.limits import BASIC, Amount
 from expmech.ledger.records import Charge, LedgerError
+from expmech.strict_json import read_json
 from expmech.theory.concentrated import PURE
 
 APPLICATION = 0x65786D31  # "exm1", SQLite's application_id: tells a ledger from any other database
@@ -142,7 +143,7 @@ def _read_charge(row: dict[str, str]) -> Charge:
         epsilon=epsilon,
         delta=Fraction(row["delta"]),
         statement=row["statement"],
-        parallel=tuple(json.loads(row["parallel"])),
+        parallel=tuple(read_json(row["parallel"], name="`parallel` of a charge")),
         certificate=row["certificate"],
         rho=Fraction(rho) if rho else PURE * epsilon**2,
         adjacency=row.get("adjacency", "") or _adjacency(row["certificate"]),
