@@ -18,7 +18,7 @@ from expmech.release.verification import MECHANISMS, verify_certificate
 from expmech.samplers import SAMPLERS
 
 CERTIFICATES = every_certificate()
-NO_NUMBERS = (math.nan, math.inf, -math.inf, None, True, False, "x", [], {})
+NO_NUMBERS: tuple[Any, ...] = (math.nan, math.inf, -math.inf, None, True, False, "x", [], {})
 SIGNED = ("lower", "upper", "centers", "shift", "log_floor", "log_floors", "log_beta", "base")
 
 
@@ -61,7 +61,7 @@ def test_a_certificate_stands_as_written_and_as_read(name: str) -> None:
 def test_what_is_no_number_stands_in_no_field(name: str) -> None:
     """NaN, infinities, texts, truths and nothing, in the place of every number at every depth."""
     certificate = CERTIFICATES[name]
-    untold = [("domain", "base", "least")]  # a measure need not tell it
+    untold: list[tuple[str, ...]] = [("domain", "base", "least")]  # a measure need not tell it
     if certificate.sampler.get("declared"):
         untold.append(("sampler", "energy_range"))  # nothing rests on it where beta is declared
     for path, value in numbers(json.loads(certificate.to_json())):

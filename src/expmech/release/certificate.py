@@ -104,7 +104,7 @@ class Certificate:
             raise ParameterTypeError(
                 "`text` of Certificate.from_json must be a JSON object; it is not."
             )
-        fields = {"assumptions_digest": ""} | fields  # earlier versions wrote none
+        fields.setdefault("assumptions_digest", "")  # earlier versions wrote none
         for name in sorted(_KINDS.keys() ^ fields.keys()):
             state = "missing" if name in _KINDS else "unknown"
             raise ParameterError(

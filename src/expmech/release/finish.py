@@ -302,10 +302,12 @@ class Directions(Finish):
 
     def _from_names(self, released: Mapping[str, Any]) -> NDArray[np.float64]:
         names = (*self._labels, "variance") if self.variances else self._labels
-        *lines, last = [*_entries(released, names), *(() if self.variances else (None,))]
-        found = [one for line in lines for one in _entries(line, self.names or ())]
+        lines = _entries(released, names)
+        found = [
+            one for line in lines[: self.components] for one in _entries(line, self.names or ())
+        ]
         if self.variances:
-            found += _entries(last, (*self._labels, "total"))
+            found += _entries(lines[-1], (*self._labels, "total"))
         return numbers(found, dimensions=1)
 
 
