@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.engines import postgres_programs, postgres_server
@@ -87,3 +89,39 @@ def test_a_partition_is_under_the_budget_of_its_table(address: str, tmp_path: Pa
         Ledger.create(tmp_path / "b", data_set="o", epsilon=1, members=opened["older"].members)
     for one in opened.values():
         one.close()
+
+
+def test_a_table_that_is_renamed_or_moved_keeps_its_budget(address: str, tmp_path: Path) -> None:
+    """By its number, also for a user who may not ask the server for its own."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE staff (age float8); CREATE TABLE others (age float8);"
+            "CREATE SCHEMA archive; CREATE USER clerk;"
+            "GRANT USAGE ON SCHEMA archive TO clerk; GRANT SELECT ON staff TO clerk;"
+            "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC"
+        )
+    clerk = address.replace("steward@", "clerk@")
+    renames = {
+        "people": "ALTER TABLE staff RENAME TO people",
+        "archive.people": "ALTER TABLE people SET SCHEMA archive",
+        "archive.staff": "ALTER TABLE archive.people RENAME TO staff",
+    }
+    last = "staff"
+    for (name, rename), maker in zip(renames.items(), (address, clerk, address), strict=True):
+        with closing(open_source(maker, table=last)) as before:
+            made: dict[str, Any] = {"data_set": before.identity, "members": before.members}
+            Ledger.create(tmp_path / name, epsilon=1, again=True, **made)
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(rename)
+        for user in (address, clerk):
+            with closing(open_source(user, table=name)) as after:
+                same: dict[str, Any] = {"data_set": after.identity, "members": after.members}
+                with pytest.raises(LedgerError, match="has a budget already under the name"):
+                    Ledger.create(tmp_path / "second", epsilon=1, **same)
+                if user == maker:
+                    Ledger(tmp_path / name, **same)
+        last = name
+    with closing(open_source(address, table="others")) as other:
+        same = {"data_set": other.identity, "members": other.members}
+        with pytest.raises(LedgerError, match="belongs to another data set"):
+            Ledger(tmp_path / last, **same)

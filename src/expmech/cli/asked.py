@@ -110,7 +110,7 @@ class Request:
         """Return the ledger; raise where it is another's or of the other adjacency."""
         if self.ledger_file is None:
             return None
-        ledger = Ledger(self.ledger_file, data_set=source.names)
+        ledger = Ledger(self.ledger_file, data_set=source.names, members=source.members)
         ledger.require_adjacency(self.relation)
         return ledger
 

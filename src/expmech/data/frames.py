@@ -42,7 +42,7 @@ def open_frame(frame: Any, *, name: str) -> Source:
     refuse_twins(table.column_names, name)
     connection = duckdb_connection()
     connection.con.register(_NAME, table)
-    return Source(table=connection.table(_NAME), identity=name)
+    return Source(table=connection.table(_NAME), identity=name, members=(f"name {name}",))
 
 
 def _as_arrow(frame: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from expmech.errors import DataError
+from expmech.ledger.register import file_members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,28 +51,46 @@ def file_identity(source: str, paths: Sequence[str]) -> Identity:
     if len(set(real)) > 1:
         folder, pattern = os.path.split(os.path.abspath(source))
         name = os.path.join(os.path.realpath(folder), pattern)
-    members = []
-    for path in dict.fromkeys(real):
-        found = os.stat(path)
-        members += [f"file {path}", f"inode {found.st_dev}:{found.st_ino} {path}"]
+    members = [member for path in dict.fromkeys(real) for member in file_members(path)]
     return Identity(name=name, members=tuple(members))
 
 
 def canonical_host(host: str) -> str:
-    """Return ``localhost`` for every name of this machine's loopback, else the name in lower case.
+    """Return ``localhost`` for every name of this machine's loopback, else one name of a host.
+
+    Numbers are written in one way, names in lower case and without a last dot.
 
     Examples
     --------
     >>> canonical_host("127.0.0.1"), canonical_host("LOCALHOST"), canonical_host("::1")
     ('localhost', 'localhost', 'localhost')
+    >>> canonical_host("::ffff:192.0.2.7"), canonical_host("2001:DB8:0::1")
+    ('192.0.2.7', '2001:db8::1')
     """
-    plain = host.lower().rstrip(".")
+    plain = host.strip("[]").lower().rstrip(".")
+    number = _number(plain)
+    if number is not None:
+        return "localhost" if number.is_loopback else str(number)
     try:
+        plain = plain.encode("idna").decode()
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(plain, None)}
     except (OSError, UnicodeError):
         return plain
-    loopback = any(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
-    return "localhost" if loopback else plain
+    numbers = [_number(one) for one in found]
+    return "localhost" if any(one and one.is_loopback for one in numbers) else plain
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that a number says, however it is written; None for a name."""
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1 and 0x7f000001 too
+    except OSError:
+        pass
+    try:
+        number = ipaddress.IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return number.ipv4_mapped or number
 
 
 def qualified(table: str, schema: str) -> str:

@@ -12,9 +12,11 @@ _PARTITIONS = """
     WITH RECURSIVE part(oid) AS (
         SELECT to_regclass(format('%%I.%%I', %s::text, %s::text))::oid
         UNION SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid)
-    SELECT json_agg(nspname || '.' || relname ORDER BY 1)::text FROM part
+    SELECT json_agg(json_build_array(nspname || '.' || relname, part.oid::text)
+        ORDER BY nspname, relname)::text FROM part
     JOIN pg_class USING (oid) JOIN pg_namespace AS space ON space.oid = relnamespace
 """
+_DATABASE = "SELECT oid FROM pg_database WHERE datname = current_database()"
 
 
 def postgres_identity(
@@ -30,11 +32,19 @@ def postgres_identity(
         earlier = [server, f"postgresql://{address[0]}:{told.port}/{told.dbname}"]
     schema = _asked(connection, "SELECT current_schema()") or "public"
     whole = [qualified(name, schema) for name in tables]
-    parts = dict.fromkeys(part for name in whole for part in (name, *_partitions(connection, name)))
-    members = [f"table {server}/{name}" for name in parts]
+    parts = dict(part for name in whole for part in _partitions(connection, name))
+    names = dict.fromkeys((*whole, *parts))
+    members = [f"table {server}/{name}" for name in names]
     cluster = _asked(connection, "SELECT system_identifier FROM pg_control_system()")
+    database = _asked(connection, _DATABASE)
+    # the number of a table stays with it under every name and in every schema
+    numbers = [f"{database}/{number}" for number in parts.values()]
+    place = f"{host}:{told.port}"
+    members += [f"table {place}/{number}" for number in numbers]
     if cluster is not None:  # the same under every name and address of the server
-        members += [f"table cluster {cluster}/{told.dbname}/{name}" for name in parts]
+        members += [f"table cluster {cluster}/{told.dbname}/{name}" for name in names]
+        place = f"cluster {cluster}"
+    members += [f"oid {place}/{number}" for number in numbers]
     return Identity(
         name=f"{server}/{'+'.join(whole)}",
         aliases=tuple(f"{place}/{'+'.join(tables)}" for place in earlier),
@@ -50,11 +60,11 @@ def read_only(connection: Any) -> None:
     connection.con.commit()
 
 
-def _partitions(connection: Any, table: str) -> list[str]:
-    """Return a table and the tables whose rows it has, its partitions."""
+def _partitions(connection: Any, table: str) -> list[tuple[str, str]]:
+    """Return name and number of a table and of the tables whose rows it has, its partitions."""
     schema, _, name = table.rpartition(".")
     found = _asked(connection, _PARTITIONS, schema, name)
-    return [] if found is None else [str(one) for one in json.loads(found) or []]
+    return [] if found is None else [(str(one), str(oid)) for one, oid in json.loads(found) or []]
 
 
 def _asked(connection: Any, query: str, *values: str) -> str | None:

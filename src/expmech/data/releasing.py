@@ -116,7 +116,7 @@ def _charge(
         certificate=certificate.to_json(),
         adjacency=str(statistic.adjacency) if units is None else units.adjacency,
     )
-    Ledger(path, data_set=source.names).charge_all([entry])
+    Ledger(path, data_set=source.names, members=source.members).charge_all([entry])
 
 
 def _units(unit: str | None, max_rows: int | None, adjacency: Adjacency) -> Units | None:

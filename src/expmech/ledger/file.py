@@ -165,7 +165,9 @@ def now() -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new file's name durable."""
+    """Make a new file's name durable; Windows does so by itself."""
+    if os.name == "nt":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -18,7 +18,7 @@ from expmech.ledger.card import ledger_card
 from expmech.ledger.entries import Priced, largest, price
 from expmech.ledger.file import begin, connect, now, read_budget, read_charges, read_spent
 from expmech.ledger.limits import CONCENTRATED, Amount, Limits
-from expmech.ledger.making import make_limits, validate_name, write_ledger
+from expmech.ledger.making import make_limits, validate_name, validate_target, write_ledger
 from expmech.ledger.outbox import deliver, read_outbox, redeemable, refuse_again
 from expmech.ledger.records import Charge, Entry, LedgerError
 from expmech.ledger.refusals import common_adjacency, refuse_beyond, refuse_other
@@ -37,6 +37,9 @@ class Ledger:
     data_set
         Identity of the data about to be used, or all the names they have; the ledger must have
         been made for one of them. None skips the check.
+    members
+        The files or tables of the data about to be used (``Source.members``): those that were
+        renamed since the ledger was made are recognised by the register of budgets.
 
     Attributes
     ----------
@@ -65,7 +68,11 @@ class Ledger:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, data_set: str | Sequence[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data_set: str | Sequence[str] | None = None,
+        members: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
@@ -87,7 +94,9 @@ class Ledger:
             rho=Fraction(row["rho"]),
         )
         names = [data_set] if isinstance(data_set, str) else data_set
-        if names is not None and self.data_set not in names:
+        if names is None or self.data_set in names:
+            return
+        if not register.follows(members, self.path):
             raise LedgerError(
                 f"The ledger {self.path} belongs to another data set: it was made for"
                 f" {self.data_set!r}, not for {names[0]!r}. Nothing was charged."
@@ -121,15 +130,10 @@ class Ledger:
         """
         name = validate_name(data_set)
         limits = make_limits(epsilon, delta, composition)
-        target = Path(path)
-        if not again and not target.exists():
-            register.refuse_second(members, name)
-        write_ledger(target, name, limits, validate_relation(adjacency, owner=_OWNER))
-        try:
-            register.enter(members, target, name, again=again)
-        except LedgerError:
-            target.unlink()
-            raise
+        relation = validate_relation(adjacency, owner=_OWNER)
+        target = validate_target(Path(path))
+        with register.claimed(members, target, name, again=again):
+            write_ledger(target, name, limits, relation)
         return cls(target)
 
     def charge(
@@ -289,9 +293,10 @@ class Ledger:
                     " rho, adjacency, run) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     one.row(time),
                 )
-            connection.execute("COMMIT")
             last = before[-1].number if before else 0
-            return read_charges(connection, after=last)[: len(priced)]
+            charges = read_charges(connection, after=last)
+            connection.execute("COMMIT")  # the last step: what fails before it charges nothing
+        return charges
 
     def _refuse(self, priced: Sequence[Priced], before: list[Charge]) -> None:
         held = self._stated or common_adjacency(before)

@@ -46,20 +46,24 @@ def make_limits(epsilon: object, delta: object, composition: str | None) -> Limi
     return Limits(epsilon=total, delta=failure, composition=composition, rho=limit)
 
 
-def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) -> None:
-    """Write a new ledger, never over a file."""
-    exists = LedgerError(
-        f"{target} exists already, and a ledger is never overwritten. Choose another name."
-    )
+def validate_target(target: Path) -> Path:
+    """Return where a ledger is to be; raise where it cannot be."""
     if target.exists():
-        raise exists
+        raise _exists(target)
     if not target.parent.is_dir():
         raise LedgerError(f"There is no folder {target.parent} to put the ledger in.")
+    return target
+
+
+def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) -> None:
+    """Write a new ledger, never over a file, that its owner alone may read."""
     # Built under another name and linked into place: a crash leaves either no ledger or a whole one
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     amounts: tuple[Fraction, ...] = (limits.epsilon, limits.delta, limits.rho)
     epsilon, delta, rho = map(str, amounts)
     try:
+        draft.unlink(missing_ok=True)  # of a process of this number that was killed
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(draft, isolation_level=None)
         connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + SCHEMA)
         row = (data_set, epsilon, delta, now(), adjacency, limits.composition, rho)
@@ -68,9 +72,15 @@ def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) ->
         connection.close()
         os.link(draft, target)
     except FileExistsError:
-        raise exists from None
+        raise _exists(target) from None
     except (OSError, sqlite3.Error) as error:
         raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+def _exists(target: Path) -> LedgerError:
+    return LedgerError(
+        f"{target} exists already, and a ledger is never overwritten. Choose another name."
+    )

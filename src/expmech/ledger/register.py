@@ -2,98 +2,212 @@
 
 One data set, one budget: a second ledger for the same file or table is refused. The folder is
 ``$EXPMECH_STATE``, or ``expmech`` where the system keeps the state of programs.
+
+A data set is claimed *before* its ledger is written: a program that is killed in between leaves a
+claim without a ledger, which is refused in words, and never a ledger without a claim.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from expmech.ledger.file import sync_folder
 from expmech.ledger.records import LedgerError
 
+FOLLOWED = ("birth", "inode", "oid")
+"""Kinds of members that stay with a file or a table that gets another name."""
 
-def refuse_second(members: Sequence[str], data_set: str) -> None:
-    """Raise where a file or table of a data set is already under a budget."""
-    for member in members:
-        ledger = _held(member)
-        if ledger is not None:
-            raise _second(data_set, ledger)
+_CURRENT, _BIRTH = -100, 0x800  # of statx: paths from the current folder, and the time of birth
 
 
-def enter(members: Sequence[str], ledger: Path, data_set: str, *, again: bool = False) -> None:
-    """Note that these files or tables are under the budget of a ledger.
+def file_members(path: str) -> tuple[str, ...]:
+    """Return what a file is known by: its path, and what stays with it when it is moved.
 
-    Raise where another ledger took one since: of two that are made at once, one is.
+    That is its inode with its time of birth, which no later file has. Where the system does not
+    tell the time of birth it is device and inode with size and time of the last change: then a file
+    that was moved is the same while it has both, and one that was changed while it has its path.
     """
-    own = str(ledger.resolve())
-    taken: list[Path] = []
+    found = os.stat(path)
+    born = _birth(path, found)
+    if born is not None:
+        return (f"file {path}", f"birth {found.st_ino}:{born}")
+    number, state = f"{found.st_dev}:{found.st_ino}", f"{found.st_size}:{found.st_mtime_ns}"
+    return (f"file {path}", f"inode {number} {state} {path}")
+
+
+@contextmanager
+def claimed(
+    members: Sequence[str], ledger: Path, data_set: str, *, again: bool = False
+) -> Iterator[None]:
+    """Take files or tables for a ledger that is written inside, or raise where another has one.
+
+    Of two ledgers that are made at once, one is. Where writing fails the claims are taken back.
+    """
+    if not members:
+        yield
+        return
+    note = {"ledger": str(ledger.resolve()), "data_set": data_set}
+    before: dict[Path, str | None] = {}
     try:
-        _folder().mkdir(parents=True, exist_ok=True)
+        _write(lambda: _claim(members, note, before, again=again))
+        yield
+    except BaseException as error:
+        # stopped after the ledger got its name, the claims must stand
+        if isinstance(error, LedgerError) or not ledger.exists():
+            _write(lambda: _take_back(before))
+        raise
+    with suppress(OSError):  # a ledger that is moved with its data is known by this
+        whole = note | {"file": file_members(note["ledger"])[1]}
         for member in members:
-            if again:
-                _write(member, own).replace(_place(member))
-                continue
-            held = _claimed(member, own)
-            if held not in (None, own):
-                for one in taken:
-                    one.unlink(missing_ok=True)
-                raise _second(data_set, str(held))
-            taken.append(_place(member))
+            _put(member, whole | {"member": member})
+
+
+def follows(members: Sequence[str], ledger: Path) -> bool:
+    """Return whether all these files or tables were under this ledger before they were renamed."""
+    renamed = [member for member in members if member.partition(" ")[0] in FOLLOWED]
+    if not renamed:
+        return False
+    own = str(ledger.resolve())
+    names = (own, file_members(own)[1])
+    notes = [_held(member) for member in renamed]
+    return all(note is not None and _of(note, names) for note in notes)
+
+
+def _of(note: Mapping[str, str], names: tuple[str, str]) -> bool:
+    return note["ledger"] == names[0] or note.get("file") == names[1]
+
+
+def _claim(
+    members: Sequence[str],
+    note: Mapping[str, str],
+    before: dict[Path, str | None],
+    *,
+    again: bool,
+) -> None:
+    """Write a note for every member; ``before`` is told what was in its place."""
+    _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    for member in dict.fromkeys(members):
+        held = _held(member)
+        if held is not None and not again:
+            raise _second(note["data_set"], held)
+        place = _place(member)
+        earlier = place.read_text() if place.exists() else None
+        if earlier is None:
+            draft = _draft(place, dict(note) | {"member": member})
+            try:
+                os.link(draft, place)
+            except FileExistsError:
+                raise _second(note["data_set"], _held(member) or note) from None
+            finally:
+                draft.unlink(missing_ok=True)
+        else:  # of a file that is not there any more, or once more as it was asked for
+            _put(member, dict(note) | {"member": member})
+        before[place] = earlier
+    sync_folder(_folder())
+
+
+def _take_back(before: Mapping[Path, str | None]) -> None:
+    for place, earlier in before.items():
+        if earlier is None:
+            place.unlink(missing_ok=True)
+        else:
+            _draft(place, json.loads(earlier)).replace(place)
+
+
+def _put(member: str, note: Mapping[str, str]) -> None:
+    place = _place(member)
+    _draft(place, note).replace(place)
+
+
+def _draft(place: Path, note: Mapping[str, str]) -> Path:
+    """Write a note beside its place, for its owner alone unless the one there says otherwise."""
+    draft = place.with_suffix(f".{os.getpid()}")
+    draft.unlink(missing_ok=True)  # of a process of this number that was killed
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(json.dumps(note))
+        file.flush()
+        os.fsync(file.fileno())
+    if place.exists():
+        draft.chmod(place.stat().st_mode & 0o777)
+    return draft
+
+
+def _second(data_set: str, held: Mapping[str, str]) -> LedgerError:
+    ledger, earlier = held["ledger"], held.get("data_set", data_set)
+    known = "" if earlier == data_set else f" under the name {earlier}"
+    if Path(ledger).is_file():
+        return LedgerError(
+            f"{data_set} has a budget already{known}, in {ledger}: what two ledgers spend adds up."
+            " Use that one; --again makes a second one all the same. No ledger was made."
+        )
+    return LedgerError(
+        f"{data_set} has a budget already{known}, in {ledger}, which is not there: it was moved or"
+        " deleted, or the program was stopped while it made it. Bring it back. If it is lost"
+        " --again makes a new one, and what both spend adds up. No ledger was made."
+    )
+
+
+def _held(member: str) -> dict[str, str] | None:
+    """Return the note of a member that is under a ledger, None where it is under none.
+
+    A note that cannot be read counts for no budget less: it is refused, not passed over.
+    """
+    place = _place(member)
+    try:
+        text = place.read_text()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(place, error.strerror) from None
+    try:
+        note: dict[str, str] = json.loads(text)
+        known = note["ledger"] and note["member"]
+    except (ValueError, KeyError, TypeError):
+        raise _unreadable(place, "it is damaged") from None
+    return None if _is_gone(known, member) else note
+
+
+def _is_gone(known: str, member: str) -> bool:
+    """Return whether an inode is that of another file now, where no time of birth tells."""
+    if not known.startswith("inode "):
+        return False
+    _, number, rest = known.split(" ", 2)  # earlier versions wrote no state
+    state, path = ("", rest) if os.path.isabs(rest) else rest.split(" ", 1)
+    if state == member.split(" ", 3)[2]:
+        return False
+    try:
+        found = os.stat(path)
+    except OSError:
+        return True
+    return number != f"{found.st_dev}:{found.st_ino}"
+
+
+def _unreadable(place: Path, why: str | None) -> LedgerError:
+    return LedgerError(
+        f"The register of budgets cannot be read at {place} ({why}), so that a second budget for"
+        " the same data would go unnoticed. Ask its owner for the right to read it, or remove it"
+        " if it is damaged. No ledger was made."
+    )
+
+
+def _write(work: Callable[[], Any]) -> None:
+    """Write to the register, or say why that cannot be."""
+    try:
+        work()
     except OSError as error:
         raise LedgerError(
             f"The register of budgets at {_folder()} cannot be written ({error.strerror}). Set"
             " EXPMECH_STATE to a folder of your own."
         ) from None
-
-
-def _claimed(member: str, ledger: str) -> str | None:
-    """Take a member for a ledger unless another has it; return the one that had it."""
-    draft = _write(member, ledger)
-    try:
-        os.link(draft, _place(member))
-    except FileExistsError:
-        held = _held(member)
-        if held is not None:
-            return held
-        draft.replace(_place(member))  # of a file that is not there any more
-    finally:
-        draft.unlink(missing_ok=True)
-    return None
-
-
-def _write(member: str, ledger: str) -> Path:
-    draft = _place(member).with_suffix(f".{os.getpid()}")
-    draft.write_text(json.dumps({"member": member, "ledger": ledger}))
-    return draft
-
-
-def _second(data_set: str, ledger: str) -> LedgerError:
-    gone = "" if Path(ledger).is_file() else ", which is not there any more"
-    return LedgerError(
-        f"{data_set} has a budget already, in {ledger}{gone}: what two ledgers spend adds up."
-        " Use that one; --again makes a second one all the same. No ledger was made."
-    )
-
-
-def _held(member: str) -> str | None:
-    """Return the ledger that a member is under; an inode counts while its file has it."""
-    try:
-        noted = json.loads(_place(member).read_text())
-        ledger, known = str(noted["ledger"]), str(noted["member"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    kind, _, rest = known.partition(" ")
-    if kind != "inode":
-        return ledger
-    number, _, path = rest.partition(" ")
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return ledger if number == f"{found.st_dev}:{found.st_ino}" else None
 
 
 def _place(member: str) -> Path:
@@ -109,3 +223,31 @@ def _folder() -> Path:
         return Path(given)
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "expmech"
+
+
+def _birth(path: str, found: os.stat_result) -> int | None:
+    """Return when a file was made, in nanoseconds, or None where the system does not tell."""
+    told = getattr(found, "st_birthtime_ns", None)  # Windows
+    if told is None and hasattr(found, "st_birthtime"):  # macOS, BSD: in seconds
+        told = round(found.st_birthtime * 10**6) * 1000
+    if told is None:
+        told = _statx_birth(path)
+    return int(told) if told else None
+
+
+def _statx_birth(path: str) -> int | None:
+    """Return the time of birth by Linux's statx, which Python does not have yet."""
+    statx = _statx()
+    buffer = ctypes.create_string_buffer(256)
+    if statx is None or statx(_CURRENT, os.fsencode(path), 0, _BIRTH, buffer) != 0:
+        return None
+    (mask,) = struct.unpack_from("=I", buffer, 0)
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer, 80)
+    return int(seconds) * 10**9 + int(nanoseconds) if mask & _BIRTH else None
+
+
+@functools.cache
+def _statx() -> Any:
+    if os.name != "posix":
+        return None
+    return getattr(ctypes.CDLL(None), "statx", None)
