@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -175,11 +179,43 @@ def shielded(work: Callable[[], Result], error: ExpmechError) -> Result:
 
     An engine's message may quote a record, and ``raise ... from None`` only hides it: it stays in
     ``__context__``. Here the error is raised after the other is gone. Errors of the library pass.
+    Where the work was stopped by a signal, as by Ctrl-C, it is KeyboardInterrupt again: engines
+    make errors of their own of it.
     """
-    try:
-        return work()
-    except ExpmechError:
-        raise
-    except Exception:
-        pass
+    with _noted_signals() as received:
+        try:
+            return work()
+        except ExpmechError:
+            if not received:
+                raise
+        except Exception:
+            pass
+    if received:
+        raise KeyboardInterrupt
     raise error
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Note the signals whose handlers run inside; they run as before."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received  # signals are handled elsewhere
+        return
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        before[number](number, frame)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if callable(handler):
+            before[number] = handler
+            signal.signal(number, note)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is note:  # Spark sets a handler of its own as it starts
+                signal.signal(number, handler)

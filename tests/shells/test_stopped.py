@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from expmech.cli.main import app
 from expmech.ledger import Ledger
-from expmech.statistics import Settled
 
 ASK = "--column x --bounds 0,10 --q 0.5 --epsilon 1 --bits 6"
 
@@ -47,18 +46,6 @@ def release(table: Path, *more: str) -> Any:
 def interrupt(*arguments: Any, **named: Any) -> Any:
     """Press Ctrl-C, as the terminal does."""
     os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_a_draw_that_is_stopped_has_been_charged_and_says_so(
-    table: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(Settled, "release", interrupt)
-    out = tmp_path / "value.json"
-    result = release(table, "--ledger", str(ledger), "--output", str(out))
-    assert result.exit_code == 130 and result.stdout == ""
-    told = [line for line in result.stderr.splitlines() if not line.startswith("warning")]
-    assert len(told) == 1 and "stopped before the value was shown. Charge 1 stays" in told[0]
-    assert Ledger(ledger).left[0] == 4 and not out.exists()
 
 
 def test_what_is_stopped_before_the_charge_costs_nothing(

@@ -16,8 +16,9 @@ import typer
 from rich.table import Table
 
 from expmech.adjacency import Adjacency
-from expmech.cli.common import MISTAKE, complaints, new_file, output, stopped
+from expmech.cli.common import MISTAKE, complaints, new_file, output
 from expmech.cli.drawing import Pending, delivered, settled
+from expmech.cli.endings import ending
 from expmech.cli.notices import warn_of
 from expmech.cli.options import TableOptions
 from expmech.cli.planned import Planned, read_plan
@@ -32,60 +33,36 @@ from expmech.statistics import plan as plan_statistic
 from expmech.statistics import public_count
 from expmech.strict_json import read_json
 
-_BEFORE = "stopped: nothing was released and nothing was charged."
-_CHARGING = "stopped while the ledger was charged: see what it says. Nothing was released."
-_CHARGED = (
-    "stopped. The plan is charged, by charges {} to {}: run it again to see what was released and"
-    " to draw the rest. Nothing is charged a second time."
-)
-
 
 def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
     """Check everything public, charge all releases at once, then draw those without a value."""
-    with ExitStack() as opened:
-        with stopped(_BEFORE):
-            planned = read_plan(path)
-            sources = _open(planned, opened)
-            both = list(zip(planned.asked, sources, strict=True))
-            pending = [settled(request, statistic, source) for (request, statistic), source in both]
-            (ledger, *_) = [request.ledger(source) for (request, _), source in both]
-            if ledger is None:
-                raise LedgerError(f"{path} names no ledger.")
-            charges = _begun(ledger, planned, again=again)
-            _check_same(pending, charges)
-            if dry_run:
-                _forecast(ledger, planned, pending, charges, as_json=as_json)
-                return
+    planned = read_plan(path)
+    with ending() as end, ExitStack() as opened:
+        sources = _open(planned, opened)
+        both = list(zip(planned.asked, sources, strict=True))
+        pending = [settled(request, statistic, source) for (request, statistic), source in both]
+        (ledger, *_) = [request.ledger(source) for (request, _), source in both]
+        if ledger is None:
+            raise LedgerError(f"{path} names no ledger.")
+        charges = _begun(ledger, planned, again=again)
+        _check_same(pending, charges)
+        if dry_run:
+            _forecast(ledger, planned, pending, charges, as_json=as_json)
+            return
         with new_file(planned.output) as file:
-            if not charges:
-                with stopped(_CHARGING):
-                    charges = ledger.charge_all(_entries(ledger, planned, pending))
-            with stopped(_CHARGED.format(charges[0].number, charges[-1].number)):
-                records = _draw(ledger, pending, charges, as_json=as_json)
-                if file is not None:
-                    _write(file, records, planned, ledger)
-    released = {record["charge"] for record in records}
-    waiting = [str(charge.number) for charge in charges if charge.number not in released]
-    if waiting:
-        complaints.print(
-            f"error: {len(records)} of {len(charges)} values were released. Charges"
-            f" {', '.join(waiting)} wait for theirs: run the plan again once the cause is mended."
-            " Nothing is charged a second time.",
-            style="red",
-            markup=False,
-        )
-        raise typer.Exit(MISTAKE)
-
-
-def _write(file: TextIO, records: list[dict[str, Any]], planned: Planned, ledger: Ledger) -> None:
-    try:
-        file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
-        file.flush()
-    except OSError as error:
-        raise ExpmechError(
-            f"{planned.output} cannot be written: {error.strerror}. expmech budget recover"
-            f" {ledger.path} shows the values again."
-        ) from None
+            entries = _entries(ledger, planned, pending)
+            charges = end.charged(ledger, lambda: charges or ledger.charge_all(entries))
+            records = _draw(ledger, pending, charges, as_json=as_json)
+            if file is not None:
+                file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+        if len(records) < len(charges):
+            complaints.print(
+                f"error: {len(records)} of {len(charges)} values were released. Run the plan again"
+                " once the cause is mended: nothing is charged a second time.",
+                style="red",
+                markup=False,
+            )
+            raise typer.Exit(MISTAKE)
 
 
 def _open(planned: Planned, opened: ExitStack) -> list[Source]:

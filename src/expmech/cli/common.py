@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from json import dumps, loads
 from pathlib import Path
@@ -52,42 +52,38 @@ output = _PlainConsole()
 complaints = _PlainConsole(stderr=True)
 
 
+class Stopped(Exception):  # noqa: N818
+    """The command was asked to end; the text says what was charged by then."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 @contextmanager
 def user_errors() -> Iterator[None]:
     """Turn the library's errors into one message on standard error and an exit code."""
     try:
         yield
-    except LedgerError as error:
-        _stop(error, REFUSED)
-    except ExpmechError as error:
-        _stop(error, MISTAKE)
     except KeyboardInterrupt:
-        _stop("stopped.", STOPPED, title="")
-    except Stopped as stopped:
-        _stop(stopped, STOPPED, title="")
-    except OSError as error:
-        _stop(
-            error.strerror if error.filename is None else f"{error.filename}: {error.strerror}",
-            MISTAKE,
-        )
+        raise typer.Exit(complain(Stopped("stopped: nothing was charged.", STOPPED))) from None
+    except (ExpmechError, OSError) as error:
+        raise typer.Exit(complain(error)) from None
 
 
-def _stop(message: object, code: int, *, title: str = "error: ") -> None:
-    complaints.print(f"{title}{message}", style="red", markup=False)
-    raise typer.Exit(code)
-
-
-class Stopped(Exception):  # noqa: N818
-    """The user pressed Ctrl-C; the text says what was charged and released by then."""
-
-
-@contextmanager
-def stopped(message: str) -> Iterator[None]:
-    """Say so where the user presses Ctrl-C inside; what was said further in stands."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Stopped(message) from None
+def complain(error: BaseException) -> int:
+    """Print what an error says, and what was noted with it; return the exit code."""
+    title, code = "error: ", REFUSED if isinstance(error, LedgerError) else MISTAKE
+    message = str(error)
+    if isinstance(error, Stopped):
+        title, code = "", error.code
+    elif isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        message = f"{where}{error.strerror}"
+    lines = [f"{title}{message}", *getattr(error, "__notes__", ())]
+    with suppress(OSError):  # standard error may be closed
+        complaints.print("\n".join(lines), style="red", markup=False)
+    return code
 
 
 def warn(message: str) -> None:
@@ -140,8 +136,8 @@ def parse_epsilon(text: str, *, owner: str) -> Fraction:
 def new_file(path: Path | None) -> Iterator[TextIO | None]:
     """Make the file before anything is charged, overwriting nothing.
 
-    It is removed again if nothing was written to it; an empty one, which a process that was killed
-    left behind, is taken.
+    It is removed again if nothing, or not all, was written to it; an empty one, which a process
+    that was killed left behind, is taken.
     """
     if path is None:
         yield None
@@ -162,6 +158,9 @@ def new_file(path: Path | None) -> Iterator[TextIO | None]:
     try:
         with file:
             yield file
+    except OSError:  # nothing is left half written
+        path.unlink(missing_ok=True)
+        raise
     finally:
-        if path.stat().st_size == 0:
+        if path.is_file() and path.stat().st_size == 0:
             path.unlink()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expmech.cli.asked import Request
-from expmech.cli.common import plain, sealed, shown_passes, stopped
+from expmech.cli.common import plain, sealed, shown_passes
 from expmech.cli.notices import announce
 from expmech.data.rows import TableRows
 from expmech.data.source import Source
@@ -17,12 +17,6 @@ from expmech.markup import visible
 from expmech.release import Release
 from expmech.release.accuracy import LEVEL
 from expmech.statistics import Settled, Statistic, public_count, settle
-
-_CHARGED = (
-    "stopped before the value was shown. Charge {0} stays, as how long a draw takes may depend on"
-    " the data: `expmech budget recover` shows the value if it was drawn, else ask for the same"
-    " release with --redeem {0}.{1}"
-)
 
 _FEW = (
     " A group of few rows, or of none, gives a value that says little: release the count of each"
@@ -47,31 +41,15 @@ class Pending:
         return self.request.entry(self.statement, self.settled.certificate, run=run)
 
 
-def still_charged(charges: Sequence[Charge]) -> str:
-    """Return what is said where Ctrl-C comes before the values of these charges are kept."""
-    first, *others = [str(charge.number) for charge in charges]
-    told = f" The same holds of {', '.join(others)}." if others else ""
-    return _CHARGED.format(first, told)
-
-
 def delivered(
-    ledger: Ledger,
-    charge: Charge,
-    pending: Pending,
-    answers: Answers | None = None,
-    *,
-    waiting: Sequence[Charge] = (),
+    ledger: Ledger, charge: Charge, pending: Pending, answers: Answers | None = None
 ) -> dict[str, Any]:
-    """Draw the value of a charge, put it into the outbox and return what the outbox then holds.
-
-    ``waiting`` are charges whose values are to be drawn after it.
-    """
+    """Draw the value of a charge, put it into the outbox and return what the outbox then holds."""
     try:
-        with stopped(still_charged([charge, *waiting])):
-            record = drawn(pending, answers) | {"charge": charge.number}
-            epsilon, delta = ledger.left
-            record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
-            text = ledger.deliver(charge.number, json.dumps(sealed(record)))
+        record = drawn(pending, answers) | {"charge": charge.number}
+        epsilon, delta = ledger.left
+        record["left"] = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
+        text = ledger.deliver(charge.number, json.dumps(sealed(record)))
     except LedgerError as error:
         # not shown either: a value that nobody keeps could be drawn a second time
         raise LedgerError(

@@ -10,6 +10,7 @@ from expmech._version import __version__
 from expmech.cli import audit, budget, plan, release
 from expmech.cli.common import MISTAKE, complaints, output
 from expmech.cli.demo import demo
+from expmech.cli.endings import Commands
 from expmech.cli.explore import explore
 from expmech.cli.options import command
 from expmech.cli.paper import paper
@@ -17,6 +18,7 @@ from expmech.cli.report import report
 from expmech.cli.verify import verify
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -11,37 +11,25 @@ from typing import Any
 import typer
 
 from expmech.cli.asked import Request
-from expmech.cli.common import MISTAKE, complaints, new_file, output, sealed, stopped
-from expmech.cli.drawing import (
-    Answers,
-    Pending,
-    delivered,
-    drawn,
-    read_together,
-    settled,
-    still_charged,
-)
+from expmech.cli.common import MISTAKE, complaints, new_file, output, sealed
+from expmech.cli.drawing import Answers, Pending, delivered, drawn, read_together, settled
+from expmech.cli.endings import Ending, ending
 from expmech.cli.notices import warn_of
 from expmech.cli.shared import Made
 from expmech.cli.showing import show
 from expmech.data.source import Source
 from expmech.errors import ExpmechError
-from expmech.ledger import SINGLE, Charge, Ledger
-
-_BEFORE = "stopped: nothing was released and nothing was charged."
-_CHARGING = "stopped while the ledger was charged: see what it says. Nothing was released."
-_RELEASED = "stopped after the draw: the value may have been printed or written; a charge stands."
+from expmech.ledger import SINGLE, Ledger
 
 Record = dict[str, Any]
 
 
 def answer(request: Request, made: Made) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
-    with closing(request.open()) as source, new_file(request.file) as file:
-        with stopped(_BEFORE):
-            asked = request.divided(made)
-            pending = [settled(one, statistic, source) for one, statistic in asked]
-            records = release(request, pending, source)
+    with ending() as end, closing(request.open()) as source, new_file(request.file) as file:
+        asked = request.divided(made)
+        pending = [settled(one, statistic, source) for one, statistic in asked]
+        records = release(request, pending, source, end)
         several = len(pending) > 1
         try:
             if file is not None and records:
@@ -49,10 +37,10 @@ def answer(request: Request, made: Made) -> None:
                 file.write(json.dumps(told, indent=2, sort_keys=True) + "\n")
                 file.flush()
         finally:
-            with stopped(_RELEASED):
-                _show(request, records, several=several)
-    if len(records) < (1 if request.redeem is not None else len(pending)):
-        raise typer.Exit(MISTAKE)
+            end.printing = True
+            _show(request, records, several=several)
+        if len(records) < (1 if request.redeem is not None else len(pending)):
+            raise typer.Exit(MISTAKE)
 
 
 def _show(request: Request, records: Sequence[Record], *, several: bool) -> None:
@@ -73,7 +61,9 @@ def unshown(records: Sequence[Record], ledger: Path | None, error: OSError) -> E
     return ExpmechError(f"{names} cannot be printed: {error.strerror}.{where}")
 
 
-def release(request: Request, pending: Sequence[Pending], source: Source) -> list[Record]:
+def release(
+    request: Request, pending: Sequence[Pending], source: Source, end: Ending
+) -> list[Record]:
     """Charge, read, draw, in this order; return the sealed records of the releases.
 
     What was charged for is in the ledger's outbox before it is returned.
@@ -84,26 +74,17 @@ def release(request: Request, pending: Sequence[Pending], source: Source) -> lis
     if ledger is None:
         answers = _read(request, pending)
         return list(drawn_each(pending, lambda k: sealed(drawn(pending[k], answers[k]))))
-    with stopped(_CHARGING):
-        if request.redeem is None:
-            charges = ledger.charge_all([one.entry(SINGLE) for one in pending])
-        else:
-            pending = [_redeemed(ledger, request.redeem, pending)]
-            charges = [ledger.redeem(request.redeem, pending[0].entry(SINGLE))]
-    return _delivered_each(ledger, charges, request, pending)
-
-
-def _delivered_each(
-    ledger: Ledger, charges: Sequence[Charge], request: Request, pending: Sequence[Pending]
-) -> list[Record]:
-    with stopped(still_charged(charges)):
-        answers = _read(request, pending)
-
-    def deliver(k: int) -> Record:
-        waiting = charges[k + 1 :]
-        return delivered(ledger, charges[k], pending[k], answers[k], waiting=waiting)
-
-    return list(drawn_each(pending, deliver))
+    if request.redeem is None:
+        entries = [one.entry(SINGLE) for one in pending]
+        charges = end.charged(ledger, lambda: ledger.charge_all(entries))
+    else:
+        number, one = request.redeem, _redeemed(ledger, request.redeem, pending)
+        pending, entry = [one], one.entry(SINGLE)
+        charges = end.charged(ledger, lambda: [ledger.redeem(number, entry)])
+    answers = _read(request, pending)
+    return list(
+        drawn_each(pending, lambda k: delivered(ledger, charges[k], pending[k], answers[k]))
+    )
 
 
 def _read(request: Request, pending: Sequence[Pending]) -> Sequence[Answers | None]:

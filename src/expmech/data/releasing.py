@@ -21,7 +21,7 @@ from expmech.data.rows import TableRows
 from expmech.data.source import Source
 from expmech.data.units import MOST_ROWS, Units
 from expmech.errors import ParameterError, validate_integer
-from expmech.ledger import Entry, Ledger, exact_amount
+from expmech.ledger import Charge, Entry, Ledger, charges_noted, exact_amount
 from expmech.release import Release
 from expmech.samplers import Sampler
 from expmech.samplers.choose import AUTO
@@ -53,7 +53,8 @@ def release(
     epsilon
         Budget: a number, or decimal text.
     ledger
-        Charged before a row is read; a ledger of another data set or adjacency refuses.
+        Charged before a row is read; a ledger of another data set or adjacency refuses. An error
+        after that, Ctrl-C too, has a note that names the charge.
     unit, max_rows
         Where people have several rows: the column that names them, and how many rows of each
         count. Epsilon is then that of one unit added or removed, which the certificate says.
@@ -65,9 +66,11 @@ def release(
     rows = TableRows(source=source if units is None else units.bound(source))
     options = {"sampler": sampler, "timing": timing, "budget_seconds": budget_seconds}
     settled = _settle(rows, statistic, amount, units, options)
-    if ledger is not None:
-        _charge(ledger, source, settled, amount, units)
-    return settled.release(rows.find(settled.request))
+    if ledger is None:
+        return settled.release(rows.find(settled.request))
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    with charges_noted(path, _charge(path, source, settled, amount, units)):
+        return settled.release(rows.find(settled.request))
 
 
 def _settle(
@@ -101,13 +104,12 @@ def _settle(
 
 
 def _charge(
-    ledger: Ledger | str | Path,
+    path: Path,
     source: Source,
     settled: Settled,
     amount: Fraction,
     units: Units | None,
-) -> None:
-    path = ledger.path if isinstance(ledger, Ledger) else ledger
+) -> list[Charge]:
     certificate, statistic = settled.certificate, settled.statistic
     entry = Entry(
         epsilon=amount,
@@ -116,7 +118,7 @@ def _charge(
         certificate=certificate.to_json(),
         adjacency=str(statistic.adjacency) if units is None else units.adjacency,
     )
-    Ledger(path, data_set=source.names, members=source.members).charge_all([entry])
+    return Ledger(path, data_set=source.names, members=source.members).charge_all([entry])
 
 
 def _units(unit: str | None, max_rows: int | None, adjacency: Adjacency) -> Units | None:

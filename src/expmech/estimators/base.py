@@ -6,7 +6,8 @@ looked at. Nothing about a value can be refused: docs/theory/reading.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +25,7 @@ from expmech.errors import (
 )
 from expmech.estimators.arguments import bounds_by_name, without_weights
 from expmech.estimators.tables import Unread, as_table, assumed, column_count, filled_table
-from expmech.ledger import Entry, Ledger, exact_amount
+from expmech.ledger import Entry, Ledger, charges_noted, exact_amount
 from expmech.release import Release
 from expmech.samplers import TIMINGS, Sampler
 from expmech.samplers.choose import AUTO, UNPROTECTED
@@ -239,9 +240,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 one.study(answer, (int(self.random_state), k))
                 for k, (one, answer) in enumerate(zip(settled, found, strict=True))
             ]
-        self._charge(settled)
-        found = find_all(settled, rows)
-        return [one.release(answer) for one, answer in zip(settled, found, strict=True)]
+        with self._charged(settled):
+            found = find_all(settled, rows)
+            return [one.release(answer) for one, answer in zip(settled, found, strict=True)]
 
     def _settle(
         self, statistics: Sequence[Statistic], rows: Unread, epsilon: Fraction
@@ -275,11 +276,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         given = self.accountant
         return given if given is None or isinstance(given, Ledger) else Ledger(given)
 
-    def _charge(self, settled: Sequence[Settled]) -> None:
+    @contextmanager
+    def _charged(self, settled: Sequence[Settled]) -> Iterator[None]:
         """Charge all draws before the first; with a seed there is no accountant."""
         ledger = self._ledger
-        if ledger is not None:
-            ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
+        if ledger is None:
+            yield
+            return
+        charges = ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
+        with charges_noted(ledger.path, charges):
+            yield
 
     def _entry(self, epsilon: Fraction, certificate: Any) -> Entry:
         return Entry(

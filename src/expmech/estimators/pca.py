@@ -100,12 +100,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Timed):  # t
         share = epsilon * MEAN_SHARE if asked.center_is_private else Fraction(0)
         means = self._settle([_mean(asked)], rows, share) if share else []
         (components,) = self._settle([asked], rows, epsilon - share)
-        self._charge([*means, components])
-        drawn = [self._draw_one(mean, rows, 0) for mean in means]
-        if drawn:
-            asked = dataclasses.replace(asked, center=tuple(drawn[0].value.tolist()))
-            components = dataclasses.replace(components, statistic=asked)
-        drawn.append(self._draw_one(components, rows, 1))
+        with self._charged([*means, components]):
+            drawn = [self._draw_one(mean, rows, 0) for mean in means]
+            if drawn:
+                asked = dataclasses.replace(asked, center=tuple(drawn[0].value.tolist()))
+                components = dataclasses.replace(components, statistic=asked)
+            drawn.append(self._draw_one(components, rows, 1))
         self._keep(asked, drawn[-1].value)
         self.certificate_ = drawn[-1].certificate
         self.certificates_ = tuple(one.certificate for one in drawn)

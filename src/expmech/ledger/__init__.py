@@ -3,7 +3,7 @@
 from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.ledger.ledger import Ledger
 from expmech.ledger.limits import Amount, Limits
-from expmech.ledger.outbox import SINGLE
+from expmech.ledger.outbox import SINGLE, charges_noted
 from expmech.ledger.records import Charge, Entry, LedgerError
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Limits",
+    "charges_noted",
     "exact_amount",
     "show_amount",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from expmech.ledger.file import now, version
@@ -59,3 +60,18 @@ def refuse_again(path: Path, charges: Sequence[Charge], runs: Sequence[str]) -> 
             f"The plan is charged already in {path}: somebody else runs it. Run it again to see"
             " what it released. Nothing was charged."
         )
+
+
+@contextmanager
+def charges_noted(path: Path, charges: Sequence[Charge]) -> Iterator[None]:
+    """Note with any error inside, Ctrl-C too, which charges were made for a release from Python."""
+    try:
+        yield
+    except BaseException as error:
+        numbers = ", ".join(str(charge.number) for charge in charges)
+        if numbers:
+            error.add_note(
+                f"Charged in {path}, by number: {numbers}. No value was returned, and the ledger"
+                " keeps none of releases from Python: they cannot be redeemed."
+            )
+        raise
