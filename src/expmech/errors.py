@@ -216,6 +216,6 @@ def _noted_signals() -> Iterator[list[int]]:
     try:
         yield received
     finally:
-        for number, handler in before.items():
-            if signal.getsignal(number) is note:  # Spark sets a handler of its own as it starts
-                signal.signal(number, handler)
+        for held, handler in before.items():
+            if signal.getsignal(held) is note:  # Spark sets a handler of its own as it starts
+                signal.signal(held, handler)

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from expmech.adjacency import Adjacency
-from expmech.cli import endings, request
+from expmech.cli import common, endings, request
 from expmech.cli.main import app
 from expmech.data import open_source, text_table
 from expmech.data.releasing import release as release_in_python
@@ -220,7 +220,7 @@ def test_ctrl_c_while_the_ledger_is_charged_waits_until_the_charge_is_known(
 def test_a_second_ctrl_c_does_not_stop_the_message(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = endings.complain
+    whole = common.complain
 
     def pressed(error: BaseException) -> int:
         os.kill(os.getpid(), signal.SIGINT)
@@ -292,7 +292,7 @@ def test_a_plan_of_which_one_release_fails_names_the_command_that_draws_it(
 def test_a_disk_that_is_full_leaves_no_half_file_and_prints_the_value(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = request.new_file
+    whole = common.new_file
 
     class Full:
         """A file that takes a part of what is written."""
@@ -301,7 +301,9 @@ def test_a_disk_that_is_full_leaves_no_half_file_and_prints_the_value(
             self.context = whole(path)
 
         def __enter__(self) -> Any:
-            self.file = self.context.__enter__()
+            file = self.context.__enter__()
+            assert file is not None
+            self.file = file
             return self
 
         def write(self, text: str) -> None:

@@ -228,8 +228,9 @@ def _folder() -> Path:
 def _birth(path: str, found: os.stat_result) -> int | None:
     """Return when a file was made, in nanoseconds, or None where the system does not tell."""
     told = getattr(found, "st_birthtime_ns", None)  # Windows
-    if told is None and hasattr(found, "st_birthtime"):  # macOS, BSD: in seconds
-        told = round(found.st_birthtime * 10**6) * 1000
+    seconds = getattr(found, "st_birthtime", None)  # macOS, BSD
+    if told is None and seconds is not None:
+        told = round(seconds * 10**6) * 1000
     if told is None:
         told = _statx_birth(path)
     return int(told) if told else None
