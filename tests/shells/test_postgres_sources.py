@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +12,9 @@ from typing import Any
 
 import pytest
 from support.engines import postgres_programs, postgres_server
+from typer.testing import CliRunner
 
+from expmech.cli.main import app
 from expmech.data.source import open_source
 from expmech.data.units import bound_units
 from expmech.errors import ExpmechError
@@ -125,3 +130,47 @@ def test_a_table_that_is_renamed_or_moved_keeps_its_budget(address: str, tmp_pat
         same = {"data_set": other.identity, "members": other.members}
         with pytest.raises(LedgerError, match="belongs to another data set"):
             Ledger(tmp_path / last, **same)
+
+
+def test_ctrl_c_while_postgres_computes_names_the_charge(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is locked once the charge is made, and Ctrl-C comes while the query waits."""
+    ledger = tmp_path / "ledger"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE busy AS SELECT k::float8 AS age FROM generate_series(1, 9) AS k"
+        )
+    with closing(open_source(address, table="busy")) as source:
+        Ledger.create(ledger, data_set=source.identity, epsilon=1)
+    words = f"mean {address} --table busy --column age --bounds 0,9 --epsilon 1 --ledger {ledger}"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    charge, done = Ledger.charge_all, threading.Event()
+    with psycopg.connect(address) as other:
+
+        def locked(self: Ledger, entries: Any) -> Any:
+            made = charge(self, entries)
+            other.execute("LOCK TABLE busy")
+            threading.Thread(target=press_when_waiting, args=(address, done)).start()
+            return made
+
+        monkeypatch.setattr(Ledger, "charge_all", locked)
+        try:
+            ended = CliRunner().invoke(app, ["release", *words.split()])
+        finally:
+            done.set()
+            signal.signal(signal.SIGINT, before)
+        other.rollback()
+    assert ended.exit_code == 130, ended.output
+    assert "Charge 1 was made, with no value yet" in ended.stderr
+    command = ended.stderr.partition(": expmech ")[2].split()
+    assert CliRunner().invoke(app, command).exit_code == 0
+
+
+def press_when_waiting(address: str, done: threading.Event) -> None:
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with psycopg.connect(address, autocommit=True) as connection:
+        while not done.is_set():
+            if connection.execute(waiting).fetchone()[0]:
+                os.kill(os.getpid(), signal.SIGINT)
+                return
