@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from rich.table import Table
