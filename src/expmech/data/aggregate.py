@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.data.engines import by_row
 from expmech.data.snapped import Snapped, fresh_names, nearest, snapped
 from expmech.data.source import Source
 from expmech.data.values import EngineKey, spellings
@@ -32,6 +33,7 @@ __all__ = [
     "moments",
     "row_count",
     "standardised_products",
+    "summed",
     "tallied",
     "tally",
 ]
@@ -39,6 +41,8 @@ __all__ = [
 MISSING = MISSING_RULES
 Result = TypeVar("Result")
 
+_FAILED = "The engine could not compute the aggregates: it failed, or was stopped."
+_NO_SUM = "The engine returned no sum for rows that are there: an addition overflowed in it."
 _ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
 _MOST_PRODUCT_BITS = 30  # so that a product of two snapped values fits in a signed 64-bit number
 
@@ -67,7 +71,8 @@ def moments(
     count = {f"{rows.prefix}n": table.count()}
     query = table.aggregate(**count, **sums, **crossed, **_lost_count(rows))
     (row,) = computed(query)
-    found = {name: int(value or 0) for name, value in row.items()}
+    rows_there = row[next(iter(count))]
+    found = {name: int(summed(value, rows_there)) for name, value in row.items()}
     _refuse_missing(rows, [found])
     table_of = {pair: found[name] for pair, name in zip(pairs, crossed, strict=True)}
     lines = [[table_of[min(i, j), max(i, j)] for j in range(d)] for i in range(d)] if pairs else []
@@ -125,7 +130,7 @@ def check_target(target: str, columns: Sequence[str]) -> None:
 
 def in_memory(rows: Snapped) -> NDArray[np.float64]:
     """Return snapped rows as an array of whole numbers."""
-    result = worked(lambda: rows.table.to_pyarrow())
+    result = worked(rows.table.get_backend(), lambda: rows.table.to_pyarrow())
     if rows.lost is not None and any(result[rows.lost].to_pylist()):
         raise DataError(FOUND_MISSING)
     steps = [np.array(result[name].to_numpy(), dtype=np.float64) for name in rows.values]
@@ -153,7 +158,7 @@ def standardised_products(source: Source, request: ProductsOf) -> RowProducts:
         missing=request.missing,
         whole=nearest,
     )
-    result = worked(lambda: rows.table.to_pyarrow())
+    result = worked(rows.table.get_backend(), lambda: rows.table.to_pyarrow())
     if rows.lost is not None and any(result[rows.lost].to_pylist()):
         raise DataError(FOUND_MISSING)
     steps = [np.array(result[name].to_numpy(), dtype=np.int64) for name in rows.values]
@@ -162,7 +167,8 @@ def standardised_products(source: Source, request: ProductsOf) -> RowProducts:
 
 def row_count(source: Source) -> int:
     """Return the number of rows: of a text file, the number of lines after the header."""
-    return int(worked(lambda: source.table.count().to_pyarrow().as_py()))
+    backend = source.table.get_backend()
+    return int(worked(backend, lambda: source.table.count().to_pyarrow().as_py()))
 
 
 def tally(source: Source, column: str, candidates: Sequence[Any]) -> tuple[int, ...]:
@@ -226,7 +232,7 @@ def _counted_times(
     }
     (row,) = computed(source.table.aggregate(**{count: source.table.count()}, **counts))
     pairs = zip(wanted, counts, strict=True)
-    return {("time", each.value): int(row[name] or 0) for each, name in pairs}, int(row[count])
+    return {("time", each.value): int(row[name]) for each, name in pairs}, int(row[count])
 
 
 def _kept(value: Any, wanted: Sequence[Any]) -> Any:
@@ -249,7 +255,7 @@ def _refuse_missing(rows: Snapped, found: Sequence[dict[str, Any]]) -> None:
 
 def computed(query: Any) -> list[dict[str, Any]]:
     """Return the rows of a query's result; an engine's own words, which may quote, are dropped."""
-    return worked(lambda: list(query.to_pyarrow().to_pylist()))
+    return worked(query.get_backend(), lambda: list(query.to_pyarrow().to_pylist()))
 
 
 def asked(backend: Any, text: str) -> list[tuple[Any, ...]]:
@@ -264,13 +270,29 @@ def asked(backend: Any, text: str) -> list[tuple[Any, ...]]:
             cursor.close()
         return rows
 
-    return worked(work)
+    return worked(backend, work)
 
 
-def worked(work: Callable[[], Result]) -> Result:
-    """Return what an engine computes; an error says nothing of what it read."""
-    failed = DataError("The engine could not compute the aggregates: it failed, or was stopped.")
-    return shielded(work, failed)
+def worked(backend: Any, work: Callable[[], Result]) -> Result:
+    """Return what an engine computes row by row; an error says nothing of what it read."""
+
+    def by_itself() -> Result:
+        with by_row(backend):
+            return work()
+
+    return shielded(by_itself, DataError(_FAILED))
+
+
+def fetched(work: Callable[[], Result]) -> Result:
+    """Return some more of what an engine computes already."""
+    return shielded(work, DataError(_FAILED))
+
+
+def summed(value: Any, rows: int) -> Any:
+    """Return a sum: of no rows engines return NULL, which is 0; of rows it is a number."""
+    if value is None and rows:
+        raise DataError(_NO_SUM)
+    return value or 0
 
 
 def _wide_sum(table: Any, value: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from expmech.data import values
+from expmech.data.engines import by_row, plain_columns, settle_duckdb
 from expmech.data.identity import (
     Identity,
     canonical_host,
@@ -21,6 +22,7 @@ from expmech.data.identity import (
     qualified,
     refuse_twice,
 )
+from expmech.data.parquet import open_parquet
 from expmech.data.postgres import postgres_identity, read_only
 from expmech.data.queries import FILE_TABLE, Query, read_query
 from expmech.data.text_format import ENDINGS, TextFormat, text_ending
@@ -100,8 +102,9 @@ def _queried(connection: Any, query: Query) -> Any:
     name = f"expmech_query_{next(_views)}"
 
     def made() -> Any:
-        connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query.text}")
-        return connection.table(name)
+        with by_row(connection):  # Spark keeps what a view was made under
+            connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query.text}")
+            return plain_columns(connection, name, connection.table(name))
 
     return shielded(made, DataError(_REFUSED))
 
@@ -124,7 +127,9 @@ def open_postgres(address: str, table: str | None, query: str | None = None) -> 
     connection = shielded(lambda: ibis.connect(address), unreachable)
     found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
     identity = postgres_identity(connection, tables, (host, port, path))
-    result = found[0] if asked is None else _queried(connection, asked)
+    result = (
+        _plain(connection, tables[0], found[0]) if asked is None else _queried(connection, asked)
+    )
     shielded(lambda: read_only(connection), unreachable)
     return Opened(table=result, identity=identity, query=asked)
 
@@ -143,7 +148,9 @@ def open_spark(table: str | None, query: str | None = None) -> Opened:
         aliases=(f"spark/{'+'.join(tables)}",),
         members=tuple(f"table spark/{name}" for name in whole),
     )
-    result = found[0] if asked is None else _queried(connection, asked)
+    result = (
+        _plain(connection, tables[0], found[0]) if asked is None else _queried(connection, asked)
+    )
     return Opened(table=result, identity=identity, query=asked)
 
 
@@ -158,28 +165,21 @@ def _text(paths: Sequence[str], text_format: TextFormat) -> Any:
 
 
 def _parquet(paths: Sequence[str]) -> Any:
-    """Read Parquet files; of folders called ``name=value`` the value is text, never guessed."""
     from pyarrow.parquet import read_schema
 
     for path in paths:
         refuse_twins(read_schema(path).names, path)
-    parted = any("=" in part for path in paths for part in path.split(os.sep)[:-1])
-    kinds = {"hive_partitioning": True, "hive_types_autocast": False} if parted else {}
-    return duckdb_connection().read_parquet(list(paths), **kinds)
+    return open_parquet(duckdb_connection(), paths)
 
 
 def duckdb_connection() -> Any:
-    """Return a connection that computes every value, and decides none by statistics.
-
-    By the least and greatest value of a Parquet file, which leave NaN out, DuckDB would decide that
-    nothing is NaN: whether a row's NaN is seen would depend on the other rows.
-    """
+    """Return a connection that computes every value, and decides none by statistics."""
     # rows that do not fit in memory go to a folder of the user's alone, which goes with the program
     folder = TemporaryDirectory(prefix="expmech-", ignore_cleanup_errors=True)
     spilt = os.path.join(folder.name, "rows")
     connection = _ibis().duckdb.connect(memory_limit=_MEMORY, temp_directory=spilt)
     weakref.finalize(connection, folder.cleanup)
-    connection.raw_sql("SET disabled_optimizers = 'statistics_propagation'")
+    settle_duckdb(connection)
     return connection
 
 
@@ -219,6 +219,10 @@ def _catalogued(connection: Any, table: str, identity: str) -> Any:
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise DataError(f"There is no table {name!r} at {identity}.{hint}")
     return _reading(identity, lambda: connection.table(name, **where))
+
+
+def _plain(connection: Any, name: str, table: Any) -> Any:
+    return _reading(name, lambda: plain_columns(connection, name, table))
 
 
 def _reading(source: str, work: Callable[[], Result]) -> Result:

@@ -26,9 +26,7 @@ def flags(source: Source, request: FlagsOf) -> Tally:
     table = source.staged(decided) if decided else source.table
     counts = {name: table.count(where=table[name]) for name in decided}
     (row,) = computed(table.aggregate(**{f"{prefix}n": table.count()}, **counts))
-    return Tally(
-        counts=tuple(int(row[name] or 0) for name in counts), rows=int(row[f"{prefix}n"] or 0)
-    )
+    return Tally(counts=tuple(int(row[name]) for name in counts), rows=int(row[f"{prefix}n"]))
 
 
 def check_flags(source: Source, request: FlagsOf) -> None:

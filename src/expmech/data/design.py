@@ -17,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.data.aggregate import asked, check_target, in_memory, place_of, worked
+from expmech.data.aggregate import (
+    asked,
+    check_target,
+    fetched,
+    in_memory,
+    place_of,
+    summed,
+    worked,
+)
+from expmech.data.engines import by_row
 from expmech.data.formulas import formulas_of
 from expmech.data.passes import PassQueries, RowQuery
 from expmech.data.snapped import Snapped, snapped, unrounded
@@ -92,7 +101,8 @@ class EngineTable(Table):
     @cached_property
     def count(self) -> int:
         """How many rows there are."""
-        return int(worked(lambda: self._snapped.table.count().to_pyarrow().as_py()))
+        table = self._snapped.table
+        return int(worked(table.get_backend(), lambda: table.count().to_pyarrow().as_py()))
 
     def rows(self, risk: Risk, squared_norm: Fraction, sum_norm: Fraction | None) -> Rows:
         """Return all rows, shortened and snapped, in memory."""
@@ -154,14 +164,16 @@ class EngineTable(Table):
         if lost is None:
             return
         table = self._snapped.table
-        if worked(lambda: table.count(where=table[lost]).to_pyarrow().as_py()):
+        found = table.count(where=table[lost])
+        if worked(table.get_backend(), lambda: found.to_pyarrow().as_py()):
             raise DataError(FOUND_MISSING)
 
     def _parts(self) -> Iterator[NDArray[np.float64]]:
         """Return steps of rows; at no time more than a batch (of Spark, a partition) is held."""
         rows = self._tuples(self.query().text)
-        while held := worked(lambda: list(itertools.islice(rows, _BATCH))):
-            yield np.array(held, dtype=np.float64)
+        with by_row(self._snapped.table.get_backend()):
+            while held := fetched(lambda: list(itertools.islice(rows, _BATCH))):
+                yield np.array(held, dtype=np.float64)
 
     def _tuples(self, text: str) -> Iterator[tuple[Any, ...]]:
         backend, width = self._snapped.table.get_backend(), len(self._snapped.values)
@@ -217,7 +229,7 @@ class EnginePasses:
     ) -> NDArray[np.float64]:
         """Return slopes along a step, in floats."""
         found = self._asked(self._queries.slopes(point, step, lengths))
-        return np.array([float(value or 0.0) for value in found])
+        return np.array([float(summed(value, self.table.count)) for value in found])
 
     def some(self) -> Rows:
         """Return the rows that fit in memory."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from expmech.data.connections import duckdb_connection, refuse_twins
 from expmech.data.source import Source
+from expmech.data.values import MOST_MICROSECONDS
 from expmech.errors import DataError, ParameterError, ParameterTypeError, shielded
 
 _NAME = "expmech_frame"
@@ -17,8 +19,8 @@ def open_frame(frame: Any, *, name: str) -> Source:
     Parameters
     ----------
     frame
-        A pandas or Polars data frame, or an Arrow table. In a pandas column of mixed objects every
-        value is read as its text, each by itself.
+        A pandas or Polars data frame, or an Arrow table. In a column of objects every value is read
+        as its text, each by itself; one that has none is missing.
     name
         A name that tells the data set from others: a frame has no identity that could be checked.
 
@@ -49,25 +51,74 @@ def _as_arrow(frame: Any) -> Any:
     """Return an Arrow table, or None where the type is none of those that are read."""
     import pyarrow
 
-    if isinstance(frame, pyarrow.Table):
-        return frame
     kind = f"{type(frame).__module__}.{type(frame).__name__}"
-    if kind.startswith("polars.") and kind.endswith(".DataFrame"):
-        return frame.to_arrow()
-    if not (kind.startswith("pandas.") and kind.endswith(".DataFrame")):
+    if isinstance(frame, pyarrow.Table):
+        columns = dict(zip(frame.column_names, frame.columns, strict=True))
+        width = frame.num_columns
+    elif kind.startswith("polars.") and kind.endswith(".DataFrame"):
+        columns = {name: _of_polars(frame[name]) for name in frame.columns}
+        width = frame.width
+    elif kind.startswith("pandas.") and kind.endswith(".DataFrame"):
+        columns = {str(label): _of_pandas(frame.iloc[:, k]) for k, label in enumerate(frame)}
+        width = frame.shape[1]
+    else:
         return None
-    columns = {str(label): _column(frame.iloc[:, k]) for k, label in enumerate(frame.columns)}
-    if len(columns) < frame.shape[1]:
-        return None
-    return pyarrow.table(columns)
+    if len(columns) < width:
+        return frame if isinstance(frame, pyarrow.Table) else None  # refused for its names
+    return pyarrow.table({name: _in_microseconds(column) for name, column in columns.items()})
 
 
-def _column(series: Any) -> Any:
+def _of_polars(series: Any) -> Any:
+    if str(series.dtype) == "Object":
+        return _texts(series.to_list())
+    return series.to_arrow()
+
+
+def _of_pandas(series: Any) -> Any:
     """Return a column; of objects the text of each, so that no value decides for the others."""
+    import pandas
     import pyarrow
 
-    if series.dtype == object:
-        missing = series.isna()
-        texts = [None if gone else str(one) for one, gone in zip(series, missing, strict=True)]
-        return pyarrow.array(texts, type=pyarrow.string())
+    kind = series.dtype
+    if isinstance(kind, pandas.CategoricalDtype):
+        kind = kind.categories.dtype
+    arrow = isinstance(kind, pandas.ArrowDtype) or getattr(kind, "storage", "") == "pyarrow"
+    if kind == object or (isinstance(kind, pandas.StringDtype) and not arrow):
+        return _texts(series.astype(object))
     return pyarrow.Array.from_pandas(series)
+
+
+def _texts(objects: Iterable[Any]) -> Any:
+    import pyarrow
+
+    return pyarrow.array([_text(value) for value in objects], type=pyarrow.string())
+
+
+def _text(value: Any) -> str | None:
+    """Return the text of one value; None where it is missing, or has no text in UTF-8."""
+    import pandas
+
+    try:
+        if type(value) is not str and (value is None or pandas.isna(value) is True):
+            return None
+        text = str(value)
+        text.encode()
+    except Exception:  # whatever the methods of an object raise: it may hold the record
+        return None
+    return text
+
+
+def _in_microseconds(column: Any) -> Any:
+    """Return times in units that DuckDB reads whatever the value; what is out of range is missing."""
+    import pyarrow
+    from pyarrow import compute
+
+    kind = column.type
+    if not pyarrow.types.is_timestamp(kind) or kind.unit not in ("s", "ms"):
+        return column
+    factor = {"s": 10**6, "ms": 10**3}[kind.unit]
+    ticks = column.cast(pyarrow.int64())
+    most = MOST_MICROSECONDS // factor
+    within = compute.and_(compute.greater_equal(ticks, -most), compute.less_equal(ticks, most))
+    kept = compute.if_else(within, ticks, pyarrow.scalar(None, pyarrow.int64()))
+    return compute.multiply(kept, factor).cast(pyarrow.timestamp("us", kind.tz))

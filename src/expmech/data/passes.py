@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.data.aggregate import summed
 from expmech.data.formulas import Formula, Formulas, Layers
 from expmech.optimum.dyadic import Dyadics
 from expmech.optimum.elsewhere import Sums
@@ -91,12 +92,12 @@ class PassQueries:
         formula = self._formula("")
         values = iter(found)
         count = int(next(values))
-        halves = [[int(next(values) or 0) for _ in range(k * d)] for _ in range(2)]
+        halves = [[int(summed(next(values), count)) for _ in range(k * d)] for _ in range(2)]
         scores = [(high << _LIMB) + low for high, low in zip(*halves, strict=True)]
-        near = tuple((distance, int(next(values) or 0)) for distance in formula.near)
+        near = tuple((distance, int(summed(next(values), count))) for distance in formula.near)
         curvature = np.zeros((k * d, k * d))
         for (a, b), i, j in self._places(formula):
-            value = float(next(values) or 0.0) * 2.0 ** (-2 * STEP_BITS)
+            value = float(summed(next(values), count)) * 2.0 ** (-2 * STEP_BITS)
             for row, column in ((i, j), (j, i)):
                 curvature[a * d + row, b * d + column] = value
                 curvature[b * d + column, a * d + row] = value

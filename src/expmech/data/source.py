@@ -99,10 +99,7 @@ class Source:
     def text(self, name: str) -> Any:
         """Return a column as text without blanks around it; compare with :meth:`key`, not by it."""
         column = self._of_type(name, values.has_key, "text, numbers or time")
-        kind = column.type()
-        return values.text(
-            column if kind.is_string() else column.cast("string"), engine=self.engine
-        )
+        return values.text(values.as_text(column, engine=self.engine), engine=self.engine)
 
     def key(self, name: str) -> values.EngineKey:
         """Return what the column's values are compared by; see :mod:`expmech.statistics.keys`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from expmech.data.engines import quoted
 from expmech.data.text_fields import Splitter, split_line
 from expmech.data.text_format import TextFormat
 from expmech.data.text_lines import text_blocks
@@ -76,10 +77,6 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
 def register_text(connection: Any, lines: TextLines, names: Sequence[str]) -> Any:
     """Return the Ibis table of the files' columns, as text."""
     connection.con.register(_LINES, lines)
-    columns = ", ".join(f"fields[{j + 1}] AS {_identifier(name)}" for j, name in enumerate(names))
+    columns = ", ".join(f"fields[{j + 1}] AS {quoted(name)}" for j, name in enumerate(names))
     connection.raw_sql(f"CREATE TEMP VIEW {_VIEW} AS SELECT {columns} FROM {_LINES}")
     return connection.table(_VIEW)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -96,10 +96,9 @@ def _part(source: Source, name: str) -> Any:
     """Return a value as text that tells where it ends, and missing from empty."""
     import ibis
 
-    column = source.table[name]
-    text = column if column.type().is_string() else column.cast("string")
+    text = values.as_text(source.table[name], engine=source.engine)
     told = ibis.literal("v") + text.length().cast("string") + ibis.literal(":") + text
-    return ibis.ifelse(column.isnull(), ibis.literal("n"), told)
+    return ibis.ifelse(text.isnull(), ibis.literal("n"), told)
 
 
 def unit_notes(column: str, max_rows: int, epsilon: str, row_epsilon: str) -> tuple[str, ...]:

@@ -23,6 +23,10 @@ _ZERO = "^[+-]?[0.]+[eE]"
 _INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 
 
+MOST_MICROSECONDS = 9_223_372_022_400_000_000
+"""About 292,000 years: DuckDB shows no time so far before 1970, and has none so far after."""
+
+
 def constant(number: float) -> Any:
     """Return a float64 constant.
 
@@ -48,6 +52,13 @@ def number(column: Any, *, engine: str, decimal: str = ".") -> Any:
     if kind.is_decimal() and engine == "postgres":
         return _number_of_decimal(column)
     return column.cast("float64")
+
+
+def as_text(column: Any, *, engine: str) -> Any:
+    """Return a column as text; no value can fail."""
+    if column.type().is_string():
+        return column
+    return moment(column, engine=engine).cast("string")
 
 
 def text(column: Any, *, engine: str) -> Any:
@@ -124,10 +135,28 @@ def engine_key(column: Any, *, engine: str, decimal: str = ".") -> EngineKey:
     """Return the canonical key of a column's values."""
     kind = column.type()
     if kind.is_date() or kind.is_timestamp():
-        return EngineKey(engine=engine, time=column)
+        return EngineKey(engine=engine, time=moment(column, engine=engine))
     value = number(column, engine=engine, decimal=decimal) + constant(0.0)  # -0 is 0
     held = text(column, engine=engine) if kind.is_string() else None
     return EngineKey(engine=engine, number=value, text=held)
+
+
+def moment(column: Any, *, engine: str) -> Any:
+    """Return a column of times; those that the engine holds but cannot show are missing.
+
+    DuckDB fails on them in every cast, and its database with it.
+    """
+    import ibis
+
+    kind = column.type()
+    if engine != "duckdb" or not kind.is_timestamp() or (kind.scale or 0) > 6:
+        return column
+
+    def epoch_us(time):  # type: ignore[no-untyped-def]
+        raise NotImplementedError  # the engine's own function of this name
+
+    ticks = ibis.udf.scalar.builtin(epoch_us, signature=((kind,), "int64"))(column)
+    return ibis.ifelse(ticks >= -MOST_MICROSECONDS, column, ibis.null(kind))
 
 
 def _time_literal(column: Any, key: Key) -> Any:

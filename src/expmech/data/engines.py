@@ -1,0 +1,184 @@
+"""What an engine is told so that it reads each row alone: settings, and text compared by its bytes.
+
+An engine may skip rows by statistics of the rows around them, and a collation may call two texts
+the same: then one row decides about another. Why these settings: docs/theory/reading.md, 4.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from expmech.errors import DataError, shielded
+
+Result = TypeVar("Result")
+
+_BY_STATISTICS = (
+    "statistics_propagation",
+    "filter_pushdown",
+    "join_filter_pushdown",
+    "row_group_pruner",
+    "partial_aggregate_pushdown",
+)
+"""DuckDB's optimisers that look at the least and greatest value of many rows."""
+
+_SPARK = {
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
+    "spark.sql.csv.filterPushdown.enabled": "false",
+    "spark.sql.json.filterPushdown.enabled": "false",
+    "spark.sql.avro.filterPushdown.enabled": "false",
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+    "spark.sql.optimizer.metadataOnly": "false",
+    "spark.sql.cbo.enabled": "false",
+    # what cannot be computed is NULL, for that row: under ANSI it would end the query
+    "spark.sql.ansi.enabled": "false",
+    # a day before the year 1582 is read as it is written: in other modes it ends the query
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+}
+
+_POSTGRES_COLUMNS = """
+    SELECT attname, CASE
+        WHEN typname = 'money' THEN 'numeric'
+        WHEN typname = 'oid' THEN 'int8'
+        ELSE 'text' END
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+    WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+        AND (typtype = 'e' OR typname IN ('citext', 'money', 'oid')
+             OR (typname IN ('text', 'varchar', 'bpchar', 'name') AND NOT collisdeterministic))
+"""
+"""Columns that are text or numbers only after a cast, or whose texts are not compared by bytes."""
+
+_views = itertools.count()
+
+
+@contextmanager
+def by_row(backend: Any) -> Iterator[None]:
+    """Let an engine decide nothing by statistics for as long as this lasts; then as it was.
+
+    The connections of this program are set up so from the start. A Spark session belongs to its
+    user, and so does the connection of a table made elsewhere.
+    """
+    before = _settings(backend)
+    wanted = _wanted(backend, before)
+    changed = {name: value for name, value in wanted.items() if before[name] != value}
+    for name, value in changed.items():
+        _set(backend, name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            _set(backend, name, before[name])
+
+
+def settle_duckdb(connection: Any) -> None:
+    """Set up a connection of this program's own, for good."""
+    for name, value in _wanted(connection, _settings(connection)).items():
+        _set(connection, name, value)
+
+
+def _settings(backend: Any) -> Mapping[str, str | None]:
+    """Return the settings in force; None: not set."""
+    if backend.name == "pyspark":
+        return {name: backend._session.conf.get(name, None) for name in _SPARK}
+    if backend.name == "duckdb":
+        names = ("disabled_optimizers", "default_collation")
+        asked = ", ".join(f"current_setting('{name}')" for name in names)
+        return dict(zip(names, backend.con.execute(f"SELECT {asked}").fetchone(), strict=True))
+    return {}
+
+
+def _wanted(backend: Any, before: Mapping[str, str | None]) -> Mapping[str, str | None]:
+    if backend.name == "pyspark":
+        return _SPARK
+    if backend.name != "duckdb":
+        return {}
+    known = {name for (name,) in backend.con.execute("FROM duckdb_optimizers()").fetchall()}
+    off = {name.strip().lower() for name in (before["disabled_optimizers"] or "").split(",")}
+    if set(_BY_STATISTICS) & known <= off:
+        return {"default_collation": ""}
+    every = sorted((off | set(_BY_STATISTICS)) & known)
+    return {"disabled_optimizers": ",".join(every), "default_collation": ""}
+
+
+def _set(backend: Any, name: str, value: str | None) -> None:
+    if backend.name == "duckdb":
+        backend.con.execute(f"SET {name} = '{value}'")
+    elif value is None:
+        backend._session.conf.unset(name)
+    else:
+        backend._session.conf.set(name, value)
+
+
+def plain_columns(connection: Any, name: str, table: Any) -> Any:
+    """Return a table or view called ``name`` with text that is compared by its bytes.
+
+    Only the catalogue decides, which is public. In PostgreSQL also enums and citext become text,
+    money and oid numbers; other types are as they were.
+    """
+    chosen = _COLUMNS[connection.name](connection, name, table)
+    if not chosen:
+        return table
+    mark = "`" if connection.name == "pyspark" else '"'
+    columns = ", ".join(
+        f"{chosen[column].format(quoted(column, mark))} AS {quoted(column, mark)}"
+        if column in chosen
+        else quoted(column, mark)
+        for column in table.columns
+    )
+    view = f"expmech_plain_{next(_views)}"
+    whole = ".".join(quoted(part, mark) for part in name.split("."))
+
+    def made() -> Any:
+        connection.raw_sql(f"CREATE TEMPORARY VIEW {view} AS SELECT {columns} FROM {whole}")
+        return connection.table(view)
+
+    refused = DataError(
+        f"The columns {', '.join(chosen)} of {name} are compared by a collation, or are of a type"
+        " that has to be cast, and the user may not create a temporary view that does so. Give the"
+        " right to (TEMPORARY), or a query that casts them to text under a binary collation."
+    )
+    return shielded(made, refused)
+
+
+def _of_duckdb(connection: Any, name: str, table: Any) -> dict[str, str]:
+    """Return all columns of text: the catalogue does not tell their collations."""
+    return {column: "{} COLLATE C" for column, kind in table.schema().items() if kind.is_string()}
+
+
+def _of_spark(connection: Any, name: str, table: Any) -> dict[str, str]:
+    fields = connection._session.table(name).schema.fields
+    return {
+        field.name: "CAST({} AS STRING)"
+        for field in fields
+        if getattr(field.dataType, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+    }
+
+
+def _of_postgres(connection: Any, name: str, table: Any) -> dict[str, str]:
+    casts = {"text": 'CAST({} AS text) COLLATE "C"', "numeric": "CAST({} AS numeric)"}
+    casts["int8"] = "CAST({} AS int8)"
+    whole = ".".join(quoted(part) for part in name.split("."))
+    with connection.con.cursor() as cursor:
+        found = cursor.execute(_POSTGRES_COLUMNS, (whole,)).fetchall()
+    return {column: casts[kind] for column, kind in found}
+
+
+_COLUMNS: dict[str, Callable[[Any, str, Any], dict[str, str]]] = {
+    "duckdb": _of_duckdb,
+    "pyspark": _of_spark,
+    "postgres": _of_postgres,
+}
+
+
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name as it stands in a query."""
+    return mark + name.replace(mark, mark * 2) + mark
