@@ -121,6 +121,11 @@ class EngineTable(Table):
 
         return draw
 
+    def plan(self) -> None:
+        """Let the engine compute the rows, which are none: raise where it cannot."""
+        in_memory(self._snapped)
+        asked(self._snapped.table.get_backend(), f"SELECT * FROM ({self.query().text}) AS rows_0")
+
     def query(self) -> RowQuery:
         """Return the rows as text of the engine's own language."""
         import ibis

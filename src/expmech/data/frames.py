@@ -82,8 +82,8 @@ def _of_pandas(series: Any) -> Any:
     kind = series.dtype
     if isinstance(kind, pandas.CategoricalDtype):
         kind = kind.categories.dtype
-    arrow = isinstance(kind, pandas.ArrowDtype) or getattr(kind, "storage", "") == "pyarrow"
-    if kind == object or (isinstance(kind, pandas.StringDtype) and not arrow):
+    held_by_python = getattr(kind, "storage", "") == "python"  # text, or what passes for it
+    if pandas.api.types.is_object_dtype(kind) or held_by_python:
         return _texts(series.astype(object))
     return pyarrow.Array.from_pandas(series)
 
@@ -109,7 +109,7 @@ def _text(value: Any) -> str | None:
 
 
 def _in_microseconds(column: Any) -> Any:
-    """Return times in units that DuckDB reads whatever the value; what is out of range is missing."""
+    """Return times in a unit that DuckDB can always read; those out of its range are missing."""
     import pyarrow
     from pyarrow import compute
 

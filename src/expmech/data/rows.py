@@ -20,7 +20,7 @@ from expmech.data.counting import check_flags, flags
 from expmech.data.design import IN_ENGINE, EngineTable, Progress, design_rows, silent
 from expmech.data.places import count_places
 from expmech.data.source import Source
-from expmech.errors import ParameterError
+from expmech.errors import DataError, ParameterError
 from expmech.statistics import requests
 
 _OF_NUMBERS = requests.MomentsOf | requests.LabelledRowsOf | requests.DesignOf | requests.ProductsOf
@@ -60,6 +60,25 @@ class TableRows:
         if isinstance(request, requests.DesignOf):
             read = source.key if request.target_bounds is None else source.number
             read(str(request.target))
+        if not isinstance(request, requests.ScoresOf):
+            self._plan(request)
+
+    def _plan(self, request: requests.Request) -> None:
+        """Let the engine compute what is asked for from no rows; raise where it cannot."""
+        none = replace(self._part, table=self._part.table.limit(0))
+        refused = DataError(
+            f"The engine cannot compute this release of {self.source.identity}: the type of a"
+            " column, or of an expression of the query, does not allow it. No row was read."
+        )
+        try:
+            found = TableRows(source=none).find(request)
+            if isinstance(found, EngineTable):
+                found.plan()
+        except DataError:
+            pass
+        else:
+            return
+        raise refused
 
     def shown(self, progress: Progress) -> TableRows:
         """Return the rows, with every pass over them told as it starts."""

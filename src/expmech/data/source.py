@@ -10,7 +10,7 @@ from typing import Any
 
 from expmech.data import values
 from expmech.data.connections import Opened, open_file, open_postgres, open_spark
-from expmech.data.text_format import TextFormat
+from expmech.data.text_format import RECORD_IS_A_LINE, TextFormat
 from expmech.errors import DataError, ParameterError
 from expmech.statistics.keys import canonical_key
 
@@ -173,6 +173,7 @@ def open_source(
 
 def _made(opened: Opened) -> Source:
     identity, query = opened.identity, opened.query
+    lines = () if opened.format is None else (RECORD_IS_A_LINE,)
     return Source(
         table=opened.table,
         identity=identity.name,
@@ -180,8 +181,8 @@ def _made(opened: Opened) -> Source:
         members=identity.members,
         decimal="." if opened.format is None else opened.format.decimal,
         listed=opened.format is None or opened.format.names is not None,
-        notes=() if query is None else query.notes,
-        unit_notes=() if query is None else query.unit_notes,
+        notes=(*(() if query is None else query.notes), *lines),
+        unit_notes=(*(() if query is None else query.unit_notes), *lines),
         keeps_all=query is None or query.keeps_all,
     )
 

@@ -13,10 +13,26 @@ from typing import Any
 from expmech.errors import ParameterError, ParameterTypeError, validate_integer
 
 _PACKED = ("", ".gz", ".bz2", ".xz")
+RECORD_IS_A_LINE = (
+    "a record of the text file is one line of it, and belongs to whom that line names: a line break"
+    " inside quotes makes two rows of a record, so that whoever has one may move two rows"
+)
+"""What a certificate lists of every release from a text file."""
+
 ENDINGS = {
     f".{kind}{packed}": mark for kind, mark in (("csv", ","), ("tsv", "\t")) for packed in _PACKED
 }
 """Endings of text files, and the delimiter each stands for."""
+
+_ENCODINGS = """
+    utf-8 ascii iso8859-1 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8
+    iso8859-9 iso8859-10 iso8859-11 iso8859-13 iso8859-14 iso8859-15 iso8859-16 cp1250 cp1251 cp1252
+    cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp437 cp720 cp737 cp775 cp850 cp852 cp855 cp856 cp857
+    cp858 cp860 cp861 cp862 cp863 cp865 cp866 cp869 cp874 cp1125 cp1006 koi8-r koi8-t koi8-u kz1048
+    mac-roman mac-latin2 mac-cyrillic mac-greek mac-iceland mac-turkish mac-croatian mac-romanian
+    tis-620 hp-roman8 palmos ptcp154
+"""
+"""Encodings of text files: UTF-8, and those of one byte a character in which ASCII is ASCII."""
 
 _MOST_COLUMNS = 10_000
 _OWNER = "TextFormat"
@@ -42,7 +58,8 @@ class TextFormat:
         The names of the columns, or how many there are (``column1``, ``column2``, ...). Needed
         without header: their number must not be read off a record.
     encoding
-        UTF-8, or any encoding of one byte a character that contains ASCII, such as Latin-1.
+        UTF-8, or an encoding of one byte a character that contains ASCII, such as Latin-1 (an error
+        lists them). In UTF-8 a byte order mark at the start of a line is passed over.
     decimal
         The decimal mark, ``.`` or ``,``.
     skip
@@ -113,25 +130,16 @@ def _known_encoding(encoding: Any) -> str:
     """Return the codec's own name; refuse encodings in which one byte changes what others mean."""
     try:
         name = codecs.lookup(encoding).name
-    except (LookupError, TypeError):
+    except (LookupError, TypeError, ValueError):
         name = ""
-    if name == "utf-8" or (name and _is_one_byte_a_character(name)):
+    if name == "utf-8-sig":  # a byte order mark is passed over anyway
+        return "utf-8"
+    if name in _ENCODINGS.split():
         return name
     raise ParameterError(
-        "`encoding` of TextFormat must be utf-8 or an encoding of one byte a character that"
-        f" contains ASCII, such as latin-1 or cp1252; got {encoding!r}."
+        "`encoding` of TextFormat must be one in which every line is read alone:"
+        f" {', '.join(_ENCODINGS.split())}; got {encoding!r}. Convert the file to utf-8."
     )
-
-
-def _is_one_byte_a_character(name: str) -> bool:
-    every = bytes(range(256))
-    try:
-        alone = [bytes([byte]).decode(name, "replace") for byte in every]
-        together = every.decode(name, "replace")
-    except (UnicodeError, LookupError, TypeError, ValueError):
-        return False
-    ascii_kept = alone[:128] == [chr(byte) for byte in range(128)]
-    return ascii_kept and "".join(alone) == together and not any(map(str.isascii, alone[128:]))
 
 
 def _listed_names(names: Any) -> tuple[str, ...] | None:

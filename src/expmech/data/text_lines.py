@@ -23,7 +23,7 @@ _MARK = b"\xef\xbb\xbf"
 def text_blocks(path: str, *, encoding: str, skip: int) -> Iterator[bytes]:
     """Yield the lines of a file after the first ``skip``, in blocks of UTF-8 that end with LF."""
     with _opened(path) as file:
-        for block in _past(_whole_lines(file, encoding), skip):
+        for block in _past(_whole_lines(file), skip):
             yield decoded(block, encoding)
 
 
@@ -33,6 +33,8 @@ def decoded(block: bytes, encoding: str) -> bytes:
     In the encodings of :class:`TextFormat` LF is LF and no part of another character, so a block
     decodes if and only if each of its lines does.
     """
+    if encoding == "utf-8":
+        block = _without_marks(block)
     if len(block) <= LONGEST:
         found = _decoded(block, encoding)
         if found is not None:
@@ -40,6 +42,16 @@ def decoded(block: bytes, encoding: str) -> bytes:
     lines = block.removesuffix(b"\n").split(b"\n")
     kept = (None if len(line) > LONGEST else _decoded(line, encoding) for line in lines)
     return b"".join((line or b"") + b"\n" for line in kept)
+
+
+def _without_marks(block: bytes) -> bytes:
+    """Return lines without a byte order mark at their start: on every line, not the first alone.
+
+    Without a header the first line is a record, and with it gone the second would be the first.
+    """
+    if _MARK not in block:
+        return block
+    return block.removeprefix(_MARK).replace(b"\n" + _MARK, b"\n")
 
 
 def _decoded(text: bytes, encoding: str) -> bytes | None:
@@ -50,14 +62,10 @@ def _decoded(text: bytes, encoding: str) -> bytes | None:
     return text if encoding == "utf-8" else found.encode()
 
 
-def _whole_lines(file: IO[bytes], encoding: str) -> Iterator[bytes]:
+def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield blocks that end with LF, in memory that no line can exhaust."""
     carry, lost = b"", False  # lost: inside a line that is already too long
-    first = True
     while piece := file.read(_BLOCK):
-        if first and encoding == "utf-8":
-            piece = piece.removeprefix(_MARK)
-        first = False
         end = piece.rfind(b"\n") + 1
         if not end:
             carry = b"" if lost else carry + piece

@@ -13,6 +13,7 @@ from typing import Any
 from expmech.adjacency import adjacency_of_units
 from expmech.data import values
 from expmech.data.source import Source
+from expmech.data.text_format import RECORD_IS_A_LINE
 from expmech.errors import ParameterError
 from expmech.ledger import show_amount
 from expmech.target.calibration import EPSILON_MIN
@@ -87,7 +88,7 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
     kept = ranked.filter(ranked[_PLACE] < max_rows)
     notes = source.unit_notes
-    if notes:  # a query may call another column by this name
+    if set(notes) - {RECORD_IS_A_LINE}:  # a query may call another column by this name
         notes = (*notes, f"{column} names the same people in the result of the query as elsewhere")
     return replace(source, table=kept.select(*names), notes=notes)
 
