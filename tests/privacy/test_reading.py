@@ -67,6 +67,8 @@ def read_lines(path: Path, text_format: TextFormat, width: int) -> list[list[str
 def alone(line: bytes, text_format: TextFormat, width: int) -> list[str]:
     """Read one line by the rule as it is written down, not by the vectorised code."""
     lost = [""] * width
+    if text_format.encoding == "utf-8":
+        line = line.removeprefix(b"\xef\xbb\xbf")
     try:
         text = line.removesuffix(b"\r").decode(text_format.encoding)
     except UnicodeDecodeError:

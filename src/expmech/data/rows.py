@@ -66,19 +66,20 @@ class TableRows:
     def _plan(self, request: requests.Request) -> None:
         """Let the engine compute what is asked for from no rows; raise where it cannot."""
         none = replace(self._part, table=self._part.table.limit(0))
-        refused = DataError(
-            f"The engine cannot compute this release of {self.source.identity}: the type of a"
-            " column, or of an expression of the query, does not allow it. No row was read."
-        )
         try:
             found = TableRows(source=none).find(request)
             if isinstance(found, EngineTable):
                 found.plan()
-        except DataError:
-            pass
-        else:
-            return
-        raise refused
+        except ParameterError:
+            raise
+        except Exception:  # what an engine says may quote anything
+            found = None
+        if found is None:
+            raise DataError(
+                f"The engine cannot compute this release of {self.source.identity}: the type of a"
+                " column, or of an expression of the query, does not allow it. No row was read, and"
+                " nothing was charged."
+            )
 
     def shown(self, progress: Progress) -> TableRows:
         """Return the rows, with every pass over them told as it starts."""

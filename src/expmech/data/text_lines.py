@@ -69,7 +69,7 @@ def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
         end = piece.rfind(b"\n") + 1
         if not end:
             carry = b"" if lost else carry + piece
-            lost = lost or len(carry) > LONGEST
+            lost = lost or len(carry) > LONGEST + len(_MARK)  # too long without its mark, too
             carry = b"" if lost else carry
             continue
         start = piece.find(b"\n") if lost else 0  # what is left of a long line: its end
