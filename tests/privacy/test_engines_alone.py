@@ -1,0 +1,165 @@
+"""One row moves no other in PostgreSQL and Spark, and what fails there is refused for nothing."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow
+import pytest
+from pyarrow.parquet import write_table
+from support.engines import postgres_programs, postgres_server, spark_session
+
+from expmech.adjacency import Adjacency
+from expmech.data import DataError, Source, moments, open_source, tally
+from expmech.data.aggregate import row_count
+from expmech.data.engines import by_row
+from expmech.data.releasing import release
+from expmech.data.units import bound_units
+from expmech.ledger import Ledger
+from expmech.statistics import SumOf
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+NAN = float("nan")
+SPELT = [("x", "ann", 1), ("X", "Ann", 2), ("é", "ANN", 3), ("É", "bob", 4), (None, "bob", 5)]
+"""Texts that are six under a binary collation, and the people they are of: four."""
+
+KINDS = """
+    CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+    CREATE TYPE mood AS ENUM ('sad', '7');
+    CREATE TABLE spelt (word text COLLATE nocase, who varchar COLLATE nocase, n int);
+    CREATE TABLE kinds (feeling mood, pay money, number oid, who text);
+    INSERT INTO kinds VALUES ('sad', 7, 7, 'a'), ('7', -1, 3, 'a'), (NULL, NULL, NULL, 'b');
+    CREATE TABLE others (a int[], j json, b bytea, u uuid, i interval, k bit(3), p inet,
+        r int4range, c kinds, t time, x float8);
+    INSERT INTO others (x) VALUES (1);
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
+    import psycopg
+
+    with postgres_server(programs) as address:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(KINDS)
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s)", SPELT)
+        yield address
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
+    with spark_session(tmp_path_factory.mktemp("spark")) as found:
+        kinds = "word string COLLATE UTF8_LCASE, who string COLLATE UNICODE_CI, n int"
+        found.createDataFrame(SPELT, kinds).createOrReplaceTempView("spelt")
+        yield found
+    gc.collect()
+
+
+@pytest.fixture(params=["postgres", "spark"])
+def address(request: pytest.FixtureRequest) -> str:
+    if request.param == "spark":
+        request.getfixturevalue("session")
+        return "spark"
+    return str(request.getfixturevalue("postgres"))
+
+
+@pytest.mark.parametrize("query", [None, "SELECT word, who, n FROM spelt"])
+def test_a_collation_merges_no_texts_and_no_people(address: str, query: str | None) -> None:
+    where = {"table": "spelt"} if query is None else {"query": query}
+    with closing(open_source(address, **where)) as source:
+        assert tally(source, "word", ["x", "X", "é", "É", "y"]) == (1, 1, 1, 1, 0)
+        assert [row_count(source.where("word", word)) for word in ("x", "X", "é")] == [1, 1, 1]
+        assert row_count(bound_units(source, "who", 1)) == 4
+        found = moments(source, ["n"], [(0.0, 8.0)], bits=3)
+        assert (found.count, found.sums) == (5, (15,))
+
+
+def test_a_sum_of_no_rows_is_zero(address: str) -> None:
+    with closing(open_source(address, table="spelt")) as source:
+        found = moments(source.where("word", "nobody"), ["n"], [(0.0, 8.0)], bits=3)
+        assert (found.count, found.sums) == (0, (0,))
+
+
+def test_types_that_postgres_must_cast_are_read_like_others(postgres: str) -> None:
+    with closing(open_source(postgres, table="kinds")) as source:
+        assert tally(source, "feeling", ["sad", "7"]) == (1, 1)
+        found = moments(source, ["feeling", "pay", "number"], [(0.0, 8.0)] * 3, bits=3)
+        assert found.sums == (4 + 7 + 4, 7 + 0 + 4, 7 + 3 + 4)
+        assert row_count(bound_units(source, "who", 1)) == 2
+    with closing(open_source(postgres, query="SELECT feeling, pay FROM kinds")) as source:
+        assert tally(source, "feeling", ["sad", "7"]) == (1, 1)
+
+
+def test_other_types_of_postgres_are_refused_by_their_name(postgres: str) -> None:
+    with closing(open_source(postgres, table="others")) as source:
+        for name in "ajbuikprct":
+            with pytest.raises(DataError, match="must hold"):
+                source.key(name)
+        assert row_count(source) == 1
+        assert row_count(bound_units(source, "x", 1)) == 1
+
+
+def test_what_postgres_cannot_compute_is_refused_for_nothing(postgres: str, tmp_path: Path) -> None:
+    """A table made elsewhere, whose enum Ibis calls text: the query is planned before a charge."""
+    ledger = Ledger.create(
+        tmp_path / "l.ledger", data_set="kinds", epsilon=10, adjacency="add-remove"
+    )
+    connection = ibis.connect(postgres)
+    source = Source(table=connection.table("kinds"), identity="kinds")
+    statistic = SumOf(
+        columns=("feeling",), bounds=((0.0, 1.0),), adjacency=Adjacency.ADD_REMOVE, missing="drop"
+    )
+    with pytest.raises(DataError, match="cannot compute this release of kinds") as caught:
+        release(source, statistic, epsilon=1, ledger=ledger)
+    assert caught.value.__context__ is None
+    assert not ledger.history()
+    connection.disconnect()
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_filter_in_spark_is_decided_row_by_row(
+    cached: bool, session: Any, tmp_path: Path
+) -> None:
+    rows = [1.0] * 1000 + [NAN] * 1000
+    counts = []
+    for k, table in enumerate((rows, [10.0], [*rows, 10.0])):
+        path = tmp_path / f"{k}.parquet"
+        write_table(pyarrow.table({"v": table}), path, use_dictionary=False)
+        frame = session.read.parquet(str(path))
+        if cached:
+            frame = frame.cache()
+            assert frame.count() == len(table)
+        frame.createOrReplaceTempView("pushed")
+        with closing(open_source("spark", query="SELECT v FROM pushed WHERE v > 5")) as source:
+            counts.append(row_count(source))
+    session.catalog.clearCache()
+    assert counts == [1000, 1, 1001]
+
+
+def test_a_session_of_spark_is_left_as_it_was(session: Any) -> None:
+    names = ["spark.sql.parquet.filterPushdown", "spark.sql.ansi.enabled"]
+    before = [session.conf.get(name) for name in names]
+    unset = "spark.databricks.delta.stats.skipping"
+    with closing(open_source("spark", table="spelt")) as source:
+        with by_row(source.table.get_backend()):
+            assert [session.conf.get(name) for name in [*names, unset]] == ["false"] * 3
+        assert row_count(source) == 5
+    assert [session.conf.get(name) for name in names] == before != ["false"] * 2
+    assert session.conf.get(unset, None) is None
