@@ -82,7 +82,7 @@ def address(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("query", [None, "SELECT word, who, n FROM spelt"])
 def test_a_collation_merges_no_texts_and_no_people(address: str, query: str | None) -> None:
-    where = {"table": "spelt"} if query is None else {"query": query}
+    where: dict[str, Any] = {"table": "spelt"} if query is None else {"query": query}
     with closing(open_source(address, **where)) as source:
         assert tally(source, "word", ["x", "X", "é", "É", "y"]) == (1, 1, 1, 1, 0)
         assert [row_count(source.where("word", word)) for word in ("x", "X", "é")] == [1, 1, 1]

@@ -195,7 +195,7 @@ def test_parts_written_in_another_way_are_one_table(tmp_path: Path) -> None:
         assert tally(source, "v", [1, 2, 3]) == (1, 1, 1)
 
 
-TICKS = [0, None, 2**63 - 1, -(2**63), 1 - 2**63, 2**62, -(2**62), 1_577_836_800]
+TICKS: list[Any] = [0, None, 2**63 - 1, -(2**63), 1 - 2**63, 2**62, -(2**62), 1_577_836_800]
 """Times in ticks of some unit; the last is a day where these are seconds."""
 
 
@@ -259,7 +259,8 @@ def test_a_release_from_text_says_that_a_record_is_a_line(tmp_path: Path) -> Non
     path.write_text("who,x\na,1\nb,2\n")
     columns = parquet(tmp_path / "a.parquet", who=["a"], x=[1])
     with closing(open_source(str(path))) as source, closing(open_source(columns)) as other:
-        for options in ({}, {"unit": "who", "max_rows": 1}):
+        every: list[dict[str, Any]] = [{}, {"unit": "who", "max_rows": 1}]
+        for options in every:
             told = release(source, COUNT, epsilon=1, **options).certificate.assumptions
             assert RECORD_IS_A_LINE in told
             assert not any("result of the query" in note for note in told)
