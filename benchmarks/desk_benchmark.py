@@ -34,7 +34,7 @@ from expmech.statistics import (
     SumOf,
     VarianceOf,
 )
-from expmech.statistics.predicates import parse_condition
+from expmech.statistics.grammar import parse_condition
 
 BAR = 1.5
 EDGES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)

@@ -36,10 +36,13 @@ from expmech.statistics import (
     plan,
     settle,
 )
-from expmech.statistics.predicates import Is, IsMissing, IsOrdered, Joined, Not
+from expmech.statistics.expressions import with_columns
+from expmech.statistics.grammar import parse_condition
 
 EPSILON = Fraction(2)
-WHERE = Joined(every=True, conditions=(Is(IsOrdered(0, ">", 0.0)), Not(Is(IsMissing(1)))))
+WHERE = with_columns(
+    parse_condition("x0 > 0 and not x1 is missing"), lambda column: int(column.value[1:])
+)
 BOUNDS = ((-1.0, 3.0), (10.0, 11.0))
 ROWS = [
     (-1.0, 10.0),

@@ -92,7 +92,7 @@ WRONG = [
     (PrivateCount(where="weight > 3"), "must name columns of X; got 'weight'"),
     (PrivateCount(where="age = 'old'"), "must compare with numbers"),
     (PrivateCount(where=3), "must be text or None"),
-    (PrivateCount(where="age >"), "in the place of a"),
+    (PrivateCount(where="age >"), "must be a condition on one row"),
     (PrivateHistogram(), "must be rising numbers"),
     (PrivateHistogram(edges=[3, 2]), "rising"),
     (PrivateHistogram(edges=[[0, 1]]), "one for each of the 2"),

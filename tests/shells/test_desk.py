@@ -31,7 +31,7 @@ from expmech.statistics import (
     enough,
     plan,
 )
-from expmech.statistics.predicates import parse_condition
+from expmech.statistics.grammar import parse_condition
 
 ROWS = 600
 
@@ -201,8 +201,8 @@ def test_values_without_intervals_stand_under_the_name_of_the_release() -> None:
 
 REFUSED = {
     "release count {} --epsilon 1": "public under 'replace'",
-    "release count {} --where age --epsilon 1": "in the place of a comparison",
-    "release count {} --where max(age)>3 --epsilon 1": "a comparison",
+    "release count {} --where age --epsilon 1": "must be a comparison",
+    "release count {} --where max(age)>3 --epsilon 1": "'MAX(age)' is no part of the grammar",
     "release count {} --where nobody=1 --epsilon 1": "There is no column 'nobody'",
     "release count {} --where age>'x' --epsilon 1": "with numbers only",
     "release histogram {} --column age --epsilon 1": "`--edges` or `--categories`",
@@ -231,8 +231,13 @@ CONDITIONS = [
     "count(*) > 3",
     "age > (select max(age) from survey)",
     "age > 3; drop table survey",
-    "1 = 1",
-    "age > income",
+    "max(age) > 3",
+    "age > 'x'",
+    "s.age > 3",
+    "age in (income)",
+    "age ~ 'x'",
+    "age > 3 limit 1",
+    "age > 3 order by age",
     "age = null",
     "age = ''",
     "not",
@@ -242,7 +247,11 @@ CONDITIONS = [
     "and",
     "(" * 25 + "age = 1" + ")" * 25,
     "age = 1" + " or age = 1" * 300,
-    "age between 1 and 2",
+    "age * " * 12 + "age > 1",
+    "age" + " + 1" * 60 + " > 1",
+    "floor(" * 9 + "age * 2" + ") * 3" * 9 + " > 1",
+    "age is old",
+    "age is not distinct from 3",
 ]
 
 

@@ -29,7 +29,7 @@ from expmech.data.source import open_source
 from expmech.data.units import bound_units
 from expmech.ledger import Ledger
 from expmech.statistics import ArrayRows, CountOf
-from expmech.statistics.predicates import parse_condition
+from expmech.statistics.grammar import parse_condition
 from expmech.statistics.requests import CellsOf, FlagsOf
 
 pytestmark = [

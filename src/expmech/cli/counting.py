@@ -12,7 +12,7 @@ from expmech.cli.shared import Registered, Shared, for_each, numbered_as, over_c
 from expmech.errors import ParameterError
 from expmech.statistics import CountOf, HistogramIn, MissingOf, Statistic, SumOf, VarianceOf
 from expmech.statistics.aggregates import validate_different
-from expmech.statistics.predicates import parse_condition
+from expmech.statistics.grammar import parse_condition
 
 Where = Annotated[
     str | None,

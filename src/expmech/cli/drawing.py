@@ -70,8 +70,7 @@ def settled(request: Request, statistic: Statistic, source: Source) -> Pending:
     statement = statistic.name if request.by is None else f"{statistic.name} by {request.by}"
     if request.units is not None:
         statement += rows_of_each(request.units.max_rows, request.units.column)
-    notes = (*source.notes, *request.notes)
-    ready = _settle(request, statistic, next(iter(parts.values())), notes)
+    ready = _settle(request, statistic, next(iter(parts.values())), source.notes)
     return Pending(request=request, statement=visible(statement), settled=ready, parts=parts)
 
 
@@ -139,13 +138,14 @@ def _accuracy(request: Request, settled: Settled, found: dict[str, Release]) -> 
 
 
 def _settle(
-    request: Request, statistic: Statistic, rows: TableRows, notes: tuple[str, ...]
+    request: Request, statistic: Statistic, rows: TableRows, premises: tuple[str, ...]
 ) -> Settled:
     """Settle once: under add-remove, where there are groups, nothing public tells them apart."""
     return settle(
         statistic,
         epsilon=request.row_epsilon,
-        notes=(*notes, *rows.notes(statistic.request(request.epsilon))),
+        premises=premises,
+        notes=(*request.notes, *rows.notes(statistic.request(request.epsilon))),
         count=public_count(rows, request.adjacency),
         sampler=request.sampler,
         timing=request.timing,

@@ -8,13 +8,14 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from expmech.data import values
 from expmech.data.engines import by_row, plain_columns, settle_duckdb
+from expmech.data.expressions import Compiler, catalogued_column
 from expmech.data.identity import (
     Identity,
     canonical_host,
@@ -24,7 +25,7 @@ from expmech.data.identity import (
 )
 from expmech.data.parquet import open_parquet
 from expmech.data.postgres import postgres_identity, read_only
-from expmech.data.queries import FILE_TABLE, Query, read_query
+from expmech.data.queries import FILE_TABLE, Query, read_query, select_rows
 from expmech.data.text_format import ENDINGS, TextFormat, text_ending
 from expmech.data.text_table import TextLines, header_names, register_text
 from expmech.errors import DataError, ExpmechError, ParameterError, shielded
@@ -47,6 +48,16 @@ class Opened:
     identity: Identity
     format: TextFormat | None = None
     query: Query | None = None
+
+    @property
+    def decimal(self) -> str:
+        """The decimal mark of text."""
+        return "." if self.format is None else self.format.decimal
+
+    @property
+    def listed(self) -> bool:
+        """Whether errors may list the names of columns: not those that a text file begins with."""
+        return self.format is None or self.format.names is not None
 
 
 def open_file(source: str, text_format: TextFormat | None, query: str | None = None) -> Opened:
@@ -71,10 +82,9 @@ def open_file(source: str, text_format: TextFormat | None, query: str | None = N
     table = _reading(
         source, lambda: _parquet(paths) if completed is None else _text(paths, completed)
     )
-    if asked is not None:
-        table = _queried_file(table, asked, is_text=is_text)
     identity = file_identity(source, paths)
-    return Opened(table=table, identity=identity, format=completed, query=asked)
+    opened = Opened(table=table, identity=identity, format=completed, query=asked)
+    return _answered(opened, lambda: _file_view(table, is_text=is_text))
 
 
 def _of_file(text: str) -> Query:
@@ -87,14 +97,35 @@ def _of_file(text: str) -> Query:
     return asked
 
 
-def _queried_file(table: Any, query: Query, *, is_text: bool) -> Any:
-    """Return the result of a query of a file; the fields of a text file have no blanks around."""
+def _answered(opened: Opened, before: Callable[[], None] = lambda: None) -> Opened:
+    """Return the result of a query in the place of its table: compiled by us, or else by its text.
+
+    ``before`` makes what the text needs. No row is read yet.
+    """
+    table, asked, connection = opened.table, opened.query, opened.table.get_backend()
+    if asked is None:
+        return opened
+    compiler = Compiler(
+        column=lambda name: catalogued_column(
+            table, name, identity=opened.identity.name, listed=opened.listed
+        ),
+        engine=connection.name,
+        decimal=opened.decimal,
+    )
+    result, query = select_rows(table, asked, compiler)
+    if result is None:
+        before()
+        result = _queried(connection, query)
+    return replace(opened, table=result, query=query)
+
+
+def _file_view(table: Any, *, is_text: bool) -> None:
+    """Make the table of a file known to queries; fields of text have no blanks around."""
     connection = table.get_backend()
     if is_text:
         fields = {name: values.text(table[name], engine=connection.name) for name in table.columns}
         table = table.select(**fields)
     connection.create_view(FILE_TABLE, table, overwrite=True)
-    return _queried(connection, query)
 
 
 def _queried(connection: Any, query: Query) -> Any:
@@ -127,11 +158,10 @@ def open_postgres(address: str, table: str | None, query: str | None = None) -> 
     connection = shielded(lambda: ibis.connect(address), unreachable)
     found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
     identity = postgres_identity(connection, tables, (host, port, path))
-    result = (
-        _plain(connection, tables[0], found[0]) if asked is None else _queried(connection, asked)
-    )
+    plain = _plain(connection, tables[0], found[0])
+    opened = _answered(Opened(table=plain, identity=identity, query=asked))
     shielded(lambda: read_only(connection), unreachable)
-    return Opened(table=result, identity=identity, query=asked)
+    return opened
 
 
 def open_spark(table: str | None, query: str | None = None) -> Opened:
@@ -148,10 +178,8 @@ def open_spark(table: str | None, query: str | None = None) -> Opened:
         aliases=(f"spark/{'+'.join(tables)}",),
         members=tuple(f"table spark/{name}" for name in whole),
     )
-    result = (
-        _plain(connection, tables[0], found[0]) if asked is None else _queried(connection, asked)
-    )
-    return Opened(table=result, identity=identity, query=asked)
+    plain = _plain(connection, tables[0], found[0])
+    return _answered(Opened(table=plain, identity=identity, query=asked))
 
 
 def _text(paths: Sequence[str], text_format: TextFormat) -> Any:

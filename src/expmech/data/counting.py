@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from expmech.data.aggregate import computed
-from expmech.data.snapped import fresh_names, present
+from expmech.data.snapped import fresh_names
 from expmech.data.source import Source
-from expmech.data.values import constant
-from expmech.statistics.keys import canonical_key
-from expmech.statistics.predicates import ORDERS, IsMissing, IsNumber, IsOneOf, Leaf, leaves
+from expmech.errors import DataError
+from expmech.statistics.expressions import Condition, OutsideGrammarError
 from expmech.statistics.requests import FlagsOf, Tally
 
 
@@ -20,8 +19,7 @@ def flags(source: Source, request: FlagsOf) -> Tally:
     """Return how many rows satisfy each condition, and how many there are."""
     (prefix,) = fresh_names(source.table.columns, 1)
     decided = {
-        f"{prefix}f{k}": condition.decide(lambda leaf: _flag(source, leaf))
-        for k, condition in enumerate(request.conditions)
+        f"{prefix}f{k}": _flag(source, condition) for k, condition in enumerate(request.conditions)
     }
     table = source.staged(decided) if decided else source.table
     counts = {name: table.count(where=table[name]) for name in decided}
@@ -32,25 +30,13 @@ def flags(source: Source, request: FlagsOf) -> Tally:
 def check_flags(source: Source, request: FlagsOf) -> None:
     """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
     for condition in request.conditions:
-        for leaf in leaves(condition):
-            _flag(source, leaf)
+        _flag(source, condition)
 
 
-def _flag(source: Source, leaf: Leaf) -> Any:
-    """Return a comparison of each row; never NULL."""
-    import ibis
-
-    column = str(leaf.column)
-    if isinstance(leaf, IsMissing):
-        return source.key(column).missing()
-    if isinstance(leaf, IsOneOf):
-        key = source.key(column)
-        found = ibis.literal(False)
-        for value in leaf.values:
-            found = found | key.equals(canonical_key(value))
-        return found
-    number = source.number(column)
-    if isinstance(leaf, IsNumber):
-        return present(number)
-    # the comparison first: engines look at the rest only where it holds, and NULL is in no order
-    return (ORDERS[leaf.order](number, constant(leaf.number)) & ~number.isnan()).fill_null(False)
+def _flag(source: Source, condition: Condition) -> Any:
+    """Return whether a condition holds for each row; never NULL."""
+    try:
+        return source.compiler.holds(condition)
+    except OutsideGrammarError as error:
+        reason = str(error)
+    raise DataError(f"`--where` does not fit the columns of {source.identity}: {reason}.")

@@ -1,32 +1,31 @@
 """A SQL query as a source: one SELECT, and what its text says about how it reads rows.
 
 A statistic protects rows of what it is given. Where a query reads each row of one table alone, a
-row of the table is a row of its result or none. Of any other query that is an assumption, which
-stands in the certificate. What is run is the syntax tree that was read, written anew, so that no
-engine reads the text in another way. Proofs: docs/theory/sources.md.
+row of the table is a row of its result or none. That is so for a SELECT of expressions from one
+table, with at most a WHERE, where every expression is of the grammar that this program compiles
+itself (:mod:`expmech.statistics.grammar`). Of any other query it is an assumption, which stands
+first in the certificate; what is run then is the syntax tree that was read, written anew, so that
+no engine reads the text in another way. Proofs: docs/theory/sources.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from expmech.data.expressions import Compiler
 from expmech.errors import ParameterError, shielded
+from expmech.statistics.expressions import (
+    Condition,
+    Node,
+    OutsideGrammarError,
+    check_size,
+    nodes_of,
+)
+from expmech.statistics.grammar import ExpressionReader, parser_of_sql, used
 
 FILE_TABLE = "source"
 """What a query calls the table of a file."""
-
-_NODES = """
-    Select From Where Table TableAlias Identifier Column Alias Star Literal Boolean Null Paren
-    And Or Not EQ NEQ GT GTE LT LTE Is NullSafeEQ NullSafeNEQ Between In Like ILike Case If Neg
-    Add Sub Mul Div IntDiv Mod Pow Abs Sign Round Floor Ceil Ln Log Exp Sqrt Greatest Least
-    Cast TryCast DataType DataTypeParam Coalesce Nullif Lower Upper Trim Length Substring Left
-    Right Concat DPipe Extract Year Month Day Var
-"""
-"""What stands for a row alone: an expression with anything else is not known to."""
-
-_POSITIONS = {"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rowid", "_metadata"}
-"""Columns that engines add by themselves and that say where a row is kept: others move it."""
 
 _RANDOM = """
     random rand randn setseed shuffle uuid gen_random_uuid uuidv4 uuidv7 uuid_generate_v1
@@ -36,17 +35,37 @@ _RANDOM = """
 
 
 @dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What a query of the grammar selects of each row of one table.
+
+    ``columns`` are names and expressions; None in the place of an expression stands for all
+    columns. ``where`` says which rows are kept; None: all.
+    """
+
+    columns: tuple[tuple[str, Node | None], ...]
+    where: Condition | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Query:
     """The text of a query, the tables it reads, and how.
 
-    ``by_row``: each row of the one table gives one row or none, by itself. ``keeps_all``: it also
-    gives one always, so that the number of rows is that of the table.
+    ``selection`` is there where each row of the one table gives one row or none, by itself.
     """
 
     text: str
     tables: tuple[str, ...]
-    by_row: bool
-    keeps_all: bool
+    selection: Selection | None = None
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row of the table is read alone."""
+        return self.selection is not None
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether the number of rows is that of the table."""
+        return self.selection is not None and self.selection.where is None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -54,8 +73,8 @@ class Query:
         if self.by_row:
             return (f"the query reads each row alone, and fails on none: {self.text}",)
         return (
-            "a row of a table is at most one row of the result of the query and changes no other,"
-            f"{self._sound}",
+            "assumed and not checked: a row of a table is at most one row of the result of the"
+            f" query and changes no other,{self._sound}",
         )
 
     @property
@@ -64,8 +83,8 @@ class Query:
         if self.by_row:
             return self.notes
         return (
-            "the rows of the result of the query that name a unit come from rows of that unit"
-            f" alone,{self._sound}",
+            "assumed and not checked: the rows of the result of the query that name a unit come"
+            f" from rows of that unit alone,{self._sound}",
         )
 
     @property
@@ -78,9 +97,8 @@ class Query:
 
 def read_query(text: str, *, dialect: str) -> Query:
     """Read a query; raise unless it is one SELECT of named tables."""
-    import sqlglot
-    from sqlglot import expressions as sql
-
+    sqlglot = parser_of_sql()
+    sql = sqlglot.expressions
     shown = " ".join(text.split())
     wrong = ParameterError(f"`--query` must be one SELECT; got {shown!r}.")
     parsed = shielded(lambda: sqlglot.parse(text, read=dialect), wrong)
@@ -93,13 +111,49 @@ def read_query(text: str, *, dialect: str) -> Query:
     tables = _tables(tree, sql, dialect)
     if not tables:
         raise ParameterError(f"`--query` must read a table; got {shown!r}.")
-    by_row = _reads_by_row(tree, sql)
     return Query(
         text=tree.sql(dialect=dialect, comments=False),
         tables=tuple(sorted(tables)),
-        by_row=by_row,
-        keeps_all=by_row and tree.args.get("where") is None,
+        selection=_selection(tree, sql, dialect),
     )
+
+
+def select_rows(table: Any, query: Query, compiler: Compiler) -> tuple[Any, Query]:
+    """Return the result of a query of the grammar, compiled by us, as an expression of the table.
+
+    Where a type of a column is outside the grammar the query reads rows as the caller assumes: then
+    there is no result yet. Raise where a name is no column of the table.
+    """
+    if query.selection is None:
+        return None, query
+    chosen: dict[str, Any] = {}
+    for name, node in query.selection.columns:
+        _check_names(node, table, compiler)
+        parts = {c: table[c] for c in table.columns} if node is None else {name: node}
+        if {one.lower() for one in parts} & {one.lower() for one in chosen}:
+            raise ParameterError(f"`--query` must give its columns different names; got {name!r}.")
+        chosen |= parts
+    where = query.selection.where
+    _check_names(where, table, compiler)
+    try:
+        columns = {
+            name: compiler.value(part) if isinstance(part, Node) else part
+            for name, part in chosen.items()
+        }
+        if where is not None:
+            return table.filter(compiler.holds(where)).select(**columns), query
+        return table.select(**columns), query
+    except OutsideGrammarError:
+        return None, replace(query, selection=None)
+
+
+def _check_names(node: Node | None, table: Any, compiler: Compiler) -> None:
+    """Raise where a name is none of the schema: engines have columns and functions besides."""
+    for each in () if node is None else nodes_of(node):
+        if each.name == "column":
+            compiler.column(each.value)
+        elif each.name == "field" and each.value[0].lower() not in map(str.lower, table.columns):
+            compiler.column(".".join(each.value))
 
 
 def _refuse_random(tree: Any, sql: Any) -> None:
@@ -152,21 +206,44 @@ def _folded(name: Any, dialect: str) -> str:
     return text if dialect == "postgres" and name.args.get("quoted") else text.lower()
 
 
-def _reads_by_row(tree: Any, sql: Any) -> bool:
-    """Tell whether a query is a plain SELECT ... FROM one table, with at most a WHERE."""
+def _selection(tree: Any, sql: Any, dialect: str) -> Selection | None:
+    """Return what a plain SELECT ... FROM one table, with at most a WHERE, selects of a row."""
     plain = {"expressions", "from", "from_", "where"}  # its parser changed a name
-    if not isinstance(tree, sql.Select) or _used(tree) - plain:
-        return False
-    known = set(_NODES.split())
-    nodes = list(tree.walk())
-    tables = [one for one in nodes if isinstance(one, sql.Table)]
-    return (
-        all(type(one).__name__ in known for one in nodes)
-        and sum(isinstance(one, sql.Select) for one in nodes) == len(tables) == 1
-        and not _used(tables[0]) - {"this", "db", "alias"}
-        and not any(one.name.lower() in _POSITIONS for one in tree.find_all(sql.Column))
-    )
+    tables = list(tree.find_all(sql.Table))
+    if type(tree) is not sql.Select or used(tree) - plain or len(tables) != 1:
+        return None
+    (table,) = tables
+    alias = table.args.get("alias")
+    if used(table) - {"this", "db", "alias"} or (alias is not None and used(alias) != {"this"}):
+        return None
+    known = (table.name if alias is None else alias.name).lower()
+    reader = ExpressionReader(tables=(known, f"{table.db}.{known}".lower()))
+    where = tree.args.get("where")
+    try:
+        columns = tuple(_column(reader, each, sql, dialect) for each in tree.expressions)
+        condition = None if where is None else reader.condition(where.this)
+        for node in (condition, *(each for _, each in columns)):
+            if node is not None:
+                check_size(node)
+    except OutsideGrammarError:
+        return None
+    return Selection(columns=columns, where=condition)
 
 
-def _used(node: Any) -> set[str]:
-    return {name for name, value in node.args.items() if value}
+def _column(reader: ExpressionReader, tree: Any, sql: Any, dialect: str) -> tuple[str, Node | None]:
+    """Return the name and the expression of a column of the result."""
+    whole = tree.this if type(tree) is sql.Column else tree
+    if type(whole) is sql.Star and not used(whole):
+        if whole is not tree and tree.table.lower() not in reader.tables:
+            raise OutsideGrammarError("the columns of something else")
+        return "*", None
+    if type(tree) is sql.Alias and used(tree) == {"this", "alias"}:
+        return _shown(tree.args["alias"], dialect), reader.read(tree.this)
+    if type(tree) is sql.Column:
+        return _shown(tree.this, dialect), reader.read(tree)
+    return tree.sql(dialect=dialect, comments=False), reader.read(tree)
+
+
+def _shown(name: Any, dialect: str) -> str:
+    """Return a name as the engine shows it: PostgreSQL folds those without quotes."""
+    return _folded(name, dialect) if dialect == "postgres" else str(name.name)

@@ -95,7 +95,8 @@ def _settle(
         statistic,
         epsilon=of_a_row,
         count=public_count(rows, statistic.adjacency),
-        notes=(*source.notes, *own, *rows.notes(request)),
+        premises=source.notes,
+        notes=(*own, *rows.notes(request)),
         **options,
     )
     if units is not None and settled.certificate.delta:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from expmech.data import values
 from expmech.data.connections import Opened, open_file, open_postgres, open_spark
+from expmech.data.expressions import Compiler, catalogued_column
 from expmech.data.text_format import RECORD_IS_A_LINE, TextFormat
 from expmech.errors import DataError, ParameterError
 from expmech.statistics.keys import canonical_key
@@ -66,27 +66,14 @@ class Source:
 
         Case counts only where the table tells names apart by it.
         """
-        columns: Sequence[str] = self.table.columns
-        same = [column for column in columns if column.lower() == name.lower()]
-        if len(same) == 1:
-            return self.table[same[0]]
-        if same:
-            raise DataError(
-                f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename"
-                " one of them."
-            )
-        if not self.listed:
-            raise DataError(
-                f"There is no {owner} {name!r} in {self.identity}. The first line of a text file"
-                " must hold the names of its columns; where it has none, give them (--names; in"
-                " Python header=False and names)."
-            )
-        lowered = {column.lower(): column for column in columns}
-        close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
-        hint = f" Did you mean {lowered[close[0]]!r}?" if close else ""
-        raise DataError(
-            f"There is no {owner} {name!r} in {self.identity}; it has {_listing(columns)}.{hint}"
+        return catalogued_column(
+            self.table, name, identity=self.identity, listed=self.listed, owner=owner
         )
+
+    @property
+    def compiler(self) -> Compiler:
+        """What writes expressions of the columns for the engine."""
+        return Compiler(column=self.column, engine=self.engine, decimal=self.decimal)
 
     def number(self, name: str) -> Any:
         """Return the column as float64, NULL or NaN where a value is no number.
@@ -179,14 +166,9 @@ def _made(opened: Opened) -> Source:
         identity=identity.name,
         aliases=identity.aliases,
         members=identity.members,
-        decimal="." if opened.format is None else opened.format.decimal,
-        listed=opened.format is None or opened.format.names is not None,
+        decimal=opened.decimal,
+        listed=opened.listed,
         notes=(*(() if query is None else query.notes), *lines),
         unit_notes=(*(() if query is None else query.unit_notes), *lines),
         keeps_all=query is None or query.keeps_all,
     )
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -101,7 +101,7 @@ class EngineKey:
         """Return the numbers, texts and times that values of this column with the keys have."""
         numbers = [constant(float(key.value)) for key in keys if key.kind == "number"]  # type: ignore[arg-type]
         texts = [spelt for key in keys for spelt in spellings(key)]
-        times = [] if self.time is None else [_time_literal(self.time, key) for key in keys]
+        times = [] if self.time is None else [time_literal(self.time, key) for key in keys]
         return (
             numbers if self.number is not None else [],
             texts if self.text is not None else [],
@@ -159,7 +159,7 @@ def moment(column: Any, *, engine: str) -> Any:
     return ibis.ifelse(ticks >= -MOST_MICROSECONDS, column, ibis.null(kind))
 
 
-def _time_literal(column: Any, key: Key) -> Any:
+def time_literal(column: Any, key: Key) -> Any:
     """Return a constant of the column's own type, or None where it cannot hold the time."""
     import ibis
 

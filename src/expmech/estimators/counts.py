@@ -17,14 +17,18 @@ from expmech.estimators.tables import Unread, only_column
 from expmech.ledger import show_amount
 from expmech.statistics import ArrayRows, CountOf, HistogramIn
 from expmech.statistics.base import one_of_several
-from expmech.statistics.predicates import (
+from expmech.statistics.expressions import (
+    NUMBER,
+    OF_TEXT,
     Column,
     Condition,
-    IsOneOf,
-    Leaf,
-    of_columns,
-    parse_condition,
+    Node,
+    conditions_in,
+    kind_of,
+    nodes_of,
+    with_columns,
 )
+from expmech.statistics.grammar import parse_condition
 from expmech.statistics.reading import number_of, read_numbers
 
 
@@ -85,19 +89,27 @@ class PrivateCount(Budgeted):
         named = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
         places: dict[Column, int] = {str(name): j for j, name in enumerate(named)}
 
-        def placed(leaf: Leaf) -> int:
-            if leaf.column not in places:
+        def placed(node: Node) -> int:
+            if node.value not in places:
                 raise ParameterError(
-                    f"`where` of {self._name} must name columns of X; got {leaf.column!r}."
+                    f"`where` of {self._name} must name columns of X; got {node.value!r}."
                 )
-            if isinstance(leaf, IsOneOf) and any(np.isnan(number_of(one)) for one in leaf.values):
+            return places[node.value]
+
+        condition = with_columns(parse_condition(self.where), placed)
+        for node in nodes_of(condition):
+            listed = {"one_of": node.value, "text": (node.value,)}.get(node.name, ())
+            of_text = node.name in (*OF_TEXT, "length")
+            if of_text or any(np.isnan(number_of(value)) for value in listed):
                 raise ParameterError(
                     f"`where` of {self._name} must compare with numbers, as X is read as numbers;"
-                    f" got {', '.join(map(repr, leaf.values))}."
+                    f" got {self.where!r}."
                 )
-            return places[leaf.column]
-
-        return of_columns(parse_condition(self.where), placed)
+        if any(kind_of(part, lambda _: NUMBER) == NUMBER for part in conditions_in(condition)):
+            raise ParameterError(
+                f"`where` of {self._name} must be a condition; got a number in {self.where!r}."
+            )
+        return condition
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

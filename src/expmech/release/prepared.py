@@ -53,13 +53,15 @@ class Release:
 class Told:
     """What a statistic adds to a mechanism's certificate, all of it public.
 
-    Its name, what is done to the draw, and what the guarantee rests on besides. ``owner`` is who
-    refusals speak of; None for the mechanism itself.
+    Its name, what is done to the draw, and what the guarantee rests on besides: ``premises``, about
+    how the rows were read, come first of all, and ``notes`` last. ``owner`` is who refusals speak
+    of; None for the mechanism itself.
     """
 
     statistic: str = "a draw"
     owner: str | None = None
     finish: Finish = field(default_factory=Unchanged)
+    premises: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def certify(
@@ -74,7 +76,7 @@ class Told:
         **stated: Any,
     ) -> Certificate:
         """Return the certificate of a release by ``mechanism``, which states the other fields."""
-        rests_on = (*assumptions, *self.notes)
+        rests_on = (*self.premises, *assumptions, *self.notes)
         return Certificate(
             kind=RELEASE,
             mechanism=mechanism,

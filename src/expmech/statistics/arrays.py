@@ -12,9 +12,9 @@ from expmech.errors import DataError, ParameterError, shielded
 from expmech.optimum import ArrayTable
 from expmech.release.snapping import snap
 from expmech.statistics.aggregates import Bounds, Moments, histogram_of, moments_of
+from expmech.statistics.expressions import Condition, evaluate
 from expmech.statistics.keys import places_of, tally_values
-from expmech.statistics.predicates import ORDERS, IsMissing, IsOneOf, IsOrdered, Leaf
-from expmech.statistics.reading import fill_missing, missing_rows, number_of
+from expmech.statistics.reading import fill_missing, missing_rows
 from expmech.statistics.requests import (
     CellsOf,
     Column,
@@ -68,8 +68,8 @@ class ArrayRows:
         if isinstance(request, CellsOf):
             return Tally(counts=self._cells(request), rows=self.count())
         if isinstance(request, FlagsOf):
-            flags = [condition.decide(self._flag) for condition in request.conditions]
-            return Tally(counts=tuple(int(one.sum()) for one in flags), rows=self.count())
+            counts = tuple(self._holds(condition) for condition in request.conditions)
+            return Tally(counts=counts, rows=self.count())
         if isinstance(request, LabelledRowsOf):
             return self._labelled(request)
         if isinstance(request, ProductsOf):
@@ -97,14 +97,10 @@ class ArrayRows:
         counts = np.bincount(places[inside], minlength=len(edges) - 1)
         return tuple(counts.tolist())
 
-    def _flag(self, leaf: Leaf) -> NDArray[np.bool_]:
-        """Return a comparison of each row, of numbers: here there is nothing else."""
-        values = self._chosen((leaf.column,))[:, 0]
-        if isinstance(leaf, IsOrdered):
-            return np.asarray(ORDERS[leaf.order](values, leaf.number))
-        if isinstance(leaf, IsOneOf):
-            return np.isin(values, [number_of(value) for value in leaf.values])
-        return np.isnan(values) if isinstance(leaf, IsMissing) else ~np.isnan(values)
+    def _holds(self, condition: Condition) -> int:
+        """Return for how many rows a condition holds: of numbers, as there is nothing else."""
+        flags = evaluate(condition, lambda column: self._chosen((column,))[:, 0])
+        return int(np.broadcast_to(flags == 1.0, (self.count(),)).sum())
 
     def _filled(
         self, columns: tuple[Column, ...], bounds: tuple[Bounds, ...], missing: str

@@ -185,17 +185,19 @@ def settle(
     timing: str = UNPROTECTED,
     budget_seconds: float | None = None,
     owner: str | None = None,
+    premises: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Settled:
     """Return the public half of a release; raise, on public grounds, where there is none.
 
-    ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``, and
-    ``notes`` say what the guarantee rests on because of how the rows were given. What a public
+    ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``.
+    ``premises`` and ``notes`` say what the guarantee rests on because of how the rows were given,
+    first and last among the assumptions. What a public
     stand-in forecasts to take longer than ``budget_seconds`` is refused, and without one a named
     chain of constant length that would take over a minute.
     """
     own = statistic.told
-    told = dataclasses.replace(own, owner=owner, notes=(*own.notes, *notes))
+    told = dataclasses.replace(own, owner=owner, premises=premises, notes=(*own.notes, *notes))
     mechanism = _stand_in(statistic, epsilon, count, timing)
     if budget_seconds is None and isinstance(sampler, Sampler) and sampler.timing == CONSTANT:
         budget_seconds = LONGEST

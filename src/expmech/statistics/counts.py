@@ -11,7 +11,7 @@ from expmech.release import Mechanism, NoisySums
 from expmech.release.finish import Finish, OneNumber
 from expmech.release.meanings import Counts
 from expmech.statistics.base import Statistic, named_or_one
-from expmech.statistics.predicates import Condition, Is, IsMissing, IsNumber, Not
+from expmech.statistics.expressions import Condition, Node
 from expmech.statistics.requests import Column, FlagsOf, Tally
 
 
@@ -103,6 +103,7 @@ class MissingOf(Flagged):
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Nothing is there, or nothing that a number is read from."""
+        columns = [Node("column", value=column) for column in self.columns]
         if self.labels:
-            return tuple(Is(IsMissing(column)) for column in self.columns)
-        return tuple(Not(Is(IsNumber(column))) for column in self.columns)
+            return tuple(Node("missing", (column,)) for column in columns)
+        return tuple(Node("not", (Node("is_number", (column,)),)) for column in columns)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expmech.optimum import Table
 from expmech.statistics.aggregates import Bounds, Moments
-from expmech.statistics.predicates import Condition
+from expmech.statistics.expressions import Condition
 from expmech.statistics.scaling import Scaling, scalings
 
 Column = str | int
