@@ -126,10 +126,9 @@ def _parsed_condition(text: str) -> tuple[Any, list[bool]]:
 
 def _is_article(tokens: list[Any], k: int) -> bool:
     """Return whether a token is the `a` of `is a number`, or of `is not a number`."""
-    words = [token.text.lower() for token in tokens[max(k - 2, 0) : k + 2]]
-    return words[-2:] == ["a", "number"] and (
-        words[:-2][-1:] == ["is"] or words[:-2] == ["is", "not"]
-    )
+    words = [token.text.lower() for token in tokens]
+    before = [word for word in words[max(k - 2, 0) : k] if word != "not"]
+    return words[k : k + 2] == ["a", "number"] and before[-1:] == ["is"]
 
 
 def used(node: Any) -> set[str]:
