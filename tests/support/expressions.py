@@ -27,7 +27,7 @@ FLAGS = [True, False, None]
 
 def rows_at_random(generator: random.Random, count: int) -> list[Row]:
     """Return rows of four columns: a number, a whole number, a text, true or false."""
-    kinds = {"x": NUMBERS, "n": WHOLES, "t": TEXTS, "b": FLAGS}
+    kinds: dict[str, list[Any]] = {"x": NUMBERS, "n": WHOLES, "t": TEXTS, "b": FLAGS}
     return [{name: generator.choice(pool) for name, pool in kinds.items()} for _ in range(count)]
 
 

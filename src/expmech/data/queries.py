@@ -112,7 +112,7 @@ def read_query(text: str, *, dialect: str) -> Query:
     if not tables:
         raise ParameterError(f"`--query` must read a table; got {shown!r}.")
     return Query(
-        text=tree.sql(dialect=dialect, comments=False),
+        text=_written(tree, dialect),
         tables=tuple(sorted(tables)),
         selection=_selection(tree, sql, dialect),
     )
@@ -154,6 +154,15 @@ def _check_names(node: Node | None, table: Any, compiler: Compiler) -> None:
             compiler.column(each.value)
         elif each.name == "field" and each.value[0].lower() not in map(str.lower, table.columns):
             compiler.column(".".join(each.value))
+
+
+def _written(tree: Any, dialect: str) -> str:
+    """Return a query written anew; raise where that would be another one."""
+    level = parser_of_sql().ErrorLevel.RAISE
+    unwritten = ParameterError("`--query` has something that the parser of SQL cannot write.")
+    return shielded(
+        lambda: str(tree.sql(dialect=dialect, comments=False, unsupported_level=level)), unwritten
+    )
 
 
 def _refuse_random(tree: Any, sql: Any) -> None:

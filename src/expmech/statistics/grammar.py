@@ -368,12 +368,17 @@ def _is_constant(node: Node) -> bool:
 def _operands(tree: Any, kind: type) -> Iterator[Any]:
     """Return what a chain of AND or of OR joins, in the order of the text."""
     chain = []
-    while type(tree) is kind:
-        chain.append(tree.expression)
-        tree = tree.this
-    yield tree
+    first: Any = tree
+    while type(first) is kind:
+        chain.append(first.args["expression"])
+        first = first.args["this"]
+    yield first
     yield from reversed(chain)
 
 
 def _shown(tree: Any) -> str:
-    return repr(str(tree.sql(comments=False))[:60])
+    try:
+        ignored = parser_of_sql().ErrorLevel.IGNORE
+        return repr(str(tree.sql(comments=False, unsupported_level=ignored))[:60])
+    except Exception:  # sqlglot parses what it cannot write
+        return type(tree).__name__
