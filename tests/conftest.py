@@ -1,13 +1,43 @@
-"""Settings of every test run."""
+"""Settings of every test run: the same outcome on every machine, whatever its speed.
+
+What the package measures is given here: a machine of exactly the pace of the public table. To see
+that nothing else looks at a clock, ``EXPMECH_TEST_CLOCK=30 pytest`` makes every clock run 30 times
+as fast, as on a machine that is so much slower.
+"""
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import settings
+import os
+import time
+from collections.abc import Callable
 
-# The same examples every time: a test that fails, fails again.
-settings.register_profile("fixed", derandomize=True, deadline=None)
+import pytest
+from hypothesis import HealthCheck, settings
+
+
+def _scaled(clock: Callable[[], float], factor: float) -> Callable[[], float]:
+    first = clock()
+    return lambda: first + factor * (clock() - first)
+
+
+# Before the package is imported: a clock may be the default of a parameter.
+if "EXPMECH_TEST_CLOCK" in os.environ:
+    for _name in ("perf_counter", "process_time", "thread_time", "monotonic", "time"):
+        setattr(time, _name, _scaled(getattr(time, _name), float(os.environ["EXPMECH_TEST_CLOCK"])))
+
+# The same examples every time: a test that fails, fails again. No example is timed.
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True)
+def _machine_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let evaluations go at the pace of the public table; what measures has tests of its own."""
+    from expmech.samplers.pace import table_pace
+
+    monkeypatch.setattr("expmech.release.exponential.measured_pace", table_pace)
 
 
 @pytest.fixture(autouse=True)

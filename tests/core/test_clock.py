@@ -192,20 +192,40 @@ def test_what_is_measured_refuses_and_never_chooses(monkeypatch: pytest.MonkeyPa
     assert len(names) == 1 and refused == 1
 
 
-def test_a_measurement_sees_a_slow_loss_without_running_it_often() -> None:
-    calls = []
+class Stopwatch:
+    """A loss and the clock that it moves, by so many seconds for a call and for each point."""
 
-    def slow(y: NDArray[np.float64]) -> NDArray[np.float64]:
-        calls.append(len(y))
-        sum(k * k for k in range(100_000))  # more than the shortest time that is believed
+    def __init__(self, call: float, point: float) -> None:
+        self.call, self.point = Fraction(call), Fraction(point)
+        self.seconds, self.points = Fraction(0), 0
+
+    def loss(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        self.points += len(y)
+        self.seconds += self.call + len(y) * self.point
         return np.abs(y[:, 0] - 0.3)
 
-    mechanism = em.ExponentialMechanism(
-        loss=slow, sensitivity=0.1, domain=em.Box([0.0], [1.0]), lipschitz=[1.0]
-    )
-    calls.clear()
-    pace = measured_pace(mechanism.target(epsilon=1.0))
-    assert sum(calls) <= 10 and pace.evaluation > pace.call >= 0.0
+    def measured(self) -> Pace:
+        mechanism = em.ExponentialMechanism(
+            loss=self.loss, sensitivity=0.1, domain=em.Box([0.0], [1.0]), lipschitz=[1.0]
+        )
+        target = mechanism.target(epsilon=1.0)
+        self.points = 0
+        return measured_pace(target, clock=lambda: float(self.seconds))
+
+
+@pytest.mark.parametrize("machine", [0.03, 0.1, 1.0, 10.0, 30.0])
+def test_a_measurement_finds_the_seconds_of_a_call_and_of_a_point(machine: float) -> None:
+    """Whatever machine it is, as long as the largest lot takes the shortest time believed."""
+    pace = Stopwatch(call=machine * 1e-4, point=machine * 5e-6).measured()
+    assert pace.call == pytest.approx(machine * 1.05e-4, rel=1e-6)
+    assert pace.evaluation == pytest.approx(machine * 5e-6, rel=1e-6)
+
+
+def test_a_measurement_sees_a_slow_loss_without_running_it_often() -> None:
+    slow = Stopwatch(call=0.005, point=0.0)  # more than the shortest time that is believed
+    pace = slow.measured()
+    assert slow.points == 1
+    assert pace.call == CALL and pace.evaluation == pytest.approx(0.005)
 
 
 def test_a_named_chain_over_a_minute_is_refused_for_statistics() -> None:

@@ -7,6 +7,7 @@ refuse a draw and never chooses one. Theory page: docs/theory/plan.md.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
@@ -30,16 +31,16 @@ def table_pace(target: Target) -> Pace:
     return Pace(call=CALL, evaluation=point + declared)
 
 
-def measured_pace(stand_in: Target) -> Pace:
+def measured_pace(stand_in: Target, *, clock: Callable[[], float] = time.perf_counter) -> Pace:
     """Measure proposals of one point and of many; the target must be a public stand-in."""
     coins, envelope = Coins(seeded_bits(0)), Uniform().bind(stand_in)
 
     def least(size: int) -> float:
         found = []
         for _ in range(_REPEATS):
-            start = time.perf_counter()
+            start = clock()
             propose(stand_in, envelope, coins, size)
-            found.append(time.perf_counter() - start)
+            found.append(clock() - start)
             if found[-1] > _SHORTEST:
                 break
         return min(found)
