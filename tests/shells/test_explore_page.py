@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from support.explore import QUESTIONS, VARIANTS, chromium, command, state_of
+from support.patience import PATIENCE
 
 from expmech.explore.panels import PANELS as ALL
 
@@ -30,7 +31,13 @@ CLIPPED = """() => [...document.querySelectorAll("figure svg text")].filter((one
   const box = one.getBBox(), wide = one.ownerSVGElement.viewBox.baseVal.width;
   return box.x < -1 || box.x + box.width > wide + 1;
 }).map((one) => one.textContent)"""
-WAIT = 20_000  # milliseconds after which something is broken; nothing is asserted about speed
+
+# What a button says for a moment, remembered: whoever looks late still reads it.
+LISTEN = """(button) => {
+  window.said = [];
+  const write = () => window.said.push(button.textContent);
+  new MutationObserver(write).observe(button, { childList: true });
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +60,7 @@ class Visit:
     """A tab, with what it complained about and whom it asked."""
 
     def __init__(self, page: Any, address: str) -> None:
+        page.context.set_default_timeout(1000 * PATIENCE)  # milliseconds
         self.page, self.address = page, address
         self.complaints: list[str] = []
         self.asked: set[str] = set()
@@ -70,7 +78,7 @@ class Visit:
 
     def settled(self) -> None:
         """Wait until all panels show the state of the page."""
-        self.page.wait_for_selector("body[data-drawn]", timeout=WAIT)
+        self.page.wait_for_selector("body[data-drawn]")
 
     def after(self, act: Any) -> dict[str, str]:
         """Do something and return the state once everything is drawn again."""
@@ -86,6 +94,14 @@ class Visit:
     def figure(self, panel: str) -> str:
         return str(self.page.locator(f"#{panel} figure").inner_html())
 
+    def copied(self, button: str) -> str:
+        """Press a button that copies; return what it copied, once it said so."""
+        place = self.page.locator(button).first
+        place.evaluate(LISTEN)
+        place.click()
+        self.page.wait_for_function("() => window.said.includes('Copied')")
+        return str(self.page.evaluate("() => navigator.clipboard.readText()"))
+
     def slide(self, control: str, key: str) -> dict[str, str]:
         """Move a slider by the keyboard."""
         self.page.focus(f"#{control}")
@@ -99,7 +115,6 @@ class Visit:
         self.page.wait_for_function(
             "([panel, before]) => document.querySelector(`#${panel} figure`).innerHTML !== before",
             arg=[panel, before],
-            timeout=WAIT,
         )
 
 
@@ -187,12 +202,12 @@ def test_a_panels_own_controls_move_that_panel(visit: Visit) -> None:
     visit.own("people", "paper", "ArrowRight")
     visit.own("weight", "paper", "ArrowRight")
     visit.own("pace", "paper", "ArrowRight")
-    visit.page.wait_for_url(re.compile("pace=1.1"), timeout=WAIT)
+    visit.page.wait_for_url(re.compile("pace=1.1"))
     state = visit.state()
     assert (state["prior"], state["failure"], state["people"]) == ("51", "7", "11")
     assert "51% sure" in visit.page.inner_text("#attacker .message")
     visit.page.click("#enumerate")
-    visit.page.wait_for_selector("#enumerated figure svg", timeout=WAIT)
+    visit.page.wait_for_selector("#enumerated figure svg")
     assert "the claim is 1." in visit.page.inner_text("#enumerated .message")
     visit.own("people", "paper", "ArrowLeft")
     assert visit.page.locator("#enumerated figure svg").count() == 0  # it was of another state
@@ -212,12 +227,9 @@ def test_a_link_shows_the_same_picture(visit: Visit, variant: str) -> None:
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visit.open(**VARIANTS[variant], seed="5")
     before = {panel: visit.figure(panel) for panel in PANELS}
-    visit.page.click("#link")
-    visit.page.wait_for_selector("#link:has-text('Copied')")
-    link = visit.page.evaluate("() => navigator.clipboard.readText()")
     other = visit.page.context.new_page()
-    other.goto(link)
-    other.wait_for_selector("body[data-drawn]", timeout=WAIT)
+    other.goto(visit.copied("#link"))
+    other.wait_for_selector("body[data-drawn]")
     for panel, figure in before.items():
         assert other.locator(f"#{panel} figure").inner_html() == figure, panel
     other.close()
@@ -226,10 +238,7 @@ def test_a_link_shows_the_same_picture(visit: Visit, variant: str) -> None:
 def test_code_can_be_copied_and_figures_saved(visit: Visit, tmp_path: Path) -> None:
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visit.open(question="mean")
-    visit.page.locator("#code h3 button").first.click()
-    visit.page.wait_for_selector("#code h3 button:has-text('Copied')")
-    copied = visit.page.evaluate("() => navigator.clipboard.readText()")
-    assert copied == visit.page.locator("#code pre").first.inner_text()
+    assert visit.copied("#code h3 button") == visit.page.locator("#code pre").first.inner_text()
     for panel in [name for name in PANELS if name != "code"]:
         with visit.page.expect_download() as saving:
             visit.page.click(f"#{panel} .downloads a")
@@ -246,7 +255,7 @@ def test_a_mistake_is_said_beside_the_controls_and_can_be_mended(visit: Visit) -
     before = visit.figure("answers")
     visit.page.fill("#upper", "-5")
     visit.page.press("#upper", "Tab")
-    visit.page.wait_for_selector("#problem:has-text('must be above')", timeout=WAIT)
+    visit.page.wait_for_selector("#problem:has-text('must be above')")
     assert visit.figure("answers") == before
 
     def mend() -> None:

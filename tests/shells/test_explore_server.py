@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from support.patience import PATIENCE
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
@@ -39,7 +40,7 @@ def server() -> Iterator[Server]:
 
 def ask(server: Server, path: str, *, method: str = "GET", host: str | None = None) -> Answer:
     place = server.server_address
-    connection = http.client.HTTPConnection(str(place[0]), int(place[1]), timeout=20)
+    connection = http.client.HTTPConnection(str(place[0]), int(place[1]), timeout=PATIENCE)
     try:
         connection.request(method, path, headers={} if host is None else {"Host": host})
         answer = connection.getresponse()
@@ -180,12 +181,12 @@ def test_the_command_says_where_the_page_is_and_ends_quietly() -> None:
         assert process.stdout is not None
         address = urlsplit(process.stdout.readline().split()[0])
         assert address.hostname == "127.0.0.1"
-        connection = http.client.HTTPConnection(address.netloc, timeout=20)
+        connection = http.client.HTTPConnection(address.netloc, timeout=PATIENCE)
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
         connection.close()
         process.send_signal(signal.SIGINT)
-        said, complained = process.communicate(timeout=20)
+        said, complained = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert said.strip() == "stopped."
     assert complained == ""

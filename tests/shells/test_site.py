@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 from support.pages import Page, read_html
+from support.patience import PATIENCE
 
 import expmech
 
@@ -128,6 +129,6 @@ def test_the_search_works_from_a_disk_without_a_network(site: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert "theory/metropolis.html?h=minorisation#1-total-variation" in done.stdout
