@@ -50,17 +50,17 @@ lint: $(STAMP)
 
 # Before a commit: about a minute on two cores, once mypy has its cache.
 check: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(SLOW)) $(QUICK)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(addprefix --ignore=,$(SLOW)) $(QUICK)
 
 test: lint servers
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # Deliberate breakages, each of which some test must catch; a part of them: make mutants MUTANTS="--room coins".
 mutants: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m mutants $(MUTANTS)
 
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov=expmech --cov-report=term $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov=expmech --cov-report=term $(TESTS)
 	@{ echo '# Coverage'; echo; \
 	echo "The tests execute **$$($(BIN)/python -m coverage report --format=total) %** of the statements of \`src/expmech\`,"; \
 	echo 'as measured by `make coverage TESTS="$(TESTS)"`. What runs in other processes is not counted.'; } > docs/coverage.md

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+import support
 from hypothesis import HealthCheck, settings
+from support.engines import RUNNING
 
 
 def _scaled(clock: Callable[[], float], factor: float) -> Callable[[], float]:
@@ -30,6 +32,21 @@ settings.register_profile(
     "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file together in a parallel run, and those of all engines' files."""
+    for item in items:
+        uses = vars(getattr(item, "module", support))
+        engines = {"postgres_server", "spark_session"} & set(uses)
+        group = "engines" if engines else item.location[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_sessionfinish() -> None:
+    """Stop the engines that were started."""
+    RUNNING.close()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ missing values.
 from __future__ import annotations
 
 import datetime
-import gc
 import random
 import shutil
 from collections.abc import Iterator
@@ -121,10 +120,9 @@ def postgres() -> Iterator[str]:
 def spark(folder: Path) -> Iterator[str]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
-    with spark_session(folder) as session:
+    with spark_session() as session:
         session.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("rows")
         yield "spark"
-    gc.collect()
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -5,7 +5,6 @@ The same exact integers from DuckDB, PostgreSQL and Spark, and refusals that quo
 
 from __future__ import annotations
 
-import gc
 import itertools
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,13 +100,12 @@ def spark(file: Path, folder: Path) -> Iterator[str]:
         pytest.skip(
             "Spark needs Java, and none is installed (apt-get install openjdk-17-jre-headless)"
         )
-    with spark_session(folder) as session:
+    with spark_session() as session:
         session.read.parquet(str(file)).createOrReplaceTempView("survey")
         session.sql(
             "SELECT * FROM VALUES (1.0D), (NULL), (double('NaN')) AS t (x)"
         ).createOrReplaceTempView("gaps")
         yield "spark"
-    gc.collect()
 
 
 def check_aggregates(source: Source) -> None:

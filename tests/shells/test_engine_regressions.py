@@ -103,7 +103,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict
     if programs is None or shutil.which("java") is None:
         yield named
         return
-    with postgres_server(programs) as address, spark_session(folder) as session:
+    with postgres_server(programs) as address, spark_session() as session:
         fill_postgres(address)
         session.read.parquet(str(parquet)).createOrReplaceTempView("regression_rows")
         named["postgres"] = {"source": address, "table": "regression_rows"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import math
@@ -101,13 +100,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
     if programs is None or shutil.which("java") is None:
         yield named
         return
-    with postgres_server(programs) as address, spark_session(folder) as session:
+    with postgres_server(programs) as address, spark_session() as session:
         _fill_postgres(address, columns)
         session.read.parquet(str(parquet)).createOrReplaceTempView("trial")
         named["postgres"] = [address, "--table", "trial"]
         named["spark"] = ["spark", "--table", "trial"]
         yield named
-    gc.collect()
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[tuple[Any, ...]]:

@@ -1,20 +1,29 @@
-"""Real engines for the tests.
+"""Real engines for the tests, each started once in a test run and stopped at its end.
 
-A PostgreSQL server and a Spark session, started and stopped by the test run itself.
+A PostgreSQL server, where every user has a database of its own, and a Spark session.
 """
 
 from __future__ import annotations
 
+import functools
 import getpass
+import itertools
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from support.patience import PATIENCE
+
+RUNNING = ExitStack()
+"""What was started; the end of the run closes it (tests/conftest.py)."""
+
+_databases = itertools.count()
 
 
 def postgres_programs() -> Path | None:
@@ -28,8 +37,20 @@ def postgres_programs() -> Path | None:
 
 @contextmanager
 def postgres_server(programs: Path) -> Iterator[str]:
-    """Start a server on a free port of this machine, in a folder of its own; yield its address."""
+    """Yield the address of an empty database."""
+    import psycopg
+
+    server, name = _postgres(programs), f"trial{next(_databases)}"
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+    yield f"{server}/{name}"
+
+
+@functools.cache
+def _postgres(programs: Path) -> str:
+    """Start a server on a free port of this machine, in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="expmech-postgres-"))
+    RUNNING.callback(shutil.rmtree, folder)
     user: str | None = None
     if os.getuid() == 0:  # the server refuses to run as root; the package brings its own user
         user = "postgres"
@@ -38,59 +59,46 @@ def postgres_server(programs: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     data = folder / "data"
-    initdb = [
-        str(programs / "initdb"),
-        "-D",
-        str(data),
-        "-A",
-        "trust",
-        "-N",
-        "-E",
-        "UTF8",
-        "-U",
-        "steward",
-    ]
-    subprocess.run(initdb, user=user, cwd=folder, check=True, capture_output=True)
-    control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
-    options = f"-p {port} -k {folder} -h 127.0.0.1 -F"
-    # pg_ctl's server inherits its output: a pipe would stay open for as long as the server runs.
-    subprocess.run(
-        [*control, "-o", options, "start"],
-        user=user,
-        cwd=folder,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        yield f"postgresql://steward@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run(
-            [*control, "-m", "immediate", "stop"],
-            user=user,
-            cwd=folder,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        shutil.rmtree(folder)
+
+    def run(program: str, *words: str) -> None:
+        # pg_ctl's server inherits its output: a pipe would stay open for as long as the server runs
+        command = [str(programs / program), "-D", str(data), *words]
+        subprocess.run(command, user=user, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    run("initdb", "-A", "trust", "-N", "-E", "UTF8", "-U", "steward")
+    patience = ("-w", "-t", str(int(PATIENCE)), "-l", str(folder / "log"))
+    run("pg_ctl", *patience, "-o", f"-p {port} -k {folder} -h 127.0.0.1 -F", "start")
+    RUNNING.callback(run, "pg_ctl", *patience, "-m", "immediate", "stop")
+    return f"postgresql://steward@127.0.0.1:{port}"
 
 
 @contextmanager
-def spark_session(folder: Path) -> Iterator[Any]:
-    """Start a local Spark session whose files stay in ``folder``."""
+def spark_session() -> Iterator[Any]:
+    """Yield the local Spark session, whose views are dropped afterwards."""
+    session = _spark()
+    yield session
+    for view in session.catalog.listTables():
+        session.catalog.dropTempView(view.name)
+
+
+@functools.cache
+def _spark() -> Any:
     from pyspark.sql import SparkSession
 
+    folder = Path(tempfile.mkdtemp(prefix="expmech-spark-"))
+    RUNNING.callback(shutil.rmtree, folder, ignore_errors=True)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("USER", getpass.getuser())
+    # a minute of small queries: most of what the second compiler would do is never used
+    java = f"-Dderby.system.home={folder} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder}")
+        .config("spark.driver.extraJavaOptions", java)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    try:
-        yield session
-    finally:
-        session.stop()
+    RUNNING.callback(session.stop)
+    return session
