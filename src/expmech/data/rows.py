@@ -67,7 +67,7 @@ class TableRows:
         """Let the engine compute what is asked for from no rows; raise where it cannot."""
         none = replace(self._part, table=self._part.table.limit(0))
         try:
-            found = TableRows(source=none).find(request)
+            found = _computed(none, request, silent)
             if isinstance(found, EngineTable):
                 found.plan()
         except ParameterError:
@@ -98,33 +98,36 @@ class TableRows:
 
     def find(self, request: requests.Request) -> Any:
         """Return what was asked for, computed in the engine as far as it can be."""
-        source = self._part
-        if isinstance(request, requests.MomentsOf):
-            return moments(
-                source,
-                _names(request.columns),
-                request.bounds,
-                bits=request.bits,
-                missing=request.missing,
-                products=request.products,
-            )
-        if isinstance(request, _OF_PLACES):
-            return count_places(source, [request])[0]
-        if isinstance(request, requests.TallyOf):
-            return tallied(source, str(request.column), request.candidates)
-        if isinstance(request, requests.FlagsOf):
-            return flags(source, request)
-        if isinstance(request, requests.LabelledRowsOf):
-            return _labelled(source, request)
-        if isinstance(request, requests.ProductsOf):
-            return standardised_products(source, request)
-        if isinstance(request, requests.DesignOf):
-            return EngineTable(design_rows(source, request), source.engine, request, self.progress)
-        raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
+        return _computed(self._part, request, self.progress)
 
     @property
     def _part(self) -> Source:
         return self.source if self.by is None else self.source.where(self.by, self.group)
+
+
+def _computed(source: Source, request: requests.Request, progress: Progress) -> Any:
+    if isinstance(request, requests.MomentsOf):
+        return moments(
+            source,
+            _names(request.columns),
+            request.bounds,
+            bits=request.bits,
+            missing=request.missing,
+            products=request.products,
+        )
+    if isinstance(request, _OF_PLACES):
+        return count_places(source, [request])[0]
+    if isinstance(request, requests.TallyOf):
+        return tallied(source, str(request.column), request.candidates)
+    if isinstance(request, requests.FlagsOf):
+        return flags(source, request)
+    if isinstance(request, requests.LabelledRowsOf):
+        return _labelled(source, request)
+    if isinstance(request, requests.ProductsOf):
+        return standardised_products(source, request)
+    if isinstance(request, requests.DesignOf):
+        return EngineTable(design_rows(source, request), source.engine, request, progress)
+    raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
 
 def _labelled(source: Source, request: requests.LabelledRowsOf) -> requests.TargetRows:
