@@ -93,13 +93,3 @@ def test_no_assert_guards_a_guarantee() -> None:
     for path in sources():
         tree = ast.parse(path.read_text())
         assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree)), path
-
-
-def test_files_and_functions_fit_a_screen() -> None:
-    for path in sources():
-        text = path.read_text()
-        assert text.count("\n") <= 500, path
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno:
-                lines = node.end_lineno - node.lineno + 1
-                assert lines <= 50, (path, node.name, lines)
