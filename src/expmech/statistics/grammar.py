@@ -221,9 +221,9 @@ class ExpressionReader:
         return self._joined(tree)
 
     def _joined(self, tree: Any) -> Node:
-        kind = type(tree)
+        kind = type(tree).__name__
         parts = [self.condition(part) for part in _operands(tree, kind)]
-        return Node(kind.__name__.lower(), tuple(parts))
+        return Node(kind.lower(), tuple(parts))
 
     def _read_is(self, tree: Any) -> Node:
         part, state = self.read(tree.this), tree.expression
@@ -365,14 +365,13 @@ def _is_constant(node: Node) -> bool:
     return node.name in ("number", "text", "truth", "null")
 
 
-def _operands(tree: Any, kind: type) -> Iterator[Any]:
+def _operands(tree: Any, kind: str) -> Iterator[Any]:
     """Return what a chain of AND or of OR joins, in the order of the text."""
     chain = []
-    first: Any = tree
-    while type(first) is kind:
-        chain.append(first.args["expression"])
-        first = first.args["this"]
-    yield first
+    while type(tree).__name__ == kind:
+        chain.append(tree.expression)
+        tree = tree.this
+    yield tree
     yield from reversed(chain)
 
 
