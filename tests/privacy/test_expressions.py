@@ -6,6 +6,7 @@ import gc
 import math
 import random
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -230,3 +231,11 @@ def test_a_name_that_is_no_column_of_the_schema_is_refused(
         for text in (f"SELECT {name} AS a FROM {table}", f"SELECT x FROM {table} WHERE {name} > 3"):
             with pytest.raises(ExpmechError, match=r"There is no column .*'row', 'x', 'n', 't'"):
                 open_source(where, query=text)
+
+
+def test_without_the_parser_one_error_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    with pytest.raises(ExpmechError, match=r"pip install 'expmech\[data\]'"):
+        parse_condition("age > 3")
