@@ -17,7 +17,7 @@ from expmech.cli import verify as verifying
 from expmech.cli.common import sealed
 from expmech.cli.main import app
 from expmech.errors import ExpmechError
-from expmech.ledger import Ledger
+from expmech.ledger import Entry, Ledger
 
 COLUMNS = "--column age --bounds 0,100 --column income --bounds 0,9000"
 GROUPS = "--by sex --groups f,m,x"
@@ -187,6 +187,34 @@ def test_a_value_of_a_charge_that_gave_none_does_not_stand(desk: Any, tmp_path: 
     ledger.charge(epsilon="1", statement=record["statement"], certificate=told)
     found = claims(record | {"charge": 1}, ledger.path)
     assert list(found) == ["kept"] and "keeps no value of charge 1" in found["kept"]
+
+
+def test_a_value_that_is_kept_for_a_charge_of_another_release_does_not_stand(
+    desk: Any, tmp_path: Path
+) -> None:
+    _, records = desk
+    record = records["count by group"] | {"charge": 1}
+    record = sealed({name: value for name, value in record.items() if name != "digest"})
+    own = {
+        "statement": record["statement"],
+        "certificate": json.dumps(record["certificate"], indent=2, sort_keys=True),
+        "groups": tuple(record["groups"]),
+    }
+    other = records["histogram"]["certificate"]
+    changes: list[dict[str, Any]] = [
+        {},
+        {"certificate": json.dumps(other, indent=2, sort_keys=True)},
+        {"statement": "number of rows"},
+        {"groups": ("f", "m")},
+    ]
+    for k, change in enumerate(changes):
+        path = tmp_path / f"{k}.ledger"
+        ledger = Ledger.create(path, data_set="x", epsilon="1", adjacency="add-remove")
+        ledger.charge_all([Entry(epsilon="1", **own | change)])
+        ledger.deliver(1, json.dumps(record))
+        found = claims(record, path)
+        assert list(found) == (["ledger"] if change else [])
+        assert not change or f"another release: {next(iter(change))}" in found["ledger"]
 
 
 def test_two_releases_of_one_charge_do_not_stand(desk: Any) -> None:
