@@ -8,13 +8,12 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.examples import run_example
 from support.pages import blocks, fences, heading_anchors, indented, markdown_links
 from typer.testing import CliRunner
 
@@ -43,15 +42,11 @@ REFUTED = 4  # the exit code of an audit that refutes what the page says it refu
 
 
 @pytest.mark.parametrize("page", SNIPPETS)
-def test_python_snippets_run(page: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "\n".join(blocks(TEXTS[page], "python"))],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def test_python_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks of a page one after the other, in a module of their own; what warns fails."""
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(blocks(TEXTS[page], "python"))
+    exec(compile(text, page, "exec"), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("page", COMMANDS)
@@ -138,45 +133,44 @@ def test_the_errata_of_the_page_are_those_of_the_run() -> None:
 
 
 def test_the_posterior_example_draws_the_posterior() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/posterior.py"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()[1:4]]
+    rows = [line.split() for line in run_example("posterior").splitlines()[1:4]]
     assert float(rows[-1][1]) == 1.0
     assert abs(float(rows[-1][2]) - 33 / 46) < 0.01
     assert float(rows[0][3]) > float(rows[1][3]) > float(rows[2][3])
 
 
 def test_the_stump_example_finds_the_column_that_decides() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/stump.py"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "* what auto takes: BoxTree" in done.stdout
-    shares = re.findall(r"(\w+): ([\d.]+) of draws", done.stdout)
+    printed = run_example("stump")
+    assert "* what auto takes: BoxTree" in printed
+    shares = re.findall(r"(\w+): ([\d.]+) of draws", printed)
     assert max(shares, key=lambda row: float(row[1]))[0] == "income"
 
 
 def test_a_stewards_day_ends_with_a_report_and_loses_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/stewards_day.py", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run_example("stewards_day", str(tmp_path))
     for text in ("Nothing was charged.", "The draws take about", "95% interval", "were released"):
-        assert text in done.stdout + done.stderr, text
+        assert text in printed, text
     report = (tmp_path / "report.html").read_text()
     assert report.startswith("<!doctype html>") and "mean of commute_minutes" in report
-    recovered = done.stdout.split("$ expmech budget recover survey.ledger\n")[1]
+    recovered = printed.split("$ expmech budget recover survey.ledger\n")[1]
     assert "0.5-quantile of rent_share" in recovered
 
 
 def test_the_demo_releases_and_certifies() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert "mean commute" in done.stdout
-    assert "epsilon = 1 (pure), replace adjacency" in done.stdout
+    printed = run_example("demo")
+    assert "mean commute" in printed
+    assert "epsilon = 1 (pure), replace adjacency" in printed
+
+
+def test_the_station_of_the_geometric_median_is_near_the_town() -> None:
+    """A kilometre more costs 8 nats: ten are not seen."""
+    found = re.search(r"([\d.]+) km east, ([\d.]+) km north", run_example("geometric_median"))
+    assert found is not None
+    assert abs(float(found[1]) - 12.0) < 10.0 and abs(float(found[2]) - 9.0) < 10.0
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert set(re.findall(r'run_example\("(\w+)"', tests)) == {
+        path.stem for path in (ROOT / "examples").glob("*.py")
+    }

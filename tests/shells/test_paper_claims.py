@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.examples import run_example
 
 from expmech.paper.claims import further
 from expmech.paper.claims.checks import CLAIMS
@@ -19,7 +16,6 @@ from expmech.paper.fig2.drawn_counts import judge_branches
 from expmech.paper.kernels import laplace_law
 from expmech.paper.verdict import FALSE, HOLDS, UNDECIDED
 
-ROOT = Path(__file__).parents[2]
 EXPECTED = {
     "any mechanism": HOLDS,
     "choose delta": HOLDS,
@@ -84,18 +80,10 @@ def test_branches_are_judged_from_drawn_counts() -> None:
 
 
 def test_a_researcher_changes_q_k_the_loss_and_the_grid_from_outside() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "examples/change_the_paper.py"],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    exact = float(re.findall(r"exact mean of the answer ([\d.]+)", done.stdout)[0])
+    printed = run_example("change_the_paper")
+    exact = float(re.findall(r"exact mean of the answer ([\d.]+)", printed)[0])
     rows = re.findall(
-        r"moves (\w+) +k ([\d.]+): steps +([\d.]+), mean answer ([\d.]+) to ([\d.]+)", done.stdout
+        r"moves (\w+) +k ([\d.]+): steps +([\d.]+), mean answer ([\d.]+) to ([\d.]+)", printed
     )
     assert len(rows) == 12
     for name, k, _, low, high in rows:  # whatever the moves and the share, the law is f
@@ -103,5 +91,5 @@ def test_a_researcher_changes_q_k_the_loss_and_the_grid_from_outside() -> None:
     for k in ("0.2", "0.5", "0.8"):  # and the steps do not depend on the moves
         steps = [float(mean) for _, share, mean, _, _ in rows if share == k]
         assert max(steps) < 1.3 * min(steps)
-    assert "the certificate names the moves: {'kernel': 'triangle', 'reach': 40}" in done.stdout
-    assert re.search(r"a study of one's own grid: \d+ verdicts", done.stdout)
+    assert "the certificate names the moves: {'kernel': 'triangle', 'reach': 40}" in printed
+    assert re.search(r"a study of one's own grid: \d+ verdicts", printed)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import numpy as np
 import pandas
 import pytest
 from numpy.typing import NDArray
+from support.examples import run_example
 
 from expmech.errors import ExpmechError, ParameterError, UnsupportedError
 from expmech.estimators import PrivatePCA
@@ -158,17 +156,9 @@ def test_shares_of_epsilon_add_up() -> None:
 
 
 def test_the_example_releases_and_certifies() -> None:
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "examples/principal_direction.py"],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "share of the variance" in done.stdout
-    assert "epsilon = 1 (pure), replace adjacency" in done.stdout
+    printed = run_example("principal_direction")
+    assert "share of the variance" in printed
+    assert "epsilon = 1 (pure), replace adjacency" in printed
 
 
 def test_rows_by_public_numbers() -> None:
