@@ -30,6 +30,9 @@ ORDER = [*LEAVES, *CORE, *LAWS, "release", "ledger", "statistics", "data"]
 SHELLS = ["estimators", "auditing", "paper", "explore", "cli", "opendp", "dp_accounting"]
 TOP = {"explore": ["auditing", "paper"], "cli": ["estimators", "auditing", "paper", "explore"]}
 CONCRETE = re.compile(r"isinstance\([^)]*\b(Box|L1Ball|L2Ball|Simplex|Candidates)\b")
+CLOCK = re.compile(
+    r"\b(perf_counter|process_time|thread_time|monotonic)(_ns)?\(\)|\btime\.(time|time_ns|sleep)\("
+)
 GUESSED = re.compile(r"(get|has)attr\((self\.)?(loss|domain|problem\.loss|target\.domain)\b")
 
 
@@ -93,3 +96,12 @@ def test_no_assert_guards_a_guarantee() -> None:
     for path in sources():
         tree = ast.parse(path.read_text())
         assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree)), path
+
+
+def test_no_clock_is_read_but_one_that_a_test_can_give() -> None:
+    """A clock is the default of a parameter; tests neither read one nor sleep."""
+    tests = Path(__file__).parents[1]
+    others = [path for path in tests.rglob("*.py") if path.parent.name != "mutants"]
+    assert CLOCK.search("start = time.perf_counter()") and CLOCK.search("time.sleep(1)")
+    for path in [*sources(), *others]:
+        assert path == Path(__file__) or not CLOCK.search(path.read_text()), path
