@@ -132,14 +132,13 @@ def _draw(
 ) -> list[dict[str, Any]]:
     """Show what is in the outbox; draw, keep and then show what is not."""
     shown, records = ledger.outbox(), []
-    for k, (one, charge) in enumerate(zip(pending, charges, strict=True), start=1):
+    for one, charge in zip(pending, charges, strict=True):
         try:
             if charge.number in shown:
                 record = read_json(shown[charge.number], name=f"The value of {charge.number}")
             else:
                 warn_of([one.settled.certificate], one.request.epsilon, one.request.whom)
-                waiting = [other for other in charges[k:] if other.number not in shown]
-                record = delivered(ledger, charge, one, waiting=waiting)
+                record = delivered(ledger, charge, one)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {one.statement}, charge {charge.number}: {error}"
             complaints.print(text, style="red", markup=False)
