@@ -28,7 +28,8 @@ from expmech.data import (
     open_source,
     tally,
 )
-from expmech.data.aggregate import row_count, summed
+from expmech.data.aggregate import row_count
+from expmech.data.engines import summed
 from expmech.data.formulas import formulas_of
 from expmech.data.passes import PassQueries, RowQuery
 from expmech.data.releasing import release

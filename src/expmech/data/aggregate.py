@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.data.engines import by_row
+from expmech.data.engines import by_row, summed
 from expmech.data.snapped import Snapped, fresh_names, nearest, snapped
 from expmech.data.source import Source
 from expmech.data.values import EngineKey, spellings
@@ -33,7 +33,6 @@ __all__ = [
     "moments",
     "row_count",
     "standardised_products",
-    "summed",
     "tallied",
     "tally",
 ]
@@ -42,7 +41,6 @@ MISSING = MISSING_RULES
 Result = TypeVar("Result")
 
 _FAILED = "The engine could not compute the aggregates: it failed, or was stopped."
-_NO_SUM = "The engine returned no sum for rows that are there: an addition overflowed in it."
 _ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
 _MOST_PRODUCT_BITS = 30  # so that a product of two snapped values fits in a signed 64-bit number
 
@@ -286,13 +284,6 @@ def worked(backend: Any, work: Callable[[], Result]) -> Result:
 def fetched(work: Callable[[], Result]) -> Result:
     """Return some more of what an engine computes already."""
     return shielded(work, DataError(_FAILED))
-
-
-def summed(value: Any, rows: int) -> Any:
-    """Return a sum: of no rows engines return NULL, which is 0; of rows it is a number."""
-    if value is None and rows:
-        raise DataError(_NO_SUM)
-    return value or 0
 
 
 def _wide_sum(table: Any, value: Any) -> Any:

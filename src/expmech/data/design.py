@@ -17,16 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.coins import Coins
-from expmech.data.aggregate import (
-    asked,
-    check_target,
-    fetched,
-    in_memory,
-    place_of,
-    summed,
-    worked,
-)
-from expmech.data.engines import by_row
+from expmech.data.aggregate import asked, check_target, fetched, in_memory, place_of, worked
+from expmech.data.engines import by_row, summed
 from expmech.data.formulas import formulas_of
 from expmech.data.passes import PassQueries, RowQuery
 from expmech.data.snapped import Snapped, snapped, unrounded

@@ -57,6 +57,7 @@ _POSTGRES_COLUMNS = """
 """
 """Columns that are text or numbers only after a cast, or whose texts are not compared by bytes."""
 
+_NO_SUM = "The engine returned no sum for rows that are there: an addition overflowed in it."
 _views = itertools.count()
 
 
@@ -116,6 +117,13 @@ def _set(backend: Any, name: str, value: str | None) -> None:
         backend._session.conf.unset(name)
     else:
         backend._session.conf.set(name, value)
+
+
+def summed(value: Any, rows: int) -> Any:
+    """Return a sum: of no rows engines return NULL, which is 0; of rows it is a number."""
+    if value is None and rows:
+        raise DataError(_NO_SUM)
+    return value or 0
 
 
 def plain_columns(connection: Any, name: str, table: Any) -> Any:

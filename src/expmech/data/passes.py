@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.data.aggregate import summed
+from expmech.data.engines import summed
 from expmech.data.formulas import Formula, Formulas, Layers
 from expmech.optimum.dyadic import Dyadics
 from expmech.optimum.elsewhere import Sums
