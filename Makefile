@@ -8,11 +8,11 @@ STAMP := $(VENV)/.installed
 QUICK := src tests/architecture tests/core tests/exact_law tests/privacy
 SLOW := tests/exact_law/test_affine.py tests/exact_law/test_affine_split.py tests/exact_law/test_box_tree.py \
 	tests/exact_law/test_coins.py tests/exact_law/test_samplers.py tests/exact_law/test_vertex.py \
-	tests/privacy/test_neighbours.py
+	tests/privacy/test_additivity.py tests/privacy/test_additivity_servers.py tests/privacy/test_neighbours.py
 # What `make coverage` measures with; a part of it, such as `make coverage TESTS=tests/core`, for a quick look.
 TESTS ?= tests src
 
-.PHONY: demo docs lint check test mutants servers coverage dist benchmark clean
+.PHONY: demo docs lint check test additivity mutants servers coverage dist benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,10 @@ check: lint
 
 test: lint servers
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# What a table contributes is the sum of what its rows contribute alone: 20,000 cases, and 500 on each server.
+additivity: $(STAMP) servers
+	EXPMECH_ADDITIVITY=long $(BIN)/python -m pytest -n 2 --dist loadgroup tests/privacy/test_additivity.py tests/privacy/test_additivity_servers.py
 
 # Deliberate breakages, each of which some test must catch; a part of them: make mutants MUTANTS="--room coins".
 mutants: $(STAMP)

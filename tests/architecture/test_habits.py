@@ -61,6 +61,16 @@ def test_workflow_runs_make_test_on_every_python_that_is_promised() -> None:
     assert "$(PYTHON) -m venv" in makefile()
 
 
+def test_a_workflow_holds_new_versions_of_engines_to_additivity_every_week() -> None:
+    workflow = read_yaml(".github/workflows/weekly.yml")
+    (when,) = workflow[True]["schedule"]  # YAML reads the word `on` as true
+    assert re.fullmatch(r"\d+ \d+ \* \* \d", when["cron"])
+    commands = [step.get("run") for step in workflow["jobs"]["additivity"]["steps"]]
+    assert commands[-1] == "make additivity"
+    (command,) = recipe("additivity")
+    assert command.startswith("EXPMECH_ADDITIVITY=long ")
+
+
 def test_citation_names_this_version_this_licence_and_the_paper() -> None:
     citation = read_yaml("CITATION.cff")
     assert citation["cff-version"] == "1.2.0"

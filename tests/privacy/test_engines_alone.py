@@ -62,10 +62,10 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def session() -> Iterator[Any]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
-    with spark_session(tmp_path_factory.mktemp("spark")) as found:
+    with spark_session() as found:
         kinds = "word string COLLATE UTF8_LCASE, who string COLLATE UNICODE_CI, n int"
         found.createDataFrame(SPELT, kinds).createOrReplaceTempView("spelt")
         yield found

@@ -78,7 +78,7 @@ def postgres() -> Iterator[str]:
 def spark(folder: Path) -> Iterator[str]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
-    with spark_session(folder) as session:
+    with spark_session() as session:
         session.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("rows")
         yield "spark"
     gc.collect()

@@ -229,8 +229,8 @@ def _counted_times(
         f"{prefix}{k}": source.table.count(where=key.equals(each)) for k, each in enumerate(wanted)
     }
     (row,) = computed(source.table.aggregate(**{count: source.table.count()}, **counts))
-    pairs = zip(wanted, counts, strict=True)
-    return {("time", each.value): int(row[name]) for each, name in pairs}, int(row[count])
+    pairs, rows = zip(wanted, counts, strict=True), int(row[count])
+    return {("time", each.value): int(summed(row[name], rows)) for each, name in pairs}, rows
 
 
 def _kept(value: Any, wanted: Sequence[Any]) -> Any:

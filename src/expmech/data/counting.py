@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from expmech.data.aggregate import computed
+from expmech.data.engines import summed
 from expmech.data.snapped import fresh_names
 from expmech.data.source import Source
 from expmech.errors import DataError
@@ -24,7 +25,8 @@ def flags(source: Source, request: FlagsOf) -> Tally:
     table = source.staged(decided) if decided else source.table
     counts = {name: table.count(where=table[name]) for name in decided}
     (row,) = computed(table.aggregate(**{f"{prefix}n": table.count()}, **counts))
-    return Tally(counts=tuple(int(row[name]) for name in counts), rows=int(row[f"{prefix}n"]))
+    rows = int(row[f"{prefix}n"])
+    return Tally(counts=tuple(int(summed(row[name], rows)) for name in counts), rows=rows)
 
 
 def check_flags(source: Source, request: FlagsOf) -> None:

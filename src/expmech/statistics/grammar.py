@@ -35,7 +35,7 @@ _FUNCTIONS = {
 }
 _NUMBERS = ("DOUBLE",)
 _TEXTS = ("TEXT", "VARCHAR")
-_TIMES = ("DATE", "TIMESTAMP")
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ")  # by dialect
 _ARGUMENTS = {
     "Column": "this table db catalog",
     "Literal": "this is_string",

@@ -1,0 +1,111 @@
+"""Additivity on PostgreSQL and Spark: as test_additivity.py, with fewer cases.
+
+At least 100 cases of a query on each here, and 500 in `make additivity`; also on columns of text
+under a collation that tells no case apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.additivity import Place, check, random_tables
+from support.engines import postgres_programs, postgres_server, spark_session
+from support.places import PostgresPlace, SparkPlace
+from support.rounds import (
+    LONG,
+    alone,
+    judge,
+    judge_parts,
+    judge_people,
+    judge_statistics,
+    of_queries,
+)
+from support.row_expressions import Writer, draw_pool
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+KINDS = ["postgres", "spark", "postgres of any case", "spark of any case"]
+ROWS = 6
+WORDS = {  # of an engine for float64
+    "postgres": "DOUBLE PRECISION",
+    "spark": "DOUBLE",
+}
+PEOPLE = [("postgres", "s"), ("postgres", "at"), *((kind, "s") for kind in KINDS[2:])]
+if LONG:
+    PEOPLE = list(itertools.product(KINDS, ("s", "w", "f", "i", "day", "at")))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[tuple[str, Any]]:
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
+    import psycopg
+
+    with (
+        postgres_server(programs) as address,
+        psycopg.connect(address, autocommit=True) as writer,
+    ):
+        writer.execute(
+            "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2',"
+            " deterministic = false)"
+        )
+        yield address, writer
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
+    with spark_session() as session:
+        yield session
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Return the place of a kind."""
+    any_case = "case" in request.param
+    if request.param.startswith("postgres"):
+        address, writer = request.getfixturevalue("postgres")
+        named = "COLLATE any_case" if any_case else ""
+        return PostgresPlace(address=address, writer=writer, collation=named)
+    session = request.getfixturevalue("spark")
+    collation = "UTF8_LCASE" if any_case else None
+    return SparkPlace(session=session, folder=tmp_path, collation=collation)
+
+
+@pytest.mark.parametrize("seed", range(5 if LONG else 1))
+@pytest.mark.parametrize("place", KINDS[:2], indirect=True)
+def test_rows_of_servers_add_up(place: Place, seed: int) -> None:
+    generator = random.Random(seed)
+    pool = draw_pool(generator, ROWS, without="\0")
+    writer = Writer(generator=generator, values=pool.values, double=WORDS[place.name])
+    questions = of_queries(writer, filters=6, few=5, more=10, together=True)
+    tables = random_tables(generator, ROWS, 6)
+    judge(check(place, alone(pool), questions, tables, seed), cases=100)
+
+
+@pytest.mark.parametrize("seed", range(5 if LONG else 1))
+@pytest.mark.parametrize("place", KINDS, indirect=True)
+def test_every_statistic_adds_up_what_rows_in_memory_give_alone(place: Place, seed: int) -> None:
+    judge_statistics(place, seed)
+
+
+@pytest.mark.parametrize("place", KINDS[:2], indirect=True)
+def test_groups_labels_and_sums_at_a_public_point_add_up(place: Place) -> None:
+    judge_parts(place)
+
+
+@pytest.mark.parametrize(("place", "unit"), PEOPLE, indirect=["place"])
+def test_people_add_up_whichever_of_their_rows_are_kept(place: Place, unit: str) -> None:
+    judge_people(place, unit)
