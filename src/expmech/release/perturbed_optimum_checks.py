@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.adjacency import Adjacency
+from expmech.errors import validate_nonnegative
 from expmech.optimum.calibration import (
     NOISES,
     Terms,
@@ -97,6 +98,7 @@ def verify_optimum(certificate: Certificate) -> list[Check]:
         check_equal("unit", certificate.unit, None),
         check_equal("loss error", float(certificate.loss_error), 0.0),
         check_described("numbers", told, _numbers(told)),
+        check_described("risk", told["risk"], risk.describe()),
         check_assumed(certificate, (*ASSUMPTIONS, *(() if known else (DECLARED,)))),
         check_equal("sensitivity", float(certificate.sensitivity), row_bound(risk, adjacency)),
         check_equal("eta", certificate.eta, told["rate"]),
@@ -167,6 +169,13 @@ class _Declared(Logistic):
         self.spread = self.bound
         self.lipschitz = Fraction(told["lipschitz"])
         self.trace = self.lipschitz
+        self.error = validate_nonnegative(told["risk"]["error"], name="error", owner=OWNER)
+        self.name = str(told["risk"]["name"])
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a risk of one's own says about itself."""
+        constants = {"bound": float(self.bound), "lipschitz": float(self.lipschitz)}
+        return {"name": self.name, "error": float(self.error), **constants}
 
 
 def admits_optimum(certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
