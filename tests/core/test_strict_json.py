@@ -47,7 +47,8 @@ def test_what_this_program_writes_is_read() -> None:
     deep: Any = 1
     for _ in range(31):
         deep = [deep]
-    for value in (told, deep, 0, "", [], {}):
+    whole: list[Any] = [told, deep, 0, "", [], {}]
+    for value in whole:
         assert differences(read_json(json.dumps(value), name="x"), value) == []
 
 

@@ -89,7 +89,7 @@ def test_after_again_the_latest_run_is_continued(
     assert [record["charge"] for record in json.loads(third.stdout)] == [7, 8, 9]
 
 
-CHANGES: dict[str, Callable[[Path], None]] = {
+CHANGES: dict[str, Callable[[Path], object]] = {
     "a row more": lambda table: table.write_text(table.read_text() + "33,a\n"),
     "a row less": lambda table: table.write_text(
         "\n".join(table.read_text().splitlines()[:-1]) + "\n"

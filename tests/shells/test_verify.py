@@ -259,10 +259,12 @@ def numbers_of(value: Any) -> list[tuple[Any, ...]]:
 def test_what_is_no_number_is_no_value(name: str, desk: Any) -> None:
     _, records = desk
     record = records[name]
+    inner: list[Any] = [math.nan, math.inf, -math.inf, "1", "1.5", None, True, False, [1.0], [], {}]
     for path in numbers_of(record["value"]):
-        for new in (math.nan, math.inf, -math.inf, "1", "1.5", None, True, False, [1.0], [], {}):
+        for new in inner:
             assert claims(changed(record, path, new)), (path, new)
-    for new in (None, {}, [], [[]], math.nan, {"a": {"b": 1}}):
+    whole: list[Any] = [None, {}, [], [[]], math.nan, {"a": {"b": 1}}]
+    for new in whole:
         assert claims(record | {"value": new}), new
 
 
@@ -286,7 +288,7 @@ def test_the_least_step_off_the_lattice_is_seen(
 ) -> None:
     """A thousand units in the last place, and zero with a sign, where the lattice is known."""
     folder, _ = desk
-    own = ("--column", "age", "--bounds", "0,100")
+    own: tuple[str, ...] = ("--column", "age", "--bounds", "0,100")
     own = ("--where", "age>=40") if kind == "count" else own
     words = ("--epsilon", "1", "--adjacency", adjacency, "--json")
     done = run("release", kind, folder / "survey.csv", *own, *words)
@@ -315,11 +317,13 @@ def test_an_interval_or_a_group_cannot_be_dropped_or_invented(name: str, desk: A
     if "lower" in near:
         bare = {"words": near["words"]}
         assert "interval" in claims(record | {"accuracy": bare})
-    for new in ({"words": ""} | near | {"level": 0.95, "lower": 1, "upper": 2}, None, [], {"x": 1}):
+    given = {"words": ""} | near | {"level": 0.95, "lower": 1, "upper": 2}
+    forged: list[Any] = [given, None, [], {"x": 1}]
+    for new in forged:
         if new != near:
             assert claims(record | {"accuracy": new}), new
-    for change in ({"groups": []}, {"groups": ["f"]}, {"groups": None}, {"groups": ["f", "f"]}):
-        assert claims(record | change), change
+    for groups in ([], ["f"], None, ["f", "f"]):
+        assert claims(record | {"groups": groups}), groups
     if "groups" in record:
         without = {key: value for key, value in record.items() if key != "groups"}
         assert claims(without)
