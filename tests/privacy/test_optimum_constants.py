@@ -35,10 +35,10 @@ def slopes_of(risk: Any, t: Floats, z: float) -> Floats:
     if risk.name == "logistic":
         return np.array([-z / (1.0 + math.exp(min(z * float(t[0]), 700.0)))])
     if risk.name == "huber":
-        return np.clip(t - z, -risk.threshold, risk.threshold)
+        return np.asarray(np.clip(t - z, -risk.threshold, risk.threshold))
     if risk.name == "smoothed-hinge":
-        return z * np.clip((z * t - 1.0) / risk.width, -1.0, 0.0)
-    return np.clip((t - z) / risk.width + 0.5 - risk.q, -risk.q, 1.0 - risk.q)
+        return np.asarray(z * np.clip((z * t - 1.0) / risk.width, -1.0, 0.0))
+    return np.asarray(np.clip((t - z) / risk.width + 0.5 - risk.q, -risk.q, 1.0 - risk.q))
 
 
 def curvature_of(risk: Any, t: Floats, z: float) -> Floats:
@@ -194,7 +194,8 @@ def test_what_is_spent_is_at_most_epsilon_to_fifty_digits() -> None:
     generator = np.random.default_rng(4)
     with localcontext() as context:
         context.prec = 60
-        for risk, noise in itertools.product((Logistic(), Softmax(3), Huber(0.3)), ("max", "sum")):
+        risks: list[Risk] = [Logistic(), Softmax(3), Huber(0.3)]
+        for risk, noise in itertools.product(risks, ("max", "sum")):
             for _ in range(40):
                 tops = [int(one) for one in generator.integers(1 << 28, 1 << 31, 4)]
                 epsilon, squared, penalty, first = (Fraction(one, 1 << 30) for one in tops)
@@ -233,3 +234,24 @@ def test_what_is_spent_is_at_most_epsilon_to_fifty_digits() -> None:
                 spent = decimal(noise_rate * length * (1 if noise == "max" else Fraction(5, 4)))
                 assert spent + cost <= decimal(epsilon)
                 assert spent + cost >= decimal(epsilon) * (1 - Decimal(2) ** -40)
+
+
+@pytest.mark.parametrize(("risk", "targets", "steepest"), CASES, ids=lambda one: str(one)[:24])
+def test_derivatives_are_those_of_their_formulas(
+    risk: Risk, targets: list[float], steepest: float
+) -> None:
+    """On both sides of every kink and far out, first and second ones."""
+    generator = np.random.default_rng(3)
+    for size in (0.01, 0.6, 5.0, 80.0):
+        margins = generator.normal(size=(50, risk.margins)) * size + steepest
+        for z in targets:
+            labels = np.full(50, z)
+            found = risk.derivative(margins, labels)
+            matrix = np.zeros((50, risk.margins, risk.margins))
+            for k, other, values in risk.curvature(margins, labels):
+                matrix[:, k, other] = matrix[:, other, k] = values
+            for i in range(50):
+                np.testing.assert_allclose(found[i], slopes_of(risk, margins[i], z), atol=1e-14)
+                np.testing.assert_allclose(
+                    matrix[i], curvature_of(risk, margins[i], z), atol=1e-6 * float(risk.lipschitz)
+                )
