@@ -19,11 +19,17 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.optimum import Lattice, Rows, prepare_rows
 from expmech.optimum.dyadic import Cell, Dyadics
-from expmech.optimum.enclosure import enclose, residual_at, snap_point
+from expmech.optimum.enclosure import (
+    enclose,
+    enclose_in,
+    residual_at,
+    snap_point,
+    weight_change,
+)
 from expmech.optimum.nearness import Nearness, Residual
 from expmech.optimum.noise import ClassNorm, MaxNorm, SumNorm
 from expmech.optimum.precise import precise_residual
-from expmech.optimum.solver import Hessian, Problem, Solution
+from expmech.optimum.solver import Frame, Hessian, Problem, Solution
 from expmech.risks import (
     Custom,
     Huber,
@@ -33,6 +39,8 @@ from expmech.risks import (
     SmoothedPinball,
     Softmax,
 )
+
+ONE = Fraction(1)
 
 
 def exactly(number: float | Fraction) -> flint.arb:
@@ -134,17 +142,40 @@ def test_derivatives_are_off_by_no_more_than_they_say(risk: Any, scale: float) -
 
 
 def test_rounded_derivatives_are_charged_where_they_were_rounded() -> None:
-    """One row, x = 1: the sum is the derivative, in units of 2^-52."""
+    """One row, x = 1, and a derivative of 0.3 everywhere: the sum is that, in units of 2^-52."""
+    flat = Custom(
+        name="flat",
+        derivative=lambda t, z: np.full(len(t), 0.3),
+        curvature=lambda t, z: np.zeros(len(t)),
+        ball=lambda t, z: exactly(0.3),
+        bound=1.0,
+        lipschitz=2.0**-100,
+        error=0.0,
+    )
     rows = Rows(matrix=np.ones((1, 1)), targets=np.zeros(1))
-    for place in (0.0, 0.7, 0.3 * 2.0**-5):
-        problem = problem_of(rows, ALMOST_FLAT)
-        residual = residual_at(problem, snap_point(np.array([[place]])), nothing(1))
-        true = Fraction(0.3) + Fraction(TINY) * Fraction(residual.margins[0, 0])
-        point = Fraction(residual.point.values[0], 1 << residual.point.exponent)
-        found = Fraction(residual.middle.values[0]) / Fraction(2) ** residual.middle.exponent
-        off = abs(found - point - true)
-        assert off > 0
-        assert off <= Fraction(residual.total_error(problem.frame)[0])
+    problem = problem_of(rows, flat)
+    residual = residual_at(problem, np.zeros((1, 1)), nothing(1))
+    found = Fraction(residual.middle.values[0]) / Fraction(2) ** residual.middle.exponent
+    assert 0 < abs(found - Fraction(0.3)) <= Fraction(residual.total_error(problem.frame)[0])
+
+
+STEEP = Custom(
+    name="steep",
+    derivative=lambda t, z: np.clip(t, -1.0, 1.0),
+    curvature=lambda t, z: np.where(np.abs(t) < 1.0, 1.0, 0.0),
+    ball=lambda t, z: t.max(flint.arb(-1)).min(flint.arb(1)),
+    bound=1.0,
+    lipschitz=1.0,
+    error=0.0,
+)
+
+
+@pytest.mark.parametrize("risk", [*RISKS, STEEP], ids=lambda risk: risk.name)
+def test_what_margins_are_off_by_moves_derivatives(risk: Risk) -> None:
+    a = float(risk.lipschitz)
+    for largest, extra in ((0.0, 2.0**-20), (1.5, 2.0**-40), (1.5, 0.0)):
+        eta, beta = risk.derivative_error(largest, extra)
+        assert a * eta + beta >= a * (2.0**-53 * largest + extra)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**12, 2.0**30])
@@ -275,6 +306,81 @@ def test_rows_of_any_weight_change_a_hessian_by_what_they_may() -> None:
     ) == (5.0, 2)
 
 
+@pytest.mark.parametrize("slack", ["eta", "beta", "error"])
+def test_a_box_that_rests_on_the_penalty_holds_every_error(slack: str) -> None:
+    """Rows that are all off their ramp: errors that point one way move the root by error/lambda."""
+    n, size, penalty = 80, 2.0**-30, 0.5
+    problem, _, _ = near_of(n, 1.0, penalty, 1.0, heavy=True)
+    value: Any = np.array([size]) if slack == "error" else size
+    box = enclose_in(
+        problem.frame, None, plain(problem, **{slack: value}), ONE, lambda shift: (0.0, None)
+    )
+    worst = {"eta": n * size, "beta": n * size, "error": size}[slack] / penalty
+    assert box.upper[0] >= worst * 2.0**box.exponent
+    assert box.lower[0] <= -worst * 2.0**box.exponent
+
+
+@pytest.mark.parametrize("change", [0.5, 0.7, 1.0, 1.2, 1.49, 40.0, math.inf, math.nan])
+def test_a_box_rests_on_the_penalty_where_weights_may_halve(change: float) -> None:
+    problem, near, _ = near_of(80, 1.0, 0.5, 1.0, heavy=True)
+    residual = plain(problem, middle=Dyadics.of([0.25]))
+    boxes = [
+        enclose_in(problem.frame, one, residual, ONE, lambda shift: (change, None))
+        for one in (near, None)
+    ]
+    assert boxes[0] == boxes[1]
+
+
+def test_margins_of_rows_without_weight_move_by_all_they_can() -> None:
+    """Heavy rows along (1, 1), a light one along (1, -1), where only the penalty holds the root."""
+    penalty, n = 0.25, 1000
+    matrix = np.full((2, 2), float(n)) + penalty * np.eye(2)
+    frame = Frame(
+        count=n,
+        dimension=2,
+        absolute_sums=np.full(2, float(n)),
+        squared_sums=np.full(2, float(n)),
+        risk=Huber(0.5),
+        penalties=np.full(2, penalty),
+    )
+    near = Nearness.of(frame, matrix, np.linalg.inv(matrix), (float(n), n))
+    v = Dyadics.of([2.0**-20, -(2.0**-20)])
+    zero = Dyadics(values=[0, 0], exponent=0)
+    residual = Residual(point=zero, middle=v, error=np.zeros(2), margins=np.zeros((0, 1)))
+    shifts: list[float] = []
+
+    def change_of(shift: float) -> tuple[float, None]:
+        shifts.append(shift)
+        return 0.0, None
+
+    box = enclose_in(frame, near, residual, Fraction(2), change_of)
+    moved = 2.0 * 2.0**-20 / penalty  # of the light row: x.(y - yh) with y = -v/lambda
+    assert len(shifts) == 3 and min(shifts) >= moved * (1.0 - 1e-12)
+    root = Fraction(2) ** -20 / Fraction(penalty) * (1 << box.exponent)
+    assert box.lower[0] <= -root <= box.upper[0] and box.lower[1] <= root <= box.upper[1]
+
+
+@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)], ids=lambda risk: risk.name)
+def test_weights_of_an_earlier_step_count_by_how_far_they_are_off(risk: Risk) -> None:
+    """Rows of one column each: a loose one shows in the diagonal, the others keep to the factor."""
+    n = 60
+    generator = np.random.default_rng(6)
+    rows = Rows(matrix=np.eye(n), targets=np.ones(n))
+    problem = problem_of(rows, risk)
+    for away in (2.0**-30, 0.01, 0.3, 2.0):
+        before = generator.normal(size=(n, 1))
+        now = before + away * generator.normal(size=(n, 1))
+        hessian = Hessian.at(problem, before)
+        changes = hessian.weight_changes(problem, now)
+        factor, loose = weight_change(problem, now, changes, 0.01)
+        settled = np.ones(n, dtype=bool) if loose is None else np.diag(loose) == 0.0
+        stored = hessian.weights
+        for move in (-0.01, 0.0, 0.01):
+            true = next(risk.curvature(now + move, rows.targets))[2]
+            assert (np.abs(true - stored) <= factor * stored * (1.0 + 1e-9))[settled].all()
+        assert factor < 0.55  # rows off by more than half are not in it
+
+
 def second_derivatives(risk: Risk, margins: Any) -> Any:
     """Return ``d2 phi / dt_k^2`` for each k: a share times the other shares, none subtracted."""
     every = np.append(margins, 0.0) if risk.margins == 1 else margins
@@ -393,15 +499,12 @@ def test_dyadic_numbers_are_fractions() -> None:
 
 
 def test_boxes_of_class_noise_hold_every_end_of_what_is_known() -> None:
-    coins = Coins(seeded_bits(4))
+    coins, generator = Coins(seeded_bits(4)), np.random.default_rng(4)
     for _ in range(30):
         noise = ClassNorm(coins, 3, 2, rate=Fraction(2))
-        noise._shares.digits = noise._radii.digits = 4  # as if few digits had been drawn
-        cut = [one >> (60 - 4) if one.bit_length() > 20 else one for one in noise._shares.lower]
-        noise._shares.lower[:] = cut
-        noise._radii.lower[:] = [
-            one >> (60 - 4) if one.bit_length() > 20 else one for one in noise._radii.lower
-        ]
+        noise._shares.digits = noise._radii.digits = 4  # as if so few digits had been drawn
+        noise._shares.lower[:] = generator.integers(0, 40, 8).tolist()
+        noise._radii.lower[:] = generator.integers(0, 40, 7).tolist()
         cell = noise.cell()
         for ends in itertools.product((0, 1), repeat=2):
             total = Fraction(sum(noise._radii.lower) + ends[0] * len(noise._radii.lower), 16)

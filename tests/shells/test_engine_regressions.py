@@ -26,6 +26,7 @@ from expmech.data import aggregate, design, open_source
 from expmech.data.design import EnginePasses, EngineTable
 from expmech.data.rows import TableRows
 from expmech.optimum import Lattice, elsewhere, enclosure
+from expmech.optimum import draw as draw_module
 from expmech.optimum.dyadic import Cell, Dyadics
 from expmech.optimum.precise import precise_residual
 from expmech.optimum.solver import Problem
@@ -302,7 +303,7 @@ def test_passes_alone_decide_on_collinear_and_tied_rows(
     path = tmp_path / "rows.parquet"
     write_table(pyarrow.table({**dict(zip(NAMES, features.T, strict=True)), "t": target}), path)
     slow: list[Any] = []
-    inner = elsewhere.decide
+    inner = draw_module.decide
 
     def counted(*arguments: Any) -> Any:
         slow.append(1)
