@@ -7,12 +7,15 @@ as fast, as on a machine that is so much slower.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
 
 import pytest
 import support
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 from support.engines import RUNNING
 
@@ -26,6 +29,9 @@ def _scaled(clock: Callable[[], float], factor: float) -> Callable[[], float]:
 if "EXPMECH_TEST_CLOCK" in os.environ:
     for _name in ("perf_counter", "process_time", "thread_time", "monotonic", "time"):
         setattr(time, _name, _scaled(getattr(time, _name), float(os.environ["EXPMECH_TEST_CLOCK"])))
+
+# The command line is one object: to build its commands takes longer than most of them run.
+vars(typer.testing)["_get_command"] = functools.cache(typer.main.get_command)
 
 # The same examples every time: a test that fails, fails again. No example is timed.
 settings.register_profile(
