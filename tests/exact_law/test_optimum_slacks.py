@@ -343,7 +343,9 @@ def test_margins_of_rows_without_weight_move_by_all_they_can() -> None:
         risk=Huber(0.5),
         penalties=np.full(2, penalty),
     )
-    near = Nearness.of(frame, matrix, np.linalg.inv(matrix), (float(n), n))
+    near = Nearness.of(
+        frame, matrix, np.asarray(np.linalg.inv(matrix), dtype=np.float64), (float(n), n)
+    )
     v = Dyadics.of([2.0**-20, -(2.0**-20)])
     zero = Dyadics(values=[0, 0], exponent=0)
     residual = Residual(point=zero, middle=v, error=np.zeros(2), margins=np.zeros((0, 1)))

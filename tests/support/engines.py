@@ -42,7 +42,7 @@ def postgres_server(programs: Path) -> Iterator[str]:
 
     server, name = _postgres(programs), f"trial{next(_databases)}"
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        connection.execute(f"CREATE DATABASE {name}")
     yield f"{server}/{name}"
 
 

@@ -245,7 +245,7 @@ def kill_plan(
 
     _import_what_it_needs(work, path)
     met: Counter[str] = Counter()
-    starts, done = {(0, 0): path.read_bytes()}, set()
+    starts, done = {(0, 0): path.read_bytes()}, set[tuple[int, int]]()
     while waiting := sorted(set(starts) - done):
         done.add(waiting[0])
         path.write_bytes(starts[waiting[0]])
