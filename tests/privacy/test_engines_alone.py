@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import shutil
 from collections.abc import Iterator
@@ -18,11 +19,14 @@ from support.engines import postgres_programs, postgres_server, spark_session
 from expmech.adjacency import Adjacency
 from expmech.data import DataError, Source, moments, open_source, tally
 from expmech.data.aggregate import row_count
+from expmech.data.counting import flags
 from expmech.data.engines import by_row
 from expmech.data.releasing import release
 from expmech.data.units import bound_units
 from expmech.ledger import Ledger
 from expmech.statistics import SumOf
+from expmech.statistics.predicates import parse_condition
+from expmech.statistics.requests import FlagsOf
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -31,13 +35,17 @@ pytestmark = [
 ]
 
 NAN = float("nan")
-SPELT = [("x", "ann", 1), ("X", "Ann", 2), ("é", "ANN", 3), ("É", "bob", 4), (None, "bob", 5)]
+DAY = datetime.date(2020, 1, 1)
+SPELT = [
+    *(("x", "ann", 1, DAY), ("X", "Ann", 2, None), ("é", "ANN", 3, DAY), ("É", "bob", 4, None)),
+    (None, "bob", 5, None),
+]
 """Texts that are six under a binary collation, and the people they are of: four."""
 
 KINDS = """
     CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
     CREATE TYPE mood AS ENUM ('sad', '7');
-    CREATE TABLE spelt (word text COLLATE nocase, who varchar COLLATE nocase, n int);
+    CREATE TABLE spelt (word text COLLATE nocase, who varchar COLLATE nocase, n int, seen date);
     CREATE TABLE kinds (feeling mood, pay money, number oid, who text);
     INSERT INTO kinds VALUES ('sad', 7, 7, 'a'), ('7', -1, 3, 'a'), (NULL, NULL, NULL, 'b');
     CREATE TABLE others (a int[], j json, b bytea, u uuid, i interval, k bit(3), p inet,
@@ -57,7 +65,7 @@ def postgres() -> Iterator[str]:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(KINDS)
             with connection.cursor() as cursor:
-                cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s)", SPELT)
+                cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s, %s)", SPELT)
         yield address
 
 
@@ -66,7 +74,7 @@ def session() -> Iterator[Any]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     with spark_session() as found:
-        kinds = "word string COLLATE UTF8_LCASE, who string COLLATE UNICODE_CI, n int"
+        kinds = "word string COLLATE UTF8_LCASE, who string COLLATE UNICODE_CI, n int, seen date"
         found.createDataFrame(SPELT, kinds).createOrReplaceTempView("spelt")
         yield found
     gc.collect()
@@ -93,8 +101,14 @@ def test_a_collation_merges_no_texts_and_no_people(address: str, query: str | No
 
 def test_a_sum_of_no_rows_is_zero(address: str) -> None:
     with closing(open_source(address, table="spelt")) as source:
-        found = moments(source.where("word", "nobody"), ["n"], [(0.0, 8.0)], bits=3)
+        nobody = source.where("word", "nobody")
+        found = moments(nobody, ["n"], [(0.0, 8.0)], bits=3)
         assert (found.count, found.sums) == (0, (0,))
+        asked = FlagsOf(conditions=(parse_condition("n >= 2"), parse_condition("word = 'x'")))
+        assert flags(nobody, asked).counts == (0, 0)
+        assert flags(source, asked).counts == (4, 1)
+        assert tally(nobody, "seen", ["2020-01-01"]) == (0,)
+        assert tally(source, "seen", ["2020-01-01"]) == (2,)
 
 
 def test_types_that_postgres_must_cast_are_read_like_others(postgres: str) -> None:
