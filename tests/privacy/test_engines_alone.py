@@ -20,12 +20,12 @@ from expmech.adjacency import Adjacency
 from expmech.data import DataError, Source, moments, open_source, tally
 from expmech.data.aggregate import row_count
 from expmech.data.counting import flags
-from expmech.data.engines import by_row
+from expmech.data.engines import SPARK_TIMES, by_row
 from expmech.data.releasing import release
 from expmech.data.units import bound_units
 from expmech.ledger import Ledger
 from expmech.statistics import SumOf
-from expmech.statistics.predicates import parse_condition
+from expmech.statistics.grammar import parse_condition
 from expmech.statistics.requests import FlagsOf
 
 pytestmark = [
@@ -151,8 +151,9 @@ def test_what_postgres_cannot_compute_is_refused_for_nothing(postgres: str, tmp_
 def test_a_filter_in_spark_is_decided_row_by_row(
     cached: bool, session: Any, tmp_path: Path
 ) -> None:
+    """Also where the grammar does not hold a query, and Spark compares by its own rule of NaN."""
     rows = [1.0] * 1000 + [NAN] * 1000
-    counts = []
+    counts: dict[str, list[int]] = {"5": [], "ROUND(5.2)": []}
     for k, table in enumerate((rows, [10.0], [*rows, 10.0])):
         path = tmp_path / f"{k}.parquet"
         write_table(pyarrow.table({"v": table}), path, use_dictionary=False)
@@ -161,10 +162,20 @@ def test_a_filter_in_spark_is_decided_row_by_row(
             frame = frame.cache()
             assert frame.count() == len(table)
         frame.createOrReplaceTempView("pushed")
-        with closing(open_source("spark", query="SELECT v FROM pushed WHERE v > 5")) as source:
-            counts.append(row_count(source))
+        for bound, each in counts.items():
+            query = f"SELECT v FROM pushed WHERE v > {bound}"
+            with closing(open_source("spark", query=query)) as source:
+                each.append(row_count(source))
     session.catalog.clearCache()
-    assert counts == [1000, 1, 1001]
+    assert counts == {"5": [0, 1, 1], "ROUND(5.2)": [1000, 1, 1001]}
+
+
+def test_a_certificate_says_that_spark_fails_on_times_it_cannot_hold(session: Any) -> None:
+    session.sql("SELECT 1 AS n, now() AS seen").createOrReplaceTempView("timed")
+    for names, told in (("n", False), ("seen", True), ("n, seen", True)):
+        with closing(open_source("spark", query=f"SELECT {names} FROM timed")) as source:
+            assert (SPARK_TIMES in source.notes) is told
+            assert (SPARK_TIMES in source.unit_notes) is told
 
 
 def test_a_session_of_spark_is_left_as_it_was(session: Any) -> None:

@@ -57,6 +57,11 @@ _POSTGRES_COLUMNS = """
 """
 """Columns that are text or numbers only after a cast, or whose texts are not compared by bytes."""
 
+SPARK_TIMES = (
+    "no time in the files that Spark reads lies beyond the years it can hold, about 290,000 before"
+    " and after 1970: Spark would fail, and that would tell of the record"
+)
+
 _NO_SUM = "The engine returned no sum for rows that are there: an addition overflowed in it."
 _views = itertools.count()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from expmech.data import values
 from expmech.data.connections import Opened, open_file, open_postgres, open_spark
+from expmech.data.engines import SPARK_TIMES
 from expmech.data.expressions import Compiler, catalogued_column
 from expmech.data.text_format import RECORD_IS_A_LINE, TextFormat
 from expmech.errors import DataError, ParameterError
@@ -160,7 +161,10 @@ def open_source(
 
 def _made(opened: Opened) -> Source:
     identity, query = opened.identity, opened.query
-    lines = () if opened.format is None else (RECORD_IS_A_LINE,)
+    read = [] if opened.format is None else [RECORD_IS_A_LINE]
+    if opened.table.get_backend().name == "pyspark":
+        times = [kind for kind in opened.table.schema().values() if kind.is_timestamp()]
+        read += [SPARK_TIMES] if times else []
     return Source(
         table=opened.table,
         identity=identity.name,
@@ -168,7 +172,7 @@ def _made(opened: Opened) -> Source:
         members=identity.members,
         decimal=opened.decimal,
         listed=opened.listed,
-        notes=(*(() if query is None else query.notes), *lines),
-        unit_notes=(*(() if query is None else query.unit_notes), *lines),
+        notes=(*(() if query is None else query.notes), *read),
+        unit_notes=(*(() if query is None else query.unit_notes), *read),
         keeps_all=query is None or query.keeps_all,
     )
