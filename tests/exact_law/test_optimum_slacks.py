@@ -29,7 +29,7 @@ from expmech.optimum.enclosure import (
 from expmech.optimum.nearness import Nearness, Residual
 from expmech.optimum.noise import ClassNorm, MaxNorm, SumNorm
 from expmech.optimum.precise import precise_residual
-from expmech.optimum.solver import Frame, Hessian, Problem, Solution
+from expmech.optimum.solver import Frame, Hessian, Problem, Solution, invert
 from expmech.risks import (
     Custom,
     Huber,
@@ -343,9 +343,7 @@ def test_margins_of_rows_without_weight_move_by_all_they_can() -> None:
         risk=Huber(0.5),
         penalties=np.full(2, penalty),
     )
-    near = Nearness.of(
-        frame, matrix, np.asarray(np.linalg.inv(matrix), dtype=np.float64), (float(n), n)
-    )
+    near = Nearness.of(frame, matrix, invert(matrix), (float(n), n))
     v = Dyadics.of([2.0**-20, -(2.0**-20)])
     zero = Dyadics(values=[0, 0], exponent=0)
     residual = Residual(point=zero, middle=v, error=np.zeros(2), margins=np.zeros((0, 1)))
