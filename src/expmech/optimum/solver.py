@@ -195,8 +195,7 @@ def solve(problem: Problem, *, tolerance: float | None = None) -> Solution:
 
 def refreshed(problem: Problem, solution: Solution, margins: Floats) -> Solution:
     """Return the solution with the Hessian where the margins are these."""
-    hessian = Hessian.at(problem, margins)
-    return Solution(point=solution.point, hessian=hessian)
+    return Solution(point=solution.point, hessian=Hessian.at(problem, margins))
 
 
 def minimise(problem: Problem, start: Place, *, tolerance: float) -> Solution:
