@@ -62,6 +62,7 @@ def test_commands_of_the_pages_run(
     Path("mine.py").write_text("\n".join(blocks(TEXTS[page], "python")))
     for line in "".join(blocks(TEXTS[page], "console")).splitlines():
         command = line.removeprefix("$ expmech ").replace("--runs 2000", "--runs 8")
+        command = command.replace("--jobs 2", "--jobs 1")  # test_paper_runs.py has more of them
         short = ["--quick"] if command.startswith("paper") else []
         result = CliRunner().invoke(app, [*shlex.split(command), *short])
         expected = REFUTED if "noisy_sum" in command and "--replay" not in command else 0

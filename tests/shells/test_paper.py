@@ -37,7 +37,7 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("paper")
-    run("all", "--quick", "--out", str(out), "--jobs", "2", "--seed", str(SEED))
+    run("all", "--quick", "--out", str(out), "--jobs", "1", "--seed", str(SEED))
     return out
 
 

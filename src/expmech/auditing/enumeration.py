@@ -6,18 +6,19 @@ that uses them. Theory page: docs/theory/auditing.md, section 4.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.bits import seeded_bits
+from expmech.bits import SEEDED
 from expmech.coins import UNIT, Coins
 from expmech.coins.exact import Enclosure
-from expmech.errors import ParameterError
+from expmech.errors import ParameterError, UnsupportedError
 
 T = TypeVar("T")
 _TAIL = 1e-12
@@ -31,11 +32,20 @@ class _RestartError(Exception):
     """The path is back where it began."""
 
 
+class _NoBits:
+    """No bits at all: whatever is drawn is drawn by a coin whose law is known here."""
+
+    source = SEEDED
+
+    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> NDArray[Any]:
+        raise UnsupportedError("an enumeration has no law of bits; it knows those of coins.")
+
+
 class EnumeratingCoins(Coins):
     """Coins that follow a script of outcomes and list the branches they pass."""
 
     def __init__(self, script: tuple[int, ...], cut: float) -> None:
-        super().__init__(seeded_bits(0))
+        super().__init__(_NoBits())
         self.script, self.cut = script, cut
         self.taken: list[int] = []
         self.probability = 1.0
@@ -93,27 +103,39 @@ class EnumeratingCoins(Coins):
 
     def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         """Branch over the law, up to a tail below 1e-12, which is cut off."""
-        ratio = math.exp(-float(rate))
-        terms = math.ceil(math.log(_TAIL) / -float(rate)) + 1
-        probabilities = [ratio**x * (1.0 - ratio) for x in range(terms)] + [ratio**terms]
+        probabilities = _geometric(rate)
         drawn = [self._branch(probabilities) for _ in range(size)]
-        if max(drawn, default=0) == terms:
+        if max(drawn, default=0) == len(probabilities) - 1:
             raise _CutError
         return np.array(drawn, dtype=np.int64)
 
     def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         """Branch over the whole law at once, tails below 1e-12 apart."""
-        ratio = math.exp(-float(rate))
-        top = math.ceil(math.log(_TAIL) / -float(rate)) + 1
-        steps = range(-top, top + 1)
-        probabilities = [(1.0 - ratio) / (1.0 + ratio) * ratio ** abs(x) for x in steps]
-        return np.array([steps[self._branch(probabilities)] for _ in range(size)], dtype=np.int64)
+        probabilities = _discrete_laplace(rate)
+        top = len(probabilities) // 2
+        return np.array([self._branch(probabilities) - top for _ in range(size)], dtype=np.int64)
 
     def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """Branch over the indices."""
         weights = np.diff(cumulative, prepend=0)
         probabilities = (weights / cumulative[-1]).tolist()
         return np.array([self._branch(probabilities) for _ in range(size)], dtype=np.int64)
+
+
+@functools.cache
+def _geometric(rate: Fraction) -> tuple[float, ...]:
+    """Return the probabilities of 0, 1, ..., and that of all beyond."""
+    ratio = math.exp(-float(rate))
+    terms = math.ceil(math.log(_TAIL) / -float(rate)) + 1
+    return (*(ratio**x * (1.0 - ratio) for x in range(terms)), ratio**terms)
+
+
+@functools.cache
+def _discrete_laplace(rate: Fraction) -> tuple[float, ...]:
+    """Return the probabilities of -m, ..., m."""
+    ratio = math.exp(-float(rate))
+    top = math.ceil(math.log(_TAIL) / -float(rate)) + 1
+    return tuple((1.0 - ratio) / (1.0 + ratio) * ratio ** abs(x) for x in range(-top, top + 1))
 
 
 def outcomes(

@@ -91,6 +91,7 @@ def add_message(
 def save_figure(figure: Figure, out: Path, name: str) -> None:
     """Write ``name.png`` and ``name.svg``, the same bytes for the same numbers."""
     figure.savefig(out / f"{name}.png", dpi=170, metadata={"Software": None})
+    figure.set_layout_engine("none")  # both have the layout of the first
     figure.savefig(out / f"{name}.svg", metadata={"Date": None})
 
 
