@@ -1,0 +1,182 @@
+"""Record and replay: with its draws frozen, a run tells nothing of a neighbouring data set.
+
+And what enters the draws costs at most epsilon. Bugs that are planted here are found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from support.fits import as_arrays
+from support.replay import SLACK, command, observe, pairs, replayed, write_rows
+
+import expmech as em
+from expmech.adjacency import Adjacency
+from expmech.estimators import (
+    PrivateCount,
+    PrivateHistogram,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateMean,
+    PrivatePCA,
+    PrivateQuantile,
+    PrivateRidge,
+    PrivateSelector,
+    PrivateSum,
+    PrivateVariance,
+)
+
+TRIES = int(os.environ.get("EXPMECH_REPLAY", "2"))
+"""Pairs of neighbours for each case; more of them for a longer search."""
+EPSILON = "1.5"
+ADJACENCIES = ("replace", "add-remove")
+BOUNDS = [(0.0, 10.0), (-2.0, 9.0)]
+BOTH: dict[str, Any] = {"epsilon": EPSILON}
+CLASSES = ["a", "b", "c"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An estimator, which columns of the rows it takes, and what it takes as a target."""
+
+    estimator: Any
+    columns: int = 2
+    first: int = 0
+    target: int | None = None
+    sparse: bool = False
+    adjacencies: tuple[str, ...] = ADJACENCIES
+
+
+def agreeing(rows: Any, _: Any, candidate: str) -> float:
+    """A score of sensitivity 1 that moves both ways."""
+    return float(sum((row[0] == candidate) - (row[0] is None) for row in rows)) / 2.0
+
+
+LINE: dict[str, Any] = {**BOTH, "bounds_X": BOUNDS[0], "bounds_y": BOUNDS[1]}
+CLASSIFIED: dict[str, Any] = {**BOTH, "bounds_X": BOUNDS}
+CASES: dict[str, Case] = {
+    "mean": Case(estimator=PrivateMean(bounds=BOUNDS, **BOTH)),
+    "mean by loss": Case(
+        estimator=PrivateMean(bounds=[(0.0, 10.0)], sampler="Tabulated", **BOTH),
+        columns=1,
+        adjacencies=("replace",),
+    ),
+    "sum": Case(estimator=PrivateSum(bounds=BOUNDS, **BOTH)),
+    "variance": Case(estimator=PrivateVariance(bounds=BOUNDS, **BOTH)),
+    "count": Case(estimator=PrivateCount(where="x0 > 3 and not x1 is missing", **BOTH)),
+    "all rows": Case(estimator=PrivateCount(**BOTH), adjacencies=("add-remove",)),
+    "histogram": Case(estimator=PrivateHistogram(edges=[0, 5, 10], **BOTH)),
+    "categories": Case(
+        estimator=PrivateHistogram(categories=CLASSES, **BOTH), columns=1, first=2
+    ),
+    "quantile": Case(
+        estimator=PrivateQuantile(q="0.3", bounds=(0, 10), bits=4, **BOTH), columns=1
+    ),
+    "quantiles": Case(
+        estimator=PrivateQuantile(q=["0.25", "0.5"], bounds=BOUNDS, bits=4, **BOTH)
+    ),
+    "fine quantiles": Case(
+        estimator=PrivateQuantile(q=["0.25", "0.5", "0.9"], bounds=(0, 10), **BOTH), columns=1
+    ),
+    "ridge": Case(
+        estimator=PrivateRidge(radius=1.0, penalty=0.01, **LINE), columns=1, target=1
+    ),
+    "line": Case(estimator=PrivateLinearRegression(**LINE), columns=1, target=1),
+    "constant line": Case(
+        estimator=PrivateLinearRegression(timing="constant", penalty=20.0, **LINE),
+        columns=1,
+        target=1,
+        adjacencies=("replace",),
+    ),
+    "sparse line": Case(
+        estimator=PrivateLinearRegression(**LINE), columns=1, target=1, sparse=True
+    ),
+    "logistic": Case(
+        estimator=PrivateLogisticRegression(classes=["a", "b"], **CLASSIFIED), target=2
+    ),
+    "classes": Case(estimator=PrivateLogisticRegression(classes=CLASSES, **CLASSIFIED), target=2),
+    "sparse classes": Case(
+        estimator=PrivateLogisticRegression(classes=CLASSES, sum_norm=1.25, **CLASSIFIED),
+        target=2,
+        sparse=True,
+    ),
+    "likelihood": Case(
+        estimator=PrivateLogisticRegression(
+            classes=["a", "b"], law="log-likelihood", radius=2.0, **CLASSIFIED
+        ),
+        target=2,
+    ),
+    "components": Case(estimator=PrivatePCA(2, bounds=BOUNDS, center="private", **BOTH)),
+    "directions": Case(
+        estimator=PrivatePCA(1, bounds=BOUNDS, center="bounds", variances=False, **BOTH)
+    ),
+    "most frequent": Case(
+        estimator=PrivateSelector(candidates=CLASSES, **BOTH), columns=1, first=2
+    ),
+    "listed": Case(
+        estimator=PrivateSelector(candidates=CLASSES, sampler="Tabulated", **BOTH),
+        columns=1,
+        first=2,
+    ),
+    "largest total": Case(estimator=PrivateSelector(bounds=BOUNDS, **BOTH)),
+    "top": Case(
+        estimator=PrivateSelector(candidates=[*CLASSES, "d"], k=2, **BOTH), columns=1, first=2
+    ),
+    "scored": Case(
+        estimator=PrivateSelector(
+            candidates=CLASSES, scoring=agreeing, sensitivity=1.0, **BOTH
+        ),
+        columns=1,
+        first=2,
+    ),
+}
+
+
+def fitted(case: Case, adjacency: str) -> Callable[[Path, Any], Any]:
+    """Return a run that makes a ledger, plans and fits; all that a fit leaves is told."""
+
+    def run(room: Path, rows: Any) -> Any:
+        path = room / "ledger"
+        em.Ledger.create(path, data_set="rows", epsilon="10", adjacency=adjacency)
+        estimator = clone(case.estimator).set_params(adjacency=adjacency, accountant=str(path))
+        chosen = [row[case.first : case.first + case.columns] for row in rows]
+        table, _ = as_arrays(chosen, case.columns)
+        target = np.array([row[case.target or 0] for row in rows] + [None], dtype=object)[:-1]
+        if case.sparse:
+            table = scipy.sparse.csr_array(np.array([[number(x) for x in r] for r in chosen]))
+        estimator.fit(table, None if case.target is None else target)
+        told = [str(estimator.certificate_), repr(estimator), vars(estimator)]
+        return [told, str(em.Ledger(path).spent), [str(one) for one in em.Ledger(path).history()]]
+
+    return run
+
+
+def number(value: Any) -> float:
+    """Return what a sparse matrix can hold of a value."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "adjacency"),
+    [(name, adjacency) for name, case in CASES.items() for adjacency in case.adjacencies],
+)
+def test_a_fit_tells_nothing_but_its_draws_which_cost_epsilon(
+    name: str, adjacency: str, tmp_path: Path
+) -> None:
+    for seed in range(TRIES):
+        one, other = pairs(adjacency, seed)
+        found, loss = replayed(fitted(CASES[name], adjacency), one, other, tmp_path / "room")
+        assert found == [], (name, adjacency, seed)
+        assert loss <= float(EPSILON) + SLACK, (name, adjacency, seed)
