@@ -5,7 +5,10 @@ And what enters the draws costs at most epsilon. Bugs that are planted here are 
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,10 +20,14 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from support.fits import as_arrays
-from support.replay import SLACK, command, observe, pairs, replayed, write_rows
+from support.replay import SLACK, command, pairs, replayed, write_rows
 
 import expmech as em
-from expmech.adjacency import Adjacency
+from expmech.data import units
+from expmech.data.rows import TableRows
+from expmech.data.source import Source
+from expmech.directions import rows as direction_rows
+from expmech.errors import DataError
 from expmech.estimators import (
     PrivateCount,
     PrivateHistogram,
@@ -34,6 +41,13 @@ from expmech.estimators import (
     PrivateSum,
     PrivateVariance,
 )
+from expmech.optimum import tables
+from expmech.release import perturbed_optimum
+from expmech.release.joint_quantiles import JointQuantiles
+from expmech.release.meanings import Shares
+from expmech.release.noisy_sums import NoisySums
+from expmech.release.top_k_checks import TopKTerms
+from expmech.statistics import ArrayRows, Settled, aggregates
 
 TRIES = int(os.environ.get("EXPMECH_REPLAY", "2"))
 """Pairs of neighbours for each case; more of them for a longer search."""
@@ -344,3 +358,220 @@ def test_what_is_asked_may_depend_on_what_was_released(tmp_path: Path) -> None:
         assert len(found.first.entered) == 3, found.first.told
         assert found.differs == [], f"seed {seed}: {found}"
         assert found.loss <= 1.5 + SLACK, f"seed {seed}: {found}"
+
+
+def twice(room: Path, rows: Any) -> Any:
+    """Fit two models one after the other."""
+    case = CASES["quantiles"]
+    first = fitted(case, "add-remove")(room, rows)
+    (room / "ledger").unlink()
+    return [first, fitted(case, "add-remove")(room, rows)]
+
+
+def by_size(room: Path, rows: Any) -> Any:
+    """Print groups in the order of their true sizes, as a careless steward may."""
+    labels = [row[2] for row in rows]
+    for name in sorted(CLASSES, key=labels.count):
+        count = PrivateCount(where="x0 > 3", adjacency="add-remove", **BOTH)
+        table, _ = as_arrays([row[:1] for row in rows if row[2] == name], 1)
+        print(name, count.fit(table).count_)
+
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def around(owner: Any, name: str, change: Callable[..., Any]) -> Plant:
+    """Return a bug: ``change(real, *arguments)`` is called in the place of a function."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real = getattr(owner, name)
+        patch.setattr(owner, name, lambda *given, **more: change(real, *given, **more))
+
+    return plant
+
+
+def rate_by_the_count(real: Any, self: Any, coins: Any, epsilon: Any, size: int) -> Any:
+    return real(self, coins, epsilon * (1 + self._totals[0] % 7), size)
+
+
+def certificate_by_a_row(real: Any, self: Any, found: Any) -> Any:
+    made = real(self, found)
+    told = dataclasses.replace(made.certificate, statistic=f"mean of {found.count} rows")
+    return dataclasses.replace(made, certificate=told)
+
+
+def told_of_missing(how: Callable[[str], None]) -> Callable[..., Any]:
+    """Say how many values are missing."""
+
+    def change(real: Any, self: Any, request: Any) -> Any:
+        how(f"{int(np.isnan(self.numbers).sum())} values are missing")
+        return real(self, request)
+
+    return change
+
+
+def refused_by_a_row(real: Any, self: Any, request: Any) -> Any:
+    found = real(self, request)
+    if found.sums[0] % 3:
+        raise DataError("The table cannot be read.")
+    return found
+
+
+def a_record_in_an_exception(real: Any, self: Any, request: Any) -> Any:
+    try:
+        raise ValueError(f"could not convert {self.numbers[0, 0]}")
+    except ValueError:
+        raise DataError("A value is not a number.")  # noqa: B904
+
+
+def file_by_a_row(real: Any, self: Any, request: Any) -> Any:
+    found = real(self, request)
+    Path(f"part-{found.sums[0]}.tmp").write_text("")
+    return found
+
+
+def forecast_by_the_data(real: Any, self: Any) -> float:
+    return float(real(self) + 1e-9 * self._totals[0])
+
+
+def budget_by_the_count(real: Any, self: Any, X: Any, y: Any = None) -> Any:
+    return real(self.set_params(epsilon=str(Fraction(len(X), 10))), X)
+
+
+def a_stand_in_that_was_kept() -> Plant:
+    """Forecast by the number of values of the fit before."""
+    kept: list[int] = []
+
+    def fit(real: Any, self: Any, budget: Any) -> Any:
+        kept.append(self.groups.count)
+        return real(self, budget)
+
+    def seconds(real: Any, self: Any) -> float:
+        return float(real(self) * (1 + (kept[-1] if kept else 0)))
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        kept.clear()
+        around(JointQuantiles, "_fit", fit)(patch)
+        around(JointQuantiles, "seconds", seconds)(patch)
+
+    return plant
+
+
+def not_clipped(real: Any, rows: Any, lower: Any, upper: Any, bits: int) -> Any:
+    return real(rows, lower - 9.0, upper + 9.0, bits + 1)
+
+
+def half_of_a_sensitivity(real: Any, self: Any, adjacency: Any) -> int:
+    return int(real(self, adjacency)) // 2
+
+
+def more_units(real: Any, self: Any, budget: Any) -> int:
+    return int(real(self, budget * self.k))
+
+
+def a_group_counted_twice(real: Any, source: Any, column: str, group: Any) -> Any:
+    return source if group == "b" else real(source, column, group)
+
+
+def all_rows_of_a_unit(real: Any, source: Any, column: str, max_rows: int) -> Any:
+    return real(source, column, 100)
+
+
+def rows_of_norm_two(real: Any, rows: Any) -> Any:
+    return 2 * real(rows)
+
+
+def penalties_left_out(real: Any, **given: Any) -> Any:
+    terms = real(**given)
+    return dataclasses.replace(terms, rate=terms.rate * 2)
+
+
+def row_norms_left_out(real: Any, features: Any, targets: Any, **given: Any) -> Any:
+    return real(features, targets, **given | {"squared_norm": 9 * given["squared_norm"]})
+
+
+MEAN, SUM = fitted(CASES["mean"], "add-remove"), fitted(CASES["sum"], "replace")
+BUGS: dict[str, tuple[Any, Plant, str]] = {
+    "a rate by the data": (MEAN, around(NoisySums, "_draws", rate_by_the_count), "terms"),
+    "a certificate by the data": (
+        MEAN,
+        around(Settled, "release", certificate_by_a_row),
+        "returned",
+    ),
+    "a print": (MEAN, around(ArrayRows, "find", told_of_missing(print)), "stdout"),
+    "a warning": (MEAN, around(ArrayRows, "find", told_of_missing(warnings.warn)), "warned"),
+    "a line of a log": (
+        MEAN,
+        around(ArrayRows, "find", told_of_missing(logging.getLogger("expmech").info)),
+        "logged",
+    ),
+    "an exit code": (
+        released("mean", "add-remove", ""),
+        around(TableRows, "find", refused_by_a_row),
+        "returned",
+    ),
+    "a record in an exception": (
+        MEAN,
+        around(ArrayRows, "find", a_record_in_an_exception),
+        "raised",
+    ),
+    "a file": (MEAN, around(ArrayRows, "find", file_by_a_row), "file"),
+    "an order": (by_size, lambda patch: None, "stdout"),
+    "a forecast": (SUM, around(NoisySums, "seconds", forecast_by_the_data), "forecast"),
+    "what is spent": (MEAN, around(PrivateMean, "fit", budget_by_the_count), "file ledger"),
+    "a stand-in that was kept": (twice, a_stand_in_that_was_kept(), "forecast"),
+    "not clipped": (SUM, around(aggregates, "snap", not_clipped), "loss"),
+    "a sensitivity": (MEAN, around(Shares, "sensitivity", half_of_a_sensitivity), "loss"),
+    "units of peeling": (
+        released("peeling", "replace", ""),
+        around(TopKTerms, "units", more_units),
+        "loss",
+    ),
+    "a group counted twice": (
+        released("mean", "add-remove", BY),
+        around(Source, "where", a_group_counted_twice),
+        "loss",
+    ),
+    "all rows of a unit": (
+        released("count", "add-remove", UNIT),
+        around(units, "bound_units", all_rows_of_a_unit),
+        "loss",
+    ),
+    "long rows": (
+        fitted(CASES["directions"], "add-remove"),
+        around(direction_rows, "snap_rows", rows_of_norm_two),
+        "loss",
+    ),
+    "a rate of a regression": (
+        fitted(CASES["line"], "add-remove"),
+        around(perturbed_optimum, "calibrate", penalties_left_out),
+        "loss",
+    ),
+    "long rows of a regression": (
+        fitted(CASES["classes"], "replace"),
+        around(tables, "prepare_rows", row_norms_left_out),
+        "loss",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_that_is_planted_is_found(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, plant, channel = BUGS[name]
+    adjacency = "replace" if name in REPLACED else "add-remove"
+    plant(monkeypatch)
+    tried = []
+    for seed in range(12):
+        one, other = pairs(adjacency, seed, unit=name == "all rows of a unit")
+        found = replayed(pipeline, one, other, tmp_path / "room")
+        tried.append((found.differs, found.loss))
+        if channel == "loss" and found.loss > float(EPSILON) * 1.01:
+            return
+        if any(one.startswith(channel) for one in found.differs):
+            return
+    raise AssertionError(f"{name} was not found: {tried}")
+
+
+REPLACED = ("a forecast", "not clipped", "units of peeling", "long rows of a regression")
