@@ -20,13 +20,22 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from support.fits import as_arrays
-from support.replay import SLACK, command, pairs, replayed, write_rows
+from support.replay import (
+    SLACK,
+    Pipeline,
+    command,
+    number,
+    pairs,
+    release_by_command,
+    replayed,
+    write_rows,
+)
 
 import expmech as em
 from expmech.data import units
 from expmech.data.rows import TableRows
 from expmech.data.source import Source
-from expmech.directions import rows as direction_rows
+from expmech.directions.terms import DirectionTerms
 from expmech.errors import DataError
 from expmech.estimators import (
     PrivateCount,
@@ -41,7 +50,6 @@ from expmech.estimators import (
     PrivateSum,
     PrivateVariance,
 )
-from expmech.optimum import tables
 from expmech.release import perturbed_optimum
 from expmech.release.joint_quantiles import JointQuantiles
 from expmech.release.meanings import Shares
@@ -155,7 +163,7 @@ CASES: dict[str, Case] = {
 }
 
 
-def fitted(case: Case, adjacency: str) -> Callable[[Path, Any], Any]:
+def fitted(case: Case, adjacency: str) -> Pipeline:
     """Return a run that makes a ledger, plans and fits; all that a fit leaves is told."""
 
     def run(room: Path, rows: Any) -> Any:
@@ -172,14 +180,6 @@ def fitted(case: Case, adjacency: str) -> Callable[[Path, Any], Any]:
         return [told, str(em.Ledger(path).spent), [str(one) for one in em.Ledger(path).history()]]
 
     return run
-
-
-def number(value: Any) -> float:
-    """Return what a sparse matrix can hold of a value."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
 
 
 @pytest.mark.parametrize(
@@ -247,21 +247,14 @@ if TRIES > 2:
     ]
 
 
-def released(name: str, adjacency: str, more: str) -> Callable[[Path, Any], Any]:
+def released(name: str, adjacency: str, more: str) -> Pipeline:
     """Return a run that makes a ledger by a command and charges it with a release."""
-
-    def run(room: Path, rows: Any) -> Any:
-        path, asked = write_rows(room, rows), f"{COMMANDS[name]} {more}".split()
-        statistic, *words = [word.replace("|", " ") for word in asked]
-        words += ["--adjacency", adjacency, "--epsilon", EPSILON, "--ledger", "ledger"]
-        unit = ("--unit", "who") if more == UNIT else ()
-        budget = ("--epsilon", "10", "--adjacency", adjacency, *unit)
-        return [
-            command("budget", "init", "ledger", path, *budget),
-            command("release", statistic, path, *words, "--output", "out.json", "--json"),
-        ]
-
-    return run
+    return release_by_command(
+        f"{COMMANDS[name]} {more}",
+        place=lambda room, rows: [write_rows(room, rows)],
+        adjacency=adjacency,
+        epsilon=EPSILON,
+    )
 
 
 @pytest.mark.parametrize(("name", "adjacency", "more"), ASKED)
@@ -477,17 +470,9 @@ def all_rows_of_a_unit(real: Any, source: Any, column: str, max_rows: int) -> An
     return real(source, column, 100)
 
 
-def rows_of_norm_two(real: Any, rows: Any) -> Any:
-    return 2 * real(rows)
-
-
-def penalties_left_out(real: Any, **given: Any) -> Any:
+def twice_the_rate(real: Any, **given: Any) -> Any:
     terms = real(**given)
     return dataclasses.replace(terms, rate=terms.rate * 2)
-
-
-def row_norms_left_out(real: Any, features: Any, targets: Any, **given: Any) -> Any:
-    return real(features, targets, **given | {"squared_norm": 9 * given["squared_norm"]})
 
 
 MEAN, SUM = fitted(CASES["mean"], "add-remove"), fitted(CASES["sum"], "replace")
@@ -537,22 +522,23 @@ BUGS: dict[str, tuple[Any, Plant, str]] = {
         around(units, "bound_units", all_rows_of_a_unit),
         "loss",
     ),
-    "long rows": (
+    "a width of directions": (
         fitted(CASES["directions"], "add-remove"),
-        around(direction_rows, "snap_rows", rows_of_norm_two),
+        lambda patch: patch.setattr(DirectionTerms, "sensitivity", Fraction(1, 2)),
         "loss",
     ),
     "a rate of a regression": (
         fitted(CASES["line"], "add-remove"),
-        around(perturbed_optimum, "calibrate", penalties_left_out),
-        "loss",
-    ),
-    "long rows of a regression": (
-        fitted(CASES["classes"], "replace"),
-        around(tables, "prepare_rows", row_norms_left_out),
+        around(perturbed_optimum, "calibrate", twice_the_rate),
         "loss",
     ),
 }
+
+
+REPLACED = ("a forecast", "not clipped", "units of peeling")
+SEEDS = {"a print": 4, "a warning": 4, "a line of a log": 4, "an exit code": 1}
+SEEDS |= {"an order": 3, "units of peeling": 5, "all rows of a unit": 8}
+"""The first pairs that show a bug, where earlier ones do not."""
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -563,7 +549,7 @@ def test_a_bug_that_is_planted_is_found(
     adjacency = "replace" if name in REPLACED else "add-remove"
     plant(monkeypatch)
     tried = []
-    for seed in range(12):
+    for seed in range(SEEDS.get(name, 0), 12):
         one, other = pairs(adjacency, seed, unit=name == "all rows of a unit")
         found = replayed(pipeline, one, other, tmp_path / "room")
         tried.append((found.differs, found.loss))
@@ -572,6 +558,3 @@ def test_a_bug_that_is_planted_is_found(
         if any(one.startswith(channel) for one in found.differs):
             return
     raise AssertionError(f"{name} was not found: {tried}")
-
-
-REPLACED = ("a forecast", "not clipped", "units of peeling", "long rows of a regression")

@@ -559,3 +559,33 @@ def write_rows(room: Path, rows: Sequence[Sequence[Any]], name: str = "rows.csv"
     path.write_text("\n".join(["x,y,label,who", *lines]) + "\n")
     os.utime(path, (0, 0))
     return path
+
+
+def number(value: Any) -> float:
+    """Return what a column of numbers can hold of a value."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return NAN
+
+
+def release_by_command(
+    asked: str, *, place: Callable[[Path, Any], list[Any]], adjacency: str, epsilon: str
+) -> Pipeline:
+    """Return a run that makes a ledger of what ``place`` fills, and charges it with a release.
+
+    Words of ``asked`` have a ``|`` where they have a blank.
+    """
+    statistic, *words = [word.replace("|", " ") for word in asked.split()]
+    unit = ("--unit", words[words.index("--unit") + 1]) if "--unit" in words else ()
+    budget = ("--epsilon", "10", "--adjacency", adjacency, *unit)
+    words += ["--adjacency", adjacency, "--epsilon", epsilon, "--ledger", "ledger"]
+
+    def run(room: Path, rows: Any) -> Any:
+        source = place(room, rows)
+        return [
+            command("budget", "init", "ledger", *source, *budget),
+            command("release", statistic, *source, *words, "--output", "out.json", "--json"),
+        ]
+
+    return run
