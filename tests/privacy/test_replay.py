@@ -97,21 +97,13 @@ CASES: dict[str, Case] = {
     "count": Case(estimator=PrivateCount(where="x0 > 3 and not x1 is missing", **BOTH)),
     "all rows": Case(estimator=PrivateCount(**BOTH), adjacencies=("add-remove",)),
     "histogram": Case(estimator=PrivateHistogram(edges=[0, 5, 10], **BOTH)),
-    "categories": Case(
-        estimator=PrivateHistogram(categories=CLASSES, **BOTH), columns=1, first=2
-    ),
-    "quantile": Case(
-        estimator=PrivateQuantile(q="0.3", bounds=(0, 10), bits=4, **BOTH), columns=1
-    ),
-    "quantiles": Case(
-        estimator=PrivateQuantile(q=["0.25", "0.5"], bounds=BOUNDS, bits=4, **BOTH)
-    ),
+    "categories": Case(estimator=PrivateHistogram(categories=CLASSES, **BOTH), columns=1, first=2),
+    "quantile": Case(estimator=PrivateQuantile(q="0.3", bounds=(0, 10), bits=4, **BOTH), columns=1),
+    "quantiles": Case(estimator=PrivateQuantile(q=["0.25", "0.5"], bounds=BOUNDS, bits=4, **BOTH)),
     "fine quantiles": Case(
         estimator=PrivateQuantile(q=["0.25", "0.5", "0.9"], bounds=(0, 10), **BOTH), columns=1
     ),
-    "ridge": Case(
-        estimator=PrivateRidge(radius=1.0, penalty=0.01, **LINE), columns=1, target=1
-    ),
+    "ridge": Case(estimator=PrivateRidge(radius=1.0, penalty=0.01, **LINE), columns=1, target=1),
     "line": Case(estimator=PrivateLinearRegression(**LINE), columns=1, target=1),
     "constant line": Case(
         estimator=PrivateLinearRegression(timing="constant", penalty=20.0, **LINE),
@@ -154,9 +146,7 @@ CASES: dict[str, Case] = {
         estimator=PrivateSelector(candidates=[*CLASSES, "d"], k=2, **BOTH), columns=1, first=2
     ),
     "scored": Case(
-        estimator=PrivateSelector(
-            candidates=CLASSES, scoring=agreeing, sensitivity=1.0, **BOTH
-        ),
+        estimator=PrivateSelector(candidates=CLASSES, scoring=agreeing, sensitivity=1.0, **BOTH),
         columns=1,
         first=2,
     ),
@@ -227,7 +217,10 @@ COMMANDS = {
 BY = "--by label --groups a,b,c"
 UNIT = "--unit who --max-rows 2"
 DROP = "--missing drop"
-GROUPED, BY_UNIT = ("mean", "quantile", "classes", "pca"), ("count", "quantiles", "linear", "peeling")
+GROUPED, BY_UNIT = (
+    ("mean", "quantile", "classes", "pca"),
+    ("count", "quantiles", "linear", "peeling"),
+)
 ASKED = [
     *((name, "add-remove", BY) for name in GROUPED),
     *((name, "add-remove", UNIT) for name in BY_UNIT),

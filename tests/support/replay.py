@@ -109,9 +109,7 @@ class Tape:
 
     def enter(self, kind: str, terms: Any, numbers: Any, besides: float = 0.0) -> None:
         """Note what a draw depends on."""
-        self.run.entered.append(
-            Entered(kind=kind, terms=terms, numbers=numbers, besides=besides)
-        )
+        self.run.entered.append(Entered(kind=kind, terms=terms, numbers=numbers, besides=besides))
 
     def tell(self, name: str, value: object) -> None:
         """Note what is public."""
@@ -583,9 +581,10 @@ def release_by_command(
 
     def run(room: Path, rows: Any) -> Any:
         source = place(room, rows)
-        return [
-            command("budget", "init", "ledger", *source, *budget),
-            command("release", statistic, *source, *words, "--output", "out.json", "--json"),
-        ]
+        made = command("budget", "init", "ledger", *source, *budget)
+        if "--query" in words:  # which names the table itself
+            source = source[:1]
+        asked = ("release", statistic, *source, *words, "--output", "out.json", "--json")
+        return [made, command(*asked)]
 
     return run
