@@ -32,6 +32,7 @@ from support.replay import (
 )
 
 import expmech as em
+from expmech.cli.drawing import delivered
 from expmech.data import units
 from expmech.data.rows import TableRows
 from expmech.data.source import Source
@@ -290,27 +291,25 @@ k = 2
 
 def day(room: Path, rows: Any) -> Any:
     """Run a plan that is cut off and continued, and look at everything that a ledger shows."""
-    from expmech.cli import batch
-
     path = write_rows(room, rows)
     (room / "day.toml").write_text(PLAN)
-    deliver, calls = batch.delivered, iter(range(10))
+    calls = iter(range(10))
 
     def cut_off(*given: Any, **more: Any) -> Any:
         if next(calls) == 1:
             raise KeyboardInterrupt
-        return deliver(*given, **more)
+        return delivered(*given, **more)
 
     budget = ("--epsilon", "3", "--adjacency", "add-remove")
     told = [command("budget", "init", "ledger", path, *budget)]
     told.append(command("release", "--plan", "day.toml", "--dry-run"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "delivered", cut_off)
+        patch.setattr("expmech.cli.batch.delivered", cut_off)
         told.append(command("release", "--plan", "day.toml"))
     assert [code for code, *_ in told] == [0, 0, 130], told[2]
-    words = ("release --plan day.toml", "release --plan day.toml", "budget show ledger")
-    words += ("budget history ledger", "budget recover ledger", "verify day.json")
-    words += ("report ledger --html --output report.html", "report ledger --output report.md")
+    words = ["release --plan day.toml", "release --plan day.toml", "budget show ledger"]
+    words += ["budget history ledger", "budget recover ledger", "verify day.json"]
+    words += ["report ledger --html --output report.html", "report ledger --output report.md"]
     return told + [command(*text.split()) for text in words]
 
 
@@ -420,8 +419,8 @@ def forecast_by_the_data(real: Any, self: Any) -> float:
     return float(real(self) + 1e-9 * self._totals[0])
 
 
-def budget_by_the_count(real: Any, self: Any, X: Any, y: Any = None) -> Any:
-    return real(self.set_params(epsilon=str(Fraction(len(X), 10))), X)
+def budget_by_the_count(real: Any, self: Any, table: Any, *rest: Any) -> Any:
+    return real(self.set_params(epsilon=str(Fraction(len(table), 10))), table, *rest)
 
 
 def a_stand_in_that_was_kept() -> Plant:

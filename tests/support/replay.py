@@ -26,18 +26,21 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support import optimum
 from typer.testing import CliRunner
 
 from expmech.bits import Bits, seeded_bits
 from expmech.cli.main import app
 from expmech.coins import Coins
-from expmech.directions.components import ComponentLaw
-from expmech.lists import PeelingDraw, SequenceDraw
+from expmech.directions.components import ComponentLaw, draw_variances
+from expmech.lists import PeelingDraw, SequenceDraw, first_of_a_random_order
 from expmech.optimum import Rows
+from expmech.optimum.draw import draw_cells
+from expmech.optimum.elsewhere import draw_elsewhere
+from expmech.optimum.steady import draw_steady
 from expmech.quantiles import JointDraw
 from expmech.release.exponential import ExponentialMechanism
 from expmech.release.prepared import Mechanism, Prepared
+from support import optimum
 
 SLACK = 1e-6
 """Of the losses, which are sums of float64 numbers."""
@@ -342,15 +345,12 @@ def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _tape_lists(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     """Catch the energies of permute-and-flip, and counts of which sequences are drawn."""
-    from expmech.release import permute_and_flip
-
-    first = permute_and_flip.first_of_a_random_order
 
     def flip(coins: Coins, energies: NDArray[np.int64]) -> int:
         tape.enter("law", len(energies), np.log(_first_winner(np.exp(energies / -NAT))))
-        return first(coins, energies)
+        return first_of_a_random_order(coins, energies)
 
-    patch.setattr(permute_and_flip, "first_of_a_random_order", flip)
+    patch.setattr("expmech.release.permute_and_flip.first_of_a_random_order", flip)
     laws: tuple[tuple[Any, Callable[..., Any]], ...] = (
         (PeelingDraw, _log_peeled),
         (SequenceDraw, _log_joint),
@@ -431,15 +431,6 @@ def _tape_quantiles(patch: pytest.MonkeyPatch, tape: Tape) -> None:
 
 def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     """Catch rows in memory, and sums in an engine: the density of the optimum at some points."""
-    from expmech.data import design
-    from expmech.optimum import tables
-    from expmech.release import perturbed_optimum
-
-    cells, steady, elsewhere = (
-        tables.draw_cells,
-        perturbed_optimum.draw_steady,
-        design.draw_elsewhere,
-    )
 
     def enter(terms: Any, points: Any, logs: Any) -> None:
         public = (points.tolist(), str(terms), terms.rate, terms.penalties, terms.dither)
@@ -453,19 +444,19 @@ def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         enter(terms, points, optimum.log_density(held, terms, points))
 
     def drawn(terms: Any, rows: Rows, lattice: Any, coins: Coins) -> Any:
-        found, boxes = cells(terms, rows, lattice, coins)
+        found, boxes = draw_cells(terms, rows, lattice, coins)
         found = tape.keep(found)
         in_memory(terms, rows, found, lattice)
         return found, boxes
 
     def drawn_steadily(terms: Any, schedule: Any, rows: Rows, lattice: Any, coins: Coins) -> Any:
-        found = tape.keep(steady(terms, schedule, rows, lattice, coins))
+        found = tape.keep(draw_steady(terms, schedule, rows, lattice, coins))
         in_memory(terms, rows, found, lattice)
         tape.tell("work", str(schedule))
         return found
 
     def drawn_elsewhere(terms: Any, passes: Any, count: int, lattice: Any, coins: Coins) -> Any:
-        found = tape.keep(elsewhere(terms, passes, count, lattice, coins))
+        found = tape.keep(draw_elsewhere(terms, passes, count, lattice, coins))
         points, logs = _points(terms, found, lattice, 4), []
         penalties = np.array([float(one) for one in terms.penalties])
         for point in points:
@@ -477,9 +468,9 @@ def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         enter(terms, points, np.array(logs))
         return found
 
-    patch.setattr(tables, "draw_cells", drawn)
-    patch.setattr(perturbed_optimum, "draw_steady", drawn_steadily)
-    patch.setattr(design, "draw_elsewhere", drawn_elsewhere)
+    patch.setattr("expmech.optimum.tables.draw_cells", drawn)
+    patch.setattr("expmech.release.perturbed_optimum.draw_steady", drawn_steadily)
+    patch.setattr("expmech.data.design.draw_elsewhere", drawn_elsewhere)
 
 
 def _points(terms: Any, found: Any, lattice: Any, many: int) -> NDArray[np.float64]:
@@ -492,9 +483,7 @@ def _points(terms: Any, found: Any, lattice: Any, many: int) -> NDArray[np.float
 
 def _tape_directions(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     """Catch the matrix of principal directions, and the sums of the variances along them."""
-    from expmech.release import principal_direction
-
-    draw, variances = ComponentLaw.draw, principal_direction.draw_variances
+    draw = ComponentLaw.draw
 
     def directed(self: ComponentLaw, coins: Coins, size: int) -> Any:
         matrix = self._moments.whole.approximate(self._moments.bits)
@@ -503,13 +492,13 @@ def _tape_directions(patch: pytest.MonkeyPatch, tape: Tape) -> None:
 
     def varied(coins: Coins, sums: Sequence[int], rate: Any, count: int | None) -> Any:
         tape.noises.clear()
-        found = variances(coins, sums, rate, count)
+        found = draw_variances(coins, sums, rate, count)
         ((used, noise),) = tape.noises
         tape.enter("sums", ((used,) * len(noise), count), list(sums[: len(noise)]))
         return found
 
     patch.setattr(ComponentLaw, "draw", directed)
-    patch.setattr(principal_direction, "draw_variances", varied)
+    patch.setattr("expmech.release.principal_direction.draw_variances", varied)
 
 
 NAN, INF = float("nan"), float("inf")
