@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import flint
@@ -111,3 +112,89 @@ def test_coin_between_bounds_has_the_enclosed_probability(width: float, guard: f
     heads = bernoulli_between(Coins(seeded_bits(8), guard=guard), low, high, enclosure)
     assert stats.binomtest(int(heads.sum()), size, chance).pvalue > ALPHA
     assert stats.binomtest(int(heads.sum()), size, 1.2 * chance).pvalue < ALPHA
+
+
+class Words:
+    """Coins that deal given words, and keep what is left to further digits."""
+
+    def __init__(self, words: list[int], guard: float) -> None:
+        self.words, self.guard = words, guard
+        self.settled: list[tuple[int, int]] = []
+
+    def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
+        assert (n, size) == (1 << 62, len(self.words))
+        return np.array(self.words, dtype=np.int64)
+
+    def settle(self, prefix: int, enclosure: Any, n_bits: int) -> bool:
+        self.settled.append((prefix, n_bits))
+        return bool(enclosure(64) > 0.5)
+
+
+@pytest.mark.parametrize("guard", [2.0**-46, 2.0**-10])
+def test_a_coin_between_bounds_is_settled_exactly_where_they_and_the_guard_leave_doubt(
+    guard: float,
+) -> None:
+    step = int(guard * 2.0**62)
+    low, high = 1 << 60, 3 << 60
+    words = [end + times * step // 2 for end in (low, high) for times in (-3, -1, 0, 1, 3)]
+    coins: Any = Words(words, guard)
+    asked: list[int] = []
+
+    def enclosure(j: int, precision: int) -> flint.arb:
+        asked.append(j)
+        return flint.arb(j % 2)
+
+    ends = np.full(10, 0.25), np.full(10, 0.75)
+    heads = bernoulli_between(coins, *ends, enclosure)
+    doubtful = [j for j, word in enumerate(words) if low - step <= word <= high + step]
+    assert doubtful == list(range(1, 9)) == asked
+    assert coins.settled == [(words[j], 62) for j in doubtful]
+    assert heads.tolist() == [True] + [j % 2 == 1 for j in doubtful] + [False]
+
+
+def test_a_float64_value_is_within_its_error_of_all_that_its_digits_leave_open() -> None:
+    found = RevealedNormals(Coins(seeded_bits(9)), (300,))
+    assert VALUE_ERROR == 2.0**-49
+    for index, value in enumerate(found.values.tolist()):
+        whole, digits = int(found._whole[index]), int(found._digits[index])
+        sign = -1 if found._negative[index] else 1
+        ends = [sign * (whole + Fraction(digits + one, 1 << 32)) / (1 << 16) for one in (0, 1)]
+        for end in ends:
+            allowed = Fraction(VALUE_ERROR) + abs(Fraction(value)) / (1 << 53)
+            assert abs(Fraction(value) - end) <= allowed
+        assert max(abs(Fraction(value) - end) for end in ends) >= Fraction(1, 1 << 50)
+        ball = found.enclose(index, 32)  # holds both ends, and hardly more
+        assert all(ball.contains(flint.arb(flint.fmpq(e.numerator, e.denominator))) for e in ends)
+        assert ball.rad() < 2.0**-48
+
+
+def test_digits_of_numbers_thrown_away_are_forgotten() -> None:
+    found = RevealedNormals(Coins(seeded_bits(10), guard=SLOW), (200,))
+    assert len(found._longer) == 200
+    for index, (digits, n_digits) in found._longer.items():
+        assert digits >> (n_digits - 32) == int(found._digits[index])
+
+
+class Kept(Coins):
+    """Coins that keep the probabilities they are given, in float64 and as balls."""
+
+    def bernoulli(self, probability: Any, enclosure: Any) -> NDArray[np.bool_]:
+        self.chances = [(float(one), enclosure(j, 128)) for j, one in enumerate(probability)]
+        return np.ones(len(probability), dtype=np.bool_)
+
+
+@pytest.mark.parametrize("bits", [0, 3, 16])
+def test_what_is_kept_has_the_normal_density(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its chance times ``exp(-k / sigma)`` is ``exp(-x^2 / 2 - 1 / 2)``, x = (k + xi) / sigma."""
+    monkeypatch.setattr(normals, "_SCALE_BITS", bits)
+    monkeypatch.setattr(normals, "_SCALE", 1 << bits)
+    coins = Kept(seeded_bits(11))
+    found = RevealedNormals(coins, (60,))
+    with flint.ctx.workprec(200):
+        for index, (chance, ball) in enumerate(coins.chances):
+            real = abs(found.enclose(index, 160))
+            proposed = (-flint.arb(int(found._whole[index])) / (1 << bits)).exp()
+            wanted = (-(real * real) / 2 - flint.arb(0.5)).exp()
+            assert (ball * proposed).overlaps(wanted)
+            assert ball.rad() < 2.0**-60
+            assert abs(float(ball.mid()) - chance) < (2.0**-30 if bits < 16 else 2.0**-46)
