@@ -139,13 +139,22 @@ class OfColumns(Meaning):
         """The least and the greatest number of each column; infinite where there is none."""
 
     def cut(self, lower: list[float], upper: list[float], scale: Any = None) -> Accuracy:
-        """Return ends moved outward by one float64 step, for what was lost, within the range."""
+        """Return float64 ends moved outward by one step, for what was lost, within the range."""
         least, most = zip(*self.ranges, strict=True)
         return Accuracy(
             lower=np.maximum(np.nextafter(lower, -np.inf), least),
             upper=np.minimum(np.nextafter(upper, np.inf), most),
             scale=scale,
         )
+
+
+def outward(lower: Sequence[Fraction], upper: Sequence[Fraction], scale: Any) -> Accuracy:
+    """Return exact ends rounded away from each other, so that the exact truth stays inside."""
+    return Accuracy(
+        lower=np.array([0.0 - float_up(-one) for one in lower]),
+        upper=np.array([float_up(one) for one in upper]),
+        scale=scale,
+    )
 
 
 def clamp(number: int, least: int | None, most: int | None) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from expmech.adjacency import Adjacency
 from expmech.release.accuracy import Accuracy, share_interval, shortest
-from expmech.release.meanings.base import OfColumns, clamp
+from expmech.release.meanings.base import OfColumns, clamp, outward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +44,10 @@ class Means(OfColumns):
         below, above = shortest(rate)
         whole = self._whole
         drawn = [clamp(one, 0, whole) for one in noisy]
-        lower = self._units([max(0, one - below) / whole for one in drawn])
-        upper = self._units([min(whole, one + above) / whole for one in drawn])
+        lower = self._exact([max(0, one - below) for one in drawn])
+        upper = self._exact([min(whole, one + above) for one in drawn])
         scale = np.array([float(width / (rate * whole)) for width in self.widths])
-        return self.cut(lower.tolist(), upper.tolist(), scale)
+        return outward(lower, upper, scale)
 
     def sums_told(self, value: Sequence[float]) -> list[int] | None:
         """Return sums in steps above the lower bounds."""
@@ -77,6 +77,10 @@ class Means(OfColumns):
     @property
     def _whole(self) -> int:
         return (self.count or 1) << self.bits
+
+    def _exact(self, sums: Sequence[int]) -> list[Fraction]:
+        pairs = zip(sums, self.lower, self.widths, strict=True)
+        return [Fraction(low) + width * Fraction(one, self._whole) for one, low, width in pairs]
 
     def _units(self, shares: Sequence[float]) -> NDArray[np.float64]:
         lower, upper = np.array(self.lower), np.array(self.upper)

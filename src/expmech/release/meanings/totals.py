@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expmech.adjacency import Adjacency
 from expmech.release.accuracy import Accuracy, shortest
-from expmech.release.meanings.base import OfColumns, clamp
+from expmech.release.meanings.base import OfColumns, clamp, outward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +54,15 @@ class Totals(OfColumns):
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         """Return sums in the units of the columns, the nearest there can be."""
-        return np.array(self._units(self._clamped(noisy)))
+        return np.array([float(one) for one in self._exact(self._clamped(noisy))])
 
     def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
         """Return the shortest interval on the lattice of the sum, cut to the range."""
         below, above = shortest(rate)
         drawn = self._clamped(noisy)
-        lower = self._units([one - below for one in drawn])
-        upper = self._units([one + above for one in drawn])
-        return self.cut(lower, upper, np.array([float(step / rate) for step in self.steps]))
+        lower = self._exact(self._clamped([one - below for one in drawn]))
+        upper = self._exact(self._clamped([one + above for one in drawn]))
+        return outward(lower, upper, np.array([float(step / rate) for step in self.steps]))
 
     def sums_told(self, value: Sequence[float]) -> list[int]:
         """Return sums in steps."""
@@ -77,11 +77,18 @@ class Totals(OfColumns):
     @cached_property
     def ranges(self) -> list[tuple[float, float]]:
         """What sums there are; without a public count a bound may still be zero."""
-        found = []
-        for j, (least, most) in enumerate(self._ends):
-            low = -math.inf if least is None else self._unit(j, least)
-            found.append((low, math.inf if most is None else self._unit(j, most)))
-        return found
+        least, most = zip(*self._ends, strict=True)
+        pairs = zip(
+            least,
+            self._exact([one or 0 for one in least]),
+            most,
+            self._exact([one or 0 for one in most]),
+            strict=True,
+        )
+        return [
+            (-math.inf if a is None else float(low), math.inf if b is None else float(high))
+            for a, low, b, high in pairs
+        ]
 
     @cached_property
     def _ends(self) -> list[tuple[int | None, int | None]]:
@@ -93,11 +100,9 @@ class Totals(OfColumns):
     def _clamped(self, noisy: Sequence[int]) -> list[int]:
         return [clamp(one, *ends) for one, ends in zip(noisy, self._ends, strict=True)]
 
-    def _units(self, steps: Sequence[int]) -> list[float]:
-        return [self._unit(j, one) for j, one in enumerate(steps)]
-
-    def _unit(self, j: int, steps: int) -> float:
-        return float(self._shifts[j] + steps * self.steps[j])
+    def _exact(self, sums: Sequence[int]) -> list[Fraction]:
+        parts = zip(sums, self._shifts, self.steps, strict=True)
+        return [shift + one * step for one, shift, step in parts]
 
     @cached_property
     def _shifts(self) -> list[Fraction]:

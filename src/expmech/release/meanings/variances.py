@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from expmech.adjacency import Adjacency
 from expmech.release.accuracy import MISSED, Accuracy, reach, shortest
-from expmech.release.meanings.base import OfColumns, clamp
+from expmech.release.meanings.base import OfColumns, clamp, outward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,11 @@ class Variances(OfColumns):
         """Return the shortest interval on the lattice and a unit more, cut to the range."""
         below, above = shortest(rate)
         drawn = [clamp(one, 0, self._most) for one in noisy]
-        lower = self._units([one - below for one in drawn])
-        upper = self._units([one + above + self.lost for one in drawn])
+        lower = self._exact([max(0, one - below) for one in drawn])
+        most = Fraction((self.count or 1) ** 2 // 4 << (2 * self.bits), 1 << self.coarse)
+        upper = self._exact([min(most, one + above + self.lost) for one in drawn])
         scale = np.array(self._units([1] * len(drawn))) / float(rate)
-        return self.cut(lower, upper, scale)
+        return outward(lower, upper, scale)
 
     def sums_told(self, value: Sequence[float]) -> list[int]:
         """Return sums over pairs, in units."""
@@ -83,8 +84,11 @@ class Variances(OfColumns):
         return (pairs << (2 * self.bits)) >> self.coarse
 
     def _units(self, totals: Sequence[int]) -> list[float]:
+        return [float(one) for one in self._exact(totals)]
+
+    def _exact(self, totals: Sequence[int | Fraction]) -> list[Fraction]:
         pairs = zip(totals, self.widths, strict=True)
-        return [float(total * self._step * width**2) for total, width in pairs]
+        return [total * self._step * width**2 for total, width in pairs]
 
     @property
     def _step(self) -> Fraction:
