@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ from support.enumeration import total_variation
 
 import expmech as em
 from expmech.domains import Domain
+from expmech.envelopes.affine import map as map_module
 from expmech.envelopes.affine.envelope import BoundAffine
 from expmech.envelopes.cell_bounds import certify
 from expmech.envelopes.cross.arms import Touched, choose_free, improve_crosses
@@ -269,3 +271,128 @@ def test_a_loss_without_a_gradient_and_a_domain_that_is_no_grid_are_refused() ->
     )
     with pytest.raises(em.UnsupportedError, match="Cross needs a Box"):
         em.Cross().bind(simplex.target(epsilon=1.0))
+
+
+class Cone:
+    """``max_k |a_k . y|``: the energy that a cross promises, so that nothing is to spare."""
+
+    convex, minimum = True, 0.0
+
+    def __init__(self, *rows: list[float]) -> None:
+        self.rows = np.array(rows)
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.abs((self.rows[None] * y[:, None, :]).sum(axis=2)).max(axis=1))
+
+    def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        sides = (self.rows[None] * y[:, None, :]).sum(axis=2)
+        largest = np.abs(sides).argmax(axis=1)
+        signs = np.sign(sides[np.arange(len(y)), largest])
+        return np.asarray(self.rows[largest] * signs[:, None])
+
+
+def cone(*rows: list[float], bits: int = 3, bound: float = 200.0) -> Target:
+    box = em.Box([-1.0] * len(rows), [1.0] * len(rows), bits=bits)
+    return em.ExponentialMechanism(
+        loss=Cone(*rows), sensitivity=1, domain=box, bound=bound, minimum=-100.0
+    ).target(epsilon=2.0)
+
+
+def spare(envelope: BoundAffine, target: Target, touched: Touched, widest: int) -> float:
+    """Return ``E + offset - R`` where it is least, over all u and corners of xi, in nats.
+
+    Images in integers: ``floor(T (u + xi) + t)`` by the numbers that the map is made of.
+    """
+    free, held = list(touched.free), list(touched.held)
+    count, points = len(free), envelope.points_per_axis
+    unit = 1 << envelope.map.exponent
+    others = list(itertools.product(range(points), repeat=len(held)))
+    least = math.inf
+    for u in itertools.product(range(-widest, widest + 1), repeat=count):
+        images = set()
+        for corner in itertools.product((0, unit - 1), repeat=count):  # of the cube of xi, nearly
+            at = [one * unit + more for one, more in zip(u, corner, strict=True)]
+            for j in others:
+                image = []
+                for k, row in enumerate(envelope.map.transform):
+                    shift = envelope.map.shift[k] * unit
+                    if held:
+                        coupling = envelope.map.coupling[k]
+                        shift += unit * sum(a * b for a, b in zip(coupling, j, strict=True))
+                    whole = sum(a * b for a, b in zip(row, at, strict=True)) + shift
+                    image.append(whole // (unit * unit))
+                if all(0 <= one < points for one in image):
+                    images.add((tuple(image), j))
+        if not images:
+            continue
+        indices = np.zeros((len(images), count + len(held)), dtype=np.int64)
+        listed = sorted(images)
+        indices[:, free] = [image for image, _ in listed]
+        indices[:, held] = [list(j) for _, j in listed]
+        energies = target.energy(indices).astype(object)
+        before = np.zeros(len(listed), dtype=object)
+        if envelope.rest is not None:
+            slopes = np.abs(envelope.rest.slopes).astype(object)
+            steps = np.abs(indices[:, held] - touched.center[held]).astype(object)
+            before = (steps * slopes).sum(axis=1)
+        norm = max(map(abs, u))
+        rise = envelope.slope * norm
+        if envelope.tail is not None:
+            rise = min(rise, envelope.tail.height + envelope.tail.slope * norm)
+        least = min(least, min(energies + envelope.offset - rise - before))
+    return float(least) / target.units_per_nat
+
+
+def bound_cross(target: Target, slack: Fraction) -> tuple[BoundAffine, Touched]:
+    touched, bounds = touch(target), certify(target)
+    promised = promise(touched, bounds)
+    assert promised is not None
+    fitted = fit_cross(promised, bounds, fmpq(slack.numerator, slack.denominator))
+    assert fitted is not None
+    return _bind(fitted, touched, bounds), touched
+
+
+SPARED = {
+    "one row": cone([3.0]),
+    "one steep row": cone([40.0], bits=2),
+    "two rows": cone([4.0, 1.0], [-1.0, 5.0], bits=2),
+    "one held": targeted("one held"),
+    "near an end, which folds": targeted("near an end, which folds"),
+}
+
+
+@pytest.mark.parametrize("name", SPARED)
+@pytest.mark.parametrize("digits", [40, 1], ids=["a good inverse", "a poor inverse"])
+def test_no_proposal_has_more_energy_than_its_image(
+    name: str, digits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With grids as coarse as an inverse is poor, each of them costs what the offset pays."""
+    monkeypatch.setattr(map_module, "_SPARE_BITS", digits)
+    target = SPARED[name]
+    envelope, touched = bound_cross(target, Fraction(1))
+    widest = 40 if len(touched.free) == 1 else 12
+    found = spare(envelope, target, touched, widest)
+    assert 0.0 <= found < 2.5
+
+
+def test_tangents_are_lowered_by_every_error_that_is_declared() -> None:
+    """Energies too high where they are touched and too low elsewhere, coordinates that are off."""
+    target = cone([3.0])
+    touched, bounds = touch(target), certify(target)
+    unit = target.units_per_nat
+    assert excess(touched, target) < 1e-3  # nothing to spare
+    off = unit // 4
+    raised = tuple([one + off for one in side] for side in touched.energies)
+    moved = dataclasses.replace(touched, energies=raised)
+    assert excess(moved, target, allowance=2.0 * off + 2.0) >= 0.25
+    assert excess(moved, target, allowance=0.0) < 0.25
+    steepest = float(np.abs(np.concatenate(touched.slopes)).max())
+    fuzzy = excess(touched, target, fuzz=np.array([0.5]))
+    assert fuzzy >= 0.5 * steepest / unit
+    error = 0.125
+    step = error * target.eta * unit * float(bounds.box.steps[0])
+    turned = dataclasses.replace(
+        touched, slopes=(touched.slopes[0] + step, touched.slopes[1] - step)
+    )
+    assert excess(turned, target, gradient_error=error) >= 0.0
+    assert excess(turned, target, gradient_error=0.0) < 0.0
