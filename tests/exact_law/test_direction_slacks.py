@@ -22,7 +22,15 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.directions import UNIT_LENGTH, Moments, Proposal, WholeMatrix
 from expmech.directions import bingham as bingham_module
-from expmech.directions.components import ComponentLaw, draw_variances, variance_rate, variance_sums
+from expmech.directions import rows as rows_module
+from expmech.directions.components import (
+    BASIS_BITS,
+    ComponentLaw,
+    contraction,
+    draw_variances,
+    variance_rate,
+    variance_sums,
+)
 from expmech.directions.proposal import _certify
 from expmech.directions.rows import make_moments, row_products, unit_rows
 from expmech.release import PrincipalDirection
@@ -148,7 +156,7 @@ def test_axes_are_rounded_as_the_real_numbers_whatever_float64_lost(
     generator = np.random.default_rng(3)
     d = 3
     values = generator.normal(size=(60 if margin else 300, d))
-    near = 2.0**-28 * generator.random(40)  # the first and the second coordinate are nearly tied
+    near = 2.0**-26 * generator.random(40)  # the first and the second coordinate are nearly tied
     values[:40, 1] = np.where(generator.random(40) < 0.5, -1.0, 1.0) * (values[:40, 0] + near)
     values[:40, 2] /= 4.0
     for transform in (np.eye(d), np.array([[1.0, 0.5, 0.25], [0.0, 1.0, -0.5], [0.25, 0.0, 1.0]])):
@@ -164,6 +172,19 @@ def test_axes_are_rounded_as_the_real_numbers_whatever_float64_lost(
         rows = np.arange(len(values))
         found = bingham_module.round_axes(proposal_of(transform), normals, rows, margin=margin)
         assert found.tolist() == [rounded(transform, row) for row in truth]
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_a_tie_that_float64_cannot_tell_is_settled_by_more_digits(second: bool) -> None:
+    """Two coordinates of opposite signs whose sizes differ by 2^-200: the larger one is 2^24."""
+    more = Fraction(1, 1 << 200)
+    truth = [Fraction(3, 4) + (0 if second else more), -Fraction(3, 4) - (more if second else 0)]
+    normals: Any = Stated(np.array([[0.75, -0.75, 0.25]]), [[*truth, Fraction(1, 4)]])
+    found = bingham_module.round_axes(proposal_of(np.eye(3)), normals, np.array([0]))
+    assert found[0, :2].tolist() == (
+        [-UNIT_LENGTH, UNIT_LENGTH] if second else [UNIT_LENGTH, -UNIT_LENGTH]
+    )
+    assert found.tolist() == [rounded(np.eye(3), [*truth, Fraction(1, 4)])]
 
 
 def is_positive(matrix: list[list[Fraction]]) -> bool:
@@ -315,3 +336,25 @@ def test_a_row_moves_the_noisy_sums_by_what_the_rate_charges(replace: bool, k: i
         assert (len(here) << 24) - len(one) < sum(one) <= len(here) << 24
     assert 0 < largest <= steps
     assert steps == ((2 << 24) + k + 1 if replace else (1 << 24) + k + 2)
+
+
+def test_what_a_component_leaves_is_shrunk_until_its_norm_is_certified() -> None:
+    """Columns a little too long, and columns of length one that are not orthogonal."""
+    leaning = np.array([[1.0, 0.25], [0.0, 0.96], [0.0, 0.1]])
+    for matrix in ((1.0 + 2.0**-22) * np.eye(3)[:, :2], (1.0 + 2.0**-26) * np.eye(2), leaning):
+        whole = contraction(matrix).astype(object)
+        gram = whole.T.dot(whole)
+        one = 1 << (2 * BASIS_BITS)
+        beside = [
+            [Fraction(int((one if i == j else 0) - gram[i, j])) for j in range(len(gram))]
+            for i in range(len(gram))
+        ]
+        assert is_positive(beside)  # |B| <= 1
+
+
+def test_products_of_rows_add_up_over_lots(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(10).normal(size=(11, 3)) * 0.4
+    whole = row_products(rows)
+    monkeypatch.setattr(rows_module, "_LOT", 4)
+    assert (row_products(rows) == whole).all()
+    assert (sum(row_products(row[None]) for row in rows) == whole).all()

@@ -17,6 +17,7 @@ from support.enumeration import largest_log_ratio, law_of, total_variation
 
 from expmech.bits import seeded_bits
 from expmech.coins import Coins
+from expmech.errors import ParameterError
 from expmech.quantiles import JointDraw, Levels, Tables, groups_from_cells, parse_levels
 from expmech.release.joint_quantiles import JointQuantiles
 from expmech.release.verification import verify_certificate
@@ -290,3 +291,89 @@ def test_values_and_counts_give_the_same_draws() -> None:
     )
     joint = two.draw_indices(Coins(seeded_bits(1)), epsilon=1.0, size=2)
     assert joint.shape == (2, 3)
+
+
+EXTREME = [
+    Levels((1 << 29,), 1 << 30),
+    Levels((1,), 1 << 30),
+    Levels((1, (1 << 30) - 1), 1 << 30),
+    Levels((1, 2, 3), 1 << 30),
+    Levels((333_333_333, 999_999_999), 1_000_000_000),
+    Levels((1, 2), 3),
+]
+
+
+@pytest.mark.parametrize("levels", EXTREME)
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 50), Fraction(1), Fraction(1000)])
+def test_energies_of_neighbours_differ_by_half_of_epsilon_at_extreme_denominators(
+    levels: Levels, adjacency: str, epsilon: Fraction
+) -> None:
+    """The loss from its definition in fractions, over all tuples of ranks of small data."""
+    units, m = levels.units(epsilon, adjacency), len(levels.numerators)
+    ends = [Fraction(one, levels.denominator) for one in (0, *levels.numerators)]
+    widths = [b - a for a, b in itertools.pairwise([*ends, Fraction(1)])]
+    nats = Fraction(units * levels.denominator, 1 << 40)  # of a loss of one
+
+    def loss(values: tuple[int, ...], outputs: tuple[int, ...]) -> Fraction:
+        ranks = [0, *(sum(x < y for x in values) for y in outputs), len(values)]
+        return sum(
+            (
+                abs(b - a - width * len(values))
+                for (a, b), width in zip(itertools.pairwise(ranks), widths, strict=True)
+            ),
+            Fraction(0),
+        )
+
+    worst = Fraction(0)
+    for size in (0, 1, 3) if adjacency == "add-remove" else (0, 2):
+        for base in itertools.combinations_with_replacement(range(3), size):
+            moved = [base] if adjacency == "add-remove" else [(*base, x) for x in range(3)]
+            for one, x in itertools.product(moved, range(3)):
+                for outputs in itertools.combinations_with_replacement(range(4), m):
+                    apart = abs(loss(one, outputs) - loss((*base, x), outputs))
+                    worst = max(worst, apart)
+    assert 0 < 2 * nats * worst <= epsilon
+    if adjacency == "replace" and len(levels.numerators) > 1:
+        assert 2 * nats * worst * Fraction(units + 1, units) > epsilon  # and no more would do
+
+
+@pytest.mark.parametrize("levels", EXTREME[:5])
+def test_draws_have_their_energies_at_extreme_denominators(levels: Levels) -> None:
+    """The weight of all tuples, and the energy of each, against fractions."""
+    cells = (0, 1, 1, 3)
+    groups = groups_from_cells(np.array(cells), 2)
+    units = levels.units(Fraction(4), "replace")
+    joint = JointDraw(groups, levels, units)
+    assert (
+        total_variation(
+            shipped(cells, levels, 2, "replace", epsilon=Fraction(4))[0],
+            closed_form(cells, levels, 2, "replace", Fraction(4)),
+        )
+        < 1e-9
+    )
+    first = [(0, len(levels.numerators))]  # all in the group of rank 0
+    missed = sum(
+        abs(
+            (len(cells) if j == len(levels.numerators) else 0)
+            - Fraction(width * 4, levels.denominator)
+        )
+        for j, width in enumerate(levels.widths)
+    )
+    assert joint.energy(first) == missed * units * levels.denominator / (1 << 40)
+
+
+def test_levels_too_fine_for_epsilon_are_refused_and_the_finest_are_not() -> None:
+    fine = Levels((1, 2), 1 << 30)
+    least = Fraction(4 << 30, 1 << 40)
+    assert fine.units(least, "replace") == 1
+    with pytest.raises(ParameterError, match="common denominator of at most"):
+        fine.units(least * Fraction(999, 1000), "replace")
+    with pytest.raises(ParameterError, match="common denominator of at most 2"):
+        parse_levels([Fraction(1, (1 << 30) + 1)])
+    assert parse_levels([Fraction(1, 1 << 30)]).denominator == 1 << 30
+    most = [Fraction(j, 1000) for j in range(1, 1000)]
+    assert len(parse_levels(most).numerators) == 999
+    for bad in ([0.5, 0.5], [0.5, 0.4], [0.0], [1.0], [Fraction(j, 1001) for j in range(1, 1001)]):
+        with pytest.raises(ParameterError):
+            parse_levels(bad)

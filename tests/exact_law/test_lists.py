@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,13 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 from support.enumeration import largest_log_ratio, law_of, total_variation
 
 from expmech.adjacency import Adjacency
 from expmech.bits import Bits, seeded_bits
 from expmech.coins import Coins
 from expmech.errors import ExpmechError
-from expmech.lists import PeelingDraw, SequenceDraw
+from expmech.lists import PeelingDraw, SequenceDraw, peeling
+from expmech.lists.peeling import skip_rate, visit
 from expmech.release.permute_and_flip import PermuteAndFlip
 from expmech.release.top_k import TopK
 from expmech.release.top_k_checks import TopKTerms
@@ -324,3 +327,85 @@ def test_bad_input_is_refused_without_showing_it() -> None:
         PermuteAndFlip.from_scores([1.0, math.nan], sensitivity=1)
     with pytest.raises(ExpmechError, match="as many"):
         PermuteAndFlip.from_scores([1.0, 2.0], candidates=["a"], sensitivity=1)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("lots", [(1, 1), (4, 4096)])
+def test_visits_are_independent_coins_in_lots_of_any_size(
+    size: int, lots: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every subset has the product of its coins; the first and the last number too."""
+    monkeypatch.setattr(peeling, "_LOTS", lots)
+    rate = Fraction(7, 10)
+    coins, draws = Coins(seeded_bits([3, size, lots[0]])), 3000
+    drawn = Counter(tuple(visit(coins, 5, 5 + size, rate).tolist()) for _ in range(draws))
+    won = -math.expm1(-0.7)
+    subsets = [
+        tuple(5 + j for j in range(size) if flags[j])
+        for flags in itertools.product((0, 1), repeat=size)
+    ]
+    expected = [draws * won ** len(one) * (1 - won) ** (size - len(one)) for one in subsets]
+    assert set(drawn) <= set(subsets)
+    assert stats.chisquare([drawn[one] for one in subsets], expected).pvalue > 1e-7
+
+
+class Kept(Coins):
+    """Coins that compare a float64 chance with its ball, and take the slow path if they are told.
+
+    What a coin of :func:`visit` and one of its own make together is kept, by rank.
+    """
+
+    def bernoulli(self, probability: Any, enclosure: Any) -> Any:
+        for j, chance in enumerate(probability):
+            ball = enclosure(j, 160)
+            assert abs(float(ball.mid()) - chance) < 2.0**-46
+            assert 0 < ball < 1
+        self.chances = [float(one) for one in probability]
+        return super().bernoulli(probability, enclosure)
+
+
+def test_a_visited_item_wins_with_what_its_visit_leaves() -> None:
+    """The chance to be visited times that of its own coin is ``exp(-energy)``, in every bucket."""
+    counts = np.arange(60, 0, -1)
+    draw = PeelingDraw(counts, 1, (1 << 40) * 2 // 3)
+    for bucket in (1, 2, 20, 37):
+        ranks = np.array([j for j in range(60) if bucket <= 2 * j / 3 < bucket + 1])
+        ranks = ranks if bucket < 37 else np.array([56, 59])  # the last one has no end
+        coins = Kept(seeded_bits(bucket))
+        draw._flip_visited(coins, ranks, 0, bucket)
+        visited = -math.expm1(-float(skip_rate(bucket)))
+        for rank, chance in zip(ranks.tolist(), coins.chances, strict=True):
+            wanted = math.exp(-int(rank) * ((1 << 40) * 2 // 3) / (1 << 40))
+            assert visited * chance == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("short", [0, 64])
+def test_peeling_by_visits_has_the_law_of_peeling_by_coins(
+    short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With buckets of any length walked, also those that few items are in."""
+    monkeypatch.setattr(peeling, "_SHORT", short)
+    counts = (4, 3, 2, 0, 0)
+    draw = PeelingDraw(np.array(counts), 2, (1 << 40) * 3 // 4)
+    coins, draws = Coins(seeded_bits([5, short])), 1500
+    drawn = Counter(tuple(draw.draw(coins).tolist()) for _ in range(draws))
+    for factor, holds in ((1.0, True), (1.6, False)):
+        law = peeled_law(counts, 2, 0.75 * factor)
+        seen = [drawn[items] for items in law]  # type: ignore[index]
+        p = stats.chisquare(seen, [draws * mass for mass in law.values()]).pvalue
+        assert bool(p > 1e-7) is holds, (p, short)
+
+
+def test_more_items_than_a_short_list_win_one_by_one() -> None:
+    """100 items a count below the best: each wins with exp(-1), walked or not."""
+    counts = np.array([9] + [8] * 100 + [7] * 30)
+    draw = PeelingDraw(counts, 1, 1 << 40)
+    coins, rounds = Coins(seeded_bits(17)), 400
+    won = np.zeros(131)
+    for _ in range(rounds):
+        won[draw.winners(coins, 0)] += 1
+    assert won[0] == rounds
+    for part, chance in ((won[1:101], math.exp(-1)), (won[101:], math.exp(-2))):
+        wide = math.sqrt(rounds * chance * (1 - chance))
+        assert np.abs(part - rounds * chance).max() < 6 * wide
+        assert abs(part.mean() - rounds * chance) < 6 * wide / math.sqrt(part.size)

@@ -182,8 +182,8 @@ def _settle_axis(proposal: Proposal, normals: RevealedNormals, row: int) -> list
 def _round_balls(image: flint.arb_mat) -> list[int] | None:
     """Return the rounded ratios if the balls leave no doubt."""
     entries = image.entries()
-    middles = [float(abs(entry.mid())) for entry in entries]
-    j = middles.index(max(middles))
+    # as balls: float64 could not tell two middles apart at any precision
+    j = max(range(len(entries)), key=lambda i: abs(entries[i].mid()))
     largest = abs(entries[j])
     found = []
     for i, entry in enumerate(entries):
