@@ -25,7 +25,7 @@ from expmech.envelopes.cell_bounds import certify
 from expmech.envelopes.cross.arms import Touched, choose_free, improve_crosses
 from expmech.envelopes.cross.descent import Landscape, descend
 from expmech.envelopes.cross.envelope import _bind
-from expmech.envelopes.cross.fit import find_shares, fit_cross, promise
+from expmech.envelopes.cross.fit import _bound_slack, find_shares, fit_cross, promise
 from expmech.envelopes.tangent import BoundTangent
 from expmech.envelopes.uniform import BoundUniform
 from expmech.target import Target
@@ -375,6 +375,30 @@ def test_no_proposal_has_more_energy_than_its_image(
     assert 0.0 <= found < 2.5
 
 
+@pytest.mark.parametrize("stretched", [Fraction(1), Fraction(5, 4), Fraction(3, 4)])
+@pytest.mark.parametrize("moved", [Fraction(0), Fraction(9, 10), Fraction(-9, 10)])
+def test_a_map_beside_the_inverse_pays_for_it(
+    stretched: Fraction, moved: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing rests on the solution but the cost: also one that is far off keeps the bound."""
+    guess = map_module._guess_map
+
+    def wrong(*given: Any) -> Any:
+        found = guess(*given)
+        rows = tuple(tuple(int(one * stretched) for one in row) for row in found.transform)
+        # the image of the middle of the cube of xi stays, but for what it is moved by
+        kept = (sum(old) - sum(new) for old, new in zip(found.transform, rows, strict=True))
+        away = int(moved * (1 << found.exponent))
+        shift = (one + more // 2 + away for one, more in zip(found.shift, kept, strict=True))
+        return dataclasses.replace(found, transform=rows, shift=tuple(shift))
+
+    monkeypatch.setattr(map_module, "_guess_map", wrong)
+    for name in ("one row", "one steep row", "two rows"):
+        target = SPARED[name]
+        envelope, touched = bound_cross(target, Fraction(2))
+        assert 0.0 <= spare(envelope, target, touched, 25 if len(touched.free) == 1 else 8)
+
+
 def test_tangents_are_lowered_by_every_error_that_is_declared() -> None:
     """Energies too high where they are touched and too low elsewhere, coordinates that are off."""
     target = cone([3.0])
@@ -396,3 +420,7 @@ def test_tangents_are_lowered_by_every_error_that_is_declared() -> None:
     )
     assert excess(turned, target, gradient_error=error) >= 0.0
     assert excess(turned, target, gradient_error=0.0) < 0.0
+    # a tangent at the second point of eight is six steps from the farthest
+    erring = dataclasses.replace(bounds, gradient_error=error)
+    assert _bound_slack(erring, np.array([1]), np.array([0.0])) >= fmpq(int(6 * step))
+    assert _bound_slack(erring, np.array([6]), np.array([0.0])) >= fmpq(int(6 * step))

@@ -176,8 +176,8 @@ def test_axes_are_rounded_as_the_real_numbers_whatever_float64_lost(
 
 @pytest.mark.parametrize("second", [False, True])
 def test_a_tie_that_float64_cannot_tell_is_settled_by_more_digits(second: bool) -> None:
-    """Two coordinates of opposite signs whose sizes differ by 2^-200: the larger one is 2^24."""
-    more = Fraction(1, 1 << 200)
+    """Two coordinates of opposite signs whose sizes differ by 2^-400: the larger one is 2^24."""
+    more = Fraction(1, 1 << 400)
     truth = [Fraction(3, 4) + (0 if second else more), -Fraction(3, 4) - (more if second else 0)]
     normals: Any = Stated(np.array([[0.75, -0.75, 0.25]]), [[*truth, Fraction(1, 4)]])
     found = bingham_module.round_axes(proposal_of(np.eye(3)), normals, np.array([0]))
