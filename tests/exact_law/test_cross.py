@@ -69,6 +69,25 @@ class Skewed:
         return np.asarray(2.0 * np.exp(2.0 * y[:, :1]) - 2.0)
 
 
+class Roof:
+    """``max(4 |y_0| + 2 t, 4 |y_1| + 3 t)``, t from the end that holds the last coordinate."""
+
+    convex, minimum = True, 0.0
+
+    def _sides(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(4.0 * np.abs(y[:, :2]) + (1.0 + y[:, 2:]) * [2.0, 3.0])
+
+    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self._sides(y).max(axis=1))
+
+    def gradient(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        larger, rows = self._sides(y).argmax(axis=1), np.arange(len(y))
+        slopes = np.zeros(y.shape)
+        slopes[rows, larger] = 4.0 * np.sign(y[rows, larger])
+        slopes[:, 2] = np.where(larger == 0, 2.0, 3.0)
+        return slopes
+
+
 ONE = em.Box([-1.0], [1.0], bits=3)
 TWO = em.Box([-1.0, -1.0], [1.0, 1.0], bits=2)
 PROBLEMS: dict[str, tuple[Any, Domain]] = {
@@ -428,3 +447,22 @@ def test_tangents_are_lowered_by_every_error_that_is_declared() -> None:
     erring = dataclasses.replace(bounds, gradient_error=error)
     assert _bound_slack(erring, np.array([1]), np.array([0.0])) >= fmpq(int(6 * step))
     assert _bound_slack(erring, np.array([6]), np.array([0.0])) >= fmpq(int(6 * step))
+
+
+def test_a_held_coordinate_rises_by_the_least_of_the_rows() -> None:
+    """Where arms rise differently along it, and nothing is to spare."""
+    target = em.ExponentialMechanism(
+        loss=Roof(), sensitivity=1, domain=em.Box([-1.0] * 3, [1.0] * 3, bits=3), bound=50.0
+    ).target(epsilon=2.0)
+    arms = np.array([[7, 4, 0], [4, 7, 0]]), np.array([[0, 4, 0], [4, 0, 0]])
+    energies, slopes = zip(*(certify(target).evaluate(side) for side in arms), strict=True)
+    touched = Touched(
+        center=np.array([4, 4, 0]),
+        arms=arms,
+        energies=(energies[0].tolist(), energies[1].tolist()),
+        slopes=(slopes[0], slopes[1]),
+        free=(0, 1),
+        held=(2,),
+        folds=[],
+    )
+    assert 0.0 <= excess(touched, target) < 0.01
