@@ -107,6 +107,9 @@ TAKERS: dict[str, Taker] = {
     "NoisyMean": lambda r: em.NoisyMean.from_rows(
         [[one] for one in column(r)], lower=[0.0], upper=[1.0]
     ),
+    "NoisyMean count": lambda r: em.NoisyMean(
+        count=r, sums=[0], bits=8, lower=[0.0], upper=[1.0], adjacency="add-remove"
+    ),
     "NoisyMean sums": lambda r: em.NoisyMean(count=4, sums=[r], bits=8, lower=[0.0], upper=[1.0]),
     "JointQuantiles values": lambda r: em.JointQuantiles.from_values(
         column(r), levels=[0.25, 0.75], lower=0.0, upper=1.0
