@@ -19,6 +19,7 @@ from expmech.bits import seeded_bits
 from expmech.coins import Coins
 from expmech.errors import ParameterError
 from expmech.quantiles import JointDraw, Levels, Tables, groups_from_cells, parse_levels
+from expmech.quantiles.draw import integer_weights
 from expmech.release.joint_quantiles import JointQuantiles
 from expmech.release.verification import verify_certificate
 
@@ -377,3 +378,13 @@ def test_levels_too_fine_for_epsilon_are_refused_and_the_finest_are_not() -> Non
     for bad in ([0.5, 0.5], [0.5, 0.4], [0.0], [1.0], [Fraction(j, 1001) for j in range(1, 1001)]):
         with pytest.raises(ParameterError):
             parse_levels(bad)
+
+
+def test_what_is_possible_is_proposed_and_each_weight_is_a_multiple_of_its_value() -> None:
+    """Also beside a number so large that float64 has none small enough: no tuple is left out."""
+    values = np.array([1.0, 1e-300, 0.0, 0.0, 0.3, 2.0**-57])
+    possible = np.array([True, True, True, False, True, True])
+    weights = np.diff(integer_weights(values, possible), prepend=0).tolist()
+    assert [weight > 0 for weight in weights] == possible.tolist()
+    multiple = min(Fraction(w) / Fraction(v) for w, v in zip(weights, values, strict=True) if v)
+    assert multiple >= 1 << 54  # the same for all, so that no value falls short of its share
