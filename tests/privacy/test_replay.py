@@ -212,7 +212,7 @@ COMMANDS = {
     "select": "select --column label --candidates a,b,c",
     "top": "top --column label --candidates a,b,c,d --k 2",
     "peeling": "top --column label --candidates a,b,c,d --k 2 --method peeling",
-    "query": f"mean {COLUMNS.replace('x', 'h')} --query SELECT|x/2|AS|h|FROM|source",
+    "query": f"mean {COLUMNS.replace('x', 'h')} --query SELECT|x/2|AS|h,label,who|FROM|source",
     "filtered": "count --where label='a'|and|not|y>5",
 }
 BY = "--by label --groups a,b,c"
