@@ -52,6 +52,17 @@ assert abs(drawn.value[0] - values.sum()) < 2.0
 assert drawn.certificate == settled.certificate
 (folder / "statistic.json").write_text(drawn.certificate.to_json())
 """
+VERIFY = """
+import json
+import sys
+
+from typer.testing import CliRunner
+
+from expmech.cli.main import app
+
+done = [CliRunner().invoke(app, ["verify", path, "--json"]) for path in sys.argv[1:]]
+print(json.dumps([(one.exit_code, one.stdout) for one in done]))
+"""
 ENTRY_POINTS = """[expmech.domains]
 EvenNumbers = toys:EvenNumbers
 
@@ -131,19 +142,24 @@ def python(folder: Path, *arguments: str, found: bool = True) -> subprocess.Comp
     )
 
 
+def verified(folder: Path, *names: str, found: bool = True) -> list[tuple[int, str]]:
+    """Verify certificates by `expmech verify --json`, in one process; return codes and outputs."""
+    files = [str(folder / f"{name}.json") for name in names]
+    done = python(folder, "-c", VERIFY, *files, found=found)
+    assert done.returncode == 0, done.stderr
+    told = [(int(code), str(text)) for code, text in json.loads(done.stdout)]
+    assert len(told) == len(names)
+    return told
+
+
 def test_toys_from_outside_are_planned_released_certified_and_verified(package: Path) -> None:
     done = python(package, "-W", "error", "-c", USE, str(package))
     assert done.returncode == 0, done.stderr
-    main = "from expmech.cli.main import main; main()"
-    for name in ("loss", "domain", "envelope", "sampler", "statistic"):
-        verified = python(package, "-c", main, "verify", str(package / f"{name}.json"))
-        assert verified.returncode == 0, (name, verified.stdout, verified.stderr)
-    for name in ("domain", "envelope", "sampler"):  # of which nobody knows without the package
-        alone = python(
-            package, "-c", main, "verify", str(package / f"{name}.json"), "--json", found=False
-        )
-        assert alone.returncode == 4, (name, alone.stdout)
-        assert not json.loads(alone.stdout)["stands"]
+    for code, told in verified(package, "loss", "domain", "envelope", "sampler", "statistic"):
+        assert code == 0 and json.loads(told)["stands"], told
+    # of these nobody knows without the package
+    for code, told in verified(package, "domain", "envelope", "sampler", found=False):
+        assert code == 4 and not json.loads(told)["stands"], told
 
 
 def test_the_entry_points_of_the_page_are_those_of_the_test() -> None:
@@ -155,10 +171,7 @@ def test_the_entry_points_of_the_page_are_those_of_the_test() -> None:
 def test_a_kernel_from_outside_is_checked_certified_and_verified(kernel_package: Path) -> None:
     done = python(kernel_package, "-W", "error", "-c", USE_KERNEL, str(kernel_package))
     assert done.returncode == 0, done.stderr
-    main = "from expmech.cli.main import main; main()"
-    for name in ("atom", "points", "chain"):
-        written = str(kernel_package / f"{name}.json")
-        verified = python(kernel_package, "-c", main, "verify", written)
-        assert verified.returncode == 0, (name, verified.stdout, verified.stderr)
-        alone = python(kernel_package, "-c", main, "verify", written, "--json", found=False)
-        assert alone.returncode == 4, (name, alone.stdout)
+    for code, told in verified(kernel_package, "atom", "points", "chain"):
+        assert code == 0 and json.loads(told)["stands"], told
+    for code, told in verified(kernel_package, "atom", "points", "chain", found=False):
+        assert code == 4 and not json.loads(told)["stands"], told
