@@ -355,7 +355,8 @@ def spare(envelope: BoundAffine, target: Target, touched: Touched, widest: int) 
         energies = target.energy(indices).astype(object)
         before = np.zeros(len(listed), dtype=object)
         if envelope.rest is not None:
-            slopes = np.abs(envelope.rest.slopes).astype(object)
+            rest: Any = envelope.rest
+            slopes = np.abs(rest.slopes).astype(object)
             steps = np.abs(indices[:, held] - touched.center[held]).astype(object)
             before = (steps * slopes).sum(axis=1)
         norm = max(map(abs, u))
@@ -404,7 +405,7 @@ def test_a_map_beside_the_inverse_pays_for_it(
     stretched: Fraction, moved: Fraction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing rests on the solution but the cost: also one that is far off keeps the bound."""
-    guess = map_module._guess_map
+    guess: Any = map_module._guess_map
 
     def wrong(*given: Any) -> Any:
         found = guess(*given)
@@ -429,8 +430,8 @@ def test_tangents_are_lowered_by_every_error_that_is_declared() -> None:
     unit = target.units_per_nat
     assert excess(touched, target) < 1e-3  # nothing to spare
     off = unit // 4
-    raised = tuple([one + off for one in side] for side in touched.energies)
-    moved = dataclasses.replace(touched, energies=raised)
+    first, second = ([one + off for one in side] for side in touched.energies)
+    moved = dataclasses.replace(touched, energies=(first, second))
     assert excess(moved, target, allowance=2.0 * off + 2.0) >= 0.25
     assert excess(moved, target, allowance=0.0) < 0.25
     steepest = float(np.abs(np.concatenate(touched.slopes)).max())

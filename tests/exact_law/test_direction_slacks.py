@@ -139,7 +139,7 @@ class Stated:
 
 def rounded(transform: Floats, truth: list[Fraction]) -> list[int]:
     image = [
-        sum(Fraction(one) * other for one, other in zip(row, truth, strict=True))
+        sum((Fraction(one) * other for one, other in zip(row, truth, strict=True)), Fraction(0))
         for row in transform.tolist()
     ]
     largest = max(image, key=abs)
@@ -325,10 +325,11 @@ def test_a_row_moves_the_noisy_sums_by_what_the_rate_charges(replace: bool, k: i
     for _ in range(60):
         base = generator.integers(-400_000, 400_000, size=(3, 4)) * 2.0**-20
         rows = generator.integers(-400_000, 400_000, size=(2, 4)) * 2.0**-20
-        here, there = (np.vstack([base, row[None]]) for row in rows)
-        there = there if replace else base
+        here = np.vstack([base, rows[:1]])
+        there = np.vstack([base, rows[1:]]) if replace else base
         one, other = (
-            variance_sums(row_products(table), len(table), 40, axes) for table in (here, there)
+            variance_sums(row_products(np.asarray(table, dtype=np.float64)), len(table), 40, axes)
+            for table in (here, there)
         )
         used = slice(None, -1) if replace else slice(None)
         largest = max(largest, sum(abs(a - b) for a, b in zip(one[used], other[used], strict=True)))
@@ -357,4 +358,5 @@ def test_products_of_rows_add_up_over_lots(monkeypatch: pytest.MonkeyPatch) -> N
     whole = row_products(rows)
     monkeypatch.setattr(rows_module, "_LOT", 4)
     assert (row_products(rows) == whole).all()
-    assert (sum(row_products(row[None]) for row in rows) == whole).all()
+    alone = np.sum([row_products(row[None]) for row in rows], axis=0)
+    assert (alone == whole).all()

@@ -190,7 +190,8 @@ def test_errors_told_in_advance_are_no_less_than_the_noise_in_95_percent(meaning
 
 
 def test_scales_are_those_of_the_noise_in_the_units_of_the_value() -> None:
-    rate, own = Fraction(1, 3), {"lower": (0.0, -1.0), "upper": (2.0, 7.0), "bits": 5}
+    rate = Fraction(1, 3)
+    own: dict[str, Any] = {"lower": (0.0, -1.0), "upper": (2.0, 7.0), "bits": 5}
     scales = {
         Means(**own, count=10): [2 * 3 / 320, 8 * 3 / 320],
         Totals(**own, count=10): [2 * 3 / 32, 8 * 3 / 32],

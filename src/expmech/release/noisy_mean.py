@@ -83,11 +83,11 @@ class NoisyMean(NoisySums):
                 f"`lower` and `upper` of {OWNER} must differ by a number of usual size; got"
                 f" {lower!r}, {upper!r}."
             )
-        if relation.count_is_public:
-            count = validate_integer(count, name="count", owner=OWNER, low=1, high=1 << 62)
-        elif type(count) is not int or not 0 <= count <= 1 << 62:  # confidential: not repeated
+        if not relation.count_is_public and (type(count) is not int or not 0 <= count <= 1 << 62):
+            # it is confidential, so it is not repeated
             raise ParameterError(f"`count` of {OWNER} must be a whole number from 0 to 2^62.")
-        self._count = count
+        least = 1 if relation.count_is_public else 0
+        self._count = validate_integer(count, name="count", owner=OWNER, low=least, high=1 << 62)
         self._sums = shielded(
             lambda: [int(total) for total in sums],
             ParameterTypeError(f"`sums` of {OWNER} must be whole numbers."),

@@ -48,7 +48,8 @@ class Variances(OfColumns):
         drawn = [clamp(one, 0, self._most) for one in noisy]
         lower = self._exact([max(0, one - below) for one in drawn])
         most = Fraction((self.count or 1) ** 2 // 4 << (2 * self.bits), 1 << self.coarse)
-        upper = self._exact([min(most, one + above + self.lost) for one in drawn])
+        ends = [Fraction(one + above + self.lost) for one in drawn]
+        upper = self._exact([min(most, end) for end in ends])
         scale = np.array(self._units([1] * len(drawn))) / float(rate)
         return outward(lower, upper, scale)
 
