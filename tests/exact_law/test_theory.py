@@ -13,6 +13,7 @@ from scipy import integrate
 
 import expmech as em
 from expmech import theory
+from expmech.theory import bounds
 
 unit = st.floats(0.0, 1.0)
 rates = st.floats(0.05, 40.0)
@@ -177,3 +178,25 @@ def test_discrete_utility_needs_the_loss_of_the_best_point() -> None:
         theory.utility_discrete(1.0, 0.01, 0.7, 3, 0.5),
     )
     assert mixed == pytest.approx(sum(parts) / 2)
+
+
+def test_floors_fall_by_every_error_that_they_are_told() -> None:
+    plain = bounds.log_acceptance_floor_box([2.0, 3.0], [8.0, 8.0])
+    lowered = bounds.log_acceptance_floor_box([2.0, 3.0], [8.0, 8.0], energy_error=0.5, gap=0.25)
+    assert lowered == pytest.approx(plain - 0.75, abs=1e-9)
+
+
+def test_laplace_steps_reach_every_point_as_often_as_is_said() -> None:
+    """By the law of a step on the whole lattice: from one corner to the other it is least."""
+    for rate, n in ((1.0, 4), (6.0, 16), (0.1, 2)):
+        steps = np.arange(-400 * n, 400 * n + 1)
+        law = np.exp(-rate * np.abs(steps) / n)
+        least = n * law[steps == n - 1][0] / law.sum()
+        found = bounds.log_beta_laplace([rate], [float(n)], 0.0)
+        assert math.exp(found) == pytest.approx(least, rel=1e-9)
+        assert math.exp(found) <= least
+
+
+def test_a_posterior_costs_twice_what_a_row_moves_and_both_errors() -> None:
+    found = bounds.posterior_epsilon(3.0, loss_error=0.5)
+    assert 8.0 + 1026 * 2.0**-40 <= found <= 8.0 + 1030 * 2.0**-40
