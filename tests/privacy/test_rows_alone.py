@@ -299,7 +299,7 @@ def test_a_pass_of_a_regression_refuses_a_sum_that_is_missing() -> None:
         rows=rows, formulas=formulas_of(Logistic()), squared_norm=1.0, sum_norm=None
     )
     point = np.zeros((1, 2))
-    width = 1 + 2 + 3
+    width = 1 + 2 * 2 + 3  # a count, two halves of each score, second derivatives
     assert queries.read_sums([0] + [None] * (width - 1), point).count == 0
     for place in range(1, width):
         found = [5 if k != place else None for k in range(width)]

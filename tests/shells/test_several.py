@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from expmech.cli.main import app
 from expmech.data import places
+from expmech.data.aggregate import row_count
 from expmech.data.rows import TableRows
 from expmech.data.source import open_source
 from expmech.ledger import Ledger
@@ -110,7 +111,8 @@ def test_several_columns_are_read_in_one_pass(
     whole = places.count_places
 
     def counted(source: Any, requests: Any) -> Any:
-        passes.append(len(requests))
+        if row_count(source):  # not where the query is planned over no rows
+            passes.append(len(requests))
         return whole(source, requests)
 
     monkeypatch.setattr("expmech.data.rows.count_places", counted)

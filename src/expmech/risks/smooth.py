@@ -23,7 +23,7 @@ class Logistic:
 
     Examples
     --------
-    >>> Logistic().derivative(np.array([[0.0], [0.0]]), np.array([1.0, -1.0])).tolist()
+    >>> Logistic().derivative(np.array([[0.0], [0.0]]), np.array([1.0, -1.0])).round(9).tolist()
     [[-0.5], [0.5]]
     """
 
