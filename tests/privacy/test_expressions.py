@@ -35,7 +35,7 @@ pytestmark = [
 ]
 ROWS = rows_at_random(random.Random(19), 400)
 TYPES = {"x": "float64", "n": "int64", "t": "string", "b": "bool_"}
-ENGINES = {"parquet": 240, "postgres": 60, "spark": 24}
+ENGINES = {"parquet": 100, "postgres": 60, "spark": 24}
 A_QUERY = 20
 
 

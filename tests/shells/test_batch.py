@@ -183,7 +183,8 @@ def test_no_key_of_a_plan_is_read_as_another_option(day: tuple[Path, Path]) -> N
         options = [flag for one in command.params for flag in one.opts]
         for flag in (*options, "--no-center", "--help"):
             bare = flag.lstrip("-")
-            for key in (f"{bare}=x", flag, f"{bare} ", f"={bare}", f"{bare}=x --ledger"):
+            keys = (f"{bare}=x", flag, f"{bare} ", f"={bare}", f"{bare}=x --ledger")
+            for key in keys if name == "mean" else keys[:1]:
                 entry = f'statistic = "{name}"\n{json.dumps(key)} = true\n'
                 plan.write_text(head + entry)
                 with pytest.raises(ParameterError, match="is no option of"):

@@ -8,6 +8,7 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -156,11 +157,14 @@ def open_postgres(address: str, table: str | None, query: str | None = None) -> 
     )
     _imported("psycopg", "postgres")
     connection = shielded(lambda: ibis.connect(address), unreachable)
-    found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
-    identity = postgres_identity(connection, tables, (host, port, path))
-    plain = _plain(connection, tables[0], found[0])
-    opened = _answered(Opened(table=plain, identity=identity, query=asked))
-    shielded(lambda: read_only(connection), unreachable)
+    with ExitStack() as refused:  # a table that is refused leaves no connection open
+        refused.callback(connection.disconnect)
+        found = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
+        identity = postgres_identity(connection, tables, (host, port, path))
+        plain = _plain(connection, tables[0], found[0])
+        opened = _answered(Opened(table=plain, identity=identity, query=asked))
+        shielded(lambda: read_only(connection), unreachable)
+        refused.pop_all()
     return opened
 
 
