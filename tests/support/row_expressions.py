@@ -133,6 +133,8 @@ class Writer:
 
     def _plain(self) -> str:
         pick, name = self.generator.random(), self.generator.choice(["f", "g"])
+        if self.spelt:  # a field of a text file is text, on which a comparison with a number fails
+            name = f"TRY_CAST({name} AS DOUBLE)"
         if pick < 0.5:
             mark = self.generator.choice(["<", "<=", ">", ">=", "=", "<>"])
             return f"{name} {mark} {self._plain_number()}"
