@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.envelopes.affine.envelope import BoundAffine, bind_split
-from expmech.envelopes.affine.split import Split
-from expmech.envelopes.affine.vertex import BoundVertex
-from expmech.samplers.rejection import propose
-from expmech.target import Target, make_target
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.exponential.envelopes.affine import BoundAffine, bind_split
+from expmech.exponential.envelopes.affine_fit import Split
+from expmech.exponential.envelopes.affine_vertex import BoundVertex
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target, make_target
 
 RADIUS = 4.0
 DRAWS = 10_000

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 import expmech as em
 from benchmarks.support import duration, environment, prose, table, write
-from expmech.coins import exact
-from expmech.release.prepared import Mechanism
-from expmech.samplers.base import CONSTANT, DATA_INDEPENDENT
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.timing import CONSTANT, DATA_INDEPENDENT
+from expmech.core.coins import exact
 
 BINS = 24
 FAMILY = 3.1 / 1.96  # of an interval's half: one false alarm in 20 runs of 26 guesses of two clocks
@@ -262,7 +262,7 @@ def main() -> None:
     head += ["right by the wall clock", "by processor time"]
     verdict = "Every promise holds: no guess is above one half by more than 26 of them explain."
     if broken:
-        verdict = f"Told apart although promised: {'; '.join(broken)}."
+        verdict = f"CertificateContext apart although promised: {'; '.join(broken)}."
     write(
         "clock",
         [

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Domain
-from expmech.envelopes.convex.envelope import BoundConvex
-from expmech.target import Target
+from expmech.exponential.envelopes.convex import BoundConvex
+from expmech.exponential.target import Target
 
 PROPOSALS = 20_000
 LOOKED_AT = 300

@@ -24,7 +24,9 @@ from pathlib import Path
 
 import duckdb
 
-from expmech.data import histogram, moments, open_source
+from expmech.tables.aggregates import Aggregation, HistogramOf, MomentsOf
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources import open_source
 
 FEATURES = [f"x{j}" for j in range(10)]
 COLUMNS = [*FEATURES, "z"]
@@ -75,12 +77,16 @@ def measure(task: str, side: str, path: str) -> dict[str, float]:
 def aggregate(task: str, side: str, path: str) -> None:
     if side == "engine":
         duckdb.connect(config={"memory_limit": "8GB"}).execute(engine_query(task, path)).fetchall()
-    elif task == "mean":
-        moments(open_source(path), ["x0"], [BOUNDS], bits=32)
-    elif task == "ridge":
-        moments(open_source(path), COLUMNS, [BOUNDS] * len(COLUMNS), bits=20, products=True)
-    else:
-        histogram(open_source(path), "x0", BOUNDS, bits=16)
+        return
+    columns, bounds = tuple(COLUMNS), (BOUNDS,) * len(COLUMNS)
+    aggregations: dict[str, Aggregation] = {
+        "mean": MomentsOf(columns=("x0",), bounds=(BOUNDS,), bits=32, missing="middle"),
+        "ridge": MomentsOf(
+            columns=columns, bounds=bounds, bits=20, missing="middle", products=True
+        ),
+        "quantile": HistogramOf(column="x0", bounds=BOUNDS, bits=16, missing="middle"),
+    }
+    TableRows(source=open_source(path)).aggregate(aggregations[task])
 
 
 def in_process(task: str, side: str, path: Path) -> dict[str, float]:

@@ -22,10 +22,11 @@ from pathlib import Path
 
 import duckdb
 
-from expmech.adjacency import Adjacency
-from expmech.data import open_source
-from expmech.data.rows import TableRows
-from expmech.statistics import (
+from expmech.core.adjacency import Adjacency
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.grammar import parse_condition
+from expmech.tables.sources.opening import open_source
+from expmech.tables.statistics import (
     CountOf,
     HistogramIn,
     MissingOf,
@@ -34,7 +35,6 @@ from expmech.statistics import (
     SumOf,
     VarianceOf,
 )
-from expmech.statistics.grammar import parse_condition
 
 BAR = 1.5
 EDGES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
@@ -94,8 +94,8 @@ def ours(statistics: list[Statistic], path: Path) -> Callable[[], object]:
 
     def work() -> object:
         with closing(open_source(str(path))) as source:
-            requests = [one.request(Fraction(1)) for one in statistics]
-            return TableRows(source=source).find_each(requests)
+            requests = [one.aggregation(Fraction(1)) for one in statistics]
+            return TableRows(source=source).aggregate_each(requests)
 
     return work
 

@@ -26,10 +26,15 @@ from typing import Any
 
 import duckdb
 
-from expmech.adjacency import Adjacency
-from expmech.data import open_source
-from expmech.data.rows import TableRows
-from expmech.statistics import Linear, Logistic, Statistic, public_count, settle
+from expmech.core.adjacency import Adjacency
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.release import prepare_release, public_count
+from expmech.tables.sources.opening import open_source
+from expmech.tables.statistics import (
+    Linear,
+    Statistic,
+    logistic_regression,
+)
 
 FEATURES = [f"x{j}" for j in range(1, 11)]
 BOUNDS = (-2.0, 2.0)
@@ -59,7 +64,7 @@ def statistic(task: str) -> Statistic:
     }
     if task == "linear":
         return Linear(target="t", target_bounds=(-4.0, 4.0), **shared)
-    return Logistic(target="z", positive=True, **shared)
+    return logistic_regression(target="z", positive=True, **shared)
 
 
 def float_query(task: str, path: str) -> str:
@@ -120,8 +125,8 @@ def run(task: str, side: str, path: str, passes: int) -> int:
     seen: list[int] = []
     rows = TableRows(source=open_source(path), progress=seen.append)
     count = public_count(rows, Adjacency.REPLACE)
-    settled = settle(statistic(task), epsilon=Fraction(1), count=count)
-    settled.study(rows.find(settled.request), 1)
+    settled = prepare_release(statistic(task), epsilon=Fraction(1), count=count)
+    settled.study(rows.aggregate(settled.aggregation), 1)
     return len(seen)
 
 

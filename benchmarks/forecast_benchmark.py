@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from benchmarks.forecast_problems import DIRECT, PROBLEMS, Direct, Problem
 from benchmarks.support import count, duration, environment, prose, table, write
-from expmech.samplers.base import Sampler
-from expmech.samplers.separable import SeparableChain
-from expmech.samplers.separable_tree import TermTarget
-from expmech.target import Target
+from expmech.exponential.samplers.base import Sampler
+from expmech.exponential.samplers.separable import SeparableChain, TermTarget
+from expmech.exponential.target import Target
 
 NEAR, FAR, SHARE = 3.0, 10.0, 0.9
 

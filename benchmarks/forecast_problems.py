@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import expmech as em
 from expmech import losses
-from expmech.release.prepared import Mechanism
+from expmech.certificates.mechanism import Mechanism
 
 RNG = np.random.default_rng(5)
 Points = NDArray[np.float64]

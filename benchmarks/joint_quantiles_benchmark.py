@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.release.joint_quantiles import JointQuantiles
+from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
 
 LOWER, UPPER, ROWS, EPSILON = -100.0, 100.0, 1000, 1.0
 Values = NDArray[np.float64]

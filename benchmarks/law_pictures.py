@@ -23,8 +23,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"  # Okabe and Ito
 Law = NDArray[np.float64]

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.release.permute_and_flip import PermuteAndFlip
-from expmech.release.top_k import TopK
+from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from expmech.mechanisms.selection.top_k import TopK
 
 ITEMS, EPSILON = 1_000_000, 1.0
 SAME_LAW = "The joint column is also the published joint mechanism, which has the same law in real numbers."

@@ -23,13 +23,19 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from benchmarks.support import best_of, duration, environment, prose, table, write
-from expmech.bits import operating_system_bits, seeded_bits
-from expmech.coins import Coins
-from expmech.coins.normals import RevealedNormals
-from expmech.directions import Moments, Proposal, draw_axes, eta_below, fit_proposal
-from expmech.directions.bingham import _accept
-from expmech.directions.rows import make_moments, row_products, unit_rows
+from expmech.core.bits import operating_system_bits, seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.reals import RevealedNormals
 from expmech.estimators import PrivatePCA
+from expmech.mechanisms.directions.bingham import (
+    Moments,
+    Proposal,
+    _accept,
+    draw_axes,
+    eta_below,
+    fit_proposal,
+)
+from expmech.mechanisms.directions.rows import make_moments, row_products, unit_rows
 
 SETS: dict[str, Callable[[], Any]] = {
     "wine": load_wine,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.directions.rows import row_products, unit_rows
+from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+from expmech.mechanisms.directions.rows import row_products, unit_rows
 from expmech.paper.plotting import BLACK, BLUE, GREY, ORANGE, VERMILION, new_figure
-from expmech.release import PrincipalDirection
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "principal_direction.png"
 COLOURS = {0.1: ORANGE, 0.5: BLUE, 2.0: VERMILION}

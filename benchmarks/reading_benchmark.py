@@ -22,7 +22,9 @@ from pathlib import Path
 
 import duckdb
 
-from expmech.data import histogram, moments, open_source, tally
+from expmech.tables.aggregates import Aggregation, HistogramOf, MomentsOf, TallyOf
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources import open_source
 
 COLUMNS = ["x", "age", "income"]
 BOUNDS = [(-20.0, 20.0), (0.0, 100.0), (0.0, 50_000.0)]
@@ -95,14 +97,17 @@ def old_query(task: str, path: str) -> str:
 def aggregate(task: str, side: str, path: str) -> None:
     if side == "old":
         duckdb.connect(config={"memory_limit": "1GB"}).execute(old_query(task, path)).fetchall()
-    elif task == "select":
-        tally(open_source(path), "region", ["north", "south"])
-    elif task == "quantile":
-        histogram(open_source(path), "x", BOUNDS[0], bits=16)
-    elif task == "mean":
-        moments(open_source(path), ["x"], BOUNDS[:1], bits=32)
-    else:
-        moments(open_source(path), COLUMNS, BOUNDS, bits=20, products=True)
+        return
+    columns, bounds = tuple(COLUMNS), tuple(BOUNDS)
+    aggregations: dict[str, Aggregation] = {
+        "select": TallyOf(column="region", candidates=("north", "south")),
+        "quantile": HistogramOf(column="x", bounds=BOUNDS[0], bits=16, missing="middle"),
+        "mean": MomentsOf(columns=("x",), bounds=bounds[:1], bits=32, missing="middle"),
+        "ridge": MomentsOf(
+            columns=columns, bounds=bounds, bits=20, missing="middle", products=True
+        ),
+    }
+    TableRows(source=open_source(path)).aggregate(aggregations[task])
 
 
 def measure(task: str, side: str, path: str) -> dict[str, float]:

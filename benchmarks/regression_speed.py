@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from sklearn.linear_model import HuberRegressor, LogisticRegression
 
 from benchmarks.support import duration, prose, table, write
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from expmech.optimum import Lattice, draw_cells
-from expmech.optimum.rule import default_threshold
-from expmech.release import PerturbedOptimum
-from expmech.risks import Huber, Logistic, Risk
+from expmech.mechanisms.optimum import Lattice, draw_cells
+from expmech.mechanisms.optimum.calibration import default_threshold
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+from expmech.mechanisms.optimum.risks import Huber, Logistic, Risk
 
 Floats = NDArray[np.float64]
 UNIT = (-1.0, 1.0)

@@ -25,8 +25,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.regression_tables import Floats, Table, known, ten_digits, unseen
 from benchmarks.support import prose, table, write
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from expmech.release import PerturbedOptimum
-from expmech.risks import Logistic
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+from expmech.mechanisms.optimum.risks import Logistic
 
 EPSILONS = (0.3, 0.8, 3.0, 10.0)
 SPLITS, FITS = range(25), 10

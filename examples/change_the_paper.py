@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import expmech as em
-from expmech.coins import Coins
+from expmech.core.coins import Coins
 from expmech.domains import Domain, Indices
 from expmech.paper.options import Options
 from expmech.paper.studies import run_paper
@@ -74,10 +74,10 @@ class Tilted:
 def compare(mechanism: em.ExponentialMechanism) -> None:
     """Print mean steps and mean loss for several moves and shares of the atom."""
     moves = {
-        "uniform": em.kernels.Uniform(),
+        "uniform": em.kernels.UniformMoves(),
         "gaussian": em.kernels.Gaussian(scale=0.1),
         "triangle": Triangle(reach=40),
-        "mixture": em.kernels.Mixture([Triangle(40), em.kernels.Uniform()], weights=[4, 1]),
+        "mixture": em.kernels.Mixture([Triangle(40), em.kernels.UniformMoves()], weights=[4, 1]),
     }
     points, law = mechanism.law(epsilon=EPSILON)
     print(f"exact mean of the answer {float(law @ points[:, 0]):.3f}")

@@ -58,9 +58,9 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(autouse=True)
 def _machine_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let evaluations go at the pace of the public table; what measures has tests of its own."""
-    from expmech.samplers.pace import table_pace
+    from expmech.exponential.samplers.choose import table_pace
 
-    monkeypatch.setattr("expmech.release.exponential.measured_pace", table_pace)
+    monkeypatch.setattr("expmech.exponential.mechanism.measured_pace", table_pace)
 
 
 @pytest.fixture(autouse=True)

@@ -1,66 +1,151 @@
-"""Exact draws from the exponential mechanism of differential privacy."""
+"""Exact draws from the exponential mechanism of differential privacy.
 
+Names are loaded on first use, so that ``import expmech`` and ``expmech --help`` stay quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from expmech import auditing, kernels, losses, risks, theory
 from expmech._version import __version__
-from expmech.adjacency import Adjacency
-from expmech.auditing import Claim, audit
-from expmech.domains import (
-    Box,
-    Candidates,
-    Domain,
-    Grid,
-    L1Ball,
-    L2Ball,
-    Product,
-    Region,
-    Simplex,
-)
-from expmech.envelopes import Affine, Convex, Cross, Envelope, ProductLaplace, Tangent, Uniform
-from expmech.errors import (
-    EnvelopeViolatedError,
-    ExpmechError,
-    LossError,
-    ParameterError,
-    ParameterTypeError,
-    UnsupportedError,
-)
-from expmech.ledger import Ledger
-from expmech.losses import AffineForm, Curvature, Facts, Growth
-from expmech.optimum import Lattice
-from expmech.release import (
-    Accuracy,
-    Certificate,
-    ExponentialMechanism,
-    JointQuantiles,
-    NoisyMean,
-    NoisySums,
-    PermuteAndFlip,
-    PerturbedOptimum,
-    PrincipalDirection,
-    Release,
-    TopK,
-)
-from expmech.samplers import (
-    BoxTree,
-    ConfAtomAndRuntimePerfect,
-    ConfAtomPerfect,
-    ConstantMixture,
-    ConstantTabulated,
-    Draws,
-    Ergodicity,
-    Metropolis,
-    Option,
-    Plan,
-    RandomAtomPerfect,
-    Rejection,
-    Sampler,
-    Separable,
-    Tabulated,
-    Terms,
-)
-from expmech.target import BaseMeasure
+
+if _TYPE_CHECKING:
+    from expmech import estimators, interop, tables
+    from expmech.auditing import Claim, audit
+    from expmech.certificates.accuracy import Accuracy
+    from expmech.certificates.certificate import Certificate
+    from expmech.certificates.mechanism import Draws, Release
+    from expmech.certificates.plan import Option, Plan
+    from expmech.core.adjacency import Adjacency
+    from expmech.core.errors import (
+        EnvelopeViolatedError,
+        ExpmechError,
+        LossError,
+        ParameterError,
+        ParameterTypeError,
+        UnsupportedError,
+    )
+    from expmech.domains import (
+        Box,
+        Candidates,
+        Domain,
+        Grid,
+        L1Ball,
+        L2Ball,
+        Product,
+        Region,
+        Simplex,
+    )
+    from expmech.exponential import kernels
+    from expmech.exponential.envelopes import (
+        Affine,
+        Convex,
+        Cross,
+        Envelope,
+        ProductLaplace,
+        Tangent,
+        Uniform,
+    )
+    from expmech.exponential.mechanism import ExponentialMechanism
+    from expmech.exponential.samplers import (
+        BoxTree,
+        ConfAtomAndRuntimePerfect,
+        ConfAtomPerfect,
+        ConstantMixture,
+        ConstantTabulated,
+        Ergodicity,
+        Metropolis,
+        RandomAtomPerfect,
+        Rejection,
+        Sampler,
+        Separable,
+        Tabulated,
+    )
+    from expmech.exponential.target import BaseMeasure
+    from expmech.ledger import Ledger
+    from expmech.losses import AffineForm, Curvature, Facts, Growth
+    from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+    from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
+    from expmech.mechanisms.optimum import Lattice, risks
+    from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+    from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+    from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+    from expmech.mechanisms.selection.top_k import TopK
+
+_NAMES = {
+    "auditing": ("Claim", "audit"),
+    "certificates.accuracy": ("Accuracy",),
+    "certificates.certificate": ("Certificate",),
+    "certificates.mechanism": ("Draws", "Release"),
+    "certificates.plan": ("Option", "Plan"),
+    "core.adjacency": ("Adjacency",),
+    "core.errors": (
+        "EnvelopeViolatedError",
+        "ExpmechError",
+        "LossError",
+        "ParameterError",
+        "ParameterTypeError",
+        "UnsupportedError",
+    ),
+    "domains": (
+        "Box",
+        "Candidates",
+        "Domain",
+        "Grid",
+        "L1Ball",
+        "L2Ball",
+        "Product",
+        "Region",
+        "Simplex",
+    ),
+    "exponential.envelopes": (
+        "Affine",
+        "Convex",
+        "Cross",
+        "Envelope",
+        "ProductLaplace",
+        "Tangent",
+        "Uniform",
+    ),
+    "exponential.mechanism": ("ExponentialMechanism",),
+    "exponential.samplers": (
+        "BoxTree",
+        "ConfAtomAndRuntimePerfect",
+        "ConfAtomPerfect",
+        "ConstantMixture",
+        "ConstantTabulated",
+        "Ergodicity",
+        "Metropolis",
+        "RandomAtomPerfect",
+        "Rejection",
+        "Sampler",
+        "Separable",
+        "Tabulated",
+    ),
+    "exponential.target": ("BaseMeasure",),
+    "ledger": ("Ledger",),
+    "losses": ("AffineForm", "Curvature", "Facts", "Growth"),
+    "mechanisms.directions.principal_direction": ("PrincipalDirection",),
+    "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
+    "mechanisms.optimum": ("Lattice",),
+    "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
+    "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
+    "mechanisms.selection.permute_and_flip": ("PermuteAndFlip",),
+    "mechanisms.selection.top_k": ("TopK",),
+}
+_MODULES = {
+    "auditing": "auditing",
+    "estimators": "estimators",
+    "interop": "interop",
+    "kernels": "exponential.kernels",
+    "losses": "losses",
+    "risks": "mechanisms.optimum.risks",
+    "tables": "tables",
+    "theory": "theory",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Accuracy",
@@ -117,30 +202,29 @@ __all__ = [
     "Simplex",
     "Tabulated",
     "Tangent",
-    "Terms",
     "TopK",
     "Uniform",
     "UnsupportedError",
     "__version__",
     "audit",
-    "auditing",
-    "kernels",
-    "losses",
-    "risks",
-    "theory",
-]
-
-_OPTIONAL = (
-    "data",
-    "dp_accounting",
     "estimators",
-    "opendp",
-)  # loaded on first use: what they need is large, and optional
+    "interop",
+    "kernels",
+    "risks",
+    "tables",
+]
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _OPTIONAL:
-        import importlib
+    if name in _MODULES:
+        value = _import_module(f"expmech.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(_import_module(f"expmech.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module 'expmech' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
-        return importlib.import_module(f"expmech.{name}")
-    raise AttributeError(f"module 'expmech' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return __all__

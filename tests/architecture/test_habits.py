@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 import expmech as em
-from expmech.release.verification import verify_certificate
+from expmech.ledger.verification import verify_certificate
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md"]

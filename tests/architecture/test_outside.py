@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 USE = """
 import json
+import re
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -21,9 +22,11 @@ from pathlib import Path
 import numpy as np
 
 import expmech as em
-from expmech.release.verification import verify_certificate
-from expmech.statistics import ArrayRows, find_all, plan, settle
-from toys import Anywhere, EvenNumbers, Patient, Total, TotalOf
+from expmech.ledger.verification import verify_certificate, verify_value
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.plan import plan
+from expmech.tables.release import aggregate_all, prepare_release
+from toys import Anywhere, EvenNumbers, NoisyCount, Patient, Total, TotalOf
 
 values = np.random.default_rng(0).uniform(size=40)
 box = em.Box([0.0], [40.0], bits=12)
@@ -33,6 +36,7 @@ mechanisms = {
     "envelope": (em.ExponentialMechanism(loss=Total(values), domain=box),
                  em.Rejection(Anywhere())),
     "sampler": (em.ExponentialMechanism(loss=Total(values), domain=box), Patient()),
+    "mechanism": (NoisyCount(31), "auto"),
 }
 folder = Path(sys.argv[1])
 for name, (mechanism, sampler) in mechanisms.items():
@@ -43,10 +47,20 @@ for name, (mechanism, sampler) in mechanisms.items():
         '"timing": "', '"timing": "not '))
     assert not all(check.holds for check in verify_certificate(altered)), name
     (folder / f"{name}.json").write_text(release.certificate.to_json())
+assert mechanisms["mechanism"][0].plan(1.0).chosen == "NoisyCount"
+counts = NoisyCount(31).sample(epsilon=1.0, size=400, seed=3)
+assert counts.dtype == np.int64 and abs(counts.mean() - 31) < 0.5
+counted = NoisyCount(31).release(epsilon=1.0)
+assert verify_value(counted.certificate, int(counted.value)).holds
+assert not verify_value(counted.certificate, 30.5).holds
+for claim in ('"eta": 1.5', '"sensitivity": 2', '"adjacency": "replace"'):
+    field = claim.split(":")[0]
+    text = re.sub(field + ": [^,]*", claim, counted.certificate.to_json())
+    assert not all(check.holds for check in verify_certificate(em.Certificate.from_json(text)))
 statistic = TotalOf(0)
 assert plan(statistic, epsilon=Fraction(1), count=40).recommended is not None
-settled = settle(statistic, epsilon=Fraction(100), count=40)
-(found,) = find_all([settled], ArrayRows(numbers=values[:, None]))
+settled = prepare_release(statistic, epsilon=Fraction(100), count=40)
+(found,) = aggregate_all([settled], ArrayRows(numbers=values[:, None]))
 drawn = settled.release(found)
 assert abs(drawn.value[0] - values.sum()) < 2.0
 assert drawn.certificate == settled.certificate
@@ -71,6 +85,9 @@ anywhere = toys:Anywhere
 
 [expmech.samplers]
 Patient = toys:Patient
+
+[expmech.mechanisms]
+NoisyCount = toys:NoisyCount
 """
 
 
@@ -80,7 +97,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outside")
     text = (ROOT / "CONTRIBUTING.md").read_text()
     snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(snippets) == 5
+    assert len(snippets) == 6
     return announce(folder, "toys", "\n\n".join(snippets), ENTRY_POINTS)
 
 
@@ -89,11 +106,11 @@ import sys
 from pathlib import Path
 
 import expmech as em
-from expmech.release.verification import verify_certificate
+from expmech.ledger.verification import verify_certificate
 from steps import Neighbour, mechanism
 
 folder = Path(sys.argv[1])
-kernel = em.kernels.Mixture([Neighbour("1/2"), em.kernels.Uniform()])
+kernel = em.kernels.Mixture([Neighbour("1/2"), em.kernels.UniformMoves()])
 samplers = {
     "atom": em.ConfAtomPerfect(kernel=Neighbour("1/2")),
     "points": em.RandomAtomPerfect([0.1, 0.7], kernel=Neighbour("2/3")),
@@ -155,16 +172,18 @@ def verified(folder: Path, *names: str, found: bool = True) -> list[tuple[int, s
 def test_toys_from_outside_are_planned_released_certified_and_verified(package: Path) -> None:
     done = python(package, "-W", "error", "-c", USE, str(package))
     assert done.returncode == 0, done.stderr
-    for code, told in verified(package, "loss", "domain", "envelope", "sampler", "statistic"):
+    for code, told in verified(
+        package, "loss", "domain", "envelope", "sampler", "mechanism", "statistic"
+    ):
         assert code == 0 and json.loads(told)["stands"], told
     # of these nobody knows without the package
-    for code, told in verified(package, "domain", "envelope", "sampler", found=False):
+    for code, told in verified(package, "domain", "envelope", "sampler", "mechanism", found=False):
         assert code == 4 and not json.loads(told)["stands"], told
 
 
 def test_the_entry_points_of_the_page_are_those_of_the_test() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    for name in ("EvenNumbers", "anywhere", "Patient"):
+    for name in ("EvenNumbers", "anywhere", "Patient", "NoisyCount"):
         assert re.search(rf'^{name} = "toys:\w+"$', text, flags=re.MULTILINE), name
 
 

@@ -13,9 +13,9 @@ import pytest
 from support.certificates import every_certificate
 
 import expmech as em
-from expmech.release.certificate import digest_of
-from expmech.release.verification import MECHANISMS, verify_certificate
-from expmech.samplers import SAMPLERS
+from expmech.certificates.certificate import digest_of
+from expmech.exponential.samplers import SAMPLERS
+from expmech.ledger.verification import MECHANISMS, verify_certificate
 
 CERTIFICATES = every_certificate()
 NO_NUMBERS: tuple[Any, ...] = (math.nan, math.inf, -math.inf, None, True, False, "x", [], {})

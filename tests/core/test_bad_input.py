@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.errors import (
+from expmech.core.errors import (
     EnvelopeViolatedError,
     LossError,
     ParameterError,

@@ -12,12 +12,14 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech import bits
-from expmech.bits import OPERATING_SYSTEM, ChaChaBits, operating_system_bits, seeded_bits
-from expmech.coins import Coins
-from expmech.release import NoisyMean, Prepared
-from expmech.statistics import MostFrequent, settle
-from expmech.statistics.requests import Tally
+from expmech.certificates.mechanism import PreparedDraw
+from expmech.core import bits
+from expmech.core.bits import OPERATING_SYSTEM, ChaChaBits, operating_system_bits, seeded_bits
+from expmech.core.coins import Coins
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean
+from expmech.tables.aggregates import Tally
+from expmech.tables.release import prepare_release
+from expmech.tables.statistics import MostFrequent
 
 KEY = bytes(range(32))
 ROWS = np.array([[0.2], [0.4], [0.9]])
@@ -118,7 +120,7 @@ def test_a_key_of_256_bits_is_used_as_it_came(monkeypatch: pytest.MonkeyPatch) -
         assert stream.take(np.uint64, 100).tobytes() == key_stream(key, 800)
 
 
-def mechanisms() -> dict[str, Prepared]:
+def mechanisms() -> dict[str, PreparedDraw]:
     """Releases of every kind that are settled but for the draw."""
     mean = em.ExponentialMechanism(loss=em.losses.L1Mean(ROWS), domain=em.Box([0.0], [1.0]))
     noisy = NoisyMean.from_rows(ROWS, lower=[0.0], upper=[1.0], adjacency="add-remove")
@@ -126,9 +128,9 @@ def mechanisms() -> dict[str, Prepared]:
         column="c",
         candidates=(1, 2),
         labels=("one", "two"),
-        adjacency=em.adjacency.Adjacency.REPLACE,
+        adjacency=em.Adjacency.REPLACE,
     )
-    settled = settle(frequent, epsilon=Fraction(1), count=3)
+    settled = prepare_release(frequent, epsilon=Fraction(1), count=3)
     samplers: list[Any] = [
         em.Rejection(),
         em.Rejection(em.Uniform()),
@@ -141,7 +143,7 @@ def mechanisms() -> dict[str, Prepared]:
     ready = {one.label: mean.prepare(epsilon=1.0, sampler=one) for one in samplers}
     return ready | {
         "NoisyMean": noisy.prepare(epsilon=1.0),
-        "MostFrequent": settled._prepare(Tally(counts=(2, 1), rows=3)),
+        "MostFrequent": settled._draw(Tally(counts=(2, 1), rows=3)),
     }
 
 
@@ -157,7 +159,7 @@ def test_a_release_is_drawn_from_one_fresh_key_and_uses_no_word_twice(
     assert recorder.taken, "a release that takes no random bits"
     # requests of a byte or two are found in many places: only longer ones are told apart
     assert_disjoint([one for one in recorder.taken if len(one) >= 8], key_stream(key, 1 << 22))
-    again = ready.finish.apply(ready._draw(Coins(ChaChaBits(key, "test")), 1).values[0])
+    again = ready.postprocessing.apply(ready._draw(Coins(ChaChaBits(key, "test")), 1).values[0])
     assert np.array_equal(np.asarray(released.value), np.asarray(again))
     ready.release()
     assert len(set(recorder.keys)) == 2

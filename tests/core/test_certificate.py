@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expmech as em
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 
 ROWS = np.random.default_rng(0).beta(5, 5, (100, 2))
 SAMPLERS: list[Any] = [

@@ -13,15 +13,15 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.adjacency import Adjacency
-from expmech.cost import Pace
-from expmech.release import exponential
-from expmech.release.progress import LONG, NO_PROGRESS, shown
-from expmech.samplers.choose import CHEAP
-from expmech.samplers.pace import CALL, measured_pace, table_pace
-from expmech.samplers.progress import watched
-from expmech.statistics import QuantileOf, plan, settle
-from expmech.target import Target
+from expmech.certificates.forecast import Pace
+from expmech.certificates.progress import LONG, NO_PROGRESS, shown, watched
+from expmech.core.adjacency import Adjacency
+from expmech.exponential import mechanism as exponential
+from expmech.exponential.samplers.choose import CALL, CHEAP, measured_pace, table_pace
+from expmech.exponential.target import Target
+from expmech.tables.plan import plan
+from expmech.tables.release import prepare_release
+from expmech.tables.statistics import QuantileOf
 
 ROWS = np.tile([0.1, 0.4, 0.5, 0.9], 25)
 CLOSED = em.ConfAtomAndRuntimePerfect("constant")
@@ -81,10 +81,12 @@ def test_what_costs_more_than_the_limit_stays_open() -> None:
 def test_the_clock_of_a_quantile_on_the_default_lattice_is_closed(adjacency: Adjacency) -> None:
     one, statistic = Fraction(1), dataclasses.replace(quantile(), adjacency=adjacency)
     assert plan(statistic, epsilon=one, count=1000).chosen == "ConstantTabulated"
-    ready = settle(statistic, epsilon=one, count=1000, timing="auto")
+    ready = prepare_release(statistic, epsilon=one, count=1000, timing="auto")
     assert (ready.certificate.timing, ready.certificate.sampler["rounds"]) == ("constant", 2)
     assert 0.0 <= ready.release(_first(1000)).value <= 1.0
-    assert settle(statistic, epsilon=one, count=1000).certificate.timing == "data-dependent"
+    assert (
+        prepare_release(statistic, epsilon=one, count=1000).certificate.timing == "data-dependent"
+    )
     fine = dataclasses.replace(statistic, bits=22)
     assert plan(fine, epsilon=one, count=1000).chosen == "BoxTree"
 
@@ -166,7 +168,7 @@ def test_only_a_public_stand_in_is_ever_measured(monkeypatch: pytest.MonkeyPatch
     mean().plan(1.0, budget_seconds=10.0)
     mean().study(epsilon=1.0, seed=1, budget_seconds=10.0)
     assert measured.targets == []
-    ready = settle(quantile(), epsilon=Fraction(1), count=1000, budget_seconds=10.0)
+    ready = prepare_release(quantile(), epsilon=Fraction(1), count=1000, budget_seconds=10.0)
     assert len(measured.targets) == 1
     ready.release(_first(1000))
     assert len(measured.targets) == 1  # the confidential half is not
@@ -184,7 +186,7 @@ def test_what_is_measured_refuses_and_never_chooses(monkeypatch: pytest.MonkeyPa
     for factor in (0.01, 1.0, 10.0, 1e6):
         Measured(monkeypatch, factor)
         try:
-            ready = settle(quantile(), epsilon=Fraction(1), count=100, budget_seconds=2.0)
+            ready = prepare_release(quantile(), epsilon=Fraction(1), count=100, budget_seconds=2.0)
         except em.UnsupportedError:
             refused += 1
             continue
@@ -233,8 +235,8 @@ def test_a_named_chain_over_a_minute_is_refused_for_statistics() -> None:
         with pytest.raises(
             em.UnsupportedError, match="refuses Metropolis within budget_seconds=60"
         ):
-            settle(quantile(), epsilon=Fraction(2), count=10_000, sampler=chain)
-        short = settle(quantile(4), epsilon=Fraction(1, 100), count=100, sampler=chain)
+            prepare_release(quantile(), epsilon=Fraction(2), count=10_000, sampler=chain)
+        short = prepare_release(quantile(4), epsilon=Fraction(1, 100), count=100, sampler=chain)
         assert short.certificate.sampler["sampler"] == "Metropolis"
 
 
@@ -277,7 +279,7 @@ def test_a_long_draw_says_so_where_somebody_looks(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("expmech.release.progress._somebody_looks", lambda: True)
+    monkeypatch.setattr("expmech.certificates.progress._somebody_looks", lambda: True)
     with shown(lambda: seconds, public_steps=public):
         pass
     told = capsys.readouterr().err

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expmech as em
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 from expmech.ledger import Amount, Entry, Ledger, LedgerError, Limits
 from expmech.ledger.file import APPLICATION
 from expmech.theory.concentrated import (

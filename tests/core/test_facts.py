@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.losses.base import facts_of
 
 BOX = em.Box([0.0], [1.0], bits=8)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.kills import met_by_kills
 from support.patience import PATIENCE
 
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.ledger import Entry, Ledger, LedgerError, exact_amount, show_amount
 from expmech.ledger.file import connect
 
@@ -131,7 +131,7 @@ def test_disjoint_groups_cost_their_maximum_under_add_remove_only(tmp_path: Path
     charge = ledger.charge_parallel(
         epsilons={"north": "0.2", "south": "0.6"}, deltas={"north": 0}, adjacency="add-remove"
     )
-    assert charge.parallel == ("north", "south")
+    assert charge.groups == ("north", "south")
     assert ledger.history() == [charge]
     assert ledger.left == (Fraction(2, 5), Fraction(0))
     with pytest.raises(ParameterError, match="a row can change group"):

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from expmech.errors import ExpmechError, UnsupportedError
-from expmech.release import Certificate, PermuteAndFlip, TopK
-from expmech.release.verification import verify_certificate
+from expmech.certificates.certificate import Certificate
+from expmech.core.errors import ExpmechError, UnsupportedError
+from expmech.ledger.verification import verify_certificate
+from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from expmech.mechanisms.selection.top_k import TopK
 
 
 def stands(certificate: Certificate, **changes: Any) -> bool:

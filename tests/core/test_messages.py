@@ -10,15 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.adjacency import Adjacency
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.envelopes.cells import Cells
-from expmech.errors import DataError, EnvelopeViolatedError, LossError
-from expmech.samplers import run
-from expmech.samplers.tree import weigh
-from expmech.statistics import ArrayRows, Mean, Ridge, settle
-from expmech.statistics.reading import fill_missing
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import DataError, EnvelopeViolatedError, LossError
+from expmech.exponential.envelopes.cells import Cells
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.box_tree import weigh
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.reading import fill_missing
+from expmech.tables.release import prepare_release
+from expmech.tables.statistics import Mean, Ridge
 
 VIOLATED = (
     "The loss fell below the envelope that its declared growth, minimum or loss_error certifies;"
@@ -128,10 +130,10 @@ def test_a_loss_out_of_its_range_tells_nothing_else(value: float, text: str, poi
 @pytest.mark.parametrize("counted", [3, 5, 400])
 def test_rows_that_changed_after_the_charge_tell_nothing_else(counted: int) -> None:
     mean = Mean(columns=(0,), bounds=((0.0, 1.0),), adjacency=Adjacency.REPLACE)
-    settled = settle(mean, epsilon=Fraction(1), count=4)
+    settled = prepare_release(mean, epsilon=Fraction(1), count=4)
     rows = ArrayRows(numbers=np.zeros((counted, 1)))
     with pytest.raises(DataError) as error:
-        settled.release(rows.find(settled.request))
+        settled.release(rows.aggregate(settled.aggregation))
     assert str(error.value) == CHANGED
 
 
@@ -146,11 +148,11 @@ def test_missing_values_and_failing_scores_tell_nothing_else() -> None:
             raise ValueError(f"record {rows[0]}")
         return float("nan")
 
-    from expmech.statistics.requests import ScoresOf
+    from expmech.tables.aggregates import ScoresOf
 
     for candidates in ((1,), (2,)):
         with pytest.raises(DataError) as error:
-            ArrayRows(raw=["secret"]).find(ScoresOf(scoring=scoring, candidates=candidates))
+            ArrayRows(raw=["secret"]).aggregate(ScoresOf(scoring=scoring, candidates=candidates))
         assert str(error.value) == SCORING
         assert error.value.__context__ is None
     ridge = Ridge(
@@ -161,7 +163,7 @@ def test_missing_values_and_failing_scores_tell_nothing_else() -> None:
         adjacency=Adjacency.ADD_REMOVE,
         missing="error",
     )
-    request = ridge.request(Fraction(1))
+    request = ridge.aggregation(Fraction(1))
     with pytest.raises(DataError) as error:
-        ArrayRows(numbers=np.array([[0.5, np.nan]])).find(request)
+        ArrayRows(numbers=np.array([[0.5, np.nan]])).aggregate(request)
     assert str(error.value) == MISSING

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.errors import ParameterError
-from expmech.release.verification import verify_certificate, verify_value
-from expmech.risks import Custom, Huber, Logistic, Risk, SmoothedPinball, Softmax
+from expmech.core.errors import ParameterError
+from expmech.ledger.verification import verify_certificate, verify_value
+from expmech.mechanisms.optimum.risks import Custom, Huber, Logistic, Risk, SmoothedPinball, Softmax
 
 RISKS = [Logistic(), Huber(0.25), Softmax(4), SmoothedPinball(0.75)]
 EPSILONS = (0.1, 0.7, 3.0)
@@ -112,12 +112,11 @@ def test_a_plan_tells_noise_penalty_and_work() -> None:
 
 @pytest.mark.parametrize("risk", [Logistic(), Softmax(3)], ids=lambda risk: risk.name)
 def test_noise_has_the_standard_deviation_that_a_plan_tells(risk: Risk) -> None:
-    from expmech.bits import seeded_bits
-    from expmech.coins import Coins
-    from expmech.optimum.calibration import noise_deviation
-    from expmech.optimum.draw import draw_noise
+    from expmech.core.bits import seeded_bits
+    from expmech.core.coins import Coins
+    from expmech.mechanisms.optimum.noise import draw_noise
 
     terms = mechanism(risk).terms(epsilon=1.0)
     coins, size = Coins(seeded_bits(1)), 4000
-    drawn = [draw_noise(terms, coins).cell().middle().to_floats()[0] for _ in range(size)]
-    assert abs(np.std(drawn) / noise_deviation(terms) - 1.0) < 0.1
+    drawn = [draw_noise(terms, coins).box().middle().to_floats()[0] for _ in range(size)]
+    assert abs(np.std(drawn) / terms.noise_deviation - 1.0) < 0.1

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from expmech.data import open_frame, open_source
-from expmech.data.identity import canonical_host
-from expmech.data.source import Source
 from expmech.ledger import Entry, Ledger, LedgerError, register
-from expmech.ledger.file import begin, connect
-from expmech.ledger.making import write_ledger
+from expmech.ledger.file import begin, connect, write_ledger
+from expmech.tables.sources.identity import canonical_host
+from expmech.tables.sources.opening import open_frame, open_source
+from expmech.tables.sources.source import Source
 
 
 @pytest.fixture(autouse=True)

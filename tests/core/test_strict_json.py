@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import expmech as em
-from expmech.release.verification import verify_value
-from expmech.strict_json import differences, read_json
+from expmech.core.strict_json import differences, read_json
+from expmech.ledger.verification import verify_value
 
 REFUSED = {
     '{"a": 1, "a": 1}': "the name 'a' stands twice",

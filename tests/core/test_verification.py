@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.release.verification import verify_certificate
-from expmech.samplers import Sampler
+from expmech.exponential.samplers import Sampler
+from expmech.ledger.verification import verify_certificate
 
 ROWS = np.array([[0.2], [0.4], [0.9], [0.1]])
 BOX = em.Box([0.0], [1.0], bits=8)

@@ -32,15 +32,15 @@ from support.enumeration import ChainLaw, lattice_point, law_of, total_variation
 from support.problems import exact_law, prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.cube import draw_below_each, propose_cube_laplace, propose_half_widths
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.laws import draw_below_each, propose_cube_laplace, propose_half_widths
 from expmech.domains import Domain
-from expmech.envelopes.affine.envelope import BoundAffine
-from expmech.envelopes.affine.fit import Tail
-from expmech.envelopes.affine.map import System, certify_map
-from expmech.envelopes.uniform import BoundUniform
-from expmech.samplers.rejection import propose
+from expmech.exponential.envelopes.affine import BoundAffine
+from expmech.exponential.envelopes.affine_fit import Tail
+from expmech.exponential.envelopes.affine_map import System, certify_map
+from expmech.exponential.envelopes.uniform import BoundUniform
+from expmech.exponential.samplers.rejection import propose
 
 
 @pytest.fixture(autouse=True)

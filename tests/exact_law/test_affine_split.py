@@ -25,13 +25,13 @@ from support.enumeration import total_variation
 from support.problems import exact_law
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.domains import Domain
-from expmech.envelopes.affine.envelope import BoundAffine, UniformRest
-from expmech.envelopes.affine.split import Split
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.exponential.envelopes.affine import BoundAffine, UniformRest
+from expmech.exponential.envelopes.affine_fit import Split
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 
 LEANING = [[1.0, -0.5], [0.7, 1.5]]
 BOX = em.Box([-1.0, -0.5], [1.0, 0.5], bits=2)

@@ -23,11 +23,11 @@ from support.enumeration import (
 from support.problems import domains_of_every_kind, neighbours, prepared
 
 import expmech as em
-from expmech.release.verification import verify_certificate
-from expmech.samplers import Sampler
-from expmech.samplers.box_tree import BoxTreeChain
-from expmech.samplers.separable_tree import SeparableTreeChain
-from expmech.target import Target
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.samplers.box_tree import BoxTreeChain
+from expmech.exponential.samplers.separable import SeparableTreeChain
+from expmech.exponential.target import Target
+from expmech.ledger.verification import verify_certificate
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 LEFTOVER = 1e-6

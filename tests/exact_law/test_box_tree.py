@@ -17,16 +17,13 @@ from support.enumeration import ChainLaw, lattice_point, law_of, total_variation
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Domain
-from expmech.envelopes.cell_bounds import certify
-from expmech.envelopes.cells import Cells, look, split, whole
-from expmech.samplers import run
-from expmech.samplers.box_tree import BoxTreeChain
-from expmech.samplers.patient_tree import learn, sharpen
-from expmech.samplers.tree import weigh
-from expmech.target import Target
+from expmech.exponential.envelopes.cells import Cells, certify, look, split, whole
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.box_tree import BoxTreeChain, learn, sharpen, weigh
+from expmech.exponential.target import Target
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 LEFTOVER = 1e-6
@@ -365,7 +362,7 @@ def test_whatever_was_evaluated_a_patient_proposal_is_accepted_by_the_law(
 ) -> None:
     """Theorem 2 asks no more: each tree, given the past, accepts points in proportion to f."""
     chain, target = prepared(slow_loss(domain, **declared), em.BoxTree(), epsilon=3.0)
-    assert chain.patient
+    assert chain.cuts_finely
     truth = exact_law(target)
     points = [np.array(point) for point in truth]
     for past in ([], points[:1], points[::3], points):
@@ -431,4 +428,4 @@ def test_a_slow_loss_is_evaluated_few_times_and_only_where_it_says_so() -> None:
     assert counts[0] < 20 < 60 < counts[1]
     assert not prepared(slow_loss(em.Box([0.0], [1.0]), evaluation_seconds=1e-4), em.BoxTree())[
         0
-    ].patient
+    ].cuts_finely

@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from scipy import stats
 from support.enumeration import EnumeratingCoins, Transitions, law_of
 
-from expmech.bits import seeded_bits
-from expmech.coins import (
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import (
     UNITS_PER_NAT,
     Coins,
+    ConstantTimeTable,
     ExponentialTable,
     FactoryState,
     LinearFactory,
-    SteadyTable,
 )
-from expmech.coins.factory import HEADS, RUNNING
-from expmech.coins.table import tree_sum
-from expmech.errors import ParameterError
+from expmech.core.coins.factory import HEADS, RUNNING
+from expmech.core.coins.table import tree_sum
+from expmech.core.errors import ParameterError
 
 ALPHA = 1e-7  # each; together far below the family-wise 1e-6 for the handful of tests here
 FAST, SLOW = 2.0**-46, 2.0
@@ -195,7 +195,7 @@ def test_split_geometric_has_the_geometric_law() -> None:
         def _invert_geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
             return EnumeratingCoins.geometric(self, rate, size)
 
-    from expmech.coins import exact
+    from expmech.core.coins import exact
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "_SLOW_RATE", Fraction(1, 2))
@@ -266,7 +266,7 @@ STEADY = {
 @pytest.mark.parametrize("name", STEADY)
 def test_rounds_of_a_steady_table_are_accepted_with_one_public_probability(name: str) -> None:
     """P(round accepted at j) is (1 - 2^-32) f_j: the share of refusals does not tell the data."""
-    table = SteadyTable(ExponentialTable(STEADY[name]))
+    table = ConstantTimeTable(ExponentialTable(STEADY[name]))
 
     def one(coins: Coins) -> int:
         index, accepted = table.propose(coins, 1)
@@ -286,7 +286,7 @@ def test_the_weights_of_a_steady_table_cover_what_they_must_and_fill_no_more_slo
     name: str,
 ) -> None:
     plain = ExponentialTable(STEADY[name])
-    table = SteadyTable(plain)
+    table = ConstantTimeTable(plain)
     exact = [(flint.arb(-int(e)) / NAT).exp() * table.scale for e in plain.shifted]
     assert all(not (int(weight) < ball) for weight, ball in zip(table.weights, exact, strict=True))
     assert int(table.cumulative[-2]) <= int(table.cumulative[-1]) == 1 << 61

@@ -15,10 +15,10 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, tota
 from support.problems import exact_law, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
-from expmech.release.verification import verify_certificate
-from expmech.samplers import Sampler
-from expmech.target import Target
+from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.target import Target
+from expmech.ledger.verification import verify_certificate
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 POINTS = [0.03, 0.4, 0.77]

@@ -29,19 +29,17 @@ from support.enumeration import ChainLaw, EnumeratingCoins, lattice_point, law_o
 from support.problems import exact_law, prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
 from expmech.domains import Domain
-from expmech.envelopes.convex import envelope as convex
-from expmech.envelopes.convex.envelope import BoundConvex
-from expmech.envelopes.convex.fit import fit_convex
-from expmech.envelopes.convex.promise import promise
-from expmech.envelopes.convex.shells import Shells, fit_shells
-from expmech.envelopes.convex.whitening import margins
-from expmech.envelopes.uniform import BoundUniform
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.exponential.envelopes import convex
+from expmech.exponential.envelopes.convex import BoundConvex
+from expmech.exponential.envelopes.convex_bound import Shells, fit_shells, promise
+from expmech.exponential.envelopes.convex_fit import fit_convex, margins
+from expmech.exponential.envelopes.uniform import BoundUniform
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 
 PROBLEMS: dict[str, tuple[Any, Domain, float]] = {
     "logistic on a ball": (THREE, em.L2Ball(1, 2.0, bits=3), 8.0),

@@ -19,16 +19,20 @@ from support.enumeration import total_variation
 
 import expmech as em
 from expmech.domains import Domain
-from expmech.envelopes.affine import map as map_module
-from expmech.envelopes.affine.envelope import BoundAffine
-from expmech.envelopes.cell_bounds import certify
-from expmech.envelopes.cross.arms import Touched, choose_free, improve_crosses
-from expmech.envelopes.cross.descent import Landscape, descend
-from expmech.envelopes.cross.envelope import _bind
-from expmech.envelopes.cross.fit import _bound_slack, find_shares, fit_cross, promise
-from expmech.envelopes.tangent import BoundTangent
-from expmech.envelopes.uniform import BoundUniform
-from expmech.target import Target
+from expmech.exponential.envelopes import affine_map as map_module
+from expmech.exponential.envelopes.affine import BoundAffine
+from expmech.exponential.envelopes.cells import certify
+from expmech.exponential.envelopes.cross import _bind, _bound_slack, find_shares, fit_cross, promise
+from expmech.exponential.envelopes.cross_points import (
+    Landscape,
+    Touched,
+    choose_free,
+    descend,
+    improve_crosses,
+)
+from expmech.exponential.envelopes.tangent import BoundTangent
+from expmech.exponential.envelopes.uniform import BoundUniform
+from expmech.exponential.target import Target
 
 
 class Wrong(Quadratic):

@@ -14,10 +14,11 @@ from support.enumeration import EnumeratingCoins, law_of
 from support.problems import domains_of_every_kind
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.domains import Domain, Indices, balls
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.domains import Domain, Indices
+from expmech.domains import regions as balls
 
 
 def listed(domain: Domain) -> Indices:

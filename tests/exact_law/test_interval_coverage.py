@@ -16,9 +16,23 @@ import flint
 import numpy as np
 import pytest
 
-from expmech.release.accuracy import MISSED, _ceiling, _quantile, reach, share_interval, shortest
-from expmech.release.meanings import Counts, Means, Shares, ThreeSums, Totals, Variances
-from expmech.release.meanings.base import Meaning
+from expmech.certificates.accuracy import (
+    MISSED,
+    _ceiling,
+    _quantile,
+    half_width,
+    share_interval,
+    shortest,
+)
+from expmech.mechanisms.noisy_sums import (
+    Counts,
+    Interpretation,
+    Means,
+    Shares,
+    ThreeSums,
+    Totals,
+    Variances,
+)
 
 SPARE = 1e-6  # far noise that is left out, with every float64 rounding
 
@@ -31,7 +45,7 @@ def law(rate: Fraction) -> dict[int, float]:
     return {k: scale * math.exp(-float(rate) * abs(k)) for k in range(-far, far + 1)}
 
 
-def coverage(meaning: Meaning, sums: list[int], truth: Fraction, rate: Fraction) -> float:
+def coverage(meaning: Interpretation, sums: list[int], truth: Fraction, rate: Fraction) -> float:
     """Return how often the interval of the first number holds the truth, by one sum's noise."""
     found = 0.0
     for noise, mass in law(rate).items():
@@ -144,7 +158,7 @@ def test_the_interval_of_three_sums_holds_all_that_they_explain_together(rate: F
                 continue
             variance = float(Fraction(4 * a * c - b * b, 4 * (a + b + c) ** 2))
             assert near.lower[0] <= min(max(variance, 0.0), 0.25) <= near.upper[0], (noisy, moves)
-    assert reach(rate, MISSED / 3) >= w
+    assert half_width(rate, MISSED / 3) >= w
 
 
 @pytest.mark.parametrize("rate", [*RATES, Fraction(1, 10**6)])
@@ -152,7 +166,7 @@ def test_reach_and_shortest_are_the_least_by_their_defining_inequalities(rate: F
     """In logarithms: ``2 q^(w + 1) <= missed (1 + q)``, and not for w - 1."""
     r = float(rate)
     for missed in (Fraction(1, 20), Fraction(1, 60), Fraction(1, 2)):
-        wide = reach(rate, missed)
+        wide = half_width(rate, missed)
 
         def misses(w: int, missed: Fraction = missed) -> bool:
             return math.log(2.0) - r * (w + 1) > math.log(missed) + math.log1p(math.exp(-r))

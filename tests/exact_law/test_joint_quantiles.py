@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.enumeration import largest_log_ratio, law_of, total_variation
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.errors import ParameterError
-from expmech.quantiles import JointDraw, Levels, Tables, groups_from_cells, parse_levels
-from expmech.quantiles.draw import integer_weights
-from expmech.release.joint_quantiles import JointQuantiles
-from expmech.release.verification import verify_certificate
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import ParameterError
+from expmech.ledger.verification import verify_certificate
+from expmech.mechanisms.quantiles.draw import JointDraw, integer_weights
+from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.quantiles.tables import Levels, Tables, groups_from_cells, parse_levels
 
 EPSILON = Fraction(1)
 Law = dict[Hashable, float]
@@ -261,7 +261,7 @@ def test_certificates_can_be_recomputed_and_do_not_tell_a_confidential_count() -
                 {"sampler": certificate.sampler | {"levels": ["1/10", "1/2"]}},
                 {"sampler": certificate.sampler | {"units": certificate.sampler["units"] + 1}},
                 {"domain": certificate.domain | {"kind": "Box"}},
-                {"finish": {"map": "by name", "labels": ["0.1", "0.9"]}},
+                {"postprocessing": {"map": "by name", "labels": ["0.1", "0.9"]}},
             ]
             for change in changes:
                 wrong = verify_certificate(replace(certificate, **change))

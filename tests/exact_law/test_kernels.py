@@ -24,35 +24,34 @@ from support.enumeration import (
 from support.problems import exact_law, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.coins import Coins, ExponentialTable
-from expmech.coins.gaussian import draw_discrete_gaussian
+from expmech.core.coins import Coins, ExponentialTable
+from expmech.core.coins.laws import draw_discrete_gaussian
+from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.domains import Domain, Indices
-from expmech.errors import ParameterError, ParameterTypeError, UnsupportedError
-from expmech.kernels import (
+from expmech.exponential.kernels import (
     Ball,
     Exchange,
     Gaussian,
     Kernel,
     Laplace,
     Mixture,
-    Uniform,
-    ball,
+    UniformMoves,
     check_kernel,
-    gaussian,
     rebuild_kernel,
 )
-from expmech.kernels.check import small_lattice
-from expmech.release.verification import verify_certificate
+from expmech.exponential.kernels import steps as step_kernels
+from expmech.exponential.kernels.base import small_lattice
+from expmech.ledger.verification import verify_certificate
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 LEFTOVER = 1e-6
 KERNELS: dict[str, Kernel] = {
-    "uniform": Uniform(),
+    "uniform": UniformMoves(),
     "laplace": Laplace(rate=6.0),
     "gaussian": Gaussian(scale=0.25),
     "cube": Ball(0.3),
     "l1 ball": Ball(0.55, norm="l1"),
-    "mixture": Mixture([Ball(0.3), Laplace(rate=8.0), Uniform()], weights=[2, 3, 1]),
+    "mixture": Mixture([Ball(0.3), Laplace(rate=8.0), UniformMoves()], weights=[2, 3, 1]),
 }
 
 
@@ -68,7 +67,7 @@ def _gaussians_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
         shares = [weight / math.fsum(weights) for weight in weights]
         return np.array([values[coins._branch(shares)] for _ in range(size)], dtype=np.int64)
 
-    monkeypatch.setattr(gaussian, "draw_discrete_gaussian", draw)
+    monkeypatch.setattr(step_kernels, "draw_discrete_gaussian", draw)
 
 
 def moves_from(kernel: Kernel, domain: Domain, start: Indices) -> dict[Hashable, float]:
@@ -128,9 +127,9 @@ def test_a_try_in_an_l1_ball_is_uniform_where_it_is_kept(monkeypatch: pytest.Mon
             subsets = list(itertools.combinations(range(n), k))
             return np.array([subsets[coins.one_below(len(subsets))]], dtype=np.int64)
 
-        monkeypatch.setattr(ball, "draw_distinct_sorted", subset)
+        monkeypatch.setattr(step_kernels, "draw_distinct_sorted", subset)
         try:
-            return tuple(ball._draw_l1(coins, radius, dimension, 1)[0].tolist())
+            return tuple(step_kernels._draw_l1(coins, radius, dimension, 1)[0].tolist())
         except _RefusedError:
             return None
 
@@ -249,9 +248,9 @@ def test_a_ball_that_does_not_cross_the_box_has_no_minorisation() -> None:
     assert Ball(0.9).log_minorisation(box) is None
     assert Laplace().log_minorisation(em.L1Ball(2, 1.0)) is None
     mechanism = mean_mechanism(ROWS)
-    with pytest.raises(UnsupportedError, match="mix the kernel with Uniform\\(\\), or declare"):
+    with pytest.raises(UnsupportedError, match="with UniformMoves\\(\\), or declare"):
         mechanism.certificate(epsilon=1.0, sampler=em.Metropolis(Ball(0.2), delta=1e-6))
-    mixed = Mixture([Ball(0.2), Uniform()], weights=[3, 1])
+    mixed = Mixture([Ball(0.2), UniformMoves()], weights=[3, 1])
     certificate = mechanism.certificate(epsilon=1.0, sampler=em.Metropolis(mixed, delta=1e-6))
     assert certificate.delta <= 1e-6
 
@@ -330,7 +329,7 @@ def test_a_kernel_that_is_not_what_it_says_is_refused(kernel: Kernel, rule: str)
         em.ConfAtomPerfect(kernel=kernel),
         em.RandomAtomPerfect([0.5], kernel=kernel),
         em.Metropolis(kernel, steps=5, beta=0.1),
-        em.Metropolis(Mixture([Uniform(), kernel]), steps=5),
+        em.Metropolis(Mixture([UniformMoves(), kernel]), steps=5),
     )
     for sampler in samplers:  # nothing is certified, so nothing is charged
         with pytest.raises(ParameterError):
@@ -345,7 +344,7 @@ def test_a_kernel_that_is_what_it_says_passes_and_is_an_assumption() -> None:
     assert any("as its author declares" in text for text in outside.assumptions)
     own = mechanism.certificate(epsilon=1.0, sampler=em.ConfAtomPerfect(kernel=Laplace(3.0)))
     assert not any("author" in text for text in own.assumptions)
-    mixed = em.Metropolis(Mixture([kernel, Uniform()]), delta=1e-6)
+    mixed = em.Metropolis(Mixture([kernel, UniformMoves()]), delta=1e-6)
     assert any("author" in text for text in mechanism.certificate(epsilon=1.0, sampler=mixed)
                .assumptions)  # fmt: skip
 
@@ -378,16 +377,20 @@ def test_kernels_refuse_what_they_cannot_move_on() -> None:
         (lambda: Gaussian(-1.0), ParameterError, "`scale` of Gaussian"),
         (lambda: Ball(1.0, norm="l3"), ParameterError, "`norm` of Ball must be one of"),
         (lambda: Mixture([]), ParameterTypeError, "`kernels` of Mixture"),
-        (lambda: Mixture([Uniform()], weights=[1, 2]), ParameterError, "one a kernel, 1; got 2"),
+        (
+            lambda: Mixture([UniformMoves()], weights=[1, 2]),
+            ParameterError,
+            "one per kernel, 1; got 2",
+        ),
         (lambda: em.ConfAtomPerfect(kernel=3), ParameterTypeError, "`kernel` of"),  # type: ignore[arg-type]
         (
-            lambda: em.ConfAtomPerfect(kernel=Uniform(), rate=1.0),
+            lambda: em.ConfAtomPerfect(kernel=UniformMoves(), rate=1.0),
             ParameterError,
             "give it or `kernel`, not both",
         ),
         (lambda: em.ConfAtomPerfect(reentry=em.Affine()), ParameterTypeError, "a law of points"),
         (
-            lambda: em.Metropolis(Uniform(), steps=3, rate=2.0),
+            lambda: em.Metropolis(UniformMoves(), steps=3, rate=2.0),
             ParameterError,
             "in the place|takes the place",
         ),
@@ -432,7 +435,7 @@ def test_an_atom_at_a_random_minimiser_releases_f() -> None:
     sampler = em.ConfAtomPerfect(0.5, location="minimiser")
     chain, target = prepared(basin(), sampler)
     assert chain.count == 2
-    places = law_of(lambda coins: int(chain.start(coins, 1).place[0]))[0]
+    places = law_of(lambda coins: int(chain.start(coins, 1).minimiser[0]))[0]
     assert places == pytest.approx({0: 0.5, 1: 0.5})
     centers = {tuple(chain.kernel_at(place).envelope.center.tolist()) for place in range(2)}
     assert centers == {(1,), (2,)}
@@ -517,7 +520,7 @@ def verified(certificate: em.Certificate) -> dict[str, bool]:
 
 def test_certificates_name_the_kernel_and_it_is_made_again() -> None:
     mechanism = mean_mechanism(ROWS, bits=8)
-    kernel = Mixture([Gaussian(0.1), Uniform()], weights=[3, 1])
+    kernel = Mixture([Gaussian(0.1), UniformMoves()], weights=[3, 1])
     samplers: tuple[em.Sampler, ...] = (
         em.ConfAtomPerfect(kernel=kernel),
         em.RandomAtomPerfect([0.2], kernel=kernel),

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from scipy import stats
 from support.enumeration import largest_log_ratio, law_of, total_variation
 
-from expmech.adjacency import Adjacency
-from expmech.bits import Bits, seeded_bits
-from expmech.coins import Coins
-from expmech.errors import ExpmechError
-from expmech.lists import PeelingDraw, SequenceDraw, peeling
-from expmech.lists.peeling import skip_rate, visit
-from expmech.release.permute_and_flip import PermuteAndFlip
-from expmech.release.top_k import TopK
-from expmech.release.top_k_checks import TopKTerms
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import Bits, seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import ExpmechError
+from expmech.mechanisms.selection import sequences as peeling
+from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw, skip_rate, visit
+from expmech.mechanisms.selection.top_k import TopK, TopKTerms
 
 Law = dict[Hashable, float]
 EPSILON = Fraction(1)

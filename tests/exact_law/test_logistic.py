@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from support.convex import THREE, logistic
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 
 
 def promise_gap(curvature: em.Curvature, loss: Any, points: NDArray[np.float64]) -> float:

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.enumeration import largest_log_ratio, law_of, total_variation
 
-from expmech.errors import ParameterError, ParameterTypeError
-from expmech.release.noisy_mean import NoisyMean
-from expmech.release.snapping import affordable_bits, snap
+from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, affordable_bits, snap
 
 BITS, EPSILON = 2, Fraction(6)
 

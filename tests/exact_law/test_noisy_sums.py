@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from support.enumeration import largest_log_ratio, law_of, total_variation
 
-from expmech.adjacency import Adjacency
-from expmech.errors import ParameterError
-from expmech.release.meanings import Counts, ThreeSums, Totals, Variances
-from expmech.release.noisy_sums import NoisySums
-from expmech.release.verification import verify_certificate, verify_value
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.ledger.verification import verify_certificate, verify_value
+from expmech.mechanisms.noisy_sums import Counts, ThreeSums, Totals, Variances
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.theory import noise_below, noise_mass
 
 REPLACE, ADD_REMOVE = Adjacency
@@ -47,7 +47,7 @@ class Case:
     """Sums of rows, what they mean, and both again in the plainest way."""
 
     adjacency: Adjacency
-    meaning: Callable[[Sequence[int]], Any]
+    interpretation: Callable[[Sequence[int]], Any]
     sums: Callable[[Any, Sequence[int]], list[int]]
     again: Callable[[Sequence[int]], list[int]]
     value: Callable[..., tuple[float, ...]]
@@ -77,7 +77,7 @@ CASES = {
     "totals": Case(
         REPLACE,
         lambda rows: Totals(**AROUND, count=len(rows)),
-        lambda meaning, rows: meaning.sums(*squares(rows)[:2]),
+        lambda interpretation, rows: interpretation.sums(*squares(rows)[:2]),
         lambda rows: [sum(rows)],
         lambda x: (-6.0 + 2.0 * between(x, 0, 6),),
         2,
@@ -86,7 +86,7 @@ CASES = {
     "totals, add-remove": Case(
         ADD_REMOVE,
         lambda rows: Totals(**AROUND),
-        lambda meaning, rows: meaning.sums(*squares(rows)[:2]),
+        lambda interpretation, rows: interpretation.sums(*squares(rows)[:2]),
         lambda rows: [sum(k - 1 for k in rows)],
         lambda x: (2.0 * x,),
         1,
@@ -95,7 +95,7 @@ CASES = {
     "variance": Case(
         REPLACE,
         lambda rows: Variances(**AROUND, count=len(rows)),
-        lambda meaning, rows: meaning.sums(*squares(rows)),
+        lambda interpretation, rows: interpretation.sums(*squares(rows)),
         lambda rows: [sum((a - b) ** 2 for a, b in itertools.combinations(rows, 2))],
         lambda x: (16.0 * between(x, 0, 8) / 36.0,),
         8,
@@ -104,7 +104,7 @@ CASES = {
     "variance, add-remove": Case(
         ADD_REMOVE,
         lambda rows: ThreeSums(**AROUND),
-        lambda meaning, rows: meaning.sums(*squares(rows)),
+        lambda interpretation, rows: interpretation.sums(*squares(rows)),
         lambda rows: [
             sum((2 - k) ** 2 for k in rows),
             sum(2 * k * (2 - k) for k in rows),
@@ -119,9 +119,11 @@ CASES = {
 
 def law(case: Case, rows: Sequence[int], cut: float) -> dict[Hashable, float]:
     """Return the law of the value by the code as shipped."""
-    meaning = case.meaning(rows)
+    interpretation = case.interpretation(rows)
     noisy = NoisySums(
-        totals=case.sums(meaning, rows), meaning=meaning, adjacency=str(case.adjacency)
+        totals=case.sums(interpretation, rows),
+        interpretation=interpretation,
+        adjacency=str(case.adjacency),
     )
     found, leftover = law_of(
         lambda coins: rounded(noisy.draw(coins, epsilon=case.epsilon, size=1)[0]), cut=cut
@@ -173,16 +175,16 @@ def test_no_pair_of_neighbours_is_told_apart_beyond_epsilon(name: str) -> None:
 def test_pairs_of_rows_are_counted_in_units_that_cost_nothing() -> None:
     """Rounded down to units that divide the sensitivity, sums move by that many units at most."""
     for n, bits, coarse in ((5, 3, 4), (4, 2, 3)):
-        meaning = Variances(lower=(0.0,), upper=(1.0,), bits=bits, count=n, coarse=coarse)
-        most = meaning.sensitivity(REPLACE)
+        interpretation = Variances(lower=(0.0,), upper=(1.0,), bits=bits, count=n, coarse=coarse)
+        most = interpretation.sensitivity(REPLACE)
         rng = np.random.default_rng(n)
         for _ in range(300):
             rows = rng.integers(0, (1 << bits) + 1, n).tolist()
             other = [*rows[1:], int(rng.choice([0, 1 << bits]))]
-            (one,), (two,) = (meaning.sums(*squares(table)) for table in (rows, other))
+            (one,), (two,) = (interpretation.sums(*squares(table)) for table in (rows, other))
             assert abs(one - two) <= most
         ends = [[0] * n, [1 << bits] + [0] * (n - 1)]
-        (one,), (two,) = (meaning.sums(*squares(table)) for table in ends)
+        (one,), (two,) = (interpretation.sums(*squares(table)) for table in ends)
         assert two - one == most
 
 
@@ -192,24 +194,28 @@ def test_values_are_those_of_the_rows_where_there_is_hardly_noise() -> None:
     numbers = -2.0 + rows / 64.0
     told: Any = (50, [int(rows.sum())], [int((rows**2).sum())])
     fine: dict[str, Any] = {"lower": (-2.0,), "upper": (2.0,), "bits": 8}
-    for meaning, truth in (
+    for interpretation, truth in (
         (Totals(**fine, count=50), numbers.sum()),
         (Totals(**fine), numbers.sum()),
         (Variances(**fine, count=50), numbers.var()),
         (ThreeSums(**fine), numbers.var()),
     ):
-        sums = meaning.sums(*told[: 2 if isinstance(meaning, Totals) else 3])
-        relation = "replace" if meaning.count else "add-remove"
-        released = NoisySums(totals=sums, meaning=meaning, adjacency=relation).release(epsilon=1e6)
+        sums = interpretation.sums(*told[: 2 if isinstance(interpretation, Totals) else 3])
+        relation = "replace" if interpretation.count else "add-remove"
+        released = NoisySums(
+            totals=sums, interpretation=interpretation, adjacency=relation
+        ).release(epsilon=1e6)
         assert released.value[0] == pytest.approx(truth, abs=1e-3)
 
 
 def certificates() -> list[tuple[Any, Any]]:
     found = []
     for case in CASES.values():
-        meaning = case.meaning(ROWS)
+        interpretation = case.interpretation(ROWS)
         noisy = NoisySums(
-            totals=case.sums(meaning, ROWS), meaning=meaning, adjacency=str(case.adjacency)
+            totals=case.sums(interpretation, ROWS),
+            interpretation=interpretation,
+            adjacency=str(case.adjacency),
         )
         found.append((noisy.release(epsilon=case.epsilon), case))
     return found
@@ -241,10 +247,12 @@ def test_certificates_stand_and_altered_ones_do_not() -> None:
 
 def test_a_meaning_holds_the_number_of_rows_where_it_is_public_and_only_there() -> None:
     with pytest.raises(ParameterError, match="only there"):
-        NoisySums(totals=[3], meaning=Counts(size=1, disjoint=False))
+        NoisySums(totals=[3], interpretation=Counts(size=1, disjoint=False))
     with pytest.raises(ParameterError, match="only there"):
         NoisySums(
-            totals=[3], meaning=Counts(size=1, disjoint=False, count=3), adjacency="add-remove"
+            totals=[3],
+            interpretation=Counts(size=1, disjoint=False, count=3),
+            adjacency="add-remove",
         )
 
 

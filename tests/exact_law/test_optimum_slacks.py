@@ -15,22 +15,22 @@ import flint
 import numpy as np
 import pytest
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.optimum import Lattice, Rows, prepare_rows
-from expmech.optimum.dyadic import Cell, Dyadics
-from expmech.optimum.enclosure import (
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.mechanisms.optimum import Lattice, RegressionRows, RowNorms, prepare_rows
+from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
+from expmech.mechanisms.optimum.enclosure import (
+    NearInverse,
+    Residual,
     enclose,
     enclose_in,
+    precise_residual,
     residual_at,
     snap_point,
     weight_change,
 )
-from expmech.optimum.nearness import Nearness, Residual
-from expmech.optimum.noise import ClassNorm, MaxNorm, SumNorm
-from expmech.optimum.precise import precise_residual
-from expmech.optimum.solver import Frame, Hessian, Problem, Solution, invert
-from expmech.risks import (
+from expmech.mechanisms.optimum.noise import ClassNorm, MaxNorm, SumNorm
+from expmech.mechanisms.optimum.risks import (
     Custom,
     Huber,
     Logistic,
@@ -38,6 +38,13 @@ from expmech.risks import (
     SmoothedHinge,
     SmoothedPinball,
     Softmax,
+)
+from expmech.mechanisms.optimum.solver import (
+    Hessian,
+    PerturbedProblem,
+    ProblemSummary,
+    Solution,
+    invert,
 )
 
 ONE = Fraction(1)
@@ -48,13 +55,13 @@ def exactly(number: float | Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(top, bottom))
 
 
-def nothing(size: int) -> Cell:
-    return Cell(lower=[0] * size, upper=[0] * size, exponent=0)
+def nothing(size: int) -> DyadicBox:
+    return DyadicBox(lower=[0] * size, upper=[0] * size, exponent=0)
 
 
-def problem_of(rows: Rows, risk: Risk, penalty: float = 1.0) -> Problem:
+def problem_of(rows: RegressionRows, risk: Risk, penalty: float = 1.0) -> PerturbedProblem:
     d = rows.dimension
-    return Problem(
+    return PerturbedProblem(
         rows=rows, risk=risk, penalties=np.full(d, penalty), pull=np.zeros((risk.margins, d))
     )
 
@@ -64,7 +71,7 @@ def snapped(generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return np.rint(generator.uniform(-1, 1, shape) * 2.0**20) * 2.0**-20
 
 
-def exact_margins(rows: Rows, point: Any) -> list[list[Fraction]]:
+def exact_margins(rows: RegressionRows, point: Any) -> list[list[Fraction]]:
     return [
         [
             sum((Fraction(x) * Fraction(y) for x, y in zip(row, line, strict=True)), Fraction(0))
@@ -105,7 +112,7 @@ def test_derivatives_are_off_by_no_more_than_they_say(risk: Any, scale: float) -
     """At points of the grid, against balls at exact margins; and the bound is no idle one."""
     generator = np.random.default_rng(5)
     n, d = 300, 6
-    rows = Rows(
+    rows = RegressionRows(
         matrix=snapped(generator, (n, d)),
         targets=risk.prepare_targets(generator.uniform(-1.5, 2.5, n)),
     )
@@ -152,11 +159,11 @@ def test_rounded_derivatives_are_charged_where_they_were_rounded() -> None:
         lipschitz=2.0**-100,
         error=0.0,
     )
-    rows = Rows(matrix=np.ones((1, 1)), targets=np.zeros(1))
+    rows = RegressionRows(matrix=np.ones((1, 1)), targets=np.zeros(1))
     problem = problem_of(rows, flat)
     residual = residual_at(problem, np.zeros((1, 1)), nothing(1))
     found = Fraction(residual.middle.values[0]) / Fraction(2) ** residual.middle.exponent
-    assert 0 < abs(found - Fraction(0.3)) <= Fraction(residual.total_error(problem.frame)[0])
+    assert 0 < abs(found - Fraction(0.3)) <= Fraction(residual.total_error(problem.summary)[0])
 
 
 STEEP = Custom(
@@ -189,7 +196,7 @@ def test_margins_are_off_by_no_more_than_they_say(scale: float, d: int) -> None:
     matrix[:, : d // 2] = snapped(generator, (40, d // 2))
     matrix[:, d // 2 :] = matrix[:, : d // 2]
     matrix[20:, 1] += 2.0**-20  # half of the rows do not cancel
-    rows = Rows(matrix=matrix, targets=np.zeros(40))
+    rows = RegressionRows(matrix=matrix, targets=np.zeros(40))
     residual = residual_at(problem_of(rows, Huber(0.5)), point, nothing(d))
     exact = [line[0] for line in exact_margins(rows, point)]
     offs = [
@@ -217,7 +224,7 @@ def test_boxes_hold_roots_beyond_kinks(d: int) -> None:
     for trial in range(400):
         n = int(generator.integers(1, 60))
         penalty = float(2.0 ** generator.integers(-12, 4))
-        rows = Rows(matrix=np.ones((n, d)), targets=np.zeros(n))
+        rows = RegressionRows(matrix=np.ones((n, d)), targets=np.zeros(n))
         risk = Huber(c)
         # a level at which the root lies just on the ramp, or just off it, or anywhere
         edge = (n + penalty / d / 1.0) * 0.25
@@ -228,7 +235,7 @@ def test_boxes_hold_roots_beyond_kinks(d: int) -> None:
         point = snap_point(np.full((1, d), float(root) + near * generator.normal()))
         problem = problem_of(rows, risk, penalty)
         cell = Dyadics.of([level] * d)
-        noise = Cell(lower=cell.values, upper=cell.values, exponent=cell.exponent)
+        noise = DyadicBox(lower=cell.values, upper=cell.values, exponent=cell.exponent)
         stale = point[0, 0] + near * generator.normal()  # where the Hessian was taken
         hessian = Hessian.at(problem, np.full((n, 1), d * stale))
         solution = Solution(point=point, hessian=hessian)
@@ -242,15 +249,15 @@ def test_boxes_hold_roots_beyond_kinks(d: int) -> None:
 
 def near_of(
     n: int, weight: float, penalty: float, factor: float, heavy: bool, off: float = 0.0
-) -> tuple[Problem, Nearness, Fraction]:
+) -> tuple[PerturbedProblem, NearInverse, Fraction]:
     """Return n rows of one, an inverse that is ``factor`` of the true one, and the Hessian."""
-    rows = Rows(matrix=np.ones((n, 1)), targets=np.zeros(n))
+    rows = RegressionRows(matrix=np.ones((n, 1)), targets=np.zeros(n))
     problem = problem_of(rows, Huber(0.5), penalty)
     hessian = Fraction(n) * Fraction(weight) + Fraction(penalty)
     told = float(hessian) * (1.0 + off)
     inverse = np.array([[factor / told]])
     weights = (n / weight, n) if heavy else (0.0, 0)
-    near = Nearness.of(problem.frame, np.array([[told]]), inverse, weights)
+    near = NearInverse.of(problem.summary, np.array([[told]]), inverse, weights)
     assert near is not None
     return problem, near, hessian
 
@@ -263,7 +270,7 @@ def test_a_bad_inverse_is_charged_for(factor: float) -> None:
     assert 1 / hessian <= Fraction(near.lengths[0]) ** 2
     assert inverse**2 * hessian <= Fraction(near.lengths[0]) ** 2
     v = np.array([0.7])
-    size = near.norm(problem.frame, plain(problem), v)
+    size = near.norm(problem.summary, plain(problem), v)
     assert Fraction(0.7) ** 2 / hessian <= Fraction(size) ** 2
 
 
@@ -276,7 +283,7 @@ def test_a_gram_matrix_of_floats_is_charged_for() -> None:
     assert abs(Fraction(near.inverse[0, 0]) * hessian - 1) <= Fraction(near.defect[0])
 
 
-def plain(problem: Problem, **more: Any) -> Residual:
+def plain(problem: PerturbedProblem, **more: Any) -> Residual:
     zero, margins = Dyadics(values=[0], exponent=0), np.zeros((problem.rows.count, 1))
     told: dict[str, Any] = {"point": zero, "middle": zero, "margins": margins, "error": np.zeros(1)}
     return Residual(**told | more)
@@ -291,16 +298,16 @@ def test_each_error_of_a_residual_widens_what_it_must(slack: str, heavy: bool) -
     value: Any = np.array([size]) if slack == "error" else size
     residual = plain(problem, **{slack: value})
     worst = {"eta": n * size, "beta": n * size, "error": size}[slack]  # a = 1
-    assert near.slack(problem.frame, residual, np.zeros(1))[0] >= worst / float(hessian)
-    assert near.norm(problem.frame, residual, np.zeros(1)) >= worst / math.sqrt(hessian)
-    assert residual.total_error(problem.frame)[0] >= worst
+    assert near.slack(problem.summary, residual, np.zeros(1))[0] >= worst / float(hessian)
+    assert near.norm(problem.summary, residual, np.zeros(1)) >= worst / math.sqrt(hessian)
+    assert residual.total_error(problem.summary)[0] >= worst
 
 
 def test_rows_of_any_weight_change_a_hessian_by_what_they_may() -> None:
     problem, near, hessian = near_of(90, 1.0, 0.5, 1.0, heavy=True)
     loose = np.array([[7.0]])
-    assert near.change(problem.frame, (0.25, loose)) >= 0.25 + float(7 / hessian)
-    assert near.change(problem.frame, (0.25, None)) == 0.25
+    assert near.change(problem.summary, (0.25, loose)) >= 0.25 + float(7 / hessian)
+    assert near.change(problem.summary, (0.25, None)) == 0.25
     assert Hessian(matrix=np.eye(1), weights=np.array([1.0, 0.25, 2.0**-9, 0.0])).heavy(
         Huber(0.5)
     ) == (5.0, 2)
@@ -313,7 +320,7 @@ def test_a_box_that_rests_on_the_penalty_holds_every_error(slack: str) -> None:
     problem, _, _ = near_of(n, 1.0, penalty, 1.0, heavy=True)
     value: Any = np.array([size]) if slack == "error" else size
     box = enclose_in(
-        problem.frame, None, plain(problem, **{slack: value}), ONE, lambda shift: (0.0, None)
+        problem.summary, None, plain(problem, **{slack: value}), ONE, lambda shift: (0.0, None)
     )
     worst = {"eta": n * size, "beta": n * size, "error": size}[slack] / penalty
     assert box.upper[0] >= worst * 2.0**box.exponent
@@ -325,7 +332,7 @@ def test_a_box_rests_on_the_penalty_where_weights_may_halve(change: float) -> No
     problem, near, _ = near_of(80, 1.0, 0.5, 1.0, heavy=True)
     residual = plain(problem, middle=Dyadics.of([0.25]))
     boxes = [
-        enclose_in(problem.frame, one, residual, ONE, lambda shift: (change, None))
+        enclose_in(problem.summary, one, residual, ONE, lambda shift: (change, None))
         for one in (near, None)
     ]
     assert boxes[0] == boxes[1]
@@ -335,7 +342,7 @@ def test_margins_of_rows_without_weight_move_by_all_they_can() -> None:
     """Heavy rows along (1, 1), a light one along (1, -1), where only the penalty holds the root."""
     penalty, n = 0.25, 1000
     matrix = np.full((2, 2), float(n)) + penalty * np.eye(2)
-    frame = Frame(
+    frame = ProblemSummary(
         count=n,
         dimension=2,
         absolute_sums=np.full(2, float(n)),
@@ -343,7 +350,7 @@ def test_margins_of_rows_without_weight_move_by_all_they_can() -> None:
         risk=Huber(0.5),
         penalties=np.full(2, penalty),
     )
-    near = Nearness.of(frame, matrix, invert(matrix), (float(n), n))
+    near = NearInverse.of(frame, matrix, invert(matrix), (float(n), n))
     v = Dyadics.of([2.0**-20, -(2.0**-20)])
     zero = Dyadics(values=[0, 0], exponent=0)
     residual = Residual(point=zero, middle=v, error=np.zeros(2), margins=np.zeros((0, 1)))
@@ -365,7 +372,7 @@ def test_weights_of_an_earlier_step_count_by_how_far_they_are_off(risk: Risk) ->
     """Rows of one column each: a loose one shows in the diagonal, the others keep to the factor."""
     n = 60
     generator = np.random.default_rng(6)
-    rows = Rows(matrix=np.eye(n), targets=np.ones(n))
+    rows = RegressionRows(matrix=np.eye(n), targets=np.ones(n))
     problem = problem_of(rows, risk)
     for away in (2.0**-30, 0.01, 0.3, 2.0):
         before = generator.normal(size=(n, 1))
@@ -416,14 +423,14 @@ def test_second_derivatives_change_by_no_more_than_they_say(risk: Risk) -> None:
     ids=lambda risk: f"{risk.name} {float(risk.lipschitz):g}",
 )
 @pytest.mark.parametrize("shift", [2.0**-20, 2.0**-6, 0.3])
-def test_rows_that_could_cross_a_kink_are_unsettled_and_no_others(risk: Any, shift: float) -> None:
+def test_rows_that_could_cross_a_kink_may_jump_and_no_others(risk: Any, shift: float) -> None:
     for target in (-1.0, 1.0):
         ends = [(end - risk.offset) / risk.slope for end in (risk.low, risk.high)]
         kinks = [(1.0 + end) * target if risk.labels else end + target for end in ends]
         steps = np.linspace(-3.0 * shift, 3.0 * shift, 97)
         margins = np.concatenate([kink + steps for kink in kinks])
         away = np.min([np.abs(margins - kink) for kink in kinks], axis=0)
-        flagged = risk.unsettled(margins[:, None], np.full(len(margins), target), shift)
+        flagged = risk.may_jump(margins[:, None], np.full(len(margins), target), shift)
         assert flagged[away <= shift * (1.0 - 1e-9)].all()
         assert not flagged[away > shift * (1.0 + 1e-6)].any()
 
@@ -438,12 +445,11 @@ def test_precise_residuals_are_within_their_error_of_fractions(risk: Any, more: 
         generator.uniform(-1, 1, (n, d)),
         generator.uniform(-1, 1, n),
         risk=risk,
-        squared_norm=Fraction(2),
-        sum_norm=None,
+        norms=RowNorms(squared=Fraction(2)),
     )
     values = [int(one) << more | 5 for one in generator.integers(-(2**47), 2**47, d)]
     point = Dyadics(values=values, exponent=46 + more)
-    noise = Cell(lower=[-7, 0, 3], upper=[-5, 1, 3], exponent=20)
+    noise = DyadicBox(lower=[-7, 0, 3], upper=[-5, 1, 3], exponent=20)
     problem = problem_of(rows, risk, 0.75)
     found = precise_residual(problem, point, noise)
     y = [Fraction(value, 1 << point.exponent) for value in values]
@@ -472,7 +478,7 @@ def test_cells_of_a_lattice_end_half_a_step_from_its_points() -> None:
             max(-4, min(4, math.floor(Fraction(end, 8) + Fraction(1, 2)))) for end in (low, high)
         }
         expected = [cells.pop()] if len(cells) == 1 else None
-        assert lattice.cells_of(Cell(lower=[low], upper=[high], exponent=4)) == expected
+        assert lattice.cells_of(DyadicBox(lower=[low], upper=[high], exponent=4)) == expected
 
 
 def test_dyadic_numbers_are_fractions() -> None:
@@ -493,7 +499,7 @@ def test_dyadic_numbers_are_fractions() -> None:
                 for value, exact in zip(one.rounded(bits).values, left, strict=True):
                     assert abs(value - exact * Fraction(2) ** bits) <= Fraction(1, 2)
                     assert value == math.floor(exact * Fraction(2) ** bits + Fraction(1, 2))
-        cell = Cell(lower=values, upper=[value + 7 for value in values], exponent=60)
+        cell = DyadicBox(lower=values, upper=[value + 7 for value in values], exponent=60)
         assert all(Fraction(one) >= Fraction(7, 1 << 61) for one in cell.radii().tolist())
         assert cell.middle().values == [2 * value + 7 for value in values]
 
@@ -505,7 +511,7 @@ def test_boxes_of_class_noise_hold_every_end_of_what_is_known() -> None:
         noise._shares.digits = noise._radii.digits = 4  # as if so few digits had been drawn
         noise._shares.lower[:] = generator.integers(0, 40, 8).tolist()
         noise._radii.lower[:] = generator.integers(0, 40, 7).tolist()
-        cell = noise.cell()
+        cell = noise.box()
         for ends in itertools.product((0, 1), repeat=2):
             total = Fraction(sum(noise._radii.lower) + ends[0] * len(noise._radii.lower), 16)
             for place in range(6):
@@ -529,9 +535,9 @@ def test_boxes_of_noise_shrink_and_stay_inside_each_other(kind: str) -> None:
             noise = SumNorm(coins, 3, rate=Fraction(1, 2))
         else:
             noise = ClassNorm(coins, 3, 1, rate=Fraction(1, 2))
-        before = noise.cell()
+        before = noise.box()
         noise.reveal(coins)
-        after = noise.cell()
+        after = noise.box()
         for j in range(3):
             ends = (
                 [Fraction(one.lower[j], 1 << one.exponent) for one in (before, after)],

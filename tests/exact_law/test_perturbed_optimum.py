@@ -20,16 +20,31 @@ from scipy import stats
 from support.enumeration import EnumeratingCoins, largest_log_ratio, law_of
 from support.optimum import cell_law, log_density
 
-from expmech.adjacency import Adjacency
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.optimum import Lattice, Rows, Terms, calibrate, draw_cells, prepare_rows
-from expmech.optimum import draw as draw_module
-from expmech.optimum.dyadic import Cell
-from expmech.optimum.enclosure import enclose, residual_at, snap_point
-from expmech.optimum.noise import ClassNorm
-from expmech.optimum.solver import Hessian, Problem, Solution, refreshed, solve
-from expmech.risks import Huber, Logistic, Risk, SmoothedHinge, SmoothedPinball, Softmax
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.mechanisms.optimum import (
+    Lattice,
+    OptimumTerms,
+    RegressionRows,
+    RegressionSettings,
+    calibrate,
+    draw_cells,
+    prepare_rows,
+)
+from expmech.mechanisms.optimum import draw as draw_module
+from expmech.mechanisms.optimum.dyadic import DyadicBox
+from expmech.mechanisms.optimum.enclosure import enclose, residual_at, snap_point
+from expmech.mechanisms.optimum.noise import ClassNorm
+from expmech.mechanisms.optimum.risks import (
+    Huber,
+    Logistic,
+    Risk,
+    SmoothedHinge,
+    SmoothedPinball,
+    Softmax,
+)
+from expmech.mechanisms.optimum.solver import Hessian, PerturbedProblem, Solution, solve
 
 ALPHA = 1e-7  # a test; there are fewer than ten
 DRAWS = 1200
@@ -45,26 +60,27 @@ def make(
     adjacency: Adjacency = Adjacency.REPLACE,
     share: Fraction = Fraction(1, 4),
     squared_norm: Fraction | None = None,
-) -> tuple[Rows, Terms]:
+) -> tuple[RegressionRows, OptimumTerms]:
     """Return prepared rows and calibrated terms."""
     table = np.array(features, dtype=np.float64)
     s2 = Fraction(table.shape[1]) if squared_norm is None else squared_norm
     s1 = Fraction(table.shape[1])
-    rows = prepare_rows(table, targets, risk=risk, squared_norm=s2, sum_norm=s1)
+    settings = RegressionSettings(squared_norm=s2, sum_norm=s1, noise=noise, share=share)
+    norms = settings.norms(table.shape[1])
+    rows = prepare_rows(table, targets, risk=risk, norms=norms)
     terms = calibrate(
+        settings,
         risk=risk,
         dimension=table.shape[1],
         epsilon=epsilon,
         adjacency=adjacency,
-        squared_norm=s2,
-        sum_norm=s1,
-        noise=noise,
-        share=share,
     )
     return rows, terms
 
 
-def counts(rows: Rows, terms: Terms, lattice: Lattice, seed: int) -> dict[tuple[int, ...], int]:
+def counts(
+    rows: RegressionRows, terms: OptimumTerms, lattice: Lattice, seed: int
+) -> dict[tuple[int, ...], int]:
     coins = Coins(seeded_bits(seed))
     found: dict[tuple[int, ...], int] = {}
     for _ in range(DRAWS):
@@ -110,7 +126,7 @@ def test_law_in_one_dimension_is_that_of_the_noise(
     lattice = Lattice(bits=1, reach_bits=2)
     found = counts(rows, terms, lattice, seed=11)
 
-    def p_of(used: Terms) -> float:
+    def p_of(used: OptimumTerms) -> float:
         law: dict[tuple[int, ...], float] = {}
         for cell, mass in cell_law(rows, used, 1, 2).items():
             law[(cell,)] = mass
@@ -129,7 +145,7 @@ def test_law_in_one_dimension_is_that_of_the_noise(
 
 
 def quadrature(
-    rows: Rows, terms: Terms, lattice: Lattice, fine: int
+    rows: RegressionRows, terms: OptimumTerms, lattice: Lattice, fine: int
 ) -> dict[tuple[int, ...], float]:
     """Integrate the density over the cells of a two-dimensional lattice by midpoints."""
     reach = (1 << lattice.reach_bits) * 4
@@ -173,7 +189,7 @@ def test_law_in_two_dimensions_is_noise_times_determinant(
     assert p_value(found, quadrature(rows, other, lattice, 12)) < ALPHA
 
 
-def true_root(rows: Rows, terms: Terms, b: list[Fraction]) -> list[flint.arb]:
+def true_root(rows: RegressionRows, terms: OptimumTerms, b: list[Fraction]) -> list[flint.arb]:
     """Solve ``G(y) + b = 0`` by Newton in ball arithmetic, from the float solution."""
     risk, d = terms.risk, terms.dimension
     problem = problem_of(rows, terms, b)
@@ -196,8 +212,8 @@ def true_root(rows: Rows, terms: Terms, b: list[Fraction]) -> list[flint.arb]:
     return y
 
 
-def problem_of(rows: Rows, terms: Terms, b: list[Fraction]) -> Problem:
-    return Problem(
+def problem_of(rows: RegressionRows, terms: OptimumTerms, b: list[Fraction]) -> PerturbedProblem:
+    return PerturbedProblem(
         rows=rows,
         risk=terms.risk,
         penalties=np.array([float(one) for one in terms.penalties]),
@@ -205,9 +221,9 @@ def problem_of(rows: Rows, terms: Terms, b: list[Fraction]) -> Problem:
     )
 
 
-def exact_cell(b: list[Fraction]) -> Cell:
+def exact_cell(b: list[Fraction]) -> DyadicBox:
     values = [int(one * (1 << 60)) for one in b]
-    return Cell(lower=values, upper=values, exponent=60)
+    return DyadicBox(lower=values, upper=values, exponent=60)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +240,7 @@ def test_boxes_hold_the_root_whatever_point_they_start_from(risk: Risk, away: fl
         solution = solve(problem)
         point = snap_point(solution.point + away * generator.normal(size=3))
         box = enclose(
-            problem, solution, residual_at(problem, point, exact_cell(b)), terms.squared_norm
+            problem, solution, residual_at(problem, point, exact_cell(b)), terms.norms.squared
         )
         root = true_root(rows, terms, b)
         with flint.ctx.workprec(400):
@@ -233,7 +249,7 @@ def test_boxes_hold_the_root_whatever_point_they_start_from(risk: Risk, away: fl
                 assert low <= one <= high, (trial, away)
 
 
-def without_rows(penalty: float, inverse: float) -> tuple[Problem, Solution, Terms]:
+def without_rows(penalty: float, inverse: float) -> tuple[PerturbedProblem, Solution, OptimumTerms]:
     rows, terms = make(Logistic(), np.zeros((0, 1)), [])
     terms = dataclasses.replace(
         terms, penalty=Fraction(penalty), intercept_penalty=Fraction(penalty)
@@ -252,7 +268,7 @@ def test_boxes_are_no_smaller_than_they_must_be(inverse: float) -> None:
         problem,
         solution,
         residual_at(problem, np.zeros((1, 1)), exact_cell([Fraction(1)])),
-        terms.squared_norm,
+        terms.norms.squared,
     )
     low, high = (end / (1 << box.exponent) for end in (box.lower[0], box.upper[0]))
     assert low <= -0.5 <= high
@@ -285,11 +301,11 @@ def test_slow_path_finds_the_same_cells(
     fast = [draw(seed) for seed in range(3)]
     calls = itertools.count()
 
-    def late(*arguments: Any) -> Cell:
+    def late(*arguments: Any) -> DyadicBox:
         box = enclose(*arguments)
         if next(calls) % 3 < 2:  # two boxes of three are made too wide to decide
             one = 1 << box.exponent
-            return Cell(
+            return DyadicBox(
                 lower=[low - one for low in box.lower],
                 upper=[up + one for up in box.upper],
                 exponent=box.exponent,
@@ -306,7 +322,7 @@ def test_slow_path_finds_the_same_cells(
 def test_refreshed_hessian_is_that_of_the_margins() -> None:
     rows, terms = make(Logistic(), [[1.0, 0.5], [1.0, -0.25]], [0, 1], squared_norm=Fraction(2))
     problem = problem_of(rows, terms, [Fraction(1), Fraction(0)])
-    found = refreshed(problem, solve(problem), np.zeros((2, 1))).hessian.matrix
+    found = Solution.at(problem, solve(problem).point, np.zeros((2, 1))).hessian.matrix
     assert np.allclose(found, rows.matrix.T @ rows.matrix / 4 + np.diag(problem.penalties))
 
 
@@ -329,7 +345,9 @@ def test_noise_without_revealed_digits_tells_neighbours_apart(
         rows, terms = make(Logistic(), [[1.0], [0.5]], [label, 1])
         coarse = dataclasses.replace(terms, steps=1, rate=terms.rate * terms.steps)
 
-        def draw(coins: Coins, rows: Rows = rows, terms: Terms = coarse) -> Hashable:
+        def draw(
+            coins: Coins, rows: RegressionRows = rows, terms: OptimumTerms = coarse
+        ) -> Hashable:
             return int(draw_cells(terms, rows, Lattice(bits=20), coins)[0][0, 0])
 
         laws.append(law_of(draw, cut=1e-3)[0])
@@ -341,7 +359,7 @@ def test_class_noise_has_gamma_norm_and_is_spread_evenly() -> None:
     norms, shares = [], []
     for _ in range(size):
         noise = ClassNorm(coins, 3, 2, rate=rate)
-        cell = noise.cell()
+        cell = noise.box()
         b = cell.middle().to_floats().reshape(3, 2)
         assert cell.radii().max() < 1e-9
         norms.append(np.abs(b).sum(axis=0).max() * float(rate))
@@ -361,13 +379,13 @@ def test_between_two_sums_of_a_hessian_at_most_an_eighth_of_the_rows_is_correcte
     rows, terms = make(Huber(0.5), generator.uniform(-1, 1, (n, 2)), np.zeros(n))
     problem = problem_of(rows, terms, [Fraction(0), Fraction(0)])
     summed: list[int] = []
-    inner = Rows.gram
+    inner = RegressionRows.gram
 
-    def counted(self: Rows, weights: Any) -> Any:
+    def counted(self: RegressionRows, weights: Any) -> Any:
         summed.append(len(weights))
         return inner(self, weights)
 
-    monkeypatch.setattr(Rows, "gram", counted)
+    monkeypatch.setattr(RegressionRows, "gram", counted)
     margins = np.zeros((n, 1))
     hessian = Hessian.at(problem, margins)
     since = 0

@@ -12,9 +12,9 @@ from support.enumeration import total_variation
 from support.problems import exact_law, mean_mechanism
 
 import expmech as em
-from expmech.auditing.kernel_law import kernel_law
-from expmech.bits import seeded_bits
-from expmech.coins import Coins, LinearFactory
+from expmech.auditing.chain_law import kernel_law
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins, LinearFactory
 from expmech.paper.printed import (
     PrintedConfAtomPerfect,
     PrintedRandomAtomPerfect,

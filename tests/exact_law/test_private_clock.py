@@ -16,11 +16,10 @@ from support.enumeration import ChainLaw, lattice_point, total_variation
 from support.problems import exact_law, float_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.errors import EnvelopeViolatedError
+from expmech.core.errors import EnvelopeViolatedError
+from expmech.exponential.samplers.padding import PadChain, SeparablePadChain
+from expmech.ledger.verification import verify_certificate
 from expmech.paper import example2
-from expmech.release.verification import verify_certificate
-from expmech.samplers.runtime_chains import PadChain
-from expmech.samplers.separable_pad import SeparablePadChain
 
 LEFTOVER = 1e-6
 ROWS = (0.1, 0.3, 0.35, 0.9)

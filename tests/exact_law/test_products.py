@@ -15,11 +15,10 @@ from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
 from expmech.domains import rebuild_domain
-from expmech.envelopes.cell_bounds import certify
-from expmech.envelopes.cells import split, whole
-from expmech.release.verification import verify_certificate
-from expmech.samplers import Sampler
-from expmech.samplers.box_tree import BoxTreeChain
+from expmech.exponential.envelopes.cells import certify, split, whole
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.samplers.box_tree import BoxTreeChain
+from expmech.ledger.verification import verify_certificate
 
 LEFTOVER = 1e-6
 EPSILON = 1.5

@@ -17,8 +17,8 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, tota
 from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
-from expmech.samplers.box_tree import BoxTreeChain
-from expmech.target import make_target
+from expmech.exponential.samplers.box_tree import BoxTreeChain
+from expmech.exponential.target import make_target
 
 VALUES = (0.1, 0.3, 0.35, 0.9, 0.9)
 LEFTOVER = 1e-6

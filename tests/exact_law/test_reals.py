@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from support.enumeration import law_of, total_variation
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.reals import ExponentialReals, LaplaceReals, UniformReals
-from expmech.errors import ParameterError
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.reals import ExponentialReals, LaplaceReals, UniformReals
+from expmech.core.errors import ParameterError
 
 
 def test_uniform_cells_have_equal_probabilities() -> None:

@@ -16,8 +16,8 @@ from support.enumeration import largest_log_ratio
 from support.problems import exact_law
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.domains import Domain
 
 

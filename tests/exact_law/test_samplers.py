@@ -13,7 +13,7 @@ from support.enumeration import ChainLaw, lattice_point, law_after, total_variat
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
-from expmech.samplers import Sampler
+from expmech.exponential.samplers import Sampler
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 LEFTOVER = 1e-6

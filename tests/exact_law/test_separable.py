@@ -19,11 +19,11 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, tota
 from support.problems import exact_law, mean_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.samplers import run
-from expmech.samplers.box_tree import BoxTreeChain
-from expmech.samplers.separable_tree import SeparableTreeChain, TermBound, term_energies
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.box_tree import BoxTreeChain
+from expmech.exponential.samplers.separable import SeparableTreeChain, TermBound, term_energies
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
 LEFTOVER = 1e-6

@@ -23,13 +23,24 @@ from support.convex import THREE, Quadratic
 from support.enumeration import law_of
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import UNITS_PER_NAT, Coins, ExponentialTable, LinearFactory, SteadyTable
-from expmech.coins.cube import draw_below_each, propose_cube_laplace, propose_half_widths
-from expmech.coins.exact import Enclosure
-from expmech.coins.gaussian import draw_discrete_gaussian, gaussian_mass
-from expmech.envelopes.affine.fit import Tail
-from expmech.samplers import run
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import (
+    UNITS_PER_NAT,
+    Coins,
+    ConstantTimeTable,
+    ExponentialTable,
+    LinearFactory,
+)
+from expmech.core.coins.exact import Enclosure
+from expmech.core.coins.laws import (
+    draw_below_each,
+    draw_discrete_gaussian,
+    gaussian_mass,
+    propose_cube_laplace,
+    propose_half_widths,
+)
+from expmech.exponential.envelopes.affine_fit import Tail
+from expmech.exponential.samplers import run
 
 NAT = UNITS_PER_NAT
 ALLOWED = 2.0**-47
@@ -86,7 +97,7 @@ def test_coins_of_exponentials_have_one_probability(
 def test_tables_quotients_gaussians_and_factories_have_one_probability() -> None:
     coins = CheckedCoins()
     ExponentialTable(ENERGIES).propose(coins, 40)
-    SteadyTable(ExponentialTable(ENERGIES)).propose(coins, 40)
+    ConstantTimeTable(ExponentialTable(ENERGIES)).propose(coins, 40)
     propose_cube_laplace(coins, 3, Fraction(1, 5), 40)
     propose_cube_laplace(coins, 20, Fraction(1, 50), 10)
     for slope in (1, 1 << 30, NAT // 3, 5 * NAT):
@@ -186,39 +197,90 @@ def test_the_share_of_a_tail_has_one_probability_on_both_paths(norm: str) -> Non
         assert float(bent._tail_share(0, 64)) == pytest.approx(weight / (1 + weight), rel=1e-9)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(1, 1 << 20), Fraction(1, 1 << 30)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 3), Fraction(1, 1 << 20), Fraction(1, 1 << 30), Fraction(1, 10**10 + 7)]
+)
 def test_geometric_words_next_to_a_jump_are_settled_as_the_slow_path_does(rate: Fraction) -> None:
     """At small rates float64 does not resolve the floor: the guard has to grow with 1/rate."""
-    words = []
-    with flint.ctx.workprec(200):
-        for x in [1, 2, 3, 1000, 123_456, 1 << 22, 1 << 29, 10 << 29]:
-            edge = (flint.arb(flint.fmpq(-rate.numerator * x, rate.denominator))).exp() * (1 << 64)
-            word = int(edge.floor().unique_fmpz() or 0)
-            words += [word + more for more in (-40, -3, -1, 0, 1, 3, 40) if 0 < word + more < 2**64]
-    assert len(words) > 20
-    drawn = Coins(WordBits(words))._invert_geometric(rate, len(words))
-    slow = Coins(WordBits(words), guard=SLOW)._invert_geometric(rate, len(words))
+    prefixes = []
+    inverse = int(1 / rate)
+    for x in [1, 2, 3, 1000, 123_456, 1 << 22, inverse // 2, 5 * inverse, 20 * inverse, *_TAIL]:
+        prefix = prefix_of(Fraction(x), rate)
+        away = [far << spread for spread in (0, 24, 64) for far in (-40, -3, -1, 0, 1, 3, 40)]
+        prefixes += [prefix + more for more in away if 0 < prefix + more < 1 << 128]
+    assert len(prefixes) > 20
+    words = [prefix >> 64 for prefix in prefixes] + [prefix % (1 << 64) for prefix in prefixes]
+    drawn = Coins(WordBits(words))._invert_geometric(rate, len(prefixes))
+    slow = Coins(WordBits(words), guard=SLOW)._invert_geometric(rate, len(prefixes))
     assert drawn.tolist() == slow.tolist()
+    for prefix, value in zip(prefixes, slow.tolist(), strict=True):
+        least, most = floors_of(prefix, 128, rate)
+        assert least <= value <= most
+
+
+_TAIL = [45 * 10**10 + 7919 * k for k in range(40)]  # 45 nats off at the smallest rate
+
+
+def prefix_of(t: Fraction, rate: Fraction) -> int:
+    """Return the first 128 digits of the uniform real that is ``exp(-rate t)``."""
+    with flint.ctx.workprec(400):
+        nats = rate * t
+        real = flint.arb(flint.fmpq(-nats.numerator, nats.denominator)).exp() * (1 << 128)
+        return int(real.floor().unique_fmpz() or 0)
+
+
+def floors_of(prefix: int, digits: int, rate: Fraction) -> tuple[Any, Any]:
+    """Return the values between which a draw lies whose uniform real starts with ``prefix``."""
     inverse = flint.fmpq(rate.denominator, rate.numerator)
-    for word, value in zip(words, slow.tolist(), strict=True):
-        with flint.ctx.workprec(400):
-            most = (flint.arb.const_log2() * 64 - flint.arb(word).log()) * inverse
-            least = (flint.arb.const_log2() * 64 - flint.arb(word + 1).log()) * inverse
-            assert least.floor() <= value <= most.floor()
+    with flint.ctx.workprec(600):
+        most = (flint.arb.const_log2() * digits - flint.arb(prefix).log()) * inverse
+        least = (flint.arb.const_log2() * digits - flint.arb(prefix + 1).log()) * inverse
+        return least.floor(), most.floor()
 
 
 @pytest.mark.parametrize("word", [1, 2, 3, 1 << 20, (1 << 46) + 5, (1 << 47) + 1])
-def test_geometric_words_near_zero_need_more_than_64_bits(word: int) -> None:
-    """Below 2^-17 the first word does not fix the logarithm well enough."""
+def test_geometric_words_near_zero_need_more_than_128_bits(word: int) -> None:
+    """Below 2^-81 the first two words do not fix the logarithm well enough."""
     for later in (0, 1 << 63, (1 << 64) - 1):
         rate = Fraction(1, 1 << 28)
-        drawn = int(Coins(WordBits([word, later]))._invert_geometric(rate, 1)[0])
-        with flint.ctx.workprec(400):
-            low, high = word << 64 | later, (word << 64 | later) + 1
-            inverse = flint.arb(1 << 28)
-            most = (flint.arb.const_log2() * 128 - flint.arb(low).log()) * inverse
-            least = (flint.arb.const_log2() * 128 - flint.arb(high).log()) * inverse
-            assert least.floor() <= drawn <= most.floor()
+        drawn = int(Coins(WordBits([0, word, later]))._invert_geometric(rate, 1)[0])
+        least, most = floors_of(word << 64 | later, 192, rate)
+        assert least <= drawn <= most
+
+
+class RecordedCoins(Coins):
+    """Coins that say whether the slow path of a geometric draw was taken."""
+
+    slow = False
+
+    def _settle_geometric(self, prefix: int, rate: Fraction) -> int:
+        self.slow = True
+        return super()._settle_geometric(prefix, rate)
+
+
+@pytest.mark.parametrize("rate", [Fraction(3), Fraction(1), Fraction(1, 100), Fraction(1, 1 << 9)])
+@pytest.mark.parametrize("nats", [0.0, 1.0, 5.0, 11.0, 12.5, 20.0, 35.0, 53.0])
+def test_how_a_geometric_value_was_drawn_tells_nothing_of_it(rate: Fraction, nats: float) -> None:
+    """Given any value the slow path has one public probability: docs/theory/coins.md, section 5.
+
+    The fraction of t = -log(U)/rate is independent of the value, its floor; the slow path is taken
+    within a margin of an integer, up to what float64 may err, which is far less.
+    """
+    margin = Fraction(1, 1 << 17) / (1 + rate)
+    error = Fraction(11, 10) * (Fraction(nats) + 3) / (1 << 48) / rate
+    assert 4 * error / margin < Fraction(1, 1 << 22) * (1 + 1 / rate)
+    value = math.floor(nats / rate)
+    for fraction, slow in (
+        (margin - error, True),
+        (margin + error, False),
+        (Fraction(1, 2), False),
+        (1 - margin - error, False),
+        (1 - margin + error, True),
+    ):
+        prefix = prefix_of(value + fraction, rate)
+        coins = RecordedCoins(WordBits([prefix >> 64, prefix % (1 << 64)]))
+        assert coins._invert_geometric(rate, 1).tolist() == [value]
+        assert coins.slow is slow, (float(fraction), float(margin))
 
 
 class WordBits:
@@ -354,11 +416,11 @@ def test_a_factory_survives_as_its_invariant_says() -> None:
 
 
 def test_geometric_variables_that_may_not_fit_are_refused() -> None:
-    """A uniform real below 2^-64 is as good as impossible: 45 nats over the rate must fit."""
+    """A uniform real below 2^-81 is as good as impossible: 57 nats over the rate must fit."""
     for rate in (Fraction(1, 1 << 56), Fraction(1, 1 << 60)):
-        with pytest.raises(em.errors.ParameterError, match="at least 2"):
+        with pytest.raises(em.ParameterError, match="at least 2"):
             Coins(seeded_bits(0)).geometric(rate, 1)
-    assert 64 * math.log(2.0) * 2.0**55 < 2.0**63
+    assert 81 * math.log(2.0) * 2.0**55 < 2.0**63
 
 
 def test_guards_are_what_the_error_analysis_says() -> None:

@@ -12,12 +12,12 @@ from support.convex import LEFTOVER, NAT, THREE, Quadratic, accepted_law, distan
 from support.problems import prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.domains import Domain
-from expmech.envelopes.tangent import BoundTangent
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.exponential.envelopes.tangent import BoundTangent
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 
 
 class Wrong(Quadratic):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support.problems import prepared
 
 import expmech as em
-from expmech.target import Target, make_target
-from expmech.target.calibration import ENERGY_CAP, calibrate
+from expmech.exponential.target import Target, make_target
+from expmech.exponential.target.calibration import ENERGY_CAP, calibrate
 
 NAT = 2.0**40
 

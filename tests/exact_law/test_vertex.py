@@ -20,13 +20,12 @@ from support.enumeration import law_of, total_variation
 from support.problems import exact_law
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.envelopes.affine.vertex import BoundVertex, bind_vertex
-from expmech.envelopes.affine.vertex_search import find_vertex
-from expmech.samplers import run
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.exponential.envelopes.affine_vertex import BoundVertex, bind_vertex, find_vertex
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 
 ALPHA = 1e-6 / 50
 

@@ -30,8 +30,8 @@ from support.rounds import (
 )
 from support.row_expressions import COLUMNS, NAN, Writer, draw_pool
 
-from expmech.data import TextFormat
-from expmech.statistics.requests import MomentsOf
+from expmech.tables.aggregates import MomentsOf
+from expmech.tables.sources.text_format import TextFormat
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

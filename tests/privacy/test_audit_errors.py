@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.auditing.ratio_test import RatioTest, clopper_pearson
-from expmech.auditing.wealth import Counts, Wealth
+from expmech.auditing.betting import PairCounts, RatioTest, Wealth, clopper_pearson
 
 DRAWS = 14
 
@@ -99,7 +98,9 @@ def test_wealth_against_a_true_claim_has_a_mean_of_at_most_one(delta: float, q: 
         mean = 0.0
         for a, b in itertools.product((False, True), repeat=2):
             wealth = Wealth(epsilon, delta, 0.01)
-            wealth.bet(wealth.stakes(first, second, draws), Counts.of(np.array([a]), np.array([b])))
+            wealth.bet(
+                wealth.stakes(first, second, draws), PairCounts.of(np.array([a]), np.array([b]))
+            )
             chance = (p if a else 1.0 - p) * (q if b else 1.0 - q)
             mean += chance * float(np.exp(wealth.log_of_claim))
         assert mean <= 1.0 + 1e-12
@@ -107,7 +108,7 @@ def test_wealth_against_a_true_claim_has_a_mean_of_at_most_one(delta: float, q: 
 
 def test_the_bound_is_the_end_of_an_unbroken_run_of_refutations() -> None:
     wealth = Wealth(1.0, 0.0, 0.01)
-    counts = Counts.of(np.array([True] * 300), np.array([False] * 300))
+    counts = PairCounts.of(np.array([True] * 300), np.array([False] * 300))
     wealth.bet(wealth.stakes(1.0, 0.0, 100), counts)
     assert wealth.refuted
     assert 3.0 < wealth.epsilon_at_least < math.log(300)

@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.losses import L1Mean, Quantile
-from expmech.quantiles.ranks import cells_of
-from expmech.release.joint_quantiles import JointQuantiles
-from expmech.statistics.aggregates import histogram_of, moments_of
-from expmech.statistics.scaling import scaled, scalings, snapped_columns
+from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.quantiles.tables import cells_of
+from expmech.tables.aggregates import histogram_of, moments_of
+from expmech.tables.scaling import scaled, scalings, snapped_columns
 
 LOWER, UPPER = -3.0, 7.0
 INSIDE = np.linspace(LOWER, UPPER, 41)

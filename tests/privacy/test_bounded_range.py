@@ -19,9 +19,9 @@ from support.enumeration import ChainLaw, lattice_point, law_after, law_of
 from support.problems import float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.release.verification import MECHANISMS, concentration
-from expmech.samplers import Sampler
-from expmech.samplers.registry import PLANNED, UNPLANNED
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.samplers.registry import PLANNED, UNPLANNED
+from expmech.ledger.verification import MECHANISMS, concentration
 from expmech.theory import bounded_range, renyi_divergence
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 

@@ -19,8 +19,8 @@ from support.enumeration import largest_log_ratio
 from support.problems import exact_law
 
 import expmech as em
+from expmech.ledger.verification import verify_certificate
 from expmech.losses import GeometricMedian, HingeRisk, HuberRegression, QuantileRegression
-from expmech.release.verification import verify_certificate
 
 RADIUS = 1.5
 ROWS = [(-1.0, 1.0), (1.0, -1.0), (0.25, 1.0), (3.0, -2.0)]
@@ -133,11 +133,11 @@ def test_the_diagonal_is_rounded_up() -> None:
         (lambda: GeometricMedian([[0.0, 1.0]], lower=[0.0], upper=[1.0]), "1 columns"),
         (lambda: GeometricMedian([["a"]], lower=[0.0], upper=[1.0]), "array of numbers"),
         (lambda: GeometricMedian([[0.0]], lower=[1.0], upper=[1.0]), "must be below `upper`"),
-        (lambda: QuantileRegression([[1.0]], [1.0, 2.0], radius=1.0), "one target a row"),
+        (lambda: QuantileRegression([[1.0]], [1.0, 2.0], radius=1.0), "one target per row"),
         (lambda: QuantileRegression([[1.0]], [np.nan], radius=1.0), "none of them nan"),
         (lambda: QuantileRegression(np.zeros((0, 1)), [], radius=1.0), "at least one"),
         (lambda: HingeRisk([[1.0]], [0.5], radius=1.0), "`labels` of HingeRisk"),
-        (lambda: HingeRisk([[1.0]], [0, 1], radius=1.0), "one entry a row"),
+        (lambda: HingeRisk([[1.0]], [0, 1], radius=1.0), "one entry per row"),
         (lambda: HuberRegression([[1.0]], [1.0], threshold=0.0, radius=1.0), "`threshold`"),
     ],
 )

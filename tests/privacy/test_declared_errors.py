@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from support.problems import exact_law
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.domains import Indices
-from expmech.envelopes.cell_bounds import certify
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.exponential.envelopes.cells import certify
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 
 Floats = NDArray[np.float64]
 ERROR = 0.05

@@ -14,19 +14,21 @@ import ibis
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
+from support.aggregates import moments, row_count, tally
 from support.engines import postgres_programs, postgres_server, spark_session
 
-from expmech.adjacency import Adjacency
-from expmech.data import DataError, Source, moments, open_source, tally
-from expmech.data.aggregate import row_count
-from expmech.data.counting import flags
-from expmech.data.engines import SPARK_TIMES, by_row
-from expmech.data.releasing import release
-from expmech.data.units import bound_units
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import DataError
 from expmech.ledger import Ledger
-from expmech.statistics import SumOf
-from expmech.statistics.grammar import parse_condition
-from expmech.statistics.requests import FlagsOf
+from expmech.tables.aggregates import FlagsOf
+from expmech.tables.engines.counts import flags
+from expmech.tables.grammar import parse_condition
+from expmech.tables.release import release
+from expmech.tables.sources.execution import SPARK_TIMES, by_row
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.units import bound_units
+from expmech.tables.statistics import SumOf
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

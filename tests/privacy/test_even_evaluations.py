@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.domains import Indices
-from expmech.samplers import run
-from expmech.target import Energies, Target
+from expmech.exponential.samplers import run
+from expmech.exponential.target import Energies, Target
 
 DATA = {
     "at the lower corner": [0.0] * 6,

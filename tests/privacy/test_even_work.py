@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from support.work import Work, first_difference
 
 import expmech as em
-from expmech.bits import ChaChaBits, seeded_bits
-from expmech.coins import Coins
+from expmech.core import coins
+from expmech.core.bits import ChaChaBits, seeded_bits
+from expmech.core.coins import Coins
 from expmech.domains import L2Ball
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.padding import PadState
 from expmech.losses.quantile import positions_evenly
-from expmech.risks import Logistic
-from expmech.samplers import run
-from expmech.samplers.runtime_chains import PadState
+from expmech.mechanisms.optimum.risks import Logistic
 
 Floats = NDArray[np.float64]
 
@@ -154,7 +155,7 @@ def test_a_walk_does_the_same_work_wherever_it_stands(monkeypatch: pytest.Monkey
     """On a ball, and under a base measure that excludes points: moves outside cost as much."""
     left = em.BaseMeasure(lambda y: np.where(y[:, 0] > 0.5, -np.inf, 0.0), excludes=True)
     sampler = em.Metropolis(
-        em.kernels.Mixture([em.kernels.Laplace(8.0), em.kernels.Uniform()]), steps=30
+        em.kernels.Mixture([em.kernels.Laplace(8.0), em.kernels.UniformMoves()]), steps=30
     )
     for domain, base in (
         (L2Ball(2, 1.0, bits=4), None),
@@ -222,7 +223,7 @@ def test_the_share_of_pad_is_not_added_up_in_balls(monkeypatch: pytest.MonkeyPat
     def refuse(*_: Any) -> Any:
         raise AssertionError("a table was added up in balls")
 
-    monkeypatch.setattr(em.coins.ExponentialTable, "sum", refuse)
+    monkeypatch.setattr(coins.ExponentialTable, "sum", refuse)
     tied, apart = np.zeros(16), np.linspace(0.0, 800.0, 16)
     pad, box = em.ConfAtomAndRuntimePerfect("pad"), em.Box([0.0], [1.0], bits=4)
     for losses in (tied, apart):

@@ -19,14 +19,14 @@ from pyarrow.parquet import write_table
 from support.engines import postgres_programs, postgres_server, spark_session
 from support.expressions import Made, Maker, Row, rows_at_random
 
-from expmech.data import open_frame, open_source
-from expmech.data.rows import TableRows
-from expmech.errors import ExpmechError
-from expmech.statistics import ArrayRows
-from expmech.statistics.expressions import with_columns
-from expmech.statistics.grammar import parse_condition
-from expmech.statistics.reading import read_column
-from expmech.statistics.requests import FlagsOf
+from expmech.core.errors import ExpmechError
+from expmech.tables.aggregates import FlagsOf
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.expressions import with_columns
+from expmech.tables.grammar import parse_condition
+from expmech.tables.reading import read_column
+from expmech.tables.sources.opening import open_frame, open_source
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -116,13 +116,13 @@ def test_a_condition_holds_for_the_same_rows_in_memory_and_in_an_engine(
     with closing(open_source(str(folder / "rows.parquet"))) as source:
         rows = TableRows(source=source)
         for start in range(0, len(parsed), A_QUERY):
-            found = rows.find(FlagsOf(conditions=parsed[start : start + A_QUERY]))
+            found = rows.aggregate(FlagsOf(conditions=parsed[start : start + A_QUERY]))
             assert list(found.counts) == expected[start : start + A_QUERY]
     if numbers:
         names = ["x", "n"]
         placed = tuple(with_columns(one, lambda node: names.index(node.value)) for one in parsed)
         held = np.column_stack([read_column([row[name] for row in ROWS]) for name in names])
-        counts = ArrayRows(numbers=held).find(FlagsOf(conditions=placed)).counts
+        counts = ArrayRows(numbers=held).aggregate(FlagsOf(conditions=placed)).counts
         assert list(counts) == expected
 
 
@@ -157,14 +157,14 @@ def test_what_is_missing_satisfies_no_comparison_and_not_turns_that_round(text: 
     known, gone = MISSING_RULES[text]
     condition = with_columns(parse_condition(text), lambda node: 0)
     if "group" not in text:
-        found = ArrayRows(numbers=numbers).find(FlagsOf(conditions=(condition,)))
+        found = ArrayRows(numbers=numbers).aggregate(FlagsOf(conditions=(condition,)))
         assert found.counts == (known + gone,)
     frame = {name: pyarrow.array([7.0, 9.0, None]) for name in ("x", "group", "date")}
     for rows, expected in ((3, known + gone), (2, known)):
         table = pyarrow.table(frame).slice(0, rows)
         with closing(open_frame(table, name="few")) as source:
             flags = FlagsOf(conditions=(parse_condition(text),))
-            assert TableRows(source=source).find(flags).counts == (expected,), text
+            assert TableRows(source=source).aggregate(flags).counts == (expected,), text
 
 
 def test_an_unknown_column_is_refused_with_a_near_name(folder: Path, tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ from support.problems import exact_law, float_mechanism, mean_mechanism, neighbo
 
 import expmech as em
 from expmech.domains import Indices
-from expmech.samplers import Sampler
-from expmech.samplers.atom import AtomKernel
-from expmech.samplers.atom_chains import ConfAtomChain
-from expmech.samplers.random_atom import RandomAtomPerfect
-from expmech.target import Energies, Target
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.samplers.atom import AtomKernel
+from expmech.exponential.samplers.conf_atom import ConfAtomChain
+from expmech.exponential.samplers.random_atom import RandomAtomPerfect
+from expmech.exponential.target import Energies, Target
 
 VALUES = (0.0, 0.5, 1.0)
 N = 2

@@ -17,9 +17,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from expmech.adjacency import Adjacency
-from expmech.optimum import Terms, calibrate
-from expmech.risks import Huber, Logistic, Risk, SmoothedHinge, SmoothedPinball, Softmax
+from expmech.core.adjacency import Adjacency
+from expmech.mechanisms.optimum import OptimumTerms, RegressionSettings, calibrate
+from expmech.mechanisms.optimum.risks import (
+    Huber,
+    Logistic,
+    Risk,
+    SmoothedHinge,
+    SmoothedPinball,
+    Softmax,
+)
 
 Floats = NDArray[np.float64]
 ONE = Fraction(1)
@@ -55,7 +62,7 @@ def curvature_of(risk: Any, t: Floats, z: float) -> Floats:
     return np.asarray((rise / (2.0 * step))[:, None])
 
 
-def log_density(terms: Terms, rows: list[tuple[Floats, float]], y: Floats) -> float:
+def log_density(terms: OptimumTerms, rows: list[tuple[Floats, float]], y: Floats) -> float:
     """Return the log density of the optimum at y, shape (margins, columns)."""
     penalties = np.array([float(terms.intercept_penalty)] + [float(terms.penalty)] * 99)
     penalties = penalties[: terms.dimension]
@@ -74,7 +81,7 @@ def log_density(terms: Terms, rows: list[tuple[Floats, float]], y: Floats) -> fl
     return -rate * norm + float(np.linalg.slogdet(matrix)[1])
 
 
-def log_determinant_gain(terms: Terms, x: Floats, z: float, y: Floats) -> float:
+def log_determinant_gain(terms: OptimumTerms, x: Floats, z: float, y: Floats) -> float:
     """Return what one row adds to the log determinant where there is no other."""
     free = dataclasses.replace(terms, rate=Fraction(0))
     return log_density(free, [(x, z)], y) - log_density(free, [], y)
@@ -114,15 +121,17 @@ def test_a_determinant_costs_what_the_worst_row_does(
 ) -> None:
     """At the margin where phi'' is greatest; the first penalty below the other, and far above."""
     terms = calibrate(
+        RegressionSettings(
+            squared_norm=Fraction(squared),
+            sum_norm=Fraction(2),
+            noise="max",
+            penalty=Fraction(1, 2),
+            intercept_penalty=None if first is None else Fraction(first),
+        ),
         risk=risk,
         dimension=4,
         epsilon=Fraction(40),
         adjacency=Adjacency.REPLACE,
-        squared_norm=Fraction(squared),
-        sum_norm=Fraction(2),
-        noise="max",
-        penalty=Fraction(1, 2),
-        intercept_penalty=None if first is None else Fraction(first),
     )
     gains = []
     for x, z in itertools.product(longest_rows(4, squared), targets):
@@ -159,15 +168,17 @@ def test_neighbours_are_within_epsilon_where_shares_are_near_one(
     """Far from the rows a replaced label moves the field by all it can."""
     epsilon = Fraction(3)
     terms = calibrate(
+        RegressionSettings(
+            squared_norm=Fraction(2),
+            sum_norm=Fraction(3, 2),
+            noise=noise,
+            penalty=Fraction(4),
+            intercept_penalty=None if first is None else Fraction(first),
+        ),
         risk=risk,
         dimension=2,
         epsilon=epsilon,
         adjacency=adjacency,
-        squared_norm=Fraction(2),
-        sum_norm=Fraction(3, 2),
-        noise=noise,
-        penalty=Fraction(4),
-        intercept_penalty=None if first is None else Fraction(first),
     )
     longest = [np.array([1.0, 0.5]), np.array([1.0, -0.5]), np.array([0.5, 1.0])]
     if noise != "sum":
@@ -200,15 +211,17 @@ def test_what_is_spent_is_at_most_epsilon_to_fifty_digits() -> None:
                 tops = [int(one) for one in generator.integers(1 << 28, 1 << 31, 4)]
                 epsilon, squared, penalty, first = (Fraction(one, 1 << 30) for one in tops)
                 terms = calibrate(
+                    RegressionSettings(
+                        squared_norm=squared,
+                        sum_norm=Fraction(5, 4),
+                        noise=noise,
+                        penalty=penalty * 64,
+                        intercept_penalty=first * 64,
+                    ),
                     risk=risk,
                     dimension=4,
                     epsilon=epsilon,
                     adjacency=Adjacency.REPLACE,
-                    squared_norm=squared,
-                    sum_norm=Fraction(5, 4),
-                    noise=noise,
-                    penalty=penalty * 64,
-                    intercept_penalty=first * 64,
                 )
 
                 def decimal(number: Fraction) -> Decimal:

@@ -17,10 +17,24 @@ import numpy as np
 import pytest
 from support.optimum import cell_law, log_density
 
-from expmech.adjacency import Adjacency
-from expmech.optimum import Rows, Terms, calibrate, prepare_rows
-from expmech.optimum.calibration import determinant_cost, leverage
-from expmech.risks import Huber, Logistic, Risk, SmoothedHinge, SmoothedPinball, Softmax
+from expmech.core.adjacency import Adjacency
+from expmech.mechanisms.optimum import (
+    OptimumTerms,
+    RegressionRows,
+    RegressionSettings,
+    RowNorms,
+    calibrate,
+    prepare_rows,
+)
+from expmech.mechanisms.optimum.calibration import determinant_cost, leverage
+from expmech.mechanisms.optimum.risks import (
+    Huber,
+    Logistic,
+    Risk,
+    SmoothedHinge,
+    SmoothedPinball,
+    Softmax,
+)
 
 EPSILON = Fraction(1)
 VALUES = (-1.0, -0.25, 0.5, 1.0)
@@ -28,29 +42,26 @@ VALUES = (-1.0, -0.25, 0.5, 1.0)
 
 def terms_of(
     risk: Risk, dimension: int, adjacency: Adjacency, noise: str = "max", **more: Any
-) -> Terms:
-    options: dict[str, Any] = {"share": Fraction(1, 2), "epsilon": EPSILON} | more
-    return calibrate(
-        risk=risk,
-        dimension=dimension,
-        adjacency=adjacency,
-        squared_norm=Fraction(dimension),
-        sum_norm=Fraction(dimension),
-        noise=noise,
-        **options,
+) -> OptimumTerms:
+    epsilon = more.pop("epsilon", EPSILON)
+    options: dict[str, Any] = {"share": Fraction(1, 2)} | more
+    settings = RegressionSettings(
+        squared_norm=dimension, sum_norm=dimension, noise=noise, **options
     )
+    return calibrate(settings, risk=risk, dimension=dimension, epsilon=epsilon, adjacency=adjacency)
 
 
-def rows_of(risk: Risk, rows: list[tuple[float, ...]]) -> Rows:
+def rows_of(risk: Risk, rows: list[tuple[float, ...]]) -> RegressionRows:
     width = len(rows[0]) - 1 if rows else 1
     table = np.array([row[:-1] for row in rows]).reshape(len(rows), width)
     targets = [row[-1] for row in rows]
-    return prepare_rows(
-        table, targets, risk=risk, squared_norm=Fraction(width), sum_norm=Fraction(width)
-    )
+    norms = RowNorms(squared=Fraction(width), total=Fraction(width))
+    return prepare_rows(table, targets, risk=risk, norms=norms)
 
 
-def worst_ratio(terms: Terms, adjacency: Adjacency, values: tuple[float, ...] = VALUES) -> float:
+def worst_ratio(
+    terms: OptimumTerms, adjacency: Adjacency, values: tuple[float, ...] = VALUES
+) -> float:
     """Return the largest log ratio of a cell over all neighbours with up to two rows."""
     every = list(itertools.product(values, (-1.0, 1.0)))
 
@@ -85,19 +96,19 @@ def test_all_neighbours_are_within_epsilon(risk: Risk, noise: str, adjacency: Ad
     assert 0.4 * float(EPSILON) < worst <= float(EPSILON) * (1 + 1e-9)
 
 
-def without_determinant(terms: Terms) -> Terms:
+def without_determinant(terms: OptimumTerms) -> OptimumTerms:
     """Spend all of epsilon on the noise and nothing on the determinant."""
     return dataclasses.replace(terms, rate=terms.rate * EPSILON / (EPSILON - terms.determinant))
 
 
-def with_half_the_reach(terms: Terms) -> Terms:
+def with_half_the_reach(terms: OptimumTerms) -> OptimumTerms:
     """Count one row where a replacement moves two: c for 2c."""
     return dataclasses.replace(terms, rate=2 * terms.rate)
 
 
 @pytest.mark.parametrize("mutant", [without_determinant, with_half_the_reach])
 @pytest.mark.parametrize("noise", ["max", "sum"])
-def test_mutants_exceed_epsilon(mutant: Callable[[Terms], Terms], noise: str) -> None:
+def test_mutants_exceed_epsilon(mutant: Callable[[OptimumTerms], OptimumTerms], noise: str) -> None:
     terms = mutant(terms_of(Huber(0.5), 1, Adjacency.REPLACE, noise))
     assert worst_ratio(terms, Adjacency.REPLACE) > 1.05 * float(EPSILON)
 
@@ -111,7 +122,7 @@ def test_unpenalised_intercept_exceeds_epsilon() -> None:
     assert worst_ratio(mutant, Adjacency.REPLACE) > 1.5 * float(EPSILON)
 
 
-def largest_gap(terms: Terms, one: list[Any], other: list[Any], reach: float) -> float:
+def largest_gap(terms: OptimumTerms, one: list[Any], other: list[Any], reach: float) -> float:
     """Return the largest difference of log densities on a grid of points."""
     axis = np.linspace(-reach, reach, 9) + 0.01
     size = terms.size

@@ -12,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from expmech.adjacency import Adjacency
-from expmech.directions.rows import row_products
-from expmech.release import PrincipalDirection
-from expmech.statistics import ArrayRows, PrincipalComponents
+from expmech.core.adjacency import Adjacency
+from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+from expmech.mechanisms.directions.rows import row_products
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.statistics import PrincipalComponents
 
 Table = tuple[tuple[float, ...], ...]
 
@@ -146,10 +147,10 @@ def test_a_row_of_any_content_adds_its_own_products_and_no_more(
         adjacency=Adjacency.ADD_REMOVE,
         center=(0.5, 0.0, -1e-9),
         row_norm=row_norm,
-    ).request(Fraction(1))
+    ).aggregation(Fraction(1))
 
     def products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
-        return np.array(ArrayRows(numbers=rows).find(asked).products, dtype=object)
+        return np.array(ArrayRows(numbers=rows).aggregate(asked).products, dtype=object)
 
     base = np.random.default_rng(7).normal(size=(20, 3)) * 3.0
     numbers = [0.0, math.nan, math.inf, -math.inf, 1e308, 5e-324, 0.1]

@@ -19,25 +19,16 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
+from support.aggregates import histogram, labelled_rows, moments, row_count, tally
 from support.reading import CANDIDATES, ODD_TEXTS, changed, odd_line
 
-from expmech.data import (
-    DataError,
-    TextFormat,
-    histogram,
-    moments,
-    open_frame,
-    open_source,
-    tally,
-)
-from expmech.data.aggregate import labelled_rows, row_count
-from expmech.data.text_fields import split_line
-from expmech.data.text_lines import LONGEST
-from expmech.data.text_table import TextLines
-from expmech.errors import ParameterError
-from expmech.statistics.aggregates import histogram_of, moments_of
-from expmech.statistics.keys import canonical_key, tally_values
-from expmech.statistics.reading import BLANKS, fill_missing, number_of, read_column
+from expmech.core.errors import DataError, ParameterError
+from expmech.tables.aggregates import histogram_of, moments_of
+from expmech.tables.keys import canonical_key, tally_values
+from expmech.tables.reading import BLANKS, fill_missing, number_of, read_column
+from expmech.tables.sources.opening import open_frame, open_source
+from expmech.tables.sources.text_files import LONGEST, TextLines, split_line
+from expmech.tables.sources.text_format import TextFormat
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis on pyarrow and DuckDB
 

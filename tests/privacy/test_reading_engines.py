@@ -19,16 +19,24 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
+from support.aggregates import (
+    histogram,
+    labelled_rows,
+    moments,
+    row_count,
+    standardised_products,
+    tally,
+)
 from support.engines import postgres_programs, postgres_server, spark_session
 from support.reading import ODD_TEXTS
 
-from expmech.data import DataError, Source, histogram, moments, open_source, tally
-from expmech.data.aggregate import labelled_rows, row_count, standardised_products
-from expmech.statistics import ArrayRows
-from expmech.statistics.aggregates import histogram_of, moments_of
-from expmech.statistics.keys import canonical_key, tally_values
-from expmech.statistics.reading import fill_missing, missing_rows, read_column
-from expmech.statistics.requests import ProductsOf
+from expmech.core.errors import DataError
+from expmech.tables.aggregates import ProductsOf, histogram_of, moments_of
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.keys import canonical_key, tally_values
+from expmech.tables.reading import fill_missing, missing_rows, read_column
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -189,7 +197,7 @@ def test_products_of_standardised_rows_are_the_same_integers_everywhere(
         missing=rule,
     )
     read = np.column_stack([read_column(TABLE[name]) for name in NUMBERS])
-    expected = ArrayRows(numbers=read).find(replace(asked, columns=(0, 1, 2)))
+    expected = ArrayRows(numbers=read).aggregate(replace(asked, columns=(0, 1, 2)))
     assert standardised_products(source, asked) == expected
     assert expected.count == len(read if rule != "drop" else read[~missing_rows(read)])
 

@@ -12,8 +12,8 @@ import polars
 import pytest
 from support.reading import CANDIDATES, ODD_VALUES, changed
 
-from expmech.statistics.keys import canonical_key, tally_values
-from expmech.statistics.reading import read_column, read_numbers
+from expmech.tables.keys import canonical_key, tally_values
+from expmech.tables.reading import read_column, read_numbers
 
 ORDINARY: list[list[Any]] = [
     [1.5, 2, None, 7, float("inf")],

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech import estimators, losses, risks
-from expmech.errors import ExpmechError
+from expmech import estimators, losses
+from expmech.core.errors import ExpmechError
+from expmech.mechanisms.optimum import risks
 
 
 class Patient:

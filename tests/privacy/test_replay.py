@@ -32,12 +32,8 @@ from support.replay import (
 )
 
 import expmech as em
-from expmech.cli.drawing import delivered
-from expmech.data import units
-from expmech.data.rows import TableRows
-from expmech.data.source import Source
-from expmech.directions.terms import DirectionTerms
-from expmech.errors import DataError
+from expmech.cli.release import deliver
+from expmech.core.errors import DataError
 from expmech.estimators import (
     PrivateCount,
     PrivateHistogram,
@@ -51,12 +47,18 @@ from expmech.estimators import (
     PrivateSum,
     PrivateVariance,
 )
-from expmech.release import perturbed_optimum
-from expmech.release.joint_quantiles import JointQuantiles
-from expmech.release.meanings import Shares
-from expmech.release.noisy_sums import NoisySums
-from expmech.release.top_k_checks import TopKTerms
-from expmech.statistics import ArrayRows, Settled, aggregates
+from expmech.mechanisms.directions.principal_direction import DirectionTerms
+from expmech.mechanisms.noisy_sums import Shares
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
+from expmech.mechanisms.optimum import perturbed_optimum
+from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.selection.top_k import TopKTerms
+from expmech.tables import aggregates
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.release import PreparedRelease
+from expmech.tables.sources import units
+from expmech.tables.sources.source import Source
 
 TRIES = int(os.environ.get("EXPMECH_REPLAY", "2"))
 """Pairs of neighbours for each case; more of them for a longer search."""
@@ -160,7 +162,7 @@ def fitted(case: Case, adjacency: str) -> Pipeline:
     def run(room: Path, rows: Any) -> Any:
         path = room / "ledger"
         em.Ledger.create(path, data_set="rows", epsilon="10", adjacency=adjacency)
-        estimator = clone(case.estimator).set_params(adjacency=adjacency, accountant=str(path))
+        estimator = clone(case.estimator).set_params(adjacency=adjacency, ledger=str(path))
         chosen = [row[case.first : case.first + case.columns] for row in rows]
         table, _ = as_arrays(chosen, case.columns)
         target = np.array([row[case.target or 0] for row in rows] + [None], dtype=object)[:-1]
@@ -298,13 +300,13 @@ def day(room: Path, rows: Any) -> Any:
     def cut_off(*given: Any, **more: Any) -> Any:
         if next(calls) == 1:
             raise KeyboardInterrupt
-        return delivered(*given, **more)
+        return deliver(*given, **more)
 
     budget = ("--epsilon", "3", "--adjacency", "add-remove")
     told = [command("budget", "init", "ledger", path, *budget)]
     told.append(command("release", "--plan", "day.toml", "--dry-run"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("expmech.cli.batch.delivered", cut_off)
+        patch.setattr("expmech.cli.plan_file.deliver", cut_off)
         told.append(command("release", "--plan", "day.toml"))
     assert [code for code, *_ in told] == [0, 0, 130], told[2]
     words = ["release --plan day.toml", "release --plan day.toml", "budget show ledger"]
@@ -328,7 +330,7 @@ def adaptive(room: Path, rows: Any) -> Any:
     path = room / "ledger"
     ledger = em.Ledger.create(path, data_set="rows", epsilon="1.5", adjacency="add-remove")
     table, _ = as_arrays([row[:1] for row in rows], 1)
-    shared: dict[str, Any] = {"accountant": ledger, "adjacency": "add-remove", "epsilon": "0.5"}
+    shared: dict[str, Any] = {"ledger": ledger, "adjacency": "add-remove", "epsilon": "0.5"}
     ends = PrivateQuantile(q=["0.25", "0.75"], bounds=(0, 10), bits=6, **shared).fit(table)
     low, high = ends.quantiles_.ravel().tolist()
     mean = PrivateMean(bounds=(low - 0.1, high + 0.1), **shared).fit(table)
@@ -375,8 +377,8 @@ def around(owner: Any, name: str, change: Callable[..., Any]) -> Plant:
     return plant
 
 
-def rate_by_the_count(real: Any, self: Any, coins: Any, epsilon: Any, size: int) -> Any:
-    return real(self, coins, epsilon * (1 + self._totals[0] % 7), size)
+def rate_by_the_count(real: Any, self: Any, budget: Any) -> Any:
+    return real(self, budget * (1 + self._totals[0] % 7))
 
 
 def certificate_by_a_row(real: Any, self: Any, found: Any) -> Any:
@@ -431,13 +433,14 @@ def a_stand_in_that_was_kept() -> Plant:
         kept.append(self.groups.count)
         return real(self, budget)
 
-    def seconds(real: Any, self: Any) -> float:
-        return float(real(self) * (1 + (kept[-1] if kept else 0)))
+    def public_terms(real: Any, self: Any, budget: Any) -> Any:
+        terms = real(self, budget)
+        return dataclasses.replace(terms, seconds=terms.seconds * (1 + (kept[-1] if kept else 0)))
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         kept.clear()
-        around(JointQuantiles, "_fit", fit)(patch)
-        around(JointQuantiles, "seconds", seconds)(patch)
+        around(JointQuantiles, "fit", fit)(patch)
+        around(JointQuantiles, "public_terms", public_terms)(patch)
 
     return plant
 
@@ -469,30 +472,30 @@ def twice_the_rate(real: Any, **given: Any) -> Any:
 
 MEAN, SUM = fitted(CASES["mean"], "add-remove"), fitted(CASES["sum"], "replace")
 BUGS: dict[str, tuple[Any, Plant, str]] = {
-    "a rate by the data": (MEAN, around(NoisySums, "_draws", rate_by_the_count), "terms"),
+    "a rate by the data": (MEAN, around(NoisySums, "fit", rate_by_the_count), "terms"),
     "a certificate by the data": (
         MEAN,
-        around(Settled, "release", certificate_by_a_row),
+        around(PreparedRelease, "release", certificate_by_a_row),
         "returned",
     ),
-    "a print": (MEAN, around(ArrayRows, "find", told_of_missing(print)), "stdout"),
-    "a warning": (MEAN, around(ArrayRows, "find", told_of_missing(warnings.warn)), "warned"),
+    "a print": (MEAN, around(ArrayRows, "aggregate", told_of_missing(print)), "stdout"),
+    "a warning": (MEAN, around(ArrayRows, "aggregate", told_of_missing(warnings.warn)), "warned"),
     "a line of a log": (
         MEAN,
-        around(ArrayRows, "find", told_of_missing(logging.getLogger("expmech").info)),
+        around(ArrayRows, "aggregate", told_of_missing(logging.getLogger("expmech").info)),
         "logged",
     ),
     "an exit code": (
         released("mean", "add-remove", ""),
-        around(TableRows, "find", refused_by_a_row),
+        around(TableRows, "aggregate", refused_by_a_row),
         "returned",
     ),
     "a record in an exception": (
         MEAN,
-        around(ArrayRows, "find", a_record_in_an_exception),
+        around(ArrayRows, "aggregate", a_record_in_an_exception),
         "raised",
     ),
-    "a file": (MEAN, around(ArrayRows, "find", file_by_a_row), "file"),
+    "a file": (MEAN, around(ArrayRows, "aggregate", file_by_a_row), "file"),
     "an order": (by_size, lambda patch: None, "stdout"),
     "a forecast": (SUM, around(NoisySums, "seconds", forecast_by_the_data), "forecast"),
     "what is spent": (MEAN, around(PrivateMean, "fit", budget_by_the_count), "file ledger"),

@@ -12,7 +12,7 @@ import pytest
 from support.engines import postgres_programs, postgres_server, spark_session
 from support.replay import SLACK, number, pairs, release_by_command, replayed, write_rows
 
-from expmech.data import design
+from expmech.tables.engines import regression
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -90,7 +90,7 @@ def test_an_engine_tells_nothing_but_the_draws_which_cost_epsilon(
 ) -> None:
     if engine not in engines:
         pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
-    monkeypatch.setattr(design, "SMALL", 1)  # every regression by passes in the engine
+    monkeypatch.setattr(regression, "SMALL", 1)  # every regression by passes in the engine
     run = release_by_command(asked, place=engines[engine], adjacency="add-remove", epsilon=EPSILON)
     one, other = pairs("add-remove", len(asked), unit="--unit" in asked)
     found = replayed(run, one, other, tmp_path / "room")
@@ -104,7 +104,7 @@ def test_whether_rows_are_summed_in_memory_or_in_an_engine_is_not_told(
     asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = pairs("add-remove", len(asked))
-    monkeypatch.setattr(design, "SMALL", min(len(one), len(other)))
+    monkeypatch.setattr(regression, "SMALL", min(len(one), len(other)))
     run = release_by_command(
         asked,
         place=lambda room, rows: [write_rows(room, rows)],

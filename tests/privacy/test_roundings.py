@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expmech as em
-from expmech.losses.logistic_rows import SNAP, snap_rows
-from expmech.release import NoisyMean
-from expmech.release.certificate import epsilon_up
-from expmech.release.snapping import affordable_bits, snap
-from expmech.rounding import float_down, float_up
-from expmech.samplers.runtime import _round_floor
-from expmech.samplers.separable import MOST_COORDINATES
-from expmech.target import ENERGY_ROUNDING, calibrate, make_target, validate_epsilon
+from expmech.certificates.certificate import epsilon_up
+from expmech.core.rounding import float_down, float_up, validate_epsilon
+from expmech.exponential.samplers.runtime import _round_floor
+from expmech.exponential.samplers.separable import MOST_COORDINATES
+from expmech.exponential.target import ENERGY_ROUNDING, calibrate, make_target
+from expmech.losses.convex_losses import SNAP, snap_rows
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, affordable_bits, snap
 from expmech.theory import (
     constant_rounds,
     delta_from_steps,

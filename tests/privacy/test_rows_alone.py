@@ -6,6 +6,7 @@ import codecs
 import datetime
 from contextlib import closing
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,22 @@ import polars
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
+from support.aggregates import moments, row_count, tally
 
-from expmech.adjacency import Adjacency
-from expmech.data import (
-    DataError,
-    Source,
-    TextFormat,
-    aggregate,
-    moments,
-    open_frame,
-    open_source,
-    tally,
-)
-from expmech.data.aggregate import row_count
-from expmech.data.engines import summed
-from expmech.data.formulas import formulas_of
-from expmech.data.passes import PassQueries, RowQuery
-from expmech.data.releasing import release
-from expmech.data.text_format import RECORD_IS_A_LINE
-from expmech.data.units import bound_units
-from expmech.errors import ParameterError
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import DataError, ParameterError
 from expmech.ledger import Ledger
-from expmech.risks import Logistic
-from expmech.statistics import CountOf, SumOf
+from expmech.mechanisms.optimum.calibration import RowNorms
+from expmech.mechanisms.optimum.risks import Logistic
+from expmech.tables.engines import sums
+from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of
+from expmech.tables.release import release
+from expmech.tables.sources.execution import run_query, sum_or_zero
+from expmech.tables.sources.opening import open_frame, open_source
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.text_format import RECORD_IS_A_LINE, TextFormat
+from expmech.tables.sources.units import bound_units
+from expmech.tables.statistics import CountOf, SumOf
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis on pyarrow and DuckDB
 
@@ -276,19 +270,18 @@ def test_a_release_from_text_says_that_a_record_is_a_line(tmp_path: Path) -> Non
 def test_a_sum_that_an_engine_does_not_return_is_refused_where_there_are_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert summed(None, 0) == 0 and summed(3, 5) == 3
+    assert sum_or_zero(None, 0) == 0 and sum_or_zero(3, 5) == 3
     with pytest.raises(DataError, match="returned no sum for rows that are there"):
-        summed(None, 1)
+        sum_or_zero(None, 1)
     path = parquet(tmp_path / "a.parquet", x=[1.0, 2.0])
     with closing(open_source(path)) as source:
         assert moments(source.where("x", 7), ["x"], [(0.0, 1.0)], bits=2).sums == (0,)
-        computed = aggregate.computed
 
         def overflowed(query: Any) -> list[dict[str, Any]]:
-            (row,) = computed(query)
+            (row,) = run_query(query)
             return [{name: value if name[-1] == "n" else None for name, value in row.items()}]
 
-        monkeypatch.setattr(aggregate, "computed", overflowed)
+        monkeypatch.setattr(sums, "run_query", overflowed)
         with pytest.raises(DataError, match="returned no sum"):
             moments(source, ["x"], [(0.0, 1.0)], bits=2)
 
@@ -296,7 +289,7 @@ def test_a_sum_that_an_engine_does_not_return_is_refused_where_there_are_rows(
 def test_a_pass_of_a_regression_refuses_a_sum_that_is_missing() -> None:
     rows = RowQuery(text="SELECT 1", columns=("a", "z"), engine="duckdb")
     queries = PassQueries(
-        rows=rows, formulas=formulas_of(Logistic()), squared_norm=1.0, sum_norm=None
+        rows=rows, formulas=formulas_of(Logistic()), norms=RowNorms(squared=Fraction(1))
     )
     point = np.zeros((1, 2))
     width = 1 + 2 * 2 + 3  # a count, two halves of each score, second derivatives

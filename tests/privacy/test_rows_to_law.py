@@ -16,15 +16,18 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.adjacency import Adjacency
+from expmech.core.adjacency import Adjacency
 from expmech.domains.base import probe_indices
-from expmech.release import NoisySums
-from expmech.statistics import (
-    ArrayRows,
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.expressions import with_columns
+from expmech.tables.grammar import parse_condition
+from expmech.tables.plan import plan
+from expmech.tables.release import prepare_release
+from expmech.tables.statistics import (
     CountOf,
     HistogramIn,
     LargestTotal,
-    Logistic,
     Mean,
     MissingOf,
     MostFrequent,
@@ -33,11 +36,8 @@ from expmech.statistics import (
     Statistic,
     SumOf,
     VarianceOf,
-    plan,
-    settle,
+    logistic_regression,
 )
-from expmech.statistics.expressions import with_columns
-from expmech.statistics.grammar import parse_condition
 
 EPSILON = Fraction(2)
 WHERE = with_columns(
@@ -81,8 +81,8 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
         "quantile": QuantileOf(q=Fraction(1, 5), **one),
         "ridge": Ridge(columns=(0,), bounds=BOUNDS[:1], **target),
         "ridge, given": Ridge(columns=(0,), bounds=BOUNDS[:1], penalty=2.0, radius=0.7, **target),
-        "logistic": Logistic(target="y", positive=1, law="log-likelihood", **both),
-        "logistic, given": Logistic(
+        "logistic": logistic_regression(target="y", positive=1, law="log-likelihood", **both),
+        "logistic, given": logistic_regression(
             target="y", positive=1, law="log-likelihood", radius=2.0, data_norm=0.5, **both
         ),
         "totals": LargestTotal(labels=("a", "b"), exponential=True, **both),
@@ -116,7 +116,7 @@ def neighbours(base: list[int], adjacency: Adjacency) -> list[list[int]]:
 
 
 def mechanism_of(statistic: Statistic, numbers: list[int]) -> Any:
-    found = table(numbers).find(statistic.request(EPSILON))
+    found = table(numbers).aggregate(statistic.aggregation(EPSILON))
     return statistic.mechanism(found, EPSILON, "unprotected")
 
 
@@ -179,17 +179,20 @@ COUNTS = (1, 2, 3, 17, 400)
 def test_nothing_public_depends_on_a_confidential_number_of_rows(name: str) -> None:
     """Certificate and plan of every statistic under add-remove, for numbers of rows that differ."""
     statistic = statistics(Adjacency.ADD_REMOVE)[name]
-    settled = settle(statistic, epsilon=EPSILON, count=None)
+    settled = prepare_release(statistic, epsilon=EPSILON, count=None)
     foreseen = str(plan(statistic, epsilon=EPSILON, count=None))
     for count in COUNTS:
         numbers = [k % len(ROWS) for k in range(count)]
         mechanism = mechanism_of(statistic, numbers)
         ready = mechanism.prepare(
-            epsilon=EPSILON, sampler=settled.public.sampler or "auto", told=statistic.told
+            epsilon=EPSILON, sampler=settled.public.sampler or "auto", context=statistic.context
         )
         assert ready.certificate == settled.certificate
         assert str(mechanism.plan(EPSILON)) == foreseen
-        assert settle(statistic, epsilon=EPSILON, count=count).certificate == settled.certificate
+        assert (
+            prepare_release(statistic, epsilon=EPSILON, count=count).certificate
+            == settled.certificate
+        )
 
 
 @pytest.mark.parametrize(("name", "adjacency"), NAMES)
@@ -198,7 +201,7 @@ def test_nothing_public_depends_on_what_the_rows_hold(name: str, adjacency: Adja
     told = set()
     for numbers in ([0] * 5, [1] * 5, [6] * 5, [4, 5, 6, 7, 8]):
         mechanism = mechanism_of(statistic, numbers)
-        certificate = mechanism.prepare(epsilon=EPSILON, told=statistic.told).certificate
+        certificate = mechanism.prepare(epsilon=EPSILON, context=statistic.context).certificate
         told.add((certificate.to_json(), str(mechanism.plan(EPSILON))))
     assert len(told) == 1
 

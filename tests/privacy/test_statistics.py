@@ -27,9 +27,10 @@ from expmech.estimators import (
     PrivateRidge,
     PrivateSelector,
 )
-from expmech.release.snapping import snap
-from expmech.statistics import LargestTotal, Moments, MostFrequent, Ridge
-from expmech.statistics.select import Scoring
+from expmech.mechanisms.noisy_sums.noisy_sums import snap
+from expmech.tables.aggregates import Moments
+from expmech.tables.statistics import LargestTotal, MostFrequent, Ridge
+from expmech.tables.statistics.selection import Scoring
 
 EPSILON = "1.5"
 SLACK = 1e-9  # of the logarithms, which are float64
@@ -184,14 +185,14 @@ def clipped_after_summing(patch: pytest.MonkeyPatch) -> None:
         sums = tuple(int(min(max(total, 0), most)) for total in totals)
         return Moments(count=len(rows), sums=sums, products=(), bits=bits)
 
-    patch.setattr("expmech.statistics.arrays.moments_of", mutant)
+    patch.setattr("expmech.tables.aggregates.moments_of", mutant)
 
 
 def not_clipped(patch: pytest.MonkeyPatch) -> None:
     def mutant(rows: Any, lower: Any, upper: Any, bits: int) -> Any:
         return snap(np.clip(rows, lower - 1.0, upper + 1.0), lower - 1.0, upper + 1.0, bits + 1)
 
-    patch.setattr("expmech.statistics.aggregates.snap", mutant)
+    patch.setattr("expmech.tables.aggregates.snap", mutant)
 
 
 def top_cell_not_capped(patch: pytest.MonkeyPatch) -> None:
@@ -200,7 +201,7 @@ def top_cell_not_capped(patch: pytest.MonkeyPatch) -> None:
         steps = (np.clip(values, lower, upper) - lower) * (2.0**bits / (upper - lower))
         return np.bincount(np.floor(steps).astype(np.int64), minlength=1 << bits)
 
-    patch.setattr("expmech.statistics.arrays.histogram_of", mutant)
+    patch.setattr("expmech.tables.aggregates.histogram_of", mutant)
 
 
 def missing_at_the_mean(patch: pytest.MonkeyPatch) -> None:
@@ -209,7 +210,7 @@ def missing_at_the_mean(patch: pytest.MonkeyPatch) -> None:
         stands = known.sum(axis=0) / max(1, len(values))
         return np.where(np.isnan(values), stands, values)
 
-    patch.setattr("expmech.statistics.arrays.fill_missing", mutant)
+    patch.setattr("expmech.tables.arrays.fill_missing", mutant)
 
 
 def scoring_by(change: Callable[[Any, Scoring], Fraction], kind: Any) -> Patch:
@@ -326,7 +327,7 @@ def public_outputs(
     ledger = em.Ledger.create(
         path, data_set="trial", epsilon="100", delta="0.1", adjacency=relation, composition="basic"
     )
-    charged = clone(estimator).set_params(accountant=str(path))
+    charged = clone(estimator).set_params(ledger=str(path))
     found = caught(
         monkeypatch,
         charged,

@@ -14,11 +14,11 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point
 from support.problems import float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
-from expmech.errors import UnsupportedError
-from expmech.release.verification import verify_certificate
-from expmech.samplers import Sampler
-from expmech.target import Target, make_target
-from expmech.target.calibration import ENERGY_CAP, calibrate, calibrate_within
+from expmech.core.errors import UnsupportedError
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.target import Target, make_target
+from expmech.exponential.target.calibration import ENERGY_CAP, calibrate, calibrate_within
+from expmech.ledger.verification import verify_certificate
 
 N = 3_000_000
 VALUES = (0.0, 0.4, 1.0)

@@ -24,8 +24,7 @@ from expmech.auditing import (
     replay,
     timed,
 )
-from expmech.auditing.events import Labels
-from expmech.auditing.outputs import join, read_outputs
+from expmech.auditing.events import LabelsEvent, join, read_outputs
 from expmech.cli.main import app
 
 CLAIM = em.Claim(epsilon=1.0)
@@ -205,13 +204,13 @@ def test_an_event_says_the_same_of_an_output_whatever_was_drawn_with_it() -> Non
 
 def test_outputs_with_names_of_their_own_are_refused_with_a_remedy() -> None:
     outputs = [{j: 1.0} for j in range(2000)]
-    with pytest.raises(em.errors.ParameterError, match="Return vectors"):
+    with pytest.raises(em.ParameterError, match="Return vectors"):
         read_outputs(outputs, len(outputs))
 
 
 def test_an_event_of_many_labels_is_written_down_whole() -> None:
     labels = tuple(f"label {j}" for j in range(9))
-    stated = json.loads(json.dumps(Labels(labels).describe()))
+    stated = json.loads(json.dumps(LabelsEvent(labels).describe()))
     assert all(label in stated["text"] for label in labels)
     outputs = read_outputs([*labels, "another"], 10)
     outputs = replace(outputs, labels=np.array([*labels, "another"]))

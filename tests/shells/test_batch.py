@@ -14,11 +14,11 @@ import pytest
 from support.kills import met_by_kills, write_day
 from typer.testing import CliRunner
 
-from expmech.cli import planned
+from expmech.cli import plan_file
 from expmech.cli.main import app
-from expmech.data.rows import TableRows
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 from expmech.ledger import Entry, Ledger, LedgerError
+from expmech.tables.engines.rows import TableRows
 
 
 def run(*arguments: object) -> Any:
@@ -44,7 +44,7 @@ def test_a_dry_run_shows_costs_and_reads_no_record(
     def find(self: TableRows, request: Any) -> Any:
         raise AssertionError("a record was looked at")
 
-    monkeypatch.setattr(TableRows, "find", find)
+    monkeypatch.setattr(TableRows, "aggregate", find)
     before = ledger.read_bytes()
     shown = run("release", "--plan", plan, "--dry-run")
     assert shown.exit_code == 0, shown.stderr
@@ -179,16 +179,16 @@ def test_no_key_of_a_plan_is_read_as_another_option(day: tuple[Path, Path]) -> N
     """A key is the name of an option and nothing else, for every statistic there is."""
     plan, _ = day
     head = 'source = "survey.csv"\nledger = "survey.ledger"\n[[release]]\n'
-    for name, command in planned._commands().items():
-        options = [flag for one in command.params for flag in one.opts]
-        for flag in (*options, "--no-center", "--help"):
+    for name in plan_file._OPTIONS:
+        options = [f"--{option}" for option in plan_file.options_by_name(name)]
+        for flag in (*options, "--ledger", "SOURCE", "--no-center", "--help"):
             bare = flag.lstrip("-")
             keys = (f"{bare}=x", flag, f"{bare} ", f"={bare}", f"{bare}=x --ledger")
             for key in keys if name == "mean" else keys[:1]:
                 entry = f'statistic = "{name}"\n{json.dumps(key)} = true\n'
                 plan.write_text(head + entry)
                 with pytest.raises(ParameterError, match="is no option of"):
-                    planned.read_plan(plan)
+                    plan_file.read_plan(plan)
 
 
 def test_a_switch_of_a_plan_is_turned_off_by_false(day: tuple[Path, Path]) -> None:
@@ -201,7 +201,7 @@ def test_a_switch_of_a_plan_is_turned_off_by_false(day: tuple[Path, Path]) -> No
     found = []
     for switch in ("", "center = true\n", "center = false\n"):
         plan.write_text(head + entry + switch)
-        ((_, statistic),) = planned.read_plan(plan).asked
+        ((statistic,),) = [order.statistics for order in plan_file.read_plan(plan).commands]
         found.append(repr(statistic))
     assert found[0] == found[1] != found[2]
 
@@ -226,7 +226,7 @@ def test_kills_before_any_write_of_a_plan_lose_no_value_and_overspend_nothing() 
 def waiting(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Charge for a mean whose value is not drawn."""
     with monkeypatch.context() as patch:
-        patch.setattr(TableRows, "find", lambda self, request: 1 / 0)
+        patch.setattr(TableRows, "aggregate", lambda self, request: 1 / 0)
         run(*mean(ledger))
 
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from expmech.certificates.mechanism import PreparedDraw
 from expmech.cli.main import app
 from expmech.ledger import Ledger
-from expmech.release import Prepared
 
 
 def run(*arguments: object) -> Result:
@@ -128,7 +128,7 @@ def test_groups_are_one_parallel_charge(survey: Path) -> None:
     assert sorted(record["value"]) == ["east", "north", "south"]
     assert "count" not in record["certificate"]["domain"]
     charges = Ledger(ledger).history()
-    assert [(charge.epsilon, charge.parallel) for charge in charges] == [
+    assert [(charge.epsilon, charge.groups) for charge in charges] == [
         (Fraction(1, 10), ("north", "south", "east"))
     ]
     refused = run(*asked)
@@ -333,9 +333,9 @@ def test_the_demo_runs_and_the_installed_program_starts() -> None:
 def test_a_crash_between_charge_and_draw_wastes_budget_and_never_overspends(
     survey: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(_: Prepared) -> None:
+    def crash(_: PreparedDraw) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Prepared, "release", crash)
+    monkeypatch.setattr(PreparedDraw, "release", crash)
     assert run(*mean(survey, "--ledger", ledger)).exit_code != 0
     assert [charge.epsilon for charge in Ledger(ledger).history()] == [Fraction(1, 10)]

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.aggregates import labelled_rows, tally
 from support.statistics import logistic, logistic_of_rows
 from typer.testing import CliRunner, Result
 
 from expmech.cli.main import app
-from expmech.data import open_source, tally
-from expmech.data.aggregate import labelled_rows
 from expmech.ledger import Ledger
+from expmech.tables.sources.opening import open_source
 
 BOUNDS = [(20.0, 80.0), (0.0, 10.0)]
 LIKELIHOOD = ("--law", "log-likelihood", "--radius", "4")
@@ -132,7 +132,9 @@ def test_rows_of_a_table_are_those_of_the_array(patients: Path) -> None:
     same = logistic_of_rows(rows, table["ill"] == "yes", BOUNDS, epsilon=Fraction(1), radius=4.0)
     named = ready.certificate()
     assert (
-        dataclasses.replace(same.certificate(), statistic=named.statistic, finish=named.finish)
+        dataclasses.replace(
+            same.certificate(), statistic=named.statistic, postprocessing=named.postprocessing
+        )
         == named
     )
     np.testing.assert_allclose(list(drawn.values()), same.study(3).value, rtol=1e-4)
@@ -157,7 +159,7 @@ def test_groups_are_one_parallel_charge(patients: Path) -> None:
     )
     record = read(run(*asked(patients, *options)))
     assert sorted(record["value"]) == ["0", "1", "2"]
-    assert [charge.parallel for charge in Ledger(ledger).history()] == [("0", "1", "2")]
+    assert [charge.groups for charge in Ledger(ledger).history()] == [("0", "1", "2")]
 
 
 def test_missing_values_follow_the_option(tmp_path: Path) -> None:

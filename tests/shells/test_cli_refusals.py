@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from expmech.cli import request
+from expmech.cli import release
 from expmech.cli.main import app
 from expmech.ledger import Ledger
 
@@ -109,7 +109,7 @@ def test_a_value_that_was_charged_is_shown_even_if_it_cannot_be_written(
     def full(path: Path | None) -> Iterator[FullDisk]:
         yield FullDisk()
 
-    monkeypatch.setattr(request, "new_file", full)
+    monkeypatch.setattr(release, "new_file", full)
     result = run(survey, MEAN, "--json")
     assert result.exit_code == 1
     assert "No space left" in result.stderr

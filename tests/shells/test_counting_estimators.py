@@ -11,7 +11,7 @@ import pandas
 import pytest
 from sklearn.base import clone
 
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 from expmech.estimators import (
     PrivateCount,
     PrivateHistogram,
@@ -20,7 +20,7 @@ from expmech.estimators import (
     PrivateVariance,
 )
 from expmech.ledger import Ledger
-from expmech.release.verification import verify_certificate
+from expmech.ledger.verification import verify_certificate
 
 SURE = 10_000.0
 
@@ -76,10 +76,10 @@ def test_all_rows_are_counted_under_add_remove_only() -> None:
 def test_a_fit_is_charged_once_and_its_certificate_stands(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "ledger", data_set="trial", epsilon="4")
     fitted = [
-        PrivateSum(bounds=(0, 9000), accountant=ledger),
-        PrivateVariance(bounds=(0, 9000), accountant=ledger),
-        PrivateCount(where="income > 10", accountant=ledger),
-        PrivateHistogram(edges=[0, 10, 100], accountant=ledger),
+        PrivateSum(bounds=(0, 9000), ledger=ledger),
+        PrivateVariance(bounds=(0, 9000), ledger=ledger),
+        PrivateCount(where="income > 10", ledger=ledger),
+        PrivateHistogram(edges=[0, 10, 100], ledger=ledger),
     ]
     for one in fitted:
         again = clone(one).fit(frame())
@@ -109,7 +109,7 @@ def test_what_is_wrong_is_told_before_anything_is_charged(
 ) -> None:
     ledger = Ledger.create(tmp_path / "ledger", data_set="trial", epsilon="4")
     with pytest.raises((ValueError, TypeError), match=told):
-        estimator.set_params(accountant=ledger).fit(frame())
+        estimator.set_params(ledger=ledger).fit(frame())
     assert ledger.spent[0] == 0
 
 
@@ -117,11 +117,11 @@ def test_a_mean_takes_its_parameters_as_before() -> None:
     mean = PrivateMean(epsilon=2, bounds=(0, 1), timing="constant", budget_seconds=3)
     assert clone(mean).get_params() == mean.get_params()
     assert sorted(mean.get_params()) == [
-        "accountant",
         "adjacency",
         "bounds",
         "budget_seconds",
         "epsilon",
+        "ledger",
         "missing",
         "random_state",
         "sampler",

@@ -16,17 +16,19 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from support.aggregates import histogram, moments, row_count, tally
 from support.engines import postgres_programs, postgres_server, spark_session
 from support.statistics import mean, quantile, ridge, select
 
-from expmech.data import DataError, Source, histogram, moments, open_source, tally
-from expmech.data.aggregate import fresh_names, row_count
+from expmech.core.errors import DataError, ParameterError
 from expmech.domains import Box
-from expmech.errors import ParameterError
-from expmech.release import ExponentialMechanism
-from expmech.release.snapping import snap
-from expmech.statistics.quantile import rank_loss
-from expmech.statistics.ridge import centred
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.mechanisms.noisy_sums.noisy_sums import snap
+from expmech.tables.engines.sums import fresh_names
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
+from expmech.tables.statistics.quantiles import rank_loss
+from expmech.tables.statistics.ridge import centred
 
 # Warnings about what the engines' own Python code does: old pandas options, and sockets that Spark
 # leaves to the collector.

@@ -11,12 +11,14 @@ import pandas
 import pytest
 
 import expmech as em
-from expmech.adjacency import Adjacency, adjacency_of_units
-from expmech.data import Source, open_frame, open_source, release
-from expmech.errors import ExpmechError
+from expmech.core.adjacency import Adjacency, adjacency_of_units
+from expmech.core.errors import ExpmechError
 from expmech.ledger import Ledger, LedgerError
-from expmech.release.verification import verify_certificate
-from expmech.statistics import CountOf, Mean, QuantileOf
+from expmech.ledger.verification import verify_certificate
+from expmech.tables.release import release
+from expmech.tables.sources.opening import open_frame, open_source
+from expmech.tables.sources.source import Source
+from expmech.tables.statistics import CountOf, Mean, QuantileOf
 
 ADDED = Adjacency.ADD_REMOVE
 

@@ -16,22 +16,14 @@ import pytest
 from typer.testing import CliRunner
 
 import expmech as em
-from expmech.adjacency import Adjacency
 from expmech.cli.main import app
-from expmech.cli.showing import lines_of, plain_number
-from expmech.errors import ParameterError
+from expmech.cli.records import lines_of, plain_number
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
 from expmech.ledger import Ledger
-from expmech.statistics import (
-    CountOf,
-    HistogramIn,
-    Mean,
-    QuantileOf,
-    SumOf,
-    VarianceOf,
-    enough,
-    plan,
-)
-from expmech.statistics.grammar import parse_condition
+from expmech.tables.grammar import parse_condition
+from expmech.tables.plan import enough, plan
+from expmech.tables.statistics import CountOf, HistogramIn, Mean, QuantileOf, SumOf, VarianceOf
 
 ROWS = 600
 

@@ -18,17 +18,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from expmech.adjacency import Adjacency
-from expmech.cli import common, endings, request
+from expmech.cli import common, endings, release
 from expmech.cli.main import app
-from expmech.data import open_source, text_table
-from expmech.data.releasing import release as release_in_python
-from expmech.data.rows import TableRows
-from expmech.errors import DataError, shielded
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import DataError, shielded
 from expmech.estimators import PrivateMean
 from expmech.estimators.pca import PrivatePCA
 from expmech.ledger import Ledger, LedgerError
-from expmech.statistics import CountOf, Settled
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.release import PreparedRelease
+from expmech.tables.release import release as release_in_python
+from expmech.tables.sources import text_files
+from expmech.tables.sources.opening import open_source
+from expmech.tables.statistics import CountOf
 
 MEAN = "release mean {table} --column x --bounds 0,10 --epsilon 1 --ledger {ledger}"
 
@@ -122,7 +124,7 @@ def swallowed(*arguments: Any, **named: Any) -> Any:
     return shielded(engine, DataError("The engine could not compute the aggregates."))
 
 
-STEPS = [(TableRows, "find"), (Settled, "release"), (Ledger, "deliver")]
+STEPS = [(TableRows, "aggregate"), (PreparedRelease, "release"), (Ledger, "deliver")]
 WAYS = {
     "ctrl-c": (interrupt, 130, "stopped."),
     "terminated": (terminate, 143, "stopped."),
@@ -160,7 +162,7 @@ def test_a_value_that_was_drawn_and_not_shown_is_shown_by_the_command_that_is_na
 ) -> None:
     work, code, _ = WAYS[way]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(request, "show", work)
+        patch.setattr(release, "show", work)
         ended = run(*words)
     assert ended.exit_code == code and ended.stdout == ""
     assert "its value is kept: " in ended.stderr and "redeem" not in ended.stderr
@@ -174,7 +176,7 @@ def test_what_ends_before_the_charge_says_that_nothing_was_charged(
 ) -> None:
     work, code, _ = WAYS[way]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("expmech.cli.drawing.settle", work)
+        patch.setattr("expmech.tables.release._prepare", work)
         ended = run(*words)
     assert ended.exit_code == code and ended.stdout == "" and not commands(ended.stderr)
     if code > 128:
@@ -187,7 +189,7 @@ def test_what_ends_before_the_charge_says_that_nothing_was_charged(
 def test_ctrl_c_before_the_table_is_opened_says_that_nothing_was_charged(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.cli.release.Request", interrupt)
+    monkeypatch.setattr("expmech.cli.release.ReleaseRequest", interrupt)
     ended = run(*words)
     assert (ended.exit_code, ended.stderr) == (130, "stopped: nothing was charged.\n")
 
@@ -206,7 +208,7 @@ def test_ctrl_c_while_the_ledger_is_charged_waits_until_the_charge_is_known(
 
     if name == "redeem":
         with monkeypatch.context() as patch:
-            patch.setattr(Settled, "release", interrupt)
+            patch.setattr(PreparedRelease, "release", interrupt)
             run(*words)
         words = [*words, "--redeem", "1"]
     with monkeypatch.context() as patch:
@@ -228,7 +230,7 @@ def test_a_second_ctrl_c_does_not_stop_the_message(
 
     with monkeypatch.context() as patch:
         patch.setattr(endings, "complain", pressed)
-        patch.setattr(Settled, "release", interrupt)
+        patch.setattr(PreparedRelease, "release", interrupt)
         ended = run(*words)
     assert ended.exit_code == 130
     check_value(ended)
@@ -237,14 +239,14 @@ def test_a_second_ctrl_c_does_not_stop_the_message(
 def test_a_plan_that_is_stopped_is_continued_by_the_command_that_is_named(
     plan: list[str], ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, drawn = Settled.release, []
+    whole, drawn = PreparedRelease.release, []
 
-    def second(self: Settled, answer: Any) -> Any:
+    def second(self: PreparedRelease, answer: Any) -> Any:
         drawn.append(self.statistic.name)
         return interrupt() if len(drawn) == 2 else whole(self, answer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Settled, "release", second)
+        patch.setattr(PreparedRelease, "release", second)
         ended = run(*plan, "--again")
     assert ended.exit_code == 130 and "mean of x" in ended.stdout
     assert "Charge 2 was made, with no value yet; redeem it with: " in ended.stderr
@@ -266,7 +268,7 @@ def test_a_signal_that_an_engine_swallows_ends_a_plan_and_several_columns(
         calls.append(1)
         return swallowed()
 
-    monkeypatch.setattr(TableRows, "find", engine)
+    monkeypatch.setattr(TableRows, "aggregate", engine)
     ended = run(*plan)
     assert ended.exit_code == 143 and len(calls) == 1
     assert "Charges 1, 2 were made, with no value yet; redeem them with: " in ended.stderr
@@ -275,15 +277,15 @@ def test_a_signal_that_an_engine_swallows_ends_a_plan_and_several_columns(
 def test_a_plan_of_which_one_release_fails_names_the_command_that_draws_it(
     plan: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = Settled.release
+    whole = PreparedRelease.release
 
-    def first_fails(self: Settled, answer: Any) -> Any:
+    def first_fails(self: PreparedRelease, answer: Any) -> Any:
         if self.statistic.name == "mean of x":
             raise DataError("The engine failed.")
         return whole(self, answer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Settled, "release", first_fails)
+        patch.setattr(PreparedRelease, "release", first_fails)
         ended = run(*plan)
     assert ended.exit_code == 1 and "mean of y" in ended.stdout
     check_value(ended)
@@ -314,7 +316,7 @@ def test_a_disk_that_is_full_leaves_no_half_file_and_prints_the_value(
         def __exit__(self, *error: Any) -> Any:
             return self.context.__exit__(*error)
 
-    monkeypatch.setattr(request, "new_file", Full)
+    monkeypatch.setattr(release, "new_file", Full)
     ended = run(*words, "--output", str(tmp_path / "out.json"))
     assert ended.exit_code == 1 and "mean of x" in ended.stdout
     assert ended.stderr.startswith("error: No space left\n")
@@ -332,17 +334,17 @@ def test_a_password_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 CHILD = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from expmech.data import text_table
+from expmech.tables.sources import text_files
 from expmech.ledger import Ledger
 from expmech.cli.main import main
 ledger, told, wait = sys.argv.pop(1), int(sys.argv.pop(1)), int(sys.argv.pop(1))
-whole = text_table.text_blocks
+whole = text_files.text_blocks
 def blocked(*arguments, **named):
     if Ledger(ledger).history():
         os.write(told, b"x")
         os.read(wait, 1)
     yield from whole(*arguments, **named)
-text_table.text_blocks = blocked
+text_files.text_blocks = blocked
 main()
 """
 
@@ -402,7 +404,7 @@ def test_in_python_an_error_after_a_charge_has_a_note_that_names_it(
     Ledger.create(added, data_set=str(table), epsilon=1, adjacency="add-remove")
     count = CountOf(adjacency=Adjacency.ADD_REMOVE)
     rows = np.ones((5, 2))
-    given: dict[str, Any] = {"epsilon": 1, "bounds": (0, 2), "accountant": ledger}
+    given: dict[str, Any] = {"epsilon": 1, "bounds": (0, 2), "ledger": ledger}
 
     def counted() -> None:
         with closing(open_source(str(table))) as source:
@@ -413,7 +415,7 @@ def test_in_python_an_error_after_a_charge_has_a_note_that_names_it(
         (ledger, 1, lambda: PrivateMean(**given).fit(rows)),
         (ledger, 2, lambda: PrivatePCA(center="bounds", **given).fit(rows)),
     )
-    monkeypatch.setattr(Settled, "release", raising(kind, "stopped"))
+    monkeypatch.setattr(PreparedRelease, "release", raising(kind, "stopped"))
     for path, number, fit in fits:
         with pytest.raises(kind) as caught:
             fit()
@@ -436,7 +438,7 @@ def test_ctrl_c_in_an_engine_is_ctrl_c_in_python(table: Path) -> None:
         yield b"1,2\n"
 
     with closing(open_source(str(table))) as source, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_table, "text_blocks", pressed)
+        patch.setattr(text_files, "text_blocks", pressed)
         before = signal.signal(signal.SIGINT, handler)
         try:
             with pytest.raises(KeyboardInterrupt):

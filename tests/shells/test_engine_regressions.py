@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import shutil
@@ -19,18 +20,26 @@ from pyarrow.parquet import write_table
 from support.engines import postgres_programs, postgres_server, spark_session
 from support.statistics import ready
 
-from expmech.adjacency import Adjacency
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.data import aggregate, design, open_source
-from expmech.data.design import EnginePasses, EngineTable
-from expmech.data.rows import TableRows
-from expmech.optimum import Lattice, elsewhere, enclosure
-from expmech.optimum import draw as draw_module
-from expmech.optimum.dyadic import Cell, Dyadics
-from expmech.optimum.precise import precise_residual
-from expmech.optimum.solver import Problem
-from expmech.statistics import ArrayRows, Linear, Logistic, Statistic
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.mechanisms.optimum import Lattice, enclosure, in_engine
+from expmech.mechanisms.optimum import draw as draw_module
+from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
+from expmech.mechanisms.optimum.enclosure import precise_residual
+from expmech.mechanisms.optimum.solver import PerturbedProblem
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines import regression
+from expmech.tables.engines.regression import EnginePasses, EngineTable
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.engines.sums import SnappedColumns
+from expmech.tables.sources.opening import open_source
+from expmech.tables.statistics import (
+    Linear,
+    Statistic,
+    logistic_regression,
+    settings_of_columns,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -72,13 +81,16 @@ def linear(by_name: bool, **more: Any) -> Linear:
     named: dict[str, Any] = {"columns": (0, 1, 2), "target": 3}
     if by_name:
         named = {"columns": NAMES, "target": "t"}
-    return Linear(bounds=BOUNDS, target_bounds=(-4.0, 4.0), **named, **more)
+    names = {"data_norm", "sum_norm", "penalty", "intercept_penalty", "rows"} & set(more)
+    choices = {name: more.pop(name) for name in names}
+    settings = settings_of_columns(3, owner="a linear regression", **choices)
+    return Linear(bounds=BOUNDS, target_bounds=(-4.0, 4.0), settings=settings, **named, **more)
 
 
-def logistic(by_name: bool, several: bool, **more: Any) -> Logistic:
+def logistic(by_name: bool, several: bool, **more: Any) -> Statistic:
     labels: dict[str, Any] = {"classes": (0, 1, 2)} if several else {"positive": 2}
     found = NAMES if by_name else (0, 1, 2)
-    return Logistic(columns=found, bounds=BOUNDS, target="k", **labels, **more)
+    return logistic_regression(columns=found, bounds=BOUNDS, target="k", **labels, **more)
 
 
 def statistic(kind: str, by_name: bool, **more: Any) -> Statistic:
@@ -134,15 +146,15 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     found = Watched(passes=[], sizes=[])
-    inner = aggregate.in_memory
+    inner = SnappedColumns.in_memory
 
     def reading(rows: Any) -> Any:
         steps = inner(rows)
         found.sizes.append(len(steps))
         return steps
 
-    monkeypatch.setattr(design, "SMALL", SMALL)
-    monkeypatch.setattr(design, "in_memory", reading)
+    monkeypatch.setattr(regression, "SMALL", SMALL)
+    monkeypatch.setattr(SnappedColumns, "in_memory", reading)
     return found
 
 
@@ -181,14 +193,16 @@ def test_sums_in_an_engine_are_within_what_they_promise(
     """Scores against ball arithmetic over the rows in memory: exact rows, bounded derivatives."""
     with opened(sources, engine) as source:
         asked = statistic(kind, True, adjacency=Adjacency.REPLACE, data_norm=1.0)
-        table = TableRows(source=source).find(asked.request(ONE))
+        table = TableRows(source=source).aggregate(asked.aggregation(ONE))
         assert isinstance(table, EngineTable)
         mechanism: Any = asked.mechanism(table, ONE, "unprotected")
-        mechanism.sum_norm = sum_norm
+        mechanism.settings = dataclasses.replace(mechanism.settings, sum_norm=sum_norm)
         terms = mechanism.terms(epsilon=1)
         passes = EnginePasses(table=table, terms=terms)
-        memory = arrays(kind).find(statistic(kind, False, adjacency=Adjacency.REPLACE).request(ONE))
-        rows = memory.rows(terms.risk, terms.squared_norm, sum_norm)
+        memory = arrays(kind).aggregate(
+            statistic(kind, False, adjacency=Adjacency.REPLACE).aggregation(ONE)
+        )
+        rows = memory.rows(terms.risk, terms.norms)
         for part, whole in zip(
             np.sort(np.concatenate([one.matrix for one in passes.batches()]), axis=0),
             np.sort(rows.matrix, axis=0),
@@ -206,8 +220,8 @@ def check_sums(passes: EnginePasses, rows: Any, terms: Any, scale: float) -> Non
     point = np.rint(generator.normal(size=terms.shape) * scale * 2.0**20) * 2.0**-20
     sums = passes.sums(point)
     zeros = np.zeros(terms.dimension)
-    problem = Problem(rows=rows, risk=terms.risk, penalties=zeros, pull=zeros)
-    nothing = Cell(lower=[0] * terms.size, upper=[0] * terms.size, exponent=0)
+    problem = PerturbedProblem(rows=rows, risk=terms.risk, penalties=zeros, pull=zeros)
+    nothing = DyadicBox(lower=[0] * terms.size, upper=[0] * terms.size, exponent=0)
     exact = precise_residual(problem, Dyadics.of(point.ravel().tolist()).at(80), nothing)
     off = np.abs((exact.middle.plus(_minus(sums.score))).to_floats())
     sizes = np.tile(rows.absolute_sums, terms.risk.margins)
@@ -256,29 +270,29 @@ def test_what_no_pass_decides_is_decided_batch_by_batch(
 ) -> None:
     with opened(sources, "parquet") as source:
         asked = statistic(kind, True, adjacency=Adjacency.REPLACE)
-        table = TableRows(source=source).find(asked.request(ONE))
+        table = TableRows(source=source).aggregate(asked.aggregation(ONE))
         mechanism: Any = asked.mechanism(table, ONE, "unprotected")
         terms = mechanism.terms(epsilon=1)
 
         def draw() -> list[int]:
-            cells = table.opened(terms)(Lattice(bits=20), Coins(seeded_bits(3)))
+            cells = table.prepare_draws(terms)(Lattice(bits=20), Coins(seeded_bits(3)))
             return list(map(int, cells.ravel()))
 
         expected = draw()
         calls = itertools.count()
         inner = enclosure.enclose_in
 
-        def late(*arguments: Any) -> Cell:
+        def late(*arguments: Any) -> DyadicBox:
             box = inner(*arguments)
             wide = (1 << box.exponent) if next(calls) < 12 else 0
-            return Cell(
+            return DyadicBox(
                 lower=[low - wide for low in box.lower],
                 upper=[up + wide for up in box.upper],
                 exponent=box.exponent,
             )
 
-        monkeypatch.setattr(design, "_BATCH", 128)
-        monkeypatch.setattr(elsewhere, "enclose_in", late)
+        monkeypatch.setattr(regression, "_BATCH", 128)
+        monkeypatch.setattr(in_engine, "enclose_in", late)
         assert draw() == expected
         assert next(calls) > 12
 
@@ -309,7 +323,7 @@ def test_passes_alone_decide_on_collinear_and_tied_rows(
         slow.append(1)
         return inner(*arguments)
 
-    monkeypatch.setattr(elsewhere, "decide", counted)
+    monkeypatch.setattr(in_engine, "decide", counted)
     with closing(open_source(source=str(path))) as source:
         asked = Linear(
             columns=NAMES,
@@ -318,9 +332,9 @@ def test_passes_alone_decide_on_collinear_and_tied_rows(
             target_bounds=(-1.0, 1.0),
             adjacency=Adjacency.REPLACE,
         )
-        table = TableRows(source=source).find(asked.request(Fraction(30)))
+        table = TableRows(source=source).aggregate(asked.aggregation(Fraction(30)))
         mechanism: Any = asked.mechanism(table, Fraction(30), "unprotected")
-        draw = table.opened(mechanism.terms(epsilon=30))
+        draw = table.prepare_draws(mechanism.terms(epsilon=30))
         for seed in range(4):
             draw(Lattice(), Coins(seeded_bits(seed)))
     assert not slow
@@ -329,7 +343,7 @@ def test_passes_alone_decide_on_collinear_and_tied_rows(
 def test_a_missing_value_is_refused_in_an_engine_where_that_was_asked_for(
     sources: dict[str, dict[str, str]], watched: Watched
 ) -> None:
-    from expmech.errors import DataError
+    from expmech.core.errors import DataError
 
     with opened(sources, "parquet") as source:
         asked = linear(True, adjacency=Adjacency.REPLACE, missing="error")

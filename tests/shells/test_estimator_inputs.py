@@ -14,8 +14,8 @@ import pytest
 from sklearn.base import clone
 
 import expmech as em
-from expmech.adjacency import Adjacency
-from expmech.errors import ParameterError, UnsupportedError
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError, UnsupportedError
 from expmech.estimators import (
     PrivateLogisticRegression,
     PrivateMean,
@@ -23,8 +23,9 @@ from expmech.estimators import (
     PrivateRidge,
     PrivateSelector,
 )
-from expmech.statistics import Logistic, Ridge, Statistic, settle
-from expmech.statistics.keys import tally_values
+from expmech.tables.keys import tally_values
+from expmech.tables.release import prepare_release
+from expmech.tables.statistics import Ridge, Statistic, logistic_regression
 
 ROWS = 60
 SECRET = 3.14159012345
@@ -85,14 +86,14 @@ def test_bounds_are_refused_by_the_name_of_their_parameter() -> None:
 
 
 def test_short_floats_count_as_their_decimal_text(ledger: em.Ledger) -> None:
-    PrivateQuantile(
-        q=np.float32(0.1), epsilon=np.float32(0.3), bounds=(20, 80), accountant=ledger
-    ).fit(X[:, :1])
+    PrivateQuantile(q=np.float32(0.1), epsilon=np.float32(0.3), bounds=(20, 80), ledger=ledger).fit(
+        X[:, :1]
+    )
     PrivateQuantile(
         q=np.array([0.2], dtype=np.float16),
         epsilon=np.float64(0.3),
         bounds=(20, 80),
-        accountant=ledger,
+        ledger=ledger,
     ).fit(X[:, :1])
     assert [charge.epsilon for charge in ledger.history()] == [Fraction(3, 10)] * 2
     assert [charge.statement.split()[1] for charge in ledger.history()] == [
@@ -218,7 +219,7 @@ def test_what_is_served_in_constant_time_is_what_the_page_says() -> None:
     assert found == RIDGES
     found = {}
     for features, rows, epsilon in LOGISTICS:
-        logistic = Logistic(
+        logistic = logistic_regression(
             columns=tuple(range(features)),
             bounds=((0.0, 1.0),) * features,
             target="y",
@@ -232,7 +233,9 @@ def test_what_is_served_in_constant_time_is_what_the_page_says() -> None:
 
 def _served(statistic: Statistic, rows: int, epsilon: str) -> bool:
     try:
-        settled = settle(statistic, epsilon=Fraction(epsilon), count=rows, timing="constant")
+        settled = prepare_release(
+            statistic, epsilon=Fraction(epsilon), count=rows, timing="constant"
+        )
     except UnsupportedError:
         return False
     return settled.certificate.timing == "constant"

@@ -23,12 +23,13 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from support.aggregates import histogram, moments
 from support.reading import Unkind
 
 import expmech as em
-from expmech.adjacency import Adjacency
-from expmech.data import histogram, moments, open_source
-from expmech.errors import DataError, ParameterError, ParameterTypeError, UnsupportedError
+from expmech.certificates.mechanism import PreparedDraw
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import DataError, ParameterError, ParameterTypeError, UnsupportedError
 from expmech.estimators import (
     PrivateLogisticRegression,
     PrivateMean,
@@ -38,12 +39,13 @@ from expmech.estimators import (
 )
 from expmech.estimators.logistic import INFERRED
 from expmech.ledger import LedgerError
-from expmech.release import Prepared
-from expmech.release.verification import verify_certificate
-from expmech.statistics import ArrayRows, LargestTotal
-from expmech.statistics.aggregates import histogram_of, moments_of
-from expmech.statistics.reading import EQUAL_ROWS, NOTHING_MISSING
-from expmech.statistics.ridge import ridge_penalty, ridge_radius
+from expmech.ledger.verification import verify_certificate
+from expmech.tables.aggregates import histogram_of, moments_of
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.reading import EQUAL_ROWS, NOTHING_MISSING
+from expmech.tables.sources.opening import open_source
+from expmech.tables.statistics import LargestTotal
+from expmech.tables.statistics.ridge import ridge_penalty, ridge_radius
 
 ROWS = 60
 SECRET = 3.14159012345
@@ -172,18 +174,18 @@ def test_missing_bounds_are_an_error() -> None:
 def test_a_fit_is_charged_before_it_draws(
     ledger: em.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(_: Prepared) -> None:
+    def crash(_: PreparedDraw) -> None:
         raise RuntimeError("the power went off")
 
-    monkeypatch.setattr(Prepared, "release", crash)
+    monkeypatch.setattr(PreparedDraw, "release", crash)
     with pytest.raises(RuntimeError):
-        PrivateMean(epsilon="0.5", bounds=BOUNDS, accountant=ledger).fit(X)
+        PrivateMean(epsilon="0.5", bounds=BOUNDS, ledger=ledger).fit(X)
     assert ledger.left[0] == Fraction(3, 2)
     assert ledger.history()[0].statement == "PrivateMean: mean of 0, 1"
 
 
 def test_every_estimator_charges_what_it_certifies(ledger: em.Ledger) -> None:
-    for estimator, target in estimators(epsilon="0.3", accountant=str(ledger.path)):
+    for estimator, target in estimators(epsilon="0.3", ledger=str(ledger.path)):
         before = ledger.spent[0]
         estimator.fit(X, target)
         assert ledger.spent[0] - before == Fraction(3, 10)
@@ -192,22 +194,22 @@ def test_every_estimator_charges_what_it_certifies(ledger: em.Ledger) -> None:
             == estimator.certificate_.sensitivity
         )
     with pytest.raises(LedgerError, match=r"0\.5 is left of 2"):
-        PrivateMean(epsilon=0.6, bounds=BOUNDS, accountant=ledger).fit(X)
-    PrivateMean(epsilon=0.5, bounds=BOUNDS, accountant=ledger).fit(X)
+        PrivateMean(epsilon=0.6, bounds=BOUNDS, ledger=ledger).fit(X)
+    PrivateMean(epsilon=0.5, bounds=BOUNDS, ledger=ledger).fit(X)
     assert ledger.left[0] == 0
 
 
 def test_a_study_charges_nothing(ledger: em.Ledger) -> None:
-    for estimator, target in estimators(accountant=ledger, random_state=1):
+    for estimator, target in estimators(ledger=ledger, random_state=1):
         with pytest.raises(
-            ParameterError, match=r"`accountant` of .* must be None when `random_state` is given"
+            ParameterError, match=r"`ledger` of .* must be None when `random_state` is given"
         ):
             estimator.fit(X, target)
     assert ledger.history() == []
 
 
 def test_a_refused_fit_charges_nothing(ledger: em.Ledger) -> None:
-    for estimator, target in estimators(accountant=ledger, epsilon=0.1):
+    for estimator, target in estimators(ledger=ledger, epsilon=0.1):
         with pytest.raises(ParameterError, match="`missing` must not be 'drop' under 'replace'"):
             clone(estimator).set_params(missing="drop").fit(X, target)
         with pytest.raises(ParameterError):
@@ -218,11 +220,11 @@ def test_a_refused_fit_charges_nothing(ledger: em.Ledger) -> None:
 def test_what_values_are_is_found_after_the_charge(ledger: em.Ledger) -> None:
     spoilt = X.copy()
     spoilt[3, 0] = np.nan
-    for estimator, target in estimators(accountant=ledger, epsilon="0.2"):
+    for estimator, target in estimators(ledger=ledger, epsilon="0.2"):
         before = ledger.spent[0]
         estimator.fit(spoilt, target)
         assert ledger.spent[0] - before == Fraction(1, 5)
-        strict = clone(estimator).set_params(missing="error", epsilon="0.1", accountant=ledger)
+        strict = clone(estimator).set_params(missing="error", epsilon="0.1", ledger=ledger)
         with pytest.raises(DataError) as caught:
             strict.fit(spoilt, target)
         assert caught.value.__context__ is None
@@ -233,14 +235,14 @@ def test_what_values_are_is_found_after_the_charge(ledger: em.Ledger) -> None:
 
 def test_a_delta_is_charged(ledger: em.Ledger) -> None:
     PrivateSelector(
-        bounds=BOUNDS, epsilon=0.1, sampler=em.Metropolis(delta=1e-7), accountant=ledger
+        bounds=BOUNDS, epsilon=0.1, sampler=em.Metropolis(delta=1e-7), ledger=ledger
     ).fit(X)
     assert 0 < ledger.spent[1] <= Fraction(1, 10**7)
 
 
 def test_each_fold_is_charged(ledger: em.Ledger) -> None:
-    ridge = PrivateRidge(epsilon="0.1", bounds_X=BOUNDS, bounds_y=(0.0, 100.0), accountant=ledger)
-    assert clone(ridge).accountant.path == ledger.path
+    ridge = PrivateRidge(epsilon="0.1", bounds_X=BOUNDS, bounds_y=(0.0, 100.0), ledger=ledger)
+    assert clone(ridge).ledger.path == ledger.path
     scores = cross_val_score(make_pipeline(FunctionTransformer(), ridge), X, Y, cv=4)
     assert scores.shape == (4,) and np.isfinite(scores).all()
     assert [charge.epsilon for charge in ledger.history()] == [Fraction(1, 10)] * 4
@@ -250,12 +252,12 @@ def test_each_fold_is_charged(ledger: em.Ledger) -> None:
         classes=["young", "old"],
         radius=2.0,
         law="log-likelihood",
-        accountant=ledger,
+        ledger=ledger,
     )
     cross_val_score(logistic, X, LABELS, cv=3)
     distance = lambda fitted, rows, _=None: -float(np.abs(rows.mean(axis=0) - fitted.mean_).sum())  # noqa: E731
     cross_val_score(
-        PrivateMean(epsilon="0.2", bounds=BOUNDS, accountant=ledger), X, scoring=distance, cv=5
+        PrivateMean(epsilon="0.2", bounds=BOUNDS, ledger=ledger), X, scoring=distance, cv=5
     )
     assert len(ledger.history()) == 12
     assert ledger.left[0] == 0
@@ -265,7 +267,7 @@ def test_each_fold_is_charged(ledger: em.Ledger) -> None:
 
 def test_several_quantiles_share_epsilon(ledger: em.Ledger) -> None:
     model = PrivateQuantile(
-        q=[0.9, 0.1, 0.5], epsilon=1, bounds=BOUNDS, joint=False, accountant=ledger
+        q=[0.9, 0.1, 0.5], epsilon=1, bounds=BOUNDS, joint=False, ledger=ledger
     ).fit(X)
     assert model.quantiles_.shape == (3, 2)
     assert (model.quantiles_[1] <= model.quantiles_[2]).all() and (
@@ -283,7 +285,7 @@ def test_several_quantiles_share_epsilon(ledger: em.Ledger) -> None:
         in str(model.certificate_).replace("\n" + " " * 14, " ")
     )
     with pytest.raises(LedgerError, match="1 is left of 2"):
-        PrivateQuantile(q=[0.5, 0.6], epsilon="1.1", bounds=BOUNDS, accountant=ledger).fit(X)
+        PrivateQuantile(q=[0.5, 0.6], epsilon="1.1", bounds=BOUNDS, ledger=ledger).fit(X)
     assert ledger.spent[0] == 1  # all of a fit, or nothing
     single = PrivateQuantile(q=0.5, epsilon=50, bounds=BOUNDS).fit(X)
     assert single.quantiles_.shape == (2,)
@@ -367,14 +369,14 @@ def test_constant_timing_is_constant_or_refused(ledger: em.Ledger) -> None:
     )
     hard = [
         PrivateRidge(
-            epsilon=2, bounds_X=BOUNDS, bounds_y=(0, 100), timing="constant", accountant=ledger
+            epsilon=2, bounds_X=BOUNDS, bounds_y=(0, 100), timing="constant", ledger=ledger
         ),
         PrivateRidge(
             bounds_X=BOUNDS,
             bounds_y=(0, 100),
             timing="constant",
             adjacency="add-remove",
-            accountant=ledger,
+            ledger=ledger,
         ),
     ]
     with pytest.raises(
@@ -390,9 +392,9 @@ def test_constant_timing_is_constant_or_refused(ledger: em.Ledger) -> None:
     with pytest.raises(
         ParameterError, match="`sampler` of PrivateQuantile must be 'auto', Metropolis or"
     ):
-        PrivateQuantile(
-            bounds=BOUNDS, sampler=em.BoxTree(), timing="constant", accountant=ledger
-        ).fit(X)
+        PrivateQuantile(bounds=BOUNDS, sampler=em.BoxTree(), timing="constant", ledger=ledger).fit(
+            X
+        )
     assert ledger.history() == []
     chain = PrivateQuantile(
         bounds=(20, 80), bits=4, epsilon=0.1, timing="constant", sampler=em.Metropolis(pure=True)
@@ -419,7 +421,7 @@ BAD_FORMS: list[Any] = [
 def test_a_table_of_another_form_is_refused_and_nothing_is_quoted(
     rows: Any, adjacency: str, ledger: em.Ledger
 ) -> None:
-    for estimator, target in estimators(adjacency=adjacency, accountant=ledger):
+    for estimator, target in estimators(adjacency=adjacency, ledger=ledger):
         with pytest.raises((ValueError, TypeError)) as caught:
             estimator.fit(rows, target if target is None else target[:1])
         assert not any(word in str(caught.value) for word in ("secret", "3.14", "37")), caught.value
@@ -473,7 +475,7 @@ def test_no_error_tells_the_number_of_rows_or_a_label() -> None:
 
 def test_labels_are_looked_for_only_where_that_is_asked(ledger: em.Ledger) -> None:
     with pytest.raises(ParameterError, match=r"`classes` of .* must be the two labels.*'infer'"):
-        PrivateLogisticRegression(bounds_X=BOUNDS, accountant=ledger).fit(X, LABELS)
+        PrivateLogisticRegression(bounds_X=BOUNDS, ledger=ledger).fit(X, LABELS)
     infer = PrivateLogisticRegression(bounds_X=BOUNDS, classes="infer", radius=2.0)
     infer.set_params(law="log-likelihood")  # which takes two labels
     assert INFERRED in infer.fit(X, LABELS).certificate_.assumptions
@@ -513,11 +515,11 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"random_state": True}, ParameterTypeError, "`random_state` of PrivateMean"),
     ({"random_state": -1}, ParameterTypeError, "`random_state` of PrivateMean"),
     (
-        {"accountant": 3},
+        {"ledger": 3},
         ParameterTypeError,
-        "`accountant` of PrivateMean must be a Ledger or the path of one; got 3.",
+        "`ledger` of PrivateMean must be a Ledger or the path of one; got 3.",
     ),
-    ({"accountant": "nowhere.ledger"}, LedgerError, "There is no ledger at nowhere.ledger"),
+    ({"ledger": "nowhere.ledger"}, LedgerError, "There is no ledger at nowhere.ledger"),
     (
         {"bounds": (1, 0)},
         ParameterError,
@@ -594,7 +596,7 @@ def test_a_scoring_runs_after_the_charge_and_its_failure_is_one_sentence(
     for scoring in (_fails, _no_number, lambda *_: float("nan"), lambda *_: float("inf")):
         before = ledger.spent[0]
         selector = PrivateSelector(
-            candidates=[1, 2], scoring=scoring, sensitivity=1.0, epsilon="0.1", accountant=ledger
+            candidates=[1, 2], scoring=scoring, sensitivity=1.0, epsilon="0.1", ledger=ledger
         )
         with pytest.raises(DataError) as caught:
             selector.fit(X)
@@ -639,7 +641,7 @@ def test_totals_are_private_over_all_neighbours(
         table: list[tuple[float, float]], shrink: int = 1
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         rows = ArrayRows(numbers=np.array(table, dtype=float).reshape(-1, 2))
-        scoring = totals.scoring(rows.find(totals.request(epsilon)))
+        scoring = totals.scoring(rows.aggregate(totals.aggregation(epsilon)))
         mechanism = em.ExponentialMechanism(
             loss=em.losses.Scores(scoring.scores),
             domain=em.Candidates([0, 1]),

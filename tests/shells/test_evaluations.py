@@ -13,12 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 import expmech as em
-from expmech.adjacency import Adjacency
-from expmech.bits import seeded_bits
 from expmech.cli.main import app
-from expmech.envelopes.base import Envelope
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
 from expmech.estimators import PrivateLogisticRegression, PrivateQuantile
-from expmech.statistics import ArrayRows, Logistic, QuantileOf, settle
+from expmech.exponential.envelopes.base import Envelope
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.release import prepare_release
+from expmech.tables.statistics import QuantileOf, logistic_regression
 
 ROWS = 64
 GENERATOR = np.random.default_rng(3)
@@ -50,7 +52,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for envelope in Envelope.__subclasses__():
         count(envelope, "bind", lambda *_: 1)
     # the same coins for everybody, or the number of proposals would differ by chance
-    monkeypatch.setattr("expmech.release.prepared.operating_system_bits", lambda: seeded_bits(5))
+    monkeypatch.setattr(
+        "expmech.certificates.mechanism.operating_system_bits", lambda: seeded_bits(5)
+    )
     return counts
 
 
@@ -76,7 +80,7 @@ def drawn(counts: Counter[str], ask: Callable[[], object]) -> dict[str, int]:
 def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
     counted: Counter[str], table: Path, tmp_path: Path
 ) -> None:
-    statistic = Logistic(
+    statistic = logistic_regression(
         columns=(0, 1),
         bounds=(BOUNDS, BOUNDS),
         target="y",
@@ -86,14 +90,16 @@ def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
         adjacency=Adjacency.REPLACE,
     )
     rows = ArrayRows(numbers=X, target=LABELS)
-    settled = settle(statistic, epsilon=EPSILON, count=ROWS)
-    mechanism: Any = statistic.mechanism(rows.find(settled.request), EPSILON, "unprotected")
+    settled = prepare_release(statistic, epsilon=EPSILON, count=ROWS)
+    mechanism: Any = statistic.mechanism(
+        rows.aggregate(settled.aggregation), EPSILON, "unprotected"
+    )
     assert not counted, "what is settled before the charge evaluates nothing"
     estimator = PrivateLogisticRegression(
         epsilon="0.5", bounds_X=BOUNDS, classes=["no", "yes"], radius=RADIUS
     ).set_params(law="log-likelihood")
     ledger = em.Ledger.create(tmp_path / "arrays.ledger", data_set="rows", epsilon="5")
-    charged = PrivateLogisticRegression(**estimator.get_params()).set_params(accountant=ledger)
+    charged = PrivateLogisticRegression(**estimator.get_params()).set_params(ledger=ledger)
     columns = ("--column", "a", "--column", "b", "--bounds", "0,8", "--bounds", "0,8")
     target = ("--target", "answer", "--positive", "yes", "--radius", RADIUS)
     law = ("--law", "log-likelihood")
@@ -102,7 +108,7 @@ def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
     run("budget", "init", file, table, "--epsilon", "5")
     ways: dict[str, Callable[[], object]] = {
         "mechanism": lambda: mechanism.release(epsilon=EPSILON),
-        "statistic": lambda: settled.release(rows.find(settled.request)),
+        "statistic": lambda: settled.release(rows.aggregate(settled.aggregation)),
         "estimator": lambda: estimator.fit(X, LABELS),
         "estimator, charged": lambda: charged.fit(X, LABELS),
         "command line": lambda: run(*asked, "--epsilon", "0.5"),
@@ -123,7 +129,7 @@ def test_a_tabulated_quantile_looks_at_every_point_once(
         column=0, bounds=BOUNDS, q=Fraction(1, 2), bits=16, adjacency=Adjacency.REPLACE
     )
     rows = ArrayRows(numbers=X)
-    settled = settle(statistic, epsilon=EPSILON, count=ROWS, sampler="Tabulated")
+    settled = prepare_release(statistic, epsilon=EPSILON, count=ROWS, sampler="Tabulated")
     assert not counted
     ledger = em.Ledger.create(tmp_path / "arrays.ledger", data_set="rows", epsilon="5")
     options: dict[str, Any] = {"epsilon": "0.5", "bounds": BOUNDS, "sampler": "Tabulated"}
@@ -132,9 +138,9 @@ def test_a_tabulated_quantile_looks_at_every_point_once(
     columns = ("release", "quantile", table, "--column", "a", "--bounds", "0,8", "--q", "0.5")
     asked = (*columns, "--sampler", "Tabulated", "--epsilon", "0.5")
     ways: dict[str, Callable[[], object]] = {
-        "statistic": lambda: settled.release(rows.find(settled.request)),
+        "statistic": lambda: settled.release(rows.aggregate(settled.aggregation)),
         "estimator": lambda: PrivateQuantile(**options).fit(X[:, :1]),
-        "estimator, charged": lambda: PrivateQuantile(**options, accountant=ledger).fit(X[:, :1]),
+        "estimator, charged": lambda: PrivateQuantile(**options, ledger=ledger).fit(X[:, :1]),
         "command line": lambda: run(*asked),
         "command line, charged": lambda: run(*asked, "--ledger", file),
     }
@@ -149,5 +155,5 @@ def test_quantiles_by_any_sampler_are_counted_the_same_charged_or_not(
     ledger = em.Ledger.create(tmp_path / "arrays.ledger", data_set="rows", epsilon="5")
     options: dict[str, Any] = {"epsilon": "0.5", "bounds": BOUNDS, "sampler": sampler}
     free = drawn(counted, lambda: PrivateQuantile(**options).fit(X[:, :1]))
-    paid = drawn(counted, lambda: PrivateQuantile(**options, accountant=ledger).fit(X[:, :1]))
+    paid = drawn(counted, lambda: PrivateQuantile(**options, ledger=ledger).fit(X[:, :1]))
     assert free == paid and free["Quantile.__call__"] > 0

@@ -18,18 +18,19 @@ from support.explore import VARIANTS, panel_of, state_of
 from typer.testing import CliRunner
 
 import expmech as em
-from expmech import statistics, theory
+from expmech import theory
 from expmech.auditing import enumerate_law
+from expmech.certificates.timing import CONSTANT
 from expmech.cli.main import app
-from expmech.errors import ExpmechError
+from expmech.core.errors import ExpmechError
 from expmech.explore.laws import noisy_cells, noisy_log_chances
 from expmech.explore.panels import PANELS
 from expmech.explore.panels.paper import CELLS
 from expmech.explore.state import read_state
 from expmech.explore.view import epsilon_for, error_of, plan_at, view_of
+from expmech.mechanisms.noisy_sums import Counts
 from expmech.paper.errata.kernel_rows import printed_epsilon
-from expmech.release.meanings import Counts
-from expmech.samplers.base import CONSTANT
+from expmech.tables.plan import enough
 
 QUICK = [name for name in PANELS if name != "enumerated"]
 
@@ -64,7 +65,7 @@ def test_the_python_on_the_screen_prints_the_dots_on_the_screen(variant: str) ->
     values = lines if state.question == "selection" else list(map(ast.literal_eval, lines))
     drawn = panel_of("answers", **VARIANTS[variant]).numbers["draws"]
     assert len(drawn) == 20
-    assert state.asked.numbers(values, state).tolist() == drawn
+    assert state.chosen_question.numbers(values, state).tolist() == drawn
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -129,7 +130,7 @@ def test_log_ratios_of_a_median_and_of_a_choice_are_those_of_the_enumerated_laws
             enumerate_law(view.mechanism(neighbour=neighbour), epsilon=view.state.epsilon)[0]
             for neighbour in (False, True)
         ]
-        names = view.asked.names(view.state)
+        names = view.question.names(view.state)
         for value, ratio in zip(view.numbers[:, 0], _known(view.log_ratios), strict=True):
             keys = [names[int(value)], (int(value),)]
             key = next(one for one in keys if one in laws[0])
@@ -142,7 +143,7 @@ def test_log_ratios_of_a_median_and_of_a_choice_are_those_of_the_enumerated_laws
 
 
 def test_chances_of_noisy_counts_are_those_of_the_enumerated_release() -> None:
-    mechanism = em.NoisySums(totals=[1, 4], meaning=Counts(size=2, disjoint=True, count=5))
+    mechanism = em.NoisySums(totals=[1, 4], interpretation=Counts(size=2, disjoint=True, count=5))
     law, rest = enumerate_law(mechanism, epsilon=4.0)
     assert rest < 1e-9
     rate = mechanism.certificate(epsilon=4.0).eta
@@ -164,7 +165,9 @@ def test_a_law_in_a_picture_sums_to_one_and_explains_many_draws(variant: str) ->
     laws = view.chances(edges)
     assert laws is not None
     values = view.ready.sample(2000, 5).values
-    numbers = view.asked.numbers([view.ready.finish.apply(value) for value in values], view.state)
+    numbers = view.question.numbers(
+        [view.ready.postprocessing.apply(value) for value in values], view.state
+    )
     for law, column in zip(laws, numbers.T, strict=True):
         assert law.sum() == pytest.approx(1.0)
         counts, _ = np.histogram(column, bins=edges)
@@ -179,8 +182,10 @@ def test_the_accuracy_slider_finds_the_least_epsilon_and_comes_back(question: st
     found = epsilon_for(state, wanted * Fraction(1001, 1000))
     assert found <= 2
     assert (error_of(plan_at(state, found)) or 0.0) <= wanted * Fraction(1001, 1000)
-    same = statistics.enough(
-        state.asked.statistic(state), error=wanted * Fraction(1001, 1000), count=state.rows
+    same = enough(
+        state.chosen_question.statistic(state),
+        error=wanted * Fraction(1001, 1000),
+        count=state.rows,
     )
     assert found == same
 
@@ -258,7 +263,7 @@ def test_the_ends_of_epsilon_are_drawn_too(variant: str, epsilon: str) -> None:
 def test_an_address_holds_the_whole_state() -> None:
     for given in VARIANTS.values():
         state = state_of(**given, seed=4, prior=20, weight="0.3")
-        assert read_state(state.told()) == state
+        assert read_state(state.settings()) == state
 
 
 @pytest.mark.parametrize(

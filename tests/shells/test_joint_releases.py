@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import expmech as em
-from expmech.cli.common import sealed
 from expmech.cli.main import app
-from expmech.errors import ExpmechError, ParameterError, UnsupportedError
+from expmech.cli.records import with_digest
+from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError
 from expmech.estimators import PrivateQuantile, PrivateSelector
-from expmech.release.verification import verify_certificate
-from expmech.statistics.joint_quantiles import near_levels
+from expmech.ledger.verification import verify_certificate
+from expmech.tables.statistics.quantiles import near_levels
 
 X = np.column_stack([np.linspace(0.0, 100.0, 401), np.linspace(20.0, 60.0, 401)])
 ITEMS = [f"item {j}" for j in range(8)]
@@ -78,7 +78,7 @@ def test_a_release_is_charged_and_verified_and_a_change_is_found_out(
     assert run("verify", file, "--ledger", ledger).exit_code == 0
     for change in ALTERED[mechanism]:
         altered = record | {"certificate": record["certificate"] | change}
-        file.write_text(json.dumps(sealed(_unsealed(altered))))  # by one who knows the digest
+        file.write_text(json.dumps(with_digest(_unsealed(altered))))  # by one who knows the digest
         assert run("verify", file).exit_code == 4, change
     for value in (["item 1"] * 3, {"0.9": 4.0}, [1.0, 2.0]):
         file.write_text(json.dumps(record | {"value": value}))
@@ -110,7 +110,7 @@ def test_numbers_that_no_joint_draw_gives_are_found_out(table: Path, value: Any)
     assert list(record["value"]) == ["1/30", "0.5", "0.9"]
     assert sorted(record["value"].values()) == list(record["value"].values())
     file = table.parent / "other.json"
-    file.write_text(json.dumps(sealed(_unsealed(record | {"value": value}))))
+    file.write_text(json.dumps(with_digest(_unsealed(record | {"value": value}))))
     assert run("verify", file).exit_code == 4
 
 
@@ -118,7 +118,7 @@ def test_numbers_that_no_joint_draw_gives_are_found_out(table: Path, value: Any)
 def test_a_list_of_another_length_or_with_repeats_is_found_out(table: Path, value: Any) -> None:
     record = json.loads(run("release", "top", table, *TOP, "--json").stdout)
     file = table.parent / "other.json"
-    file.write_text(json.dumps(sealed(_unsealed(record | {"value": value}))))
+    file.write_text(json.dumps(with_digest(_unsealed(record | {"value": value}))))
     assert run("verify", file).exit_code == 4
 
 
@@ -169,7 +169,7 @@ def test_plans_need_public_numbers_only(asked: str, chosen: str) -> None:
 
 def test_quantiles_of_an_estimator_are_drawn_jointly(ledger: Path) -> None:
     model = PrivateQuantile(
-        q=["0.9", "1/30", 0.5, 0.5], epsilon=2, bounds=(0, 100), accountant=ledger
+        q=["0.9", "1/30", 0.5, 0.5], epsilon=2, bounds=(0, 100), ledger=ledger
     ).fit(X)
     assert model.quantiles_.shape == (4, 2)
     assert (model.quantiles_[1] <= model.quantiles_[2]).all()
@@ -243,7 +243,7 @@ def test_scores_of_the_caller_may_be_monotone() -> None:
 
 
 def test_a_selector_lists_the_best(ledger: Path) -> None:
-    model = PrivateSelector(candidates=ITEMS, k=3, epsilon="2.5", accountant=ledger)
+    model = PrivateSelector(candidates=ITEMS, k=3, epsilon="2.5", ledger=ledger)
     model.fit(BASKET)
     assert len(model.best_) == 3 and [ITEMS[j] for j in model.best_index_] == model.best_
     assert stands(model.certificate_)

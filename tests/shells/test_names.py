@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
+from expmech.core.markup import visible
 from expmech.ledger import Ledger
-from expmech.markup import visible
 
 NAMES = [
     "speed [m/s]",

@@ -13,12 +13,13 @@ import pytest
 from support.statistics import Ready, ready
 from typer.testing import CliRunner, Result
 
-from expmech.adjacency import Adjacency
 from expmech.cli.main import app
-from expmech.data import open_source
-from expmech.data.rows import TableRows
+from expmech.core.adjacency import Adjacency
 from expmech.ledger import Ledger
-from expmech.statistics import ArrayRows, Linear, Logistic, Statistic
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources.opening import open_source
+from expmech.tables.statistics import Linear, Statistic, logistic_regression
 
 COLUMNS = ("--column", "age", "--bounds", "20,80", "--column", "dose", "--bounds", "0,10")
 LINEAR = ("linear", *COLUMNS, "--target", "pulse", "--target-bounds", "40,160")
@@ -102,7 +103,7 @@ def _epsilon(record: Any) -> None:
 
 
 def _map(record: Any) -> None:
-    record["certificate"]["finish"]["map"] = "none"
+    record["certificate"]["postprocessing"]["map"] = "none"
 
 
 ALTERED = (_slope, _penalty, _epsilon, _map)
@@ -154,9 +155,9 @@ def test_rows_of_a_table_are_those_of_arrays(patients: Path, adjacency: Adjacenc
         limits: Any = {"bounds": BOUNDS, "target_bounds": (40.0, 160.0)}
         return Linear(columns=columns, target=target, adjacency=adjacency, **limits)
 
-    def logistic(columns: Any, target: Any) -> Logistic:
+    def logistic(columns: Any, target: Any) -> Statistic:
         classes = ("well", "tired", "ill")
-        return Logistic(
+        return logistic_regression(
             columns=columns, target=target, bounds=BOUNDS, classes=classes, adjacency=adjacency
         )
 
@@ -172,7 +173,7 @@ MISTAKES: list[tuple[tuple[str, ...], tuple[object, ...], str]] = [
     (LINEAR, ("--threshold", "0"), "`threshold` of Huber must be a positive finite number"),
     (LINEAR, ("--data-norm", "0"), "`data_norm` of a linear regression must be a positive"),
     (CLASSES, ("--timing", "constant"), "can be 'constant' for logistic (two classes)"),
-    (LINEAR, ("--sampler", "Rejection"), "noise on a gradient needs none"),
+    (LINEAR, ("--sampler", "Rejection"), "it draws by itself"),
     (LINEAR, ("--public-rows", "9"), "must be left out under 'replace'"),
     (LINEAR, ("--penalty", "1e-9", "--epsilon", "0.1"), "`penalty` of PerturbedOptimum must be"),
     (LOGISTIC, ("--radius", "1"), "`radius` of a logistic regression belongs to"),

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.errors import ParameterError, UnsupportedError
+from expmech.core.errors import ParameterError, UnsupportedError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateRidge
-from expmech.release.verification import verify_certificate, verify_value
-from expmech.statistics import ArrayRows, Linear, Logistic
-from expmech.statistics.keys import places_of
-from expmech.statistics.logistic_likelihood import LogisticLikelihood
-from expmech.statistics.requests import TargetRows
+from expmech.ledger.verification import verify_certificate, verify_value
+from expmech.tables.aggregates import TargetRows
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.keys import places_of
+from expmech.tables.statistics import Linear, logistic_regression, settings_of_columns
+from expmech.tables.statistics.logistic import LogisticLikelihood
 
 ROWS = 20_000
 GENERATOR = np.random.default_rng(5)
@@ -47,7 +48,7 @@ def test_a_linear_fit_is_charged_verified_and_in_units(adjacency: str, tmp_path:
         tmp_path / "a.ledger", data_set="trial", epsilon="10", adjacency=adjacency
     )
     rows = None if adjacency == "replace" else ROWS
-    model = linear(epsilon=5, accountant=ledger, adjacency=adjacency, rows=rows).fit(X, Y)
+    model = linear(epsilon=5, ledger=ledger, adjacency=adjacency, rows=rows).fit(X, Y)
     assert np.abs(model.coef_ - [2.0, -0.1]).max() < 0.03
     assert abs(model.intercept_ - 3.0) < 0.3
     assert model.score(X, Y) > 0.9
@@ -67,7 +68,7 @@ def test_a_logistic_fit_is_charged_verified_and_in_units(adjacency: str, tmp_pat
     ledger = em.Ledger.create(
         tmp_path / "a.ledger", data_set="trial", epsilon="10", adjacency=adjacency
     )
-    model = logistic(epsilon=5, accountant=ledger, adjacency=adjacency).fit(X, LABELS)
+    model = logistic(epsilon=5, ledger=ledger, adjacency=adjacency).fit(X, LABELS)
     assert model.coef_.shape == (1, 2) and model.intercept_.shape == (1,)
     np.testing.assert_allclose(model.coef_[0], [1.0, -0.05], rtol=0.15)
     assert abs(-model.intercept_[0] / model.coef_[0, 0] - 5.0) < 0.3
@@ -108,7 +109,7 @@ def test_fields_that_belong_to_one_law_are_refused_by_the_other() -> None:
     with pytest.raises(ParameterError, match="`rows` of PerturbedOptimum must be left out"):
         linear(rows=5).fit(few, Y[:60])
     for model, target in ((logistic(), labels), (linear(), Y[:60])):
-        with pytest.raises(ParameterError, match="noise on a gradient needs none"):
+        with pytest.raises(ParameterError, match="it draws by itself"):
             model.set_params(sampler=em.Rejection()).fit(few, target)
         model.set_params(sampler="auto", timing="constant", adjacency="add-remove")
         with pytest.raises(UnsupportedError, match="under 'replace' only"):
@@ -126,9 +127,10 @@ def test_a_data_norm_leaves_rows_within_it_as_they_are() -> None:
     }
     corners = np.array([[0.0, 50.0], [5.0, 0.0], [10.0, 0.0]])
     for data_norm, lengths in ((1.0, [2.0, 1.0, 2.0]), (99.0, [3.0, 1.0, 2.0])):
-        statistic = Linear(target=2, target_bounds=(0.0, 1.0), data_norm=data_norm, **options)
+        settings = settings_of_columns(2, owner="a linear regression", data_norm=data_norm)
+        statistic = Linear(target=2, target_bounds=(0.0, 1.0), settings=settings, **options)
         rows = ArrayRows(numbers=np.column_stack([corners, np.ones(3)]))
-        found = rows.find(statistic.request(Fraction(1)))
+        found = rows.aggregate(statistic.aggregation(Fraction(1)))
         mechanism: Any = statistic.mechanism(found, Fraction(1), "unprotected")
         squares = (mechanism.prepare_rows().matrix ** 2).sum(axis=1)
         np.testing.assert_allclose(squares, lengths, atol=1e-5)
@@ -143,10 +145,15 @@ def test_norm_and_radius_of_the_log_likelihood_are_those_of_its_rows_and_coeffic
     """A row is shortened to the norm, gets a constant and is divided by sqrt(1 + norm^2)."""
     corners = np.array([[0.0, 50.0], [5.0, 0.0], [10.0, 0.0]])
     law = LogisticLikelihood(
-        bounds=tuple(BOUNDS), adjacency=em.Adjacency.REPLACE, data_norm=1.0, radius=0.25
+        columns=(0, 1),
+        target=2,
+        bounds=tuple(BOUNDS),
+        adjacency=em.Adjacency.REPLACE,
+        data_norm=1.0,
+        radius=0.25,
     )
     found = TargetRows(features=corners, targets=np.ones(3), counts=np.ones(3, dtype=int))
-    mechanism: Any = law.mechanism(found, Fraction(1))
+    mechanism: Any = law.mechanism(found, Fraction(1), "unprotected")
     expected = np.array([[1.0, -(0.5**0.5), 0.5**0.5], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
     np.testing.assert_allclose(law._design(corners), expected / 2.0**0.5, atol=1e-15)
     draws = mechanism.sample(epsilon=1.0, size=200, seed=1).values
@@ -191,11 +198,11 @@ def test_places_are_those_of_each_value_alone() -> None:
 
 def test_names_tell_the_classes() -> None:
     base: dict[str, Any] = {"columns": ("a",), "bounds": (BOUNDS[0],), "adjacency": ADJACENCIES[0]}
-    named = Logistic(target="t", classes=("x", "y", "z"), named=True, **base)
+    named = logistic_regression(target="t", classes=("x", "y", "z"), named=True, **base)
     assert named.name == "logistic regression of t in x, y, z on a"
     value = np.array([[0.5, 1.0], [0.25, -2.0], [0.0, 0.0]])
-    told = named.finish.apply(value)
+    told = named.postprocessing.apply(value)
     assert list(told) == ["x", "y", "z"] and list(told["x"]) == ["intercept", "a"]
     np.testing.assert_allclose(
-        type(named.finish).rebuild(named.finish.describe()).back(told), value
+        type(named.postprocessing).rebuild(named.postprocessing.describe()).back(told), value
     )

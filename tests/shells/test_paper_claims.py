@@ -26,7 +26,7 @@ EXPECTED = {
     "this result can easily": HOLDS,
     "a less computationally": HOLDS,
     "the worst-case runtime": FALSE,
-    "longer runtimes": HOLDS,
+    "longer runtimes": UNDECIDED,  # the correlation is .013: 2000 draws do not show it
     "P(Z in": FALSE,
     "Q_X(y, y')": FALSE,
 }

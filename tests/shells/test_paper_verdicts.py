@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 from expmech.paper.options import Options, parse_beta
 from expmech.paper.report import render_verdicts
 from expmech.paper.verdict import (

@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from support.examples import run_example
 
-from expmech.errors import ExpmechError, ParameterError, UnsupportedError
+from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError
 from expmech.estimators import PrivatePCA
 from expmech.estimators.pca import MEAN_SHARE
 from expmech.ledger import Ledger, LedgerError
-from expmech.release.verification import verify_certificate
-from expmech.statistics.standard import make_standard
+from expmech.ledger.verification import verify_certificate
+from expmech.tables.scaling import make_standard
 
 PUBLIC: dict[str, Any] = {"bounds": (-15, 15), "center": [1.0, 0.0, 0.0, 2.0]}
 
@@ -56,7 +56,7 @@ def test_components_and_variances_are_found_with_many_rows(adjacency: str, cente
 
 def test_both_draws_are_charged_before_the_first(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "ledger", epsilon="1", data_set="a table")
-    options: dict[str, Any] = {"epsilon": "0.8", "bounds": (-15, 15), "accountant": ledger}
+    options: dict[str, Any] = {"epsilon": "0.8", "bounds": (-15, 15), "ledger": ledger}
     model = PrivatePCA(center="private", **options).fit(table(50))
     assert [certificate.epsilon for certificate in model.certificates_] == [0.16, 0.64]
     written = [charge.certificate for charge in ledger.history()]
@@ -70,7 +70,7 @@ def test_both_draws_are_charged_before_the_first(tmp_path: Path) -> None:
 def test_nothing_is_read_before_the_charge(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     ledger = Ledger.create(path, epsilon="1", data_set="a table")
-    model = PrivatePCA(epsilon="0.5", missing="error", accountant=str(path), **PUBLIC)
+    model = PrivatePCA(epsilon="0.5", missing="error", ledger=str(path), **PUBLIC)
     with pytest.raises(ExpmechError, match="missing values"):
         model.fit([[1.0, None, 2.0, 3.0]] * 3)
     assert ledger.left[0] == Fraction(1, 2)
@@ -140,7 +140,7 @@ def test_bad_parameters_are_refused() -> None:
             PrivatePCA(**options).fit(table(10))
     with pytest.raises(ParameterError, match="ruins the components at small epsilon"):
         PrivatePCA(bounds=(-15, 15)).fit(table(10))
-    with pytest.raises(UnsupportedError, match="let nobody see how long it took"):
+    with pytest.raises(UnsupportedError, match="let nobody see how long it takes"):
         PrivatePCA(timing="constant", **PUBLIC).fit(table(10))
     with pytest.raises(TypeError):
         PrivatePCA(**PUBLIC | {"variances": 1}).fit(table(10))

@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
     scale,
 )
 
-from expmech.errors import ExpmechError
+from expmech.core.errors import ExpmechError
 from expmech.estimators import (
     PrivateMean,
     PrivateQuantile,

@@ -15,10 +15,10 @@ from support.engines import postgres_programs, postgres_server
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
-from expmech.data.source import open_source
-from expmech.data.units import bound_units
-from expmech.errors import ExpmechError
+from expmech.core.errors import ExpmechError
 from expmech.ledger import Ledger, LedgerError
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.units import bound_units
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis

@@ -9,12 +9,12 @@ import pytest
 from pyarrow.parquet import write_table
 from sqlglot import expressions as sql
 
-from expmech.data import open_source
-from expmech.data.queries import read_query
-from expmech.data.units import bound_units
-from expmech.errors import ExpmechError
-from expmech.statistics.expressions import OutsideGrammarError
-from expmech.statistics.grammar import ExpressionReader
+from expmech.core.errors import ExpmechError
+from expmech.tables.expressions import OutsideGrammarError
+from expmech.tables.grammar import ExpressionReader
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.queries import read_query
+from expmech.tables.sources.units import bound_units
 
 MORE_THAN_ROWS = (
     ("postgres", "SELECT generate_series(1, 100) AS g, age FROM t"),

@@ -20,16 +20,17 @@ from support.engines import postgres_programs, postgres_server, spark_session
 from support.several import check_together
 from typer.testing import CliRunner
 
-from expmech.adjacency import Adjacency
 from expmech.cli.main import app
-from expmech.data import release
-from expmech.data.rows import TableRows
-from expmech.data.source import open_source
-from expmech.data.units import bound_units
+from expmech.core.adjacency import Adjacency
 from expmech.ledger import Ledger
-from expmech.statistics import ArrayRows, CountOf
-from expmech.statistics.grammar import parse_condition
-from expmech.statistics.requests import CellsOf, FlagsOf
+from expmech.tables.aggregates import CellsOf, FlagsOf
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.grammar import parse_condition
+from expmech.tables.release import release
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.units import bound_units
+from expmech.tables.statistics import CountOf
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -206,18 +207,18 @@ def test_counts_are_those_of_the_rows_on_every_engine(
         rows = TableRows(source=source)
         asked = FlagsOf(conditions=tuple(map(parse_condition, WHERE)))
         rows.check(asked)
-        found = rows.find(asked)
+        found = rows.aggregate(asked)
         assert found.rows == len(decided)
         assert list(found.counts) == [sum(flags) for flags in zip(*decided, strict=True)]
         edges = (20.0, 31.0, 40.5, 60.0, 67.0)
         ages = [age for age in columns["age"] if age is not None]
-        cells = rows.find(CellsOf(column="age", edges=edges))
+        cells = rows.aggregate(CellsOf(column="age", edges=edges))
         assert list(cells.counts) == np.histogram(ages, edges)[0].tolist()
         assert cells.rows == len(decided)
-        beyond = rows.find(CellsOf(column="age", edges=(-math.inf, 30.0, math.inf)))
+        beyond = rows.aggregate(CellsOf(column="age", edges=(-math.inf, 30.0, math.inf)))
         assert sum(beyond.counts) == len(ages)
         numbers = np.array([[np.nan if age is None else age] for age in columns["age"]])
-        again = ArrayRows(numbers=numbers).find(CellsOf(column=0, edges=edges))
+        again = ArrayRows(numbers=numbers).aggregate(CellsOf(column=0, edges=edges))
         assert again == cells
         check_together(source, ("age", "dose"))
         counted = CountOf(adjacency=Adjacency.ADD_REMOVE)

@@ -117,6 +117,14 @@ def test_the_page_shows_values_intervals_and_pictures_and_needs_nothing_else(
     assert found.tags.count("circle") == 3  # two quantiles and a mean; counts are bars
 
 
+def test_an_interval_too_narrow_for_an_axis_has_a_picture(tmp_path: Path) -> None:
+    made = Ledger.create(tmp_path / "l", data_set="t", epsilon=1, adjacency="add-remove")
+    put(made, "mean of x", [0.0], {"lower": [0.0], "upper": [5e-324]})  # rounded outward
+    done = run("report", made.path, "--html")
+    assert done.exit_code == 0, done.output
+    assert page(done.stdout).tags.count("svg") == 1
+
+
 def test_columns_of_different_units_have_pictures_of_their_own(tmp_path: Path) -> None:
     table = tmp_path / "survey.csv"
     table.write_text("age,income\n" + "".join(f"{20 + k},{100 * k}\n" for k in range(60)))

@@ -14,9 +14,9 @@ from support.kills import write_day
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
-from expmech.data.rows import TableRows
-from expmech.errors import DataError
+from expmech.core.errors import DataError
 from expmech.ledger import Entry, Ledger
+from expmech.tables.engines.rows import TableRows
 
 
 def run(*arguments: object) -> Any:
@@ -30,7 +30,7 @@ def day(tmp_path: Path) -> tuple[Path, Path]:
 
 def failing(monkeypatch: pytest.MonkeyPatch, *places: int, error: type = DataError) -> None:
     """Let the releases at these places fail, counted from 1 in the order in which they are read."""
-    true, count = TableRows.find, [0]
+    true, count = TableRows.aggregate, [0]
 
     def find(self: TableRows, request: Any) -> Any:
         count[0] += 1
@@ -38,7 +38,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *places: int, error: type = DataErr
             raise error("the disk went away")
         return true(self, request)
 
-    monkeypatch.setattr(TableRows, "find", find)
+    monkeypatch.setattr(TableRows, "aggregate", find)
 
 
 def run_failing(monkeypatch: pytest.MonkeyPatch, plan: Path, *places: int, more: Any = ()) -> Any:
@@ -122,7 +122,7 @@ def test_each_release_of_a_continued_plan_is_compared_with_its_own_charge(
     day: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Charges that were made for another epsilon, statement or order do not pay for a draw."""
-    import expmech.cli.batch as batch
+    import expmech.cli.plan_file as batch
 
     plan, ledger = day
     assert run_failing(monkeypatch, plan, 1).exit_code == 1
@@ -269,7 +269,8 @@ def test_ctrl_c_during_a_plan_says_what_was_charged(
     assert "Charge 1 was made; its value is kept" in late.stderr
     with monkeypatch.context() as patch:
         patch.setattr(
-            "expmech.cli.batch.show", lambda *told, **more: (_ for _ in ()).throw(KeyboardInterrupt)
+            "expmech.cli.plan_file.show",
+            lambda *told, **more: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         shown = run("release", "--plan", plan)
     assert shown.exit_code == 130

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.aggregates import row_count
 from support.several import check_together
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
-from expmech.data import places
-from expmech.data.aggregate import row_count
-from expmech.data.rows import TableRows
-from expmech.data.source import open_source
 from expmech.ledger import Ledger
+from expmech.tables.engines import counts
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources.opening import open_source
 
 TWO = ("--column", "age", "--bounds", "0,100", "--column", "income", "--bounds", "0,9000")
 SHARE = "one of 2 releases of this call, which together cost epsilon = 1 by basic composition"
@@ -108,14 +108,14 @@ def test_several_columns_are_read_in_one_pass(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = []
-    whole = places.count_places
+    whole = counts.count_cells
 
     def counted(source: Any, requests: Any) -> Any:
         if row_count(source):  # not where the query is planned over no rows
             passes.append(len(requests))
         return whole(source, requests)
 
-    monkeypatch.setattr("expmech.data.rows.count_places", counted)
+    monkeypatch.setattr("expmech.tables.engines.rows.count_cells", counted)
     for name in ("quantile", "histogram"):
         assert run("release", name, survey, *SEVERAL[name], "--epsilon", "1").exit_code == 0
     assert passes == [2, 2]
@@ -126,7 +126,7 @@ def test_a_value_that_was_not_shown_is_redeemed_and_the_others_are_told(
 ) -> None:
     asked = ("release", "quantile", survey, *TWO, "--epsilon", "1", "--ledger", ledger)
     with monkeypatch.context() as patched:
-        patched.setattr(TableRows, "find_each", _interrupt)
+        patched.setattr(TableRows, "aggregate_each", _interrupt)
         stopped = run(*asked)
     assert stopped.exit_code == 130
     for number in (1, 2):

@@ -20,15 +20,15 @@ import pytest
 from pyarrow.parquet import write_table
 from typer.testing import CliRunner
 
-from expmech.cli.common import sealed
 from expmech.cli.main import app
-from expmech.data import open_frame, open_source
-from expmech.data.connections import duckdb_connection
-from expmech.data.rows import TableRows
-from expmech.data.units import bound_units
-from expmech.errors import ExpmechError
+from expmech.cli.records import with_digest
+from expmech.core.errors import ExpmechError
 from expmech.ledger import Ledger
-from expmech.statistics.requests import MomentsOf
+from expmech.tables.aggregates import MomentsOf
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources.columnar import duckdb_connection
+from expmech.tables.sources.opening import open_frame, open_source
+from expmech.tables.sources.units import bound_units
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis
 VISITS = [("a", 3), ("a", 1), ("b", 1), ("a", 2), ("b", 5), ("", 9), ("c", 4), ("a", 7), ("b", 1)]
@@ -99,7 +99,7 @@ def test_a_unit_pays_once_for_all_its_rows_and_groups(visits: Path, tmp_path: Pa
     kept = tmp_path / "kept.json"
     for change in ({}, {"epsilon": "0.1"}, {"max_rows": 1}, {"column": "ward"}, {"max_rows": 0}):
         forged = record | {"unit": record["unit"] | change}
-        kept.write_text(json.dumps(sealed({k: v for k, v in forged.items() if k != "digest"})))
+        kept.write_text(json.dumps(with_digest({k: v for k, v in forged.items() if k != "digest"})))
         checked = run("verify", kept)
         assert checked.exit_code == (4 if change else 0), checked.stdout
     thirds = ("--unit", "ward", "--max-rows", 3, "--epsilon", 1, "--adjacency", "add-remove")
@@ -140,7 +140,7 @@ def test_packed_text_is_the_same_table(ending: str, opened: Any, visits: Path) -
 
 def total(source: Any) -> Any:
     request = MomentsOf(columns=("cost",), bounds=((0.0, 90.0),), bits=20, missing="middle")
-    return TableRows(source=source).find(request)
+    return TableRows(source=source).aggregate(request)
 
 
 def test_a_folder_of_partitions_is_one_table_and_its_names_are_text(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ import scipy.sparse
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
-from expmech.errors import DataError, ParameterError
+from expmech.core.errors import DataError, ParameterError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from expmech.optimum import prepare_rows
-from expmech.release import PerturbedOptimum
-from expmech.release.verification import verify_certificate
-from expmech.risks import Huber, Logistic
+from expmech.ledger.verification import verify_certificate
+from expmech.mechanisms.optimum import RegressionSettings, prepare_rows
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+from expmech.mechanisms.optimum.risks import Huber, Logistic
 
 KINDS: list[Any] = [
     scipy.sparse.csr_matrix,
@@ -83,7 +82,7 @@ def test_a_sparse_table_is_never_made_dense(monkeypatch: pytest.MonkeyPatch) -> 
         sizes.append(features.nnz)  # an array has no such number
         return prepare_rows(features, *rest, **more)
 
-    monkeypatch.setattr("expmech.optimum.tables.prepare_rows", watched)
+    monkeypatch.setattr("expmech.mechanisms.optimum.draw.prepare_rows", watched)
     model = PrivateLinearRegression(
         epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1), sum_norm=4.0, random_state=1
     ).fit(wide, np.ones(2000))
@@ -117,7 +116,7 @@ def test_commands_take_norms_and_penalties(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)["certificate"]
     assert told["sampler"]["sum_norm"] == 2.0 and told["sampler"]["intercept_penalty"] == 7.0
-    assert told["finish"]["centers"] == [0.0, 0.0]
+    assert told["postprocessing"]["centers"] == [0.0, 0.0]
 
 
 def awkward(kind: str) -> Any:
@@ -158,8 +157,7 @@ def test_a_sparse_table_is_read_as_the_dense_one_that_it_says(kind: str) -> None
                 one,
                 [1.0, -1.0, 0.5, 0.0],
                 risk=Huber(0.5),
-                squared_norm=Fraction(squared),
-                sum_norm=None if total is None else Fraction(total),
+                norms=RegressionSettings(squared_norm=squared, sum_norm=total).norms(3),
             )
             for one in (matrix, dense)
         ]

@@ -51,7 +51,7 @@ def interrupt(*arguments: Any, **named: Any) -> Any:
 def test_what_is_stopped_before_the_charge_costs_nothing(
     table: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.cli.drawing.settle", interrupt)
+    monkeypatch.setattr("expmech.tables.release._prepare", interrupt)
     result = release(table, "--ledger", str(ledger))
     assert result.exit_code == 130
     assert result.stderr.strip() == "stopped: nothing was released and nothing was charged."
@@ -80,5 +80,5 @@ def test_budget_seconds_is_an_option_of_releases_and_plans(table: Path) -> None:
 def test_a_long_draw_is_announced_where_no_terminal_shows_it(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.cli.notices.LONG", 1e-9)
+    monkeypatch.setattr("expmech.cli.endings.LONG", 1e-9)
     assert "drawing, about" in release(table).stderr

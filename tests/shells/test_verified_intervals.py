@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from expmech.cli.common import sealed
 from expmech.cli.main import app
+from expmech.cli.records import with_digest
 
 COLUMNS = "--column age --bounds 0,100 --column income --bounds -50,9000"
 ASKED = {
@@ -44,7 +44,7 @@ def run(*words: object) -> Any:
 def check(record: dict[str, Any], file: Path) -> dict[str, bool]:
     """Return what `verify` says of each claim of a record whose digest was renewed."""
     record = {name: value for name, value in record.items() if name != "digest"}
-    file.write_text(json.dumps(sealed(record)))
+    file.write_text(json.dumps(with_digest(record)))
     done = run("verify", file, "--json")
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["stands"] else 4)

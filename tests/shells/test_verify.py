@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from expmech.cli import verify as verifying
-from expmech.cli.common import sealed
 from expmech.cli.main import app
-from expmech.errors import ExpmechError
+from expmech.cli.records import with_digest
+from expmech.core.errors import ExpmechError
 from expmech.ledger import Entry, Ledger
 
 COLUMNS = "--column age --bounds 0,100 --column income --bounds 0,9000"
@@ -74,7 +74,7 @@ KINDS = [*ASKED, "person"]
 def claims(record: Any, ledger: Path | None = None, *, seal: bool = True) -> dict[str, str]:
     """Return the claims that do not hold, each with its detail."""
     if seal:
-        record = sealed({name: value for name, value in record.items() if name != "digest"})
+        record = with_digest({name: value for name, value in record.items() if name != "digest"})
     try:
         (found,) = verifying.read_releases(json.dumps(record), name="the file")
     except ExpmechError as error:
@@ -132,7 +132,7 @@ def test_the_command_tells_what_differs(desk: Any, tmp_path: Path) -> None:
     assert run("verify", file, *ledger).exit_code == 0
     low, middle, high = record["value"].values()
     forged = record | {"value": dict(zip(record["value"], (low, high, high), strict=True))}
-    file.write_text(json.dumps(sealed({k: v for k, v in forged.items() if k != "digest"})))
+    file.write_text(json.dumps(with_digest({k: v for k, v in forged.items() if k != "digest"})))
     assert run("verify", file).exit_code == 0
     done = run("verify", file, *ledger)
     assert done.exit_code == 4 and "does not stand: kept." in done.stderr
@@ -194,7 +194,7 @@ def test_a_value_that_is_kept_for_a_charge_of_another_release_does_not_stand(
 ) -> None:
     _, records = desk
     record = records["count by group"] | {"charge": 1}
-    record = sealed({name: value for name, value in record.items() if name != "digest"})
+    record = with_digest({name: value for name, value in record.items() if name != "digest"})
     own = {
         "statement": record["statement"],
         "certificate": json.dumps(record["certificate"], indent=2, sort_keys=True),

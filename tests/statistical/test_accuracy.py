@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 import expmech as em
-from expmech.release.accuracy import _quantile, reach, shortest
-from expmech.release.meanings import Counts, Means, ThreeSums, Totals, Variances
-from expmech.release.meanings.variances import _range, _variance
-from expmech.release.noisy_sums import NoisySums
+from expmech.certificates.accuracy import _quantile, half_width, shortest
+from expmech.mechanisms.noisy_sums import (
+    Counts,
+    Means,
+    NoisySums,
+    ThreeSums,
+    Totals,
+    Variances,
+)
+from expmech.mechanisms.noisy_sums.variances import _range, _variance
 
 RATES = [Fraction(1, 100), Fraction(1, 7), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(5)]
 DRAWS = 800
@@ -36,14 +42,14 @@ def test_the_interval_of_known_noise_is_the_shortest_there_is(rate: Fraction) ->
     covered = sum(each[: below + 1]) + sum(each[1 : above + 1])
     assert covered >= 0.95
     assert sum(ordered[: below + above]) < 0.95  # one point fewer, whichever they are
-    wide = reach(rate)
+    wide = half_width(rate)
     assert each[0] + 2 * sum(each[1 : wide + 1]) >= 0.95
     assert wide == 0 or each[0] + 2 * sum(each[1:wide]) < 0.95
 
 
 def test_an_even_number_of_points_is_taken_where_it_does() -> None:
     assert shortest(Fraction(1)) == (3, 2)
-    assert reach(Fraction(1)) == 3
+    assert half_width(Fraction(1)) == 3
     assert shortest(Fraction(5)) == (0, 0)
 
 
@@ -100,13 +106,16 @@ def mechanisms(table: np.ndarray[Any, Any]) -> dict[str, tuple[Any, float]]:
         "variance, add-remove": (ThreeSums(**unit), table.var()),
     }
     ready: dict[str, tuple[Any, float]] = {}
-    for name, (meaning, truth) in found.items():
-        relation = "replace" if meaning.count else "add-remove"
-        if isinstance(meaning, Counts):
+    for name, (interpretation, truth) in found.items():
+        relation = "replace" if interpretation.count else "add-remove"
+        if isinstance(interpretation, Counts):
             sums = [high]
         else:
-            sums = meaning.sums(*told[: 2 if isinstance(meaning, Totals) else 3])
-        ready[name] = NoisySums(totals=sums, meaning=meaning, adjacency=relation), truth
+            sums = interpretation.sums(*told[: 2 if isinstance(interpretation, Totals) else 3])
+        ready[name] = (
+            NoisySums(totals=sums, interpretation=interpretation, adjacency=relation),
+            truth,
+        )
     for relation in ("replace", "add-remove"):
         mean = em.NoisyMean.from_rows(
             table[:, None], lower=[0.0], upper=[1.0], bits=BITS, adjacency=relation
@@ -125,11 +134,14 @@ def test_intervals_cover_the_truth_in_95_percent_of_releases(name: str) -> None:
 def test_intervals_that_are_too_short_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same test rejects a reach of 90% for one sum, a wrong law for two and half for three."""
     wrong = {
-        "count": ("expmech.release.meanings.counts.shortest", lambda rate: (reach(rate) - 2,) * 2),
-        "mean, add-remove": ("expmech.release.accuracy._quantile", lambda weight: 1.5),
+        "count": (
+            "expmech.mechanisms.noisy_sums.interpretations.shortest",
+            lambda rate: (half_width(rate) - 2,) * 2,
+        ),
+        "mean, add-remove": ("expmech.certificates.accuracy._quantile", lambda weight: 1.5),
         "variance, add-remove": (
-            "expmech.release.meanings.variances.reach",
-            lambda rate, _: reach(rate) // 3,
+            "expmech.mechanisms.noisy_sums.variances.half_width",
+            lambda rate, _: half_width(rate) // 3,
         ),
     }
     for statistic, (place, mutant) in wrong.items():
@@ -147,7 +159,7 @@ def test_an_empty_group_is_seen_by_an_interval_of_all_there_can_be() -> None:
     whole = sum(near.lower[0] == 0.0 and near.upper[0] == 100.0 for near in wide)
     assert whole >= 180
     three = ThreeSums(lower=(0.0,), upper=(2.0,), bits=10)
-    empty = NoisySums(totals=[0, 0, 0], meaning=three, adjacency="add-remove")
+    empty = NoisySums(totals=[0, 0, 0], interpretation=three, adjacency="add-remove")
     near: Any = empty.study(epsilon=1, seed=1).accuracy
     assert (near.lower[0], near.upper[0]) == (0.0, 1.0)
 

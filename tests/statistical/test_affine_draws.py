@@ -20,13 +20,13 @@ from support.affine import bound, split_by
 from support.problems import exact_law, prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.cube import propose_cube_laplace
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.laws import propose_cube_laplace
 from expmech.domains import Domain
-from expmech.envelopes.affine.split import Split
-from expmech.samplers import run
-from expmech.samplers.rejection import propose
+from expmech.exponential.envelopes.affine_fit import Split
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.rejection import propose
 
 ALPHA = 1e-6 / 100  # fewer than a hundred p-values below
 MUTANT = 1.1

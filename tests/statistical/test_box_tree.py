@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.samplers import run
-from expmech.samplers.tree import Tree
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.box_tree import Tree
 
 ALPHA = 1e-6 / 16  # fifteen p-values in this file, family-wise 1e-6
 SIZE = 60_000

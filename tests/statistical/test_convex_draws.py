@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.gaussian import draw_discrete_gaussian
-from expmech.envelopes.affine.map import AffineMap
-from expmech.envelopes.convex.envelope import BoundConvex
-from expmech.envelopes.convex.shells import fit_shells
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.laws import draw_discrete_gaussian
+from expmech.exponential.envelopes.affine_map import AffineMap
+from expmech.exponential.envelopes.convex import BoundConvex
+from expmech.exponential.envelopes.convex_bound import fit_shells
 
 ALPHA = 5e-8
 MUTANT = 1.3

@@ -17,14 +17,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.exact import Enclosure
-from expmech.lists import PeelingDraw
-from expmech.lists.peeling import skip_rate, visit
-from expmech.release.joint_quantiles import JointQuantiles
-from expmech.release.permute_and_flip import PermuteAndFlip
-from expmech.release.top_k import TopK
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.exact import Enclosure
+from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from expmech.mechanisms.selection.sequences import PeelingDraw, skip_rate, visit
+from expmech.mechanisms.selection.top_k import TopK
 
 LEVEL = 1e-7
 

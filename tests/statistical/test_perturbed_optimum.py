@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.errors import ParameterError
-from expmech.optimum import Lattice, draw_cells, prepare_rows
-from expmech.release import PerturbedOptimum
-from expmech.risks import (
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import ParameterError
+from expmech.mechanisms.optimum import Lattice, RowNorms, draw_cells, prepare_rows
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+from expmech.mechanisms.optimum.risks import (
     Custom,
     Huber,
     Logistic,
@@ -140,7 +140,8 @@ def test_rows_keep_their_norms_in_whole_numbers(
     table: list[list[float]], squared: Fraction, total: Fraction | None
 ) -> None:
     array = np.array(table).reshape(len(table), 3)
-    rows = prepare_rows(array, array[:, 0], risk=Huber(1.0), squared_norm=squared, sum_norm=total)
+    norms = RowNorms(squared=squared, total=total)
+    rows = prepare_rows(array, array[:, 0], risk=Huber(1.0), norms=norms)
     for row, target in zip(rows.matrix.tolist(), rows.targets.tolist(), strict=True):
         whole = [Fraction(entry) * 2**20 for entry in row]
         assert all(entry.denominator == 1 and abs(entry) <= 2**20 for entry in whole)
@@ -158,8 +159,7 @@ def test_rows_and_targets_are_snapped_toward_zero(by_entry: bool) -> None:
         sparse.csr_matrix(features) if by_entry else features,
         np.array([0.75, -2.6, 3.4]) * 2.0**-20,
         risk=Huber(0.5),
-        squared_norm=Fraction(3),
-        sum_norm=Fraction(3),
+        norms=RowNorms(squared=Fraction(3), total=Fraction(3)),
     )
     matrix = rows.matrix.toarray() if by_entry else rows.matrix
     assert (matrix * 2.0**20).tolist() == [[0, 0, 5], [-5, 9, -9], [0, 0, 1e5]]
@@ -168,8 +168,7 @@ def test_rows_and_targets_are_snapped_toward_zero(by_entry: bool) -> None:
         sparse.csr_matrix([[1.0, 1.0]]) if by_entry else np.array([[1.0, 1.0]]),
         np.array([1.0]),
         risk=Huber(0.5),
-        squared_norm=Fraction(1),
-        sum_norm=None,
+        norms=RowNorms(squared=Fraction(1)),
     )
     matrix = shortened.matrix.toarray() if by_entry else shortened.matrix
     assert (matrix * 2.0**20).tolist() == [[741455, 741455]]  # 2^20 / sqrt(2) = 741455.2

@@ -17,10 +17,14 @@ from scipy import stats
 
 import expmech as em
 from expmech import losses
-from expmech.cost import Forecast, evaluations_in_lots, most_in_lots, quantile_of_sum
-from expmech.samplers.separable import SeparableChain
-from expmech.samplers.separable_tree import TermTarget
-from expmech.target import Target
+from expmech.certificates.forecast import (
+    Forecast,
+    evaluations_in_lots,
+    most_in_lots,
+    quantile_of_sum,
+)
+from expmech.exponential.samplers.separable import SeparableChain, TermTarget
+from expmech.exponential.target import Target
 
 SEEDS = 40
 MOST = 2e3  # evaluations a draw, expected on the worst data set, that a test can afford

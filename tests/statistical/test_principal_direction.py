@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 from support.sphere import bingham, cell_counts, cell_masses, p_value
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.coins.normals import RevealedNormals
-from expmech.directions import Proposal, draw_axes, fit_proposal
-from expmech.directions import bingham as bingham_module
-from expmech.directions.components import BASIS_BITS, complement
-from expmech.directions.rows import make_moments, row_products
-from expmech.directions.whole import WholeMatrix
-from expmech.release import PrincipalDirection
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.coins.reals import RevealedNormals
+from expmech.mechanisms.directions import bingham as bingham_module
+from expmech.mechanisms.directions.bingham import Proposal, draw_axes, fit_proposal
+from expmech.mechanisms.directions.components import BASIS_BITS, complement
+from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+from expmech.mechanisms.directions.rows import make_moments, row_products
+from expmech.mechanisms.directions.whole import WholeMatrix
 
 ALPHA = 1e-6 / 64  # family-wise over the tests of this file
 SLOW = 2.0  # a guard that sends every decision to balls and further digits

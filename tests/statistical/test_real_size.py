@@ -14,9 +14,9 @@ from scipy import stats
 from support.problems import exact_law, mean_mechanism, prepared
 
 import expmech as em
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.samplers import Sampler, run
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.exponential.samplers import Sampler, run
 
 ALPHA = 1e-6 / 60
 N, EPSILON = 40, 0.8

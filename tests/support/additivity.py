@@ -22,17 +22,18 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 
-from expmech.adjacency import Adjacency
-from expmech.data import source as source_module
-from expmech.data.design import EnginePasses
-from expmech.data.rows import TableRows
-from expmech.data.source import Source
-from expmech.data.units import Units
-from expmech.errors import ExpmechError, ParameterError
-from expmech.statistics import ArrayRows, Linear, Logistic, Statistic
-from expmech.statistics import requests as asked
-from expmech.statistics.grammar import parse_condition
-from expmech.statistics.reading import read_column
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ExpmechError, ParameterError
+from expmech.tables import aggregates as asked
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines.regression import EnginePasses
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.grammar import parse_condition
+from expmech.tables.reading import read_column
+from expmech.tables.sources import source as source_module
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.units import Units
+from expmech.tables.statistics import Linear, Statistic, logistic_regression, settings_of_columns
 from support.row_expressions import COLUMNS, Row
 
 Key = tuple[str, Any]
@@ -243,7 +244,7 @@ def answered(question: Question, source: Source) -> Answer:
     """
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(source_module, "_stages", itertools.count())
+            patch.setattr(source_module, "_views", itertools.count())
             return question.answer(source)
     except ExpmechError as error:
         return {(question.expressions[0], "error"): str(error)}
@@ -338,7 +339,7 @@ def counted_each(conditions: Sequence[str]) -> list[Question]:
     )
 
     def ask(rows: TableRows) -> Answer:
-        sums = rows.find(request).sums
+        sums = rows.aggregate(request).sums
         return {(c, "rows"): total // 2 for c, total in zip(conditions, sums, strict=True)}
 
     cases = [f"CASE WHEN {c} THEN 1 ELSE 0 END" for c in conditions]
@@ -357,7 +358,7 @@ def summed_where(condition: str, column: str) -> Question:
     request = asked.MomentsOf(columns=(column,), bounds=((-9.0, 9.0),), missing="drop", bits=8)
     text = f"sum of {column} where {condition}"
     return Question(
-        expressions=(text,), query=query, ask=lambda rows: _of(text, rows.find(request))
+        expressions=(text,), query=query, ask=lambda rows: _of(text, rows.aggregate(request))
     )
 
 
@@ -369,7 +370,7 @@ def columns(expressions: Sequence[str], missing: str, **more: Any) -> Question:
     )
 
     def ask(rows: TableRows) -> Answer:
-        found = rows.find(request)
+        found = rows.aggregate(request)
         by = zip(expressions, found.sums, strict=True)
         return {("", "rows"): found.count} | {(e, "sum"): total for e, total in by}
 
@@ -383,7 +384,7 @@ def texts(expressions: Sequence[str], candidates: Sequence[str]) -> Question:
     def ask(rows: TableRows) -> Answer:
         found: Answer = {}
         for name, expression in zip(names, expressions, strict=True):
-            tally = rows.find(asked.TallyOf(column=name, candidates=tuple(candidates)))
+            tally = rows.aggregate(asked.TallyOf(column=name, candidates=tuple(candidates)))
             found |= {(expression, one): n for one, n in zip(candidates, tally.counts, strict=True)}
         return found
 
@@ -395,7 +396,7 @@ def flags(conditions: Sequence[str]) -> Question:
     request = asked.FlagsOf(conditions=tuple(map(parse_condition, conditions)))
 
     def ask(rows: TableRows) -> Answer:
-        found = rows.find(request)
+        found = rows.aggregate(request)
         by = zip(conditions, found.counts, strict=True)
         return {("", "rows"): found.rows} | {(one, "rows"): number for one, number in by}
 
@@ -405,7 +406,9 @@ def flags(conditions: Sequence[str]) -> Question:
 def requested(request: Any, **more: Any) -> Question:
     """Ask what a statistic asks for."""
     text = f"{request}{more or ''}"
-    return Question(expressions=(text,), ask=lambda rows: _of(text, rows.find(request)), **more)
+    return Question(
+        expressions=(text,), ask=lambda rows: _of(text, rows.aggregate(request)), **more
+    )
 
 
 def compared(request: Any) -> Question:
@@ -418,7 +421,7 @@ def regression(statistic: Statistic, point: float, **more: Any) -> Question:
     text = f"{statistic} at {point}{more or ''}"
 
     def ask(rows: TableRows) -> Answer:
-        table = rows.find(statistic.request(ONE))
+        table = rows.aggregate(statistic.aggregation(ONE))
         mechanism: Any = statistic.mechanism(table, ONE, "unprotected")
         terms = mechanism.terms(epsilon=1)
         sums = EnginePasses(table=table, terms=terms).sums(np.full(terms.shape, point))
@@ -427,7 +430,7 @@ def regression(statistic: Statistic, point: float, **more: Any) -> Question:
         found |= {(text, ("near", distance)): n for distance, n in sums.near or ()}
         curvature = enumerate(sums.curvature.ravel().tolist())
         found |= {(text, ("curvature", k)): value for k, value in curvature}
-        held = table.rows(terms.risk, terms.squared_norm, terms.sum_norm)
+        held = table.rows(terms.risk, terms.norms)
         return found | _listed(text, held.matrix, held.targets)
 
     return Question(expressions=(text,), ask=ask, **more)
@@ -444,7 +447,7 @@ def in_memory(request: Any, rows: Sequence[Row]) -> Answer:
         raw=list(columns[names[0]]),
         target=list(columns[request.target]) if hasattr(request, "target") else None,
     )
-    found = held.find(replace(request, **more))
+    found = held.aggregate(replace(request, **more))
     return {key: number for key, number in _of(str(request), found).items() if number}
 
 
@@ -504,12 +507,16 @@ def _fits() -> list[Statistic]:
         "columns": ("f", "i"),
         "bounds": ((-4.0, 9.0), (-10.0, 10.0)),
         "adjacency": Adjacency.ADD_REMOVE,
-        "rows": 100,
     }
+    settings = settings_of_columns(2, owner="a linear regression", sum_norm=0.75, rows=100)
+    linear = Linear(
+        **common, target="w", target_bounds=(0.0, 8.0), missing="middle", settings=settings
+    )
+    common["rows"] = 100
     return [
-        Linear(**common, target="w", target_bounds=(0.0, 8.0), missing="middle", sum_norm=0.75),
-        Logistic(**common, target="s", positive="a", missing="lower"),
-        Logistic(**common, target="w", classes=(5, 7, "true"), missing="drop"),
+        linear,
+        logistic_regression(**common, target="s", positive="a", missing="lower"),
+        logistic_regression(**common, target="w", classes=(5, 7, "true"), missing="drop"),
     ]
 
 

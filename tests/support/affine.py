@@ -16,13 +16,14 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.coins import Coins, cube
-from expmech.coins.cube import propose_half_widths
+from expmech.core.coins import Coins
+from expmech.core.coins import laws as cube
+from expmech.core.coins.laws import propose_half_widths
 from expmech.domains import Domain
-from expmech.envelopes.affine.envelope import BoundAffine, bind_split
-from expmech.envelopes.affine.split import Split
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.exponential.envelopes.affine import BoundAffine, bind_split
+from expmech.exponential.envelopes.affine_fit import Split
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 from support.enumeration import EnumeratingCoins, law_of
 from support.problems import exact_law
 

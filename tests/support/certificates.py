@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 import expmech as em
-from expmech.release.meanings import Counts, ThreeSums, Totals, Variances
-from expmech.release.prepared import Told
-from expmech.risks import Custom, Huber, Logistic, SmoothedPinball, Softmax
-from expmech.samplers import Sampler
+from expmech.certificates.mechanism import CertificateContext
+from expmech.certificates.postprocessing import Coefficients
+from expmech.exponential.samplers import Sampler
+from expmech.mechanisms.noisy_sums import Counts, ThreeSums, Totals, Variances
+from expmech.mechanisms.optimum.risks import Custom, Huber, Logistic, SmoothedPinball, Softmax
 
 ROWS = np.array([[0.2], [0.4], [0.9], [0.1]])
 BOX = em.Box([0.0], [1.0], bits=8)
@@ -95,10 +96,10 @@ def _noisy() -> list[em.Certificate]:
     sums = [
         em.NoisySums(
             totals=[1] * many,
-            meaning=meaning,
-            adjacency="add-remove" if meaning.count is None else "replace",
+            interpretation=interpretation,
+            adjacency="add-remove" if interpretation.count is None else "replace",
         )
-        for meaning, many in zip(meanings, (3, 3, 2, 2, 2, 6), strict=True)
+        for interpretation, many in zip(meanings, (3, 3, 2, 2, 2, 6), strict=True)
     ]
     means = [
         em.NoisyMean.from_rows(ROWS, lower=[0.0], upper=[1.0], adjacency=kind)
@@ -151,9 +152,11 @@ def _optima() -> list[em.Certificate]:
     )
     made.append(em.PerturbedOptimum(own, rows, rows[:, 1] > 0).certificate(epsilon=0.7))
     fixed = em.PerturbedOptimum(Logistic(), rows, rows[:, 1] > 0)
-    finish = em.release.finish.Coefficients(
+    postprocessing = Coefficients(
         scales=(1.0, 2.0, 3.0), centers=(0.5, -0.25), shift=1.0, names=("a", "b")
     )
-    told = Told(statistic="a regression", finish=finish, notes=("a note of the source",))
-    made.append(fixed.prepare(epsilon=0.7, timing="constant", told=told).certificate)
+    told = CertificateContext(
+        statistic="a regression", postprocessing=postprocessing, notes=("a note of the source",)
+    )
+    made.append(fixed.prepare(epsilon=0.7, timing="constant", context=told).certificate)
     return made

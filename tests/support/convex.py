@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.coins import Coins
-from expmech.samplers.rejection import propose
-from expmech.target import Target
+from expmech.core.coins import Coins
+from expmech.exponential.samplers.rejection import propose
+from expmech.exponential.target import Target
 from support.enumeration import law_of, total_variation
 from support.problems import exact_law
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from expmech.auditing.chain_law import ChainLaw, Transitions, lattice_point, law_after
-from expmech.auditing.enumeration import EnumeratingCoins, law_of, outcomes
-from expmech.auditing.laws import largest_log_ratio, total_variation
+from expmech.auditing.enumeration import (
+    EnumeratingCoins,
+    largest_log_ratio,
+    law_of,
+    outcomes,
+    total_variation,
+)
 
 __all__ = [
     "ChainLaw",

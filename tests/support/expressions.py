@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from expmech.statistics.keys import canonical_key
-from expmech.statistics.reading import BLANKS, number_of
+from expmech.tables.keys import canonical_key
+from expmech.tables.reading import BLANKS, number_of
 
 Row = dict[str, Any]
 HUGE, WHOLE = 2.0**100, 2.0**53

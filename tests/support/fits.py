@@ -15,10 +15,10 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.errors import ExpmechError
-from expmech.release import NoisyMean
-from expmech.samplers import Plan
-from expmech.statistics import Settled
+from expmech.certificates.plan import Plan
+from expmech.core.errors import ExpmechError
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean
+from expmech.tables.release import PreparedRelease
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,21 @@ def caught(
     """Fit to rows, whose last entry is the target where they are longer than ``columns``."""
     found = Caught()
 
-    def instead(settled: Settled, answer: Any) -> Any:
-        settled._prepare(answer)  # as a release would: it refuses rows that change the certificate
-        mechanism: Any = settled.statistic.mechanism(answer, settled.epsilon, settled.timing)
+    def instead(settled: PreparedRelease, answer: Any) -> Any:
+        settled._draw(answer)  # as a release would: it refuses rows that change the certificate
+        epsilon, timing = settled.request.row_epsilon, settled.request.timing
+        mechanism: Any = settled.statistic.mechanism(answer, epsilon, timing)
         found.certificates.append(settled.certificate.to_json())
-        found.plans.append(mechanism.plan(settled.epsilon, timing=settled.timing))
+        found.plans.append(mechanism.plan(epsilon, timing=timing))
         if with_law:
-            found.laws.append(law_of(mechanism, settled.epsilon))
+            found.laws.append(law_of(mechanism, epsilon))
         if len(found.certificates) == releases:
             raise CaughtError
 
     table, target = as_arrays(rows, columns)
     with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        patch.setattr(Settled, "release", instead)
+        patch.setattr(PreparedRelease, "release", instead)
         try:
             estimator.fit(table, target)
         except CaughtError:
@@ -179,9 +180,7 @@ def worst_ratio(
 
 def small_lattices(patch: pytest.MonkeyPatch) -> None:
     """Make the statistics draw from lattices of few points, and sums of few steps."""
-    patch.setattr("expmech.statistics.columns.affordable_bits", lambda *_: 2)
-    patch.setattr("expmech.statistics.mean.Box", lambda low, high: em.Box(low, high, bits=3))
-    patch.setattr("expmech.statistics.ridge.L1Ball", lambda d, r: em.L1Ball(d, r, bits=4))
-    patch.setattr(
-        "expmech.statistics.logistic_likelihood.L2Ball", lambda d, r: em.L2Ball(d, r, bits=4)
-    )
+    patch.setattr("expmech.tables.statistics.sums.affordable_bits", lambda *_: 2)
+    patch.setattr("expmech.tables.statistics.sums.Box", lambda low, high: em.Box(low, high, bits=3))
+    patch.setattr("expmech.tables.statistics.ridge.L1Ball", lambda d, r: em.L1Ball(d, r, bits=4))
+    patch.setattr("expmech.tables.statistics.logistic.L2Ball", lambda d, r: em.L2Ball(d, r, bits=4))

@@ -234,14 +234,14 @@ def kill_plan(
     How a run goes on depends on what is charged and kept, so each such state is continued once.
     Return how many kills left how many releases charged, of how many the value kept and shown.
     """
-    from expmech.cli import batch
+    from expmech.cli import plan_file
 
     def work(tell: Tell) -> None:
         def show(record: dict[str, Any], *_: Any, **__: Any) -> None:
             tell([record["charge"], record["value"]])
 
-        vars(batch).update(show=show, warn_of=lambda *told: None)
-        batch.run_plan(plan, dry_run=False, again=False, as_json=False)
+        vars(plan_file).update(show=show, warn_of=lambda *told: None)
+        plan_file.run_plan(plan, dry_run=False, again=False, as_json=False)
 
     _import_what_it_needs(work, path)
     met: Counter[str] = Counter()

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.optimum import Rows, Terms
-from expmech.optimum.calibration import CLASS_NORM, MAX_NORM, SUM_NORM
+from expmech.mechanisms.optimum import OptimumTerms, RegressionRows
+from expmech.mechanisms.optimum.calibration import CLASS_NORM, MAX_NORM, SUM_NORM
 
 Floats = NDArray[np.float64]
 
 
-def _margins(rows: Rows, y: Floats) -> tuple[Floats, Floats]:
+def _margins(rows: RegressionRows, y: Floats) -> tuple[Floats, Floats]:
     """Return margins of all rows at all points, one below the other, and their targets."""
     margins = np.einsum("pkj,ij->pik", y, rows.matrix)
     return margins.reshape(-1, y.shape[1]), np.tile(rows.targets, len(y))
 
 
-def field(rows: Rows, terms: Terms, y: Floats) -> Floats:
+def field(rows: RegressionRows, terms: OptimumTerms, y: Floats) -> Floats:
     """Return ``G(y)``, shape (points, margins * columns), for points (points, margins, columns)."""
     penalties = np.array([float(one) for one in terms.penalties])
     slopes = terms.risk.derivative(*_margins(rows, y)).reshape(len(y), -1, y.shape[1])
@@ -30,7 +30,7 @@ def field(rows: Rows, terms: Terms, y: Floats) -> Floats:
     return np.asarray((sums + penalties * y).reshape(len(y), -1))
 
 
-def log_determinant(rows: Rows, terms: Terms, y: Floats) -> Floats:
+def log_determinant(rows: RegressionRows, terms: OptimumTerms, y: Floats) -> Floats:
     """Return ``log det DG(y)``."""
     d, k = terms.dimension, terms.risk.margins
     matrix = np.zeros((len(y), k * d, k * d))
@@ -44,7 +44,7 @@ def log_determinant(rows: Rows, terms: Terms, y: Floats) -> Floats:
     return np.asarray(np.linalg.slogdet(matrix)[1])
 
 
-def log_noise(terms: Terms, b: Floats) -> Floats:
+def log_noise(terms: OptimumTerms, b: Floats) -> Floats:
     """Return the log density of the noise up to a constant, at rows b."""
     rate = float(terms.rate)
     if terms.noise == MAX_NORM:
@@ -57,12 +57,12 @@ def log_noise(terms: Terms, b: Floats) -> Floats:
     return np.asarray(-rate * sums.max(axis=1))
 
 
-def log_density(rows: Rows, terms: Terms, y: Floats) -> Floats:
+def log_density(rows: RegressionRows, terms: OptimumTerms, y: Floats) -> Floats:
     """Return the log density of the real optimum, up to a constant that data do not enter."""
     return np.asarray(log_noise(terms, -field(rows, terms, y)) + log_determinant(rows, terms, y))
 
 
-def noise_distribution(terms: Terms, x: Floats) -> Floats:
+def noise_distribution(terms: OptimumTerms, x: Floats) -> Floats:
     """Return ``P(b <= x)`` for one coordinate: exact for the discretised and the Laplace law."""
     rate = float(terms.rate)
     if terms.noise == SUM_NORM:
@@ -77,7 +77,9 @@ def noise_distribution(terms: Terms, x: Floats) -> Floats:
     return np.asarray(below + above + (scaled - u) * scale * q ** np.abs(u))
 
 
-def cell_law(rows: Rows, terms: Terms, bits: int, reach_bits: int) -> dict[int, float]:
+def cell_law(
+    rows: RegressionRows, terms: OptimumTerms, bits: int, reach_bits: int
+) -> dict[int, float]:
     """Return the law of the cell in one dimension: y <= t where -b <= G(t)."""
     most = 1 << (bits + reach_bits)
     edges = (np.arange(-most, most) + 0.5) / (1 << bits)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import expmech as em
 from expmech.domains import Domain
-from expmech.samplers import Sampler
-from expmech.target import Target
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.target import Target
 
 EPSILON = 1.0
 

@@ -28,18 +28,19 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from expmech.bits import Bits, seeded_bits
+from expmech.certificates.mechanism import Mechanism, PreparedDraw
 from expmech.cli.main import app
-from expmech.coins import Coins
-from expmech.directions.components import ComponentLaw, draw_variances
-from expmech.lists import PeelingDraw, SequenceDraw, first_of_a_random_order
-from expmech.optimum import Rows
-from expmech.optimum.draw import draw_cells
-from expmech.optimum.elsewhere import draw_elsewhere
-from expmech.optimum.steady import draw_steady
-from expmech.quantiles import JointDraw
-from expmech.release.exponential import ExponentialMechanism
-from expmech.release.prepared import Mechanism, Prepared
+from expmech.core.bits import Bits, seeded_bits
+from expmech.core.coins import Coins
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.mechanisms.directions.components import ComponentLaw, draw_variances
+from expmech.mechanisms.optimum import RegressionRows
+from expmech.mechanisms.optimum.constant_time import draw_constant_time
+from expmech.mechanisms.optimum.draw import draw_cells
+from expmech.mechanisms.optimum.in_engine import draw_in_engine
+from expmech.mechanisms.quantiles.draw import JointDraw
+from expmech.mechanisms.selection.permute_and_flip import first_of_a_random_order
+from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
 from support import optimum
 
 SLACK = 1e-6
@@ -257,7 +258,7 @@ def _frozen(patch: pytest.MonkeyPatch) -> None:
         return seeded_bits([19, next(streams)])
 
     patch.setattr("expmech.ledger.file.datetime", Clock)
-    patch.setattr("expmech.release.prepared.operating_system_bits", bits)
+    patch.setattr("expmech.certificates.mechanism.operating_system_bits", bits)
 
 
 def _taped(patch: pytest.MonkeyPatch, tape: Tape) -> None:
@@ -274,7 +275,7 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     prepare, choose = Mechanism.prepare, ExponentialMechanism._choose
     laplace = Coins.discrete_laplace
 
-    def prepared(self: Mechanism, **asked: Any) -> Prepared:
+    def prepared(self: Mechanism, **asked: Any) -> PreparedDraw:
         ready = prepare(self, **asked)
         object.__setattr__(ready, "seen", (self, asked["epsilon"], asked.get("timing")))
         object.__setattr__(ready, "target", vars(self).get("seen"))
@@ -291,7 +292,7 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         tape.noises[before:] = [(rate, found.tolist())]  # what is drawn again calls itself
         return found
 
-    def draw(ready: Prepared) -> Any:
+    def draw(ready: PreparedDraw) -> Any:
         mechanism, epsilon, timing = ready.seen  # type: ignore[attr-defined]
         known = len(tape.run.entered)
         tape.tell("certificate", ready.certificate.to_json())
@@ -315,8 +316,8 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     patch.setattr(ExponentialMechanism, "_choose", chosen)
     patch.setattr(Coins, "discrete_laplace", noise)
     lazily = cached_property(draw)
-    lazily.__set_name__(Prepared, "_draw")
-    patch.setattr(Prepared, "_draw", lazily)
+    lazily.__set_name__(PreparedDraw, "_draw")
+    patch.setattr(PreparedDraw, "_draw", lazily)
 
 
 def _enter_sums(tape: Tape, noisy: Sequence[int]) -> None:
@@ -350,7 +351,7 @@ def _tape_lists(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         tape.enter("law", len(energies), np.log(_first_winner(np.exp(energies / -NAT))))
         return first_of_a_random_order(coins, energies)
 
-    patch.setattr("expmech.release.permute_and_flip.first_of_a_random_order", flip)
+    patch.setattr("expmech.mechanisms.selection.permute_and_flip.first_of_a_random_order", flip)
     laws: tuple[tuple[Any, Callable[..., Any]], ...] = (
         (PeelingDraw, _log_peeled),
         (SequenceDraw, _log_joint),
@@ -437,26 +438,28 @@ def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         # on the grid of a fixed amount of work the optimum may be off by a step either way
         tape.enter("law", public, logs, besides=2.0 * float(terms.dither))
 
-    def in_memory(terms: Any, rows: Rows, found: Any, lattice: Any) -> None:
+    def in_memory(terms: Any, rows: RegressionRows, found: Any, lattice: Any) -> None:
         dense = rows.matrix if isinstance(rows.matrix, np.ndarray) else rows.matrix.toarray()
         points = _points(terms, found, lattice, 4)
-        held = Rows(matrix=np.asarray(dense), targets=rows.targets)
+        held = RegressionRows(matrix=np.asarray(dense), targets=rows.targets)
         enter(terms, points, optimum.log_density(held, terms, points))
 
-    def drawn(terms: Any, rows: Rows, lattice: Any, coins: Coins) -> Any:
+    def drawn(terms: Any, rows: RegressionRows, lattice: Any, coins: Coins) -> Any:
         found, boxes = draw_cells(terms, rows, lattice, coins)
         found = tape.keep(found)
         in_memory(terms, rows, found, lattice)
         return found, boxes
 
-    def drawn_steadily(terms: Any, schedule: Any, rows: Rows, lattice: Any, coins: Coins) -> Any:
-        found = tape.keep(draw_steady(terms, schedule, rows, lattice, coins))
+    def drawn_evenly(
+        terms: Any, schedule: Any, rows: RegressionRows, lattice: Any, coins: Coins
+    ) -> Any:
+        found = tape.keep(draw_constant_time(terms, schedule, rows, lattice, coins))
         in_memory(terms, rows, found, lattice)
         tape.tell("work", str(schedule))
         return found
 
-    def drawn_elsewhere(terms: Any, passes: Any, count: int, lattice: Any, coins: Coins) -> Any:
-        found = tape.keep(draw_elsewhere(terms, passes, count, lattice, coins))
+    def drawn_in_engine(terms: Any, passes: Any, count: int, lattice: Any, coins: Coins) -> Any:
+        found = tape.keep(draw_in_engine(terms, passes, count, lattice, coins))
         points, logs = _points(terms, found, lattice, 4), []
         penalties = np.array([float(one) for one in terms.penalties])
         for point in points:
@@ -468,9 +471,9 @@ def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         enter(terms, points, np.array(logs))
         return found
 
-    patch.setattr("expmech.optimum.tables.draw_cells", drawn)
-    patch.setattr("expmech.release.perturbed_optimum.draw_steady", drawn_steadily)
-    patch.setattr("expmech.data.design.draw_elsewhere", drawn_elsewhere)
+    patch.setattr("expmech.mechanisms.optimum.draw.draw_cells", drawn)
+    patch.setattr("expmech.mechanisms.optimum.perturbed_optimum.draw_constant_time", drawn_evenly)
+    patch.setattr("expmech.tables.engines.regression.draw_in_engine", drawn_in_engine)
 
 
 def _points(terms: Any, found: Any, lattice: Any, many: int) -> NDArray[np.float64]:
@@ -498,7 +501,7 @@ def _tape_directions(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         return found
 
     patch.setattr(ComponentLaw, "draw", directed)
-    patch.setattr("expmech.release.principal_direction.draw_variances", varied)
+    patch.setattr("expmech.mechanisms.directions.principal_direction.draw_variances", varied)
 
 
 NAN, INF = float("nan"), float("inf")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from expmech.data.units import Units
-from expmech.statistics.reading import BLANKS
-from expmech.statistics.requests import MomentsOf
+from expmech.tables.aggregates import MomentsOf
+from expmech.tables.reading import BLANKS
+from expmech.tables.sources.units import Units
 from support import additivity
 from support.additivity import Checked, Place, Question, check, random_tables
 from support.row_expressions import COLUMNS, WORDS, Pool, Writer, draw_pool

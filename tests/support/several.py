@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from expmech.data.rows import TableRows
-from expmech.data.source import Source
-from expmech.statistics.requests import CellsOf, HistogramOf, Request
+from expmech.tables.aggregates import Aggregation, CellsOf, HistogramOf
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources.source import Source
 
 
 def check_together(source: Source, numbers: tuple[str, str] = ("age", "income")) -> None:
@@ -15,7 +15,7 @@ def check_together(source: Source, numbers: tuple[str, str] = ("age", "income"))
     No value is in the last cell of what is dropped, where a stray one would hide.
     """
     first, second = numbers
-    requests: list[Request] = [
+    requests: list[Aggregation] = [
         HistogramOf(column=first, bounds=(0.0, 100.0), bits=5, missing="middle"),
         HistogramOf(column=second, bounds=(0.0, 9000.0), bits=3, missing="lower"),
         HistogramOf(
@@ -25,7 +25,10 @@ def check_together(source: Source, numbers: tuple[str, str] = ("age", "income"))
         CellsOf(column=second, edges=(-1.0, 2.0, 5.0)),
     ]
     rows = TableRows(source=source)
-    together, each = rows.find_each(requests), [rows.find(request) for request in requests]
+    together, each = (
+        rows.aggregate_each(requests),
+        [rows.aggregate(request) for request in requests],
+    )
     for one, other in zip(together, each, strict=True):
         if isinstance(one, np.ndarray):
             assert one.tolist() == other.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from expmech.directions import UNIT_LENGTH
+from expmech.mechanisms.directions.bingham import UNIT_LENGTH
 
 Density = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 

@@ -9,55 +9,53 @@ from typing import Any
 
 import numpy as np
 
-from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.data.rows import TableRows
-from expmech.data.source import Source
-from expmech.release import Certificate, Release
-from expmech.statistics import (
-    ArrayRows,
-    Bounds,
-    Logistic,
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.mechanism import Release
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.tables.aggregates import Rows
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.release import PreparedRelease, prepare_release, public_count
+from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.sources.source import Source
+from expmech.tables.statistics import (
     Mean,
     MostFrequent,
     QuantileOf,
     Ridge,
-    Rows,
-    Settled,
     Statistic,
-    public_count,
-    settle,
-    validate_bounds,
+    logistic_regression,
 )
-from expmech.statistics.base import check_missing
+from expmech.tables.statistics.base import check_missing
 
 
 @dataclass(frozen=True)
 class Ready:
     """A settled statistic and the rows it will be drawn from."""
 
-    settled: Settled
+    settled: PreparedRelease
     rows: Rows
 
     def certificate(self) -> Certificate:
         return self.settled.certificate
 
     def release(self) -> Release:
-        return self.settled.release(self.rows.find(self.settled.request))
+        return self.settled.release(self.rows.aggregate(self.settled.aggregation))
 
     def study(self, seed: int) -> Release:
-        return self.settled.study(self.rows.find(self.settled.request), seed)
+        return self.settled.study(self.rows.aggregate(self.settled.aggregation), seed)
 
 
 def ready(statistic: Statistic, rows: Rows, epsilon: Fraction, sampler: Any = "auto") -> Ready:
     check_missing(statistic.missing, statistic.adjacency, owner="a test")
     if isinstance(rows, TableRows):
-        rows.check(statistic.request(epsilon))
+        rows.check(statistic.aggregation(epsilon))
     count = public_count(rows, statistic.adjacency)
-    return Ready(settle(statistic, epsilon=epsilon, count=count, sampler=sampler), rows)
+    return Ready(prepare_release(statistic, epsilon=epsilon, count=count, sampler=sampler), rows)
 
 
 def limits(columns: Sequence[str], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    from expmech.cli import shared
+    from expmech.cli import columns as shared
 
     return shared.limits(list(columns), [f"{low!r},{high!r}" for low, high in bounds])
 
@@ -137,7 +135,7 @@ def logistic(
     law: str = "log-likelihood",
     adjacency: str = "replace",
 ) -> Ready:
-    statistic = Logistic(
+    statistic = logistic_regression(
         columns=tuple(features),
         bounds=limits(features, bounds),
         target=target,
@@ -179,7 +177,7 @@ def logistic_of_rows(
     data_norm: float | None = None,
     adjacency: str = "replace",
 ) -> Ready:
-    statistic = Logistic(
+    statistic = logistic_regression(
         columns=tuple(range(len(bounds))),
         bounds=tuple(bounds),
         target="y",

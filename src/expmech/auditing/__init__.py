@@ -1,15 +1,18 @@
 """Audits: is a mechanism what it claims? By betting on draws, or exactly by enumeration."""
 
 from expmech.auditing import neighbours
-from expmech.auditing.audit import audit, replay
+from expmech.auditing.audit import Claim, Report, Witness, audit, replay
 from expmech.auditing.chain_law import ChainLaw
-from expmech.auditing.claim import Claim, Report, Witness
-from expmech.auditing.clock import counted, timed
-from expmech.auditing.enumeration import EnumeratingCoins, law_of, outcomes
+from expmech.auditing.enumeration import (
+    EnumeratingCoins,
+    largest_log_ratio,
+    law_of,
+    outcomes,
+    total_variation,
+)
 from expmech.auditing.events import read_event
 from expmech.auditing.exact import Enumerated, enumerate_law, exact_epsilon
-from expmech.auditing.laws import largest_log_ratio, total_variation
-from expmech.auditing.neighbours import Pair
+from expmech.auditing.neighbours import Pair, counted, timed
 
 __all__ = [
     "ChainLaw",

@@ -12,13 +12,45 @@ from typing import Any
 
 import numpy as np
 
-from expmech.auditing.enumeration import outcomes
-from expmech.samplers import Chain
-from expmech.samplers.chain import PointState
+from expmech.auditing.enumeration import law_of, outcomes
+from expmech.core.coins import Coins
+from expmech.core.errors import UnsupportedError
+from expmech.domains import Indices
+from expmech.exponential.samplers import Chain
+from expmech.exponential.samplers.atom import AtomKernel
+from expmech.exponential.samplers.chain import PointState
 
 Moves = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
+_MOST = 16  # points of a lattice: every state is enumerated
+_STEPS = 1 << 14  # after which a chain on so few points is at its invariant law
 _COUNTERS = {"proposals", "done", "counts"}  # they do not steer a chain with batch=1
+
+
+def kernel_law(kernel: AtomKernel) -> tuple[dict[Hashable, float], list[float]]:
+    """Return the invariant law of a kernel away from its atom, and each state's chance of the atom.
+
+    The kernel is the code that draws; on a one-dimensional lattice of at most 16 points.
+    """
+    indices = kernel.target.domain.all_indices(_MOST)
+    if indices is None:
+        raise UnsupportedError(f"kernel_law takes lattices of at most {_MOST} points.")
+    states = [(row[None, :], False) for row in indices] + [(indices[:1], True)]
+    moves = np.zeros((len(states), len(states)))
+    for number, (at, atom) in enumerate(states):
+
+        def step(coins: Coins, at: Indices = at, atom: bool = atom) -> int:
+            flags = np.array([atom])
+            after = kernel.advance(at, kernel.target.energy(at), flags, coins, tag=False)
+            return len(states) - 1 if after[2][0] else int(after[0][0, 0])
+
+        law, _ = law_of(step, cut=1e-13)
+        for reached, probability in law.items():
+            moves[number, int(str(reached))] += probability
+    moves /= moves.sum(axis=1)[:, None]  # the paths that were too unlikely to follow
+    invariant = np.linalg.matrix_power(moves, _STEPS)[0, :-1]
+    shares = (invariant / invariant.sum()).tolist()
+    return dict(zip(map(tuple, indices.tolist()), shares, strict=True)), moves[:, -1].tolist()
 
 
 def _key(state: Any) -> tuple[Hashable, ...]:
@@ -69,8 +101,8 @@ class Transitions:
 
     def _expand(self, number: int) -> None:
         state = self.states[number]
-        found, _ = outcomes(lambda coins: self._chain.step(state, coins), cut=self._cut)
-        for after, probability in found:
+        listed, _ = outcomes(lambda coins: self._chain.step(state, coins), cut=self._cut)
+        for after, probability in listed:
             if after.done[0] and self._stop:
                 outcome = self._outcome_numbers.setdefault(self._release(after), len(self.outcomes))
                 if outcome == len(self.outcomes):
@@ -110,8 +142,25 @@ def _push(moves: Moves, mass: np.ndarray[Any, Any], size: int) -> np.ndarray[Any
 class ChainLaw:
     """The exact law of what a chain releases, and after how many steps.
 
-    ``release`` maps a finished state of one copy to a hashable outcome. ``leftover`` is all mass
-    not accounted for.
+    Parameters
+    ----------
+    chain : Chain
+        Of :meth:`ExponentialMechanism.chain`, on a small lattice.
+    release : callable
+        Maps a finished state of one copy to a hashable outcome.
+    leftover : float, default 1e-6
+        Stop when at most this much mass is still moving.
+    cut, ignore : float, default 1e-12
+        Probability of a path, and mass of a state, below which they are not followed.
+    most_steps : int, default 20,000
+        Stop after this many steps.
+
+    Attributes
+    ----------
+    by_step : list of dict
+        The law of what ends at each step.
+    leftover : float
+        All mass not accounted for.
     """
 
     def __init__(
@@ -132,7 +181,7 @@ class ChainLaw:
 
     @property
     def law(self) -> dict[Hashable, float]:
-        """Return the law of the outcome alone."""
+        """The law of the outcome alone."""
         total: dict[Hashable, float] = {}
         for step in self.by_step:
             for outcome, probability in step.items():
@@ -147,7 +196,7 @@ class ChainLaw:
 def law_after(
     chain: Chain[Any], steps: int, release: Callable[[Any], Hashable]
 ) -> dict[Hashable, float]:
-    """Return the law of a chain's state after so many steps, whatever its own count says."""
+    """Return the law of a chain's state after a number of steps, even if it would have ended."""
     moving = Transitions(chain, release, cut=1e-13, ignore=0.0, ends=False)
     for _ in range(steps):
         moving.advance()

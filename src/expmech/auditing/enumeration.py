@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.bits import SEEDED
-from expmech.coins import UNIT, Coins
-from expmech.coins.exact import Enclosure
-from expmech.errors import ParameterError, UnsupportedError
+from expmech.core.bits import SEEDED
+from expmech.core.coins import UNIT, Coins
+from expmech.core.coins.exact import Enclosure
+from expmech.core.errors import ParameterError, UnsupportedError
 
 T = TypeVar("T")
 _TAIL = 1e-12
@@ -42,7 +42,17 @@ class _NoBits:
 
 
 class EnumeratingCoins(Coins):
-    """Coins that follow a script of outcomes and list the branches they pass."""
+    """Coins that follow a script of outcomes and list the branches they pass.
+
+    :func:`outcomes` makes them; a function under enumeration uses them like ordinary coins.
+
+    Parameters
+    ----------
+    script : tuple of int
+        Number of the branch to take at each decision; then the first possible one.
+    cut : float
+        Probability below which a path is not followed.
+    """
 
     def __init__(self, script: tuple[int, ...], cut: float) -> None:
         super().__init__(_NoBits())
@@ -71,17 +81,14 @@ class EnumeratingCoins(Coins):
         raise _RestartError
 
     def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
-        """Branch over all values."""
         return np.array([self._branch([1.0 / n] * n) for _ in range(size)], dtype=np.int64)
 
     def one_below(self, n: int) -> int:
-        """Branch over all values."""
         return self._branch([1.0 / n] * n)
 
     def bernoulli(
         self, probability: NDArray[np.float64], enclosure: Enclosure
     ) -> NDArray[np.bool_]:
-        """Branch over heads and tails."""
         return np.array([self._branch([1.0 - p, p]) == 1 for p in probability], dtype=np.bool_)
 
     def bernoulli_exp(
@@ -92,7 +99,6 @@ class EnumeratingCoins(Coins):
         numerator: int = 1,
         denominator: NDArray[np.int64] | int = 1,
     ) -> NDArray[np.bool_]:
-        """Branch over heads and tails."""
         probabilities = np.exp(counts * -float(rate)) * (numerator / np.asarray(denominator))
         if (counts < 0).any() or (probabilities > 1.0 + 1e-12).any():
             raise ParameterError("a coin was asked for with a probability above one.")
@@ -110,13 +116,12 @@ class EnumeratingCoins(Coins):
         return np.array(drawn, dtype=np.int64)
 
     def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
-        """Branch over the whole law at once, tails below 1e-12 apart."""
+        """Branch over the whole law at once, without tails below 1e-12."""
         probabilities = _discrete_laplace(rate)
         top = len(probabilities) // 2
         return np.array([self._branch(probabilities) - top for _ in range(size)], dtype=np.int64)
 
     def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """Branch over the indices."""
         weights = np.diff(cumulative, prepend=0)
         probabilities = (weights / cumulative[-1]).tolist()
         return np.array([self._branch(probabilities) for _ in range(size)], dtype=np.int64)
@@ -141,24 +146,34 @@ def _discrete_laplace(rate: Fraction) -> tuple[float, ...]:
 def outcomes(
     function: Callable[[Coins], T], *, cut: float = 1e-15
 ) -> tuple[list[tuple[T, float]], float]:
-    """Return every outcome of ``function`` with its probability, and the mass of paths cut off.
+    """Return every outcome of a function with its probability, and the mass of paths cut off.
 
-    A path is cut off when its probability falls below ``cut``. Paths that start again
-    (:meth:`Coins.restart`) share out what they carry as the others do.
+    Parameters
+    ----------
+    function : callable
+        Takes coins; all its randomness comes from them. A path that starts again
+        (:meth:`Coins.restart`) has the whole law again.
+    cut : float, default 1e-15
+        Probability below which a path is not followed.
+
+    Returns
+    -------
+    tuple of (list, float)
+        Pairs of outcome and probability, one per path; and the mass of paths cut off.
 
     Examples
     --------
-    >>> found, leftover = outcomes(lambda coins: int(coins.integers_below(4, 1)[0]))
-    >>> sorted(found), leftover
+    >>> listed, leftover = outcomes(lambda coins: int(coins.integers_below(4, 1)[0]))
+    >>> sorted(listed), leftover
     ([(0, 0.25), (1, 0.25), (2, 0.25), (3, 0.25)], 0.0)
     """
-    found: list[tuple[T, float]] = []
+    listed: list[tuple[T, float]] = []
     leftover = restarted = 0.0
     stack: list[tuple[int, ...]] = [()]
     while stack:
         coins = EnumeratingCoins(stack.pop(), cut)
         try:
-            found.append((function(coins), coins.probability))
+            listed.append((function(coins), coins.probability))
         except _CutError:
             leftover += coins.probability
         except _RestartError:
@@ -169,17 +184,73 @@ def outcomes(
             else:
                 leftover += probability
     if not restarted:
-        return found, leftover
+        return listed, leftover
     kept = 1.0 - restarted
-    return [(outcome, probability / kept) for outcome, probability in found], leftover / kept
+    return [(outcome, probability / kept) for outcome, probability in listed], leftover / kept
 
 
 def law_of(
     function: Callable[[Coins], Hashable], *, cut: float = 1e-15
 ) -> tuple[dict[Hashable, float], float]:
-    """Return the law of a hashable outcome, and the leftover mass."""
+    """Return the law of a hashable outcome, and the mass of paths cut off.
+
+    Parameters
+    ----------
+    function, cut
+        As in :func:`outcomes`.
+
+    Examples
+    --------
+    >>> law_of(lambda coins: bool(coins.integers_below(4, 1)[0] > 0))
+    ({False: 0.25, True: 0.75}, 0.0)
+    """
     law: dict[Hashable, float] = {}
-    found, leftover = outcomes(function, cut=cut)
-    for outcome, probability in found:
+    listed, leftover = outcomes(function, cut=cut)
+    for outcome, probability in listed:
         law[outcome] = law.get(outcome, 0.0) + probability
     return law, leftover
+
+
+def total_variation(law: dict[Hashable, float], neighbour: dict[Hashable, float]) -> float:
+    """Return the total variation distance of two laws, which may miss a little mass.
+
+    Parameters
+    ----------
+    law, neighbour : dict
+        Probabilities by outcome.
+
+    Examples
+    --------
+    >>> total_variation({0: 0.5, 1: 0.5}, {0: 1.0})
+    0.5
+    """
+    return 0.5 * sum(
+        abs(law.get(key, 0.0) - neighbour.get(key, 0.0)) for key in law.keys() | neighbour.keys()
+    )
+
+
+def largest_log_ratio(
+    law: dict[Hashable, float], neighbour: dict[Hashable, float], *, ignore: float = 0.0
+) -> float:
+    """Return the largest |log ratio| over outcomes; infinite where one law alone has an outcome.
+
+    Parameters
+    ----------
+    law, neighbour : dict
+        Probabilities by outcome.
+    ignore : float, default 0.0
+        Outcomes whose probabilities are both at most this are passed over: the mass that an
+        enumeration did not follow is of that order.
+
+    Examples
+    --------
+    >>> round(largest_log_ratio({0: 0.75, 1: 0.25}, {0: 0.5, 1: 0.5}), 4)
+    0.6931
+    """
+    worst = 0.0
+    for key in law.keys() | neighbour.keys():
+        p, q = law.get(key, 0.0), neighbour.get(key, 0.0)
+        if max(p, q) <= ignore:
+            continue
+        worst = max(worst, math.inf if min(p, q) == 0.0 else abs(math.log(p / q)))
+    return worst

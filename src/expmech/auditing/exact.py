@@ -13,20 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from expmech.auditing.audit import Claim
 from expmech.auditing.chain_law import ChainLaw, lattice_point
-from expmech.auditing.claim import Claim
-from expmech.auditing.enumeration import law_of
-from expmech.auditing.laws import largest_log_ratio
-from expmech.auditing.neighbours import Pair
-from expmech.coins import Coins
-from expmech.errors import ParameterError, UnsupportedError
-from expmech.release import (
-    ExponentialMechanism,
-    Mechanism,
-    PerturbedOptimum,
-    PrincipalDirection,
-)
-from expmech.samplers import Sampler
+from expmech.auditing.enumeration import largest_log_ratio, law_of
+from expmech.auditing.neighbours import Pair, as_pairs
+from expmech.certificates.mechanism import Mechanism
+from expmech.core.coins import Coins
+from expmech.core.errors import ParameterError, UnsupportedError
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.exponential.samplers import Sampler
+from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
 
 Law = dict[Hashable, float]
 
@@ -40,10 +37,18 @@ _REAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Enumerated:
-    """The largest log ratio of two neighbours' laws, on which pair, and the mass not followed.
+    """The largest log ratio of two neighbours' laws, by enumeration.
 
-    ``epsilon`` passes over outcomes of less than a thousand times that mass; ``at_least`` is what
-    remains of it wherever the mass may belong.
+    Parameters
+    ----------
+    epsilon : float
+        The log ratio, over outcomes of at least a thousand times the mass not followed.
+    at_least : float
+        What remains of it wherever the mass not followed belongs.
+    pair : str
+        Name of the worst pair.
+    leftover : float
+        The mass not followed.
     """
 
     epsilon: float
@@ -52,7 +57,7 @@ class Enumerated:
     leftover: float
 
     def keeps(self, claim: Claim) -> bool:
-        """Return whether the law may be within the claim, wherever the mass not followed is."""
+        """Return whether the law may be within the claim, wherever the missing mass belongs."""
         return self.at_least <= claim.epsilon * (1.0 + _FLOATS) + _FLOATS
 
 
@@ -64,6 +69,27 @@ def enumerate_law(
     leftover: float = 1e-9,
 ) -> tuple[Law, float]:
     """Return the probability of every outcome of a release, and the mass not followed.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        On a small lattice or list; not one that draws a real law and rounds it.
+    epsilon : float or Fraction
+        Of the release.
+    sampler : Sampler or str, default "auto"
+        Of an ExponentialMechanism.
+    leftover : float, default 1e-9
+        Mass of the law that need not be followed.
+
+    Returns
+    -------
+    tuple of (dict, float)
+        The law and the mass not followed.
+
+    Raises
+    ------
+    UnsupportedError
+        For a mechanism whose decisions cannot be listed.
 
     Examples
     --------
@@ -77,8 +103,8 @@ def enumerate_law(
         raise UnsupportedError(_REAL.format(type(mechanism).__name__))
     if isinstance(mechanism, ExponentialMechanism):
         chain = mechanism.chain(epsilon=epsilon, sampler=sampler)
-        found = ChainLaw(chain, lattice_point, leftover=leftover, cut=leftover * 1e-4)
-        return found.law, found.leftover
+        enumerated = ChainLaw(chain, lattice_point, leftover=leftover, cut=leftover * 1e-4)
+        return enumerated.law, enumerated.leftover
     draw = mechanism.prepare(epsilon=epsilon, sampler=sampler).fit()
 
     def outcome(coins: Coins) -> Hashable:
@@ -99,14 +125,17 @@ def exact_epsilon(
 
     Parameters
     ----------
-    make
-        Gives the mechanism of a data set.
-    neighbours
+    make : callable
+        Maps a data set to its mechanism.
+    neighbours : sequence of Pair or of (first, second)
         Pairs of data sets.
-    epsilon, sampler
-        Of the releases.
-    leftover
-        Mass of a law that need not be followed.
+    epsilon, sampler, leftover
+        As in :func:`enumerate_law`.
+
+    Returns
+    -------
+    Enumerated
+        The worst pair's log ratio.
 
     Examples
     --------
@@ -114,15 +143,14 @@ def exact_epsilon(
     >>> def mean(rows):
     ...     loss = em.losses.L1Mean(rows)
     ...     return em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0], bits=3))
-    >>> found = exact_epsilon(mean, [([0.0, 0.0], [0.0, 1.0])], epsilon=1.0)
-    >>> print(f"{found.epsilon:.4f}")
+    >>> result = exact_epsilon(mean, [([0.0, 0.0], [0.0, 1.0])], epsilon=1.0)
+    >>> print(f"{result.epsilon:.4f}")
     0.5941
     """
     if not neighbours:
         raise ParameterError("`neighbours` of exact_epsilon must be at least one pair.")
     worst = Enumerated(epsilon=-math.inf, at_least=-math.inf, pair="", leftover=0.0)
-    for one in neighbours:
-        pair = one if isinstance(one, Pair) else Pair("given", *one)
+    for pair in as_pairs(neighbours):
         laws = [
             enumerate_law(make(data), epsilon=epsilon, sampler=sampler, leftover=leftover)
             for data in (pair.first, pair.second)
@@ -135,11 +163,11 @@ def exact_epsilon(
     return worst
 
 
-def _least_ratio(one: Law, other: Law, rest: float) -> float:
-    """Return a log ratio that the laws have even if all mass not followed speaks against it."""
+def _least_ratio(law: Law, neighbour: Law, rest: float) -> float:
+    """Return a log ratio that the laws have wherever the mass not followed belongs."""
     return max(
         math.log(p / (second.get(outcome, 0.0) + rest + 1e-12))
-        for first, second in ((one, other), (other, one))
+        for first, second in ((law, neighbour), (neighbour, law))
         for outcome, p in first.items()
         if p > 0.0
     )

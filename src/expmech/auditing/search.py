@@ -14,57 +14,73 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.auditing.events import Cells, Event, HalfSpace, Interval, Labels
-from expmech.auditing.outputs import Floats, Outputs, few_labels, join
-from expmech.auditing.wealth import growth
+from expmech.auditing.betting import DOUBT, growth
+from expmech.auditing.events import (
+    CellsEvent,
+    Event,
+    Floats,
+    HalfSpaceEvent,
+    IntervalEvent,
+    LabelsEvent,
+    Outputs,
+    few_labels,
+    join,
+)
 
 Whole = NDArray[np.int64]
 
-_TAILS = np.array([0.003, 0.01])  # what is rare may tell most: a large count, a long time
+_TAILS = np.array([0.003, 0.01])  # rare events may tell most: a large count, a long time
 _LEVELS = np.unique(np.concatenate([np.linspace(0.0, 1.0, 40), _TAILS, 1.0 - _TAILS]))
 """Shares of the pooled draws below the edges of a feature."""
 
 _GRID = 7  # edges of a grid over two features
 _FEATURES = 3  # the best so many are paired
 _LEAST = 10  # draws to judge by
-_PLAIN = 1.15  # a later event must promise so much more than one that is easier to say
+_PLAIN = 1.15  # a later event must gain this much more than one that is easier to state
 
 
 @dataclass(frozen=True)
-class Found:
-    """An event, its shares of earlier draws on either side, their number, and what it promises."""
+class CandidateEvent:
+    """An event, its shares of earlier draws on either side, their number, and its expected gain.
+
+    ``gain`` is about how many nats of wealth a pair of later draws will add.
+    """
 
     event: Event
     first: float
     second: float
     draws: int
-    promise: float
+    gain: float
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What events are judged by: the claimed ratio of probabilities, and delta."""
+    """The claim that events are judged against: a ratio of probabilities, and delta."""
 
     ratio: float
     delta: float
 
+    def gain(self, p: Floats, q: Floats, draws: int, *, doubt: float = DOUBT) -> Floats:
+        """Return the expected gain of events with these shares of draws on either side."""
+        return growth(p, q, draws, self.ratio, self.delta, doubt=doubt)
 
-def search(first: Outputs, second: Outputs, rule: Rule) -> Found | None:
-    """Return the event of greatest promise, likely on the first side; None where none has any."""
-    best: Found | None = None
-    for one in _candidates(first, second, rule):  # the plain ones first
-        if one.promise > (0.0 if best is None else _PLAIN * best.promise):
-            best = one
+
+def search(first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent | None:
+    """Return the event of greatest gain, likely on the first side; None where none has any."""
+    best: CandidateEvent | None = None
+    for candidate in _candidates(first, second, rule):  # the plain ones first
+        if candidate.gain > (0.0 if best is None else _PLAIN * best.gain):
+            best = candidate
     return best
 
 
-def judge(event: Event, first: Outputs, second: Outputs, rule: Rule) -> Found:
+def judge(event: Event, first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent:
     """Return an event with what earlier draws say of it."""
     p, q = float(event.holds(first).mean()), float(event.holds(second).mean())
-    return _found(event, p, q, min(len(first), len(second)), rule)
+    return _candidate(event, p, q, min(len(first), len(second)), rule)
 
 
-def _candidates(first: Outputs, second: Outputs, rule: Rule) -> Iterator[Found]:
+def _candidates(first: Outputs, second: Outputs, rule: Rule) -> Iterator[CandidateEvent]:
     both = join([first, second])
     labels = few_labels(both)
     if labels is not None:
@@ -72,46 +88,45 @@ def _candidates(first: Outputs, second: Outputs, rule: Rule) -> Iterator[Found]:
     if not both.columns:
         return
     names = both.feature_names
-    one, other = first.named(names), second.named(names)
-    intervals = [_best_interval(one[:, j], other[:, j], names[j], rule) for j in range(len(names))]
+    features = first.named(names), second.named(names)
+    intervals = [
+        _best_interval(features[0][:, j], features[1][:, j], names[j], rule)
+        for j in range(len(names))
+    ]
     yield from intervals
-    if len(one) < 4 * _LEAST:
+    if len(first) < 4 * _LEAST:
         return
     if len(both.columns) > 1:
-        yield _best_half_space(one, other, names, rule)
-    order = sorted(range(len(intervals)), key=lambda j: -intervals[j].promise)
+        yield _best_half_space(*features, names, rule)
+    order = sorted(range(len(intervals)), key=lambda j: -intervals[j].gain)
     for pair in itertools.combinations(sorted(order[:_FEATURES]), 2):
         yield _best_cells(first, second, (names[pair[0]], names[pair[1]]), rule)
 
 
-def _found(event: Event, p: float, q: float, draws: int, rule: Rule) -> Found:
-    promise = growth(np.array(p), np.array((q * draws + 1.0) / (draws + 1.0)), draws, *_of(rule))
-    return Found(event, p, q, draws, float(promise))
+def _candidate(event: Event, p: float, q: float, draws: int, rule: Rule) -> CandidateEvent:
+    gain = rule.gain(np.array(p), np.array((q * draws + 1.0) / (draws + 1.0)), draws)
+    return CandidateEvent(event, p, q, draws, float(gain))
 
 
-def _of(rule: Rule) -> tuple[float, float]:
-    return rule.ratio, rule.delta
-
-
-def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule) -> Found:
-    """Take labels in the order of their ratios, as many as promise most in the other half.
+def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent:
+    """Take labels in the order of their ratios, as many as gain most in the other half.
 
     In the draws that gave the order the first few look best, by luck as well.
     """
-    one, other = (_tally(first[j::2], second[j::2], labels) for j in (0, 1))
-    most = int(np.argmax(_curve(_by_ratio(one), other, rule) + _curve(_by_ratio(other), one, rule)))
-    whole = one + other
+    even, odd = (_tally(first[j::2], second[j::2], labels) for j in (0, 1))
+    most = int(np.argmax(_curve(_by_ratio(even), odd, rule) + _curve(_by_ratio(odd), even, rule)))
+    whole = even + odd
     chosen = _by_ratio(whole)[: most + 1]
     shares = whole[:, chosen].sum(axis=1) / whole.sum(axis=1)
-    event = Labels(tuple(labels[j] for j in chosen))
+    event = LabelsEvent(tuple(labels[j] for j in chosen))
     p, q = shares.tolist()
-    return _found(event, p, q, min(len(first), len(second)), rule)
+    return _candidate(event, p, q, min(len(first), len(second)), rule)
 
 
 def _tally(first: Outputs, second: Outputs, labels: list[str]) -> Whole:
-    """Return how often each label is found on either side, one row a side."""
-    places = (np.searchsorted(labels, side.labels) for side in (first, second))
-    return np.array([np.bincount(one, minlength=len(labels)) for one in places])
+    """Return how often each label occurs, one row per side."""
+    numbers = (np.searchsorted(labels, side.labels) for side in (first, second))
+    return np.array([np.bincount(side, minlength=len(labels)) for side in numbers])
 
 
 def _by_ratio(counts: Whole) -> Whole:
@@ -120,65 +135,67 @@ def _by_ratio(counts: Whole) -> Whole:
 
 
 def _curve(order: Whole, counts: Whole, rule: Rule) -> Floats:
-    """Return what the first label promises, the first two, and so on."""
+    """Return the gain of the first label, of the first two, and so on."""
     draws = int(counts.sum(axis=1).min())
     tops, bottoms = np.cumsum(counts[:, order], axis=1) / draws
-    return growth(tops, bottoms + 1.0 / draws, draws, *_of(rule), doubt=0.0)
+    return rule.gain(tops, bottoms + 1.0 / draws, draws, doubt=0.0)
 
 
-def _best_interval(one: Floats, other: Floats, name: str, rule: Rule) -> Found:
-    low, high, p, q = _best_run(one, other, rule)
-    return _found(Interval(name, low, high), p, q, min(len(one), len(other)), rule)
+def _best_interval(first: Floats, second: Floats, name: str, rule: Rule) -> CandidateEvent:
+    low, high, p, q = _best_run(first, second, rule)
+    return _candidate(IntervalEvent(name, low, high), p, q, min(len(first), len(second)), rule)
 
 
-def _best_run(one: Floats, other: Floats, rule: Rule) -> tuple[float, float, float, float]:
-    """Return the interval of pooled quantiles that promises most, and its shares."""
-    pooled = np.concatenate([one, other])
+def _best_run(first: Floats, second: Floats, rule: Rule) -> tuple[float, float, float, float]:
+    """Return the interval of pooled quantiles with the largest gain, and its shares."""
+    pooled = np.concatenate([first, second])
     edges = np.unique(np.quantile(pooled, _LEVELS, method="nearest"))
     bounds = np.concatenate([[-np.inf], edges, [np.inf]])
     below = [
         np.concatenate([[0.0], np.searchsorted(np.sort(side), edges, side="left") / len(side), [1]])
-        for side in (one, other)
+        for side in (first, second)
     ]
     starts, stops = np.triu_indices(len(bounds), 1)
     p, q = (share[stops] - share[starts] for share in below)
-    draws = min(len(one), len(other))
-    promise = growth(p, q + 1.0 / draws, draws, *_of(rule))
+    draws = min(len(first), len(second))
+    gain = rule.gain(p, q + 1.0 / draws, draws)
     plain = (starts == 0) | (stops == len(bounds) - 1)  # half lines
-    most = int(np.argmax(np.where(plain, _PLAIN * _PLAIN, 1.0) * promise))
+    most = int(np.argmax(np.where(plain, _PLAIN * _PLAIN, 1.0) * gain))
     return bounds[starts[most]], bounds[stops[most]], float(p[most]), float(q[most])
 
 
-def _best_half_space(one: Floats, other: Floats, names: list[str], rule: Rule) -> Found:
+def _best_half_space(first: Floats, second: Floats, names: list[str], rule: Rule) -> CandidateEvent:
     """Weigh features by the difference of means over the pooled covariance."""
-    one, other = (np.clip(side, -1e100, 1e100) for side in (one, other))
-    fitted = (one[::2], other[::2])
+    sides = [np.clip(side, -1e100, 1e100) for side in (first, second)]
+    fitted = [side[::2] for side in sides]
     scales = np.concatenate(fitted).std(axis=0)
     scales = np.where(np.isfinite(scales) & (scales > 0.0), scales, np.inf)
     standard = [side / scales for side in fitted]
-    spread = sum(np.cov(side, rowvar=False) for side in standard) + 1e-3 * np.eye(one.shape[1])
+    spread = sum(np.cov(side, rowvar=False) for side in standard) + 1e-3 * np.eye(len(names))
     gap = standard[0].mean(axis=0) - standard[1].mean(axis=0)
     weights = np.linalg.lstsq(np.atleast_2d(spread), gap, rcond=None)[0] / scales
-    judged = [side[1::2] @ weights for side in (one, other)]
+    judged = [side[1::2] @ weights for side in sides]
     low, high, p, q = _best_run(judged[0], judged[1], rule)
-    event = HalfSpace(tuple(names), tuple(weights.tolist()), low, high)
-    return _found(event, p, q, min(map(len, judged)), rule)
+    event = HalfSpaceEvent(tuple(names), tuple(weights.tolist()), low, high)
+    return _candidate(event, p, q, min(map(len, judged)), rule)
 
 
-def _best_cells(first: Outputs, second: Outputs, pair: tuple[str, str], rule: Rule) -> Found:
+def _best_cells(
+    first: Outputs, second: Outputs, pair: tuple[str, str], rule: Rule
+) -> CandidateEvent:
     """Take the cells of a grid whose smoothed shares have more than the claimed ratio."""
     columns = [side.named(pair) for side in (first, second)]
     pooled = np.concatenate(columns)
-    places = np.linspace(0.0, 1.0, _GRID + 2)[1:-1]
-    edges = tuple(np.unique(np.quantile(pooled[:, j], places, method="nearest")) for j in (0, 1))
+    levels = np.linspace(0.0, 1.0, _GRID + 2)[1:-1]
+    edges = tuple(np.unique(np.quantile(pooled[:, j], levels, method="nearest")) for j in (0, 1))
     number = (len(edges[0]) + 1) * (len(edges[1]) + 1)
-    grid = Cells(pair, (edges[0], edges[1]), np.zeros(number, dtype=np.bool_))
-    p, q = (_shares(grid.places(side[::2]), number) for side in columns)
+    grid = CellsEvent(pair, (edges[0], edges[1]), np.zeros(number, dtype=np.bool_))
+    p, q = (_shares(grid.cell_numbers(side[::2]), number) for side in columns)
     chosen = p > rule.ratio * q
-    return judge(Cells(pair, grid.edges, chosen), first[1::2], second[1::2], rule)
+    return judge(CellsEvent(pair, grid.edges, chosen), first[1::2], second[1::2], rule)
 
 
-def _shares(places: NDArray[np.int64], number: int) -> Floats:
+def _shares(cells: NDArray[np.int64], number: int) -> Floats:
     """Return the share of each cell, with half a draw more."""
-    counts = np.bincount(places, minlength=number)
-    return np.asarray((counts + 0.5) / (len(places) + 0.5 * number))
+    counts = np.bincount(cells, minlength=number)
+    return np.asarray((counts + 0.5) / (len(cells) + 0.5 * number))

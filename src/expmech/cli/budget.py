@@ -11,31 +11,25 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from expmech.cli.common import output, user_errors
+from expmech.cli.columns import of_units
+from expmech.cli.common import user_errors
+from expmech.cli.console import output
 from expmech.cli.options import Json
-from expmech.cli.place import of_units
-from expmech.cli.showing import show as show_release
-from expmech.cli.words import left_in_words, promise
-from expmech.data.source import open_source
-from expmech.errors import ExpmechError, ParameterError
-from expmech.ledger import Ledger, show_amount
-from expmech.strict_json import read_json
+from expmech.cli.records import show as show_release
+from expmech.core.adjacency import Adjacency, unit_of
+from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.strict_json import read_json
+from expmech.ledger import Amount, Ledger, show_amount
+from expmech.tables.sources.opening import open_source
+from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
-app = typer.Typer(no_args_is_help=True, help="The privacy budget of a data set.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="The privacy budget of a data set."
+)
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
-Composition = Annotated[
-    str | None,
-    typer.Option(
-        "--composition",
-        help="basic (epsilons add up, and deltas of releases) or concentrated (the default with a"
-        " delta).",
-    ),
-]
-Unit = Annotated[
-    str | None,
-    typer.Option("--unit", help="Column of people with several rows: the budget is theirs."),
-]
+_KINDS = 3  # the latest different releases of which the remaining number is shown
+_USUAL = Fraction(1, 10)  # epsilon of the release that is shown where there was none yet
 
 
 @app.command()
@@ -52,14 +46,24 @@ def init(
     adjacency: Annotated[
         str, typer.Option("--adjacency", help="replace or add-remove, for every release.")
     ] = "replace",
-    composition: Composition = None,
+    composition: Annotated[
+        str | None,
+        typer.Option(
+            "--composition",
+            help="basic (epsilons add up, and deltas of releases) or concentrated (the default with"
+            " a delta).",
+        ),
+    ] = None,
     table: Annotated[
         str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
     ] = None,
     query: Annotated[
         str | None, typer.Option("--query", help="One SELECT that releases will read.")
     ] = None,
-    unit: Unit = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help="Column of people with several rows: the budget is theirs."),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Make it although the data set has a budget already.")
     ] = False,
@@ -73,7 +77,7 @@ def init(
             if unit is not None:
                 opened.column(unit)
                 relation = of_units(unit, adjacency)
-        made = Ledger.create(
+        created = Ledger.create(
             ledger,
             data_set=identity,
             epsilon=epsilon,
@@ -83,7 +87,7 @@ def init(
             members=members,
             again=again,
         )
-        _show(made, as_json)
+        _show(created, as_json)
 
 
 @app.command()
@@ -113,14 +117,14 @@ def recover(
         output.print_json(json.dumps(list(kept.values())))
         return
     for number, record in kept.items():
-        output.print(f"Charge {number}", markup=False)
+        output.print(f"Charge {number}")
         show_release(record, as_json=False)
-    for one in opened.history():
-        if one.run and one.number not in opened.outbox():
+    drawn = opened.outbox()
+    for waiting in opened.history():
+        if waiting.run and waiting.number not in drawn:
             output.print(
-                f"Charge {one.number}, {one.statement}, has no value yet: ask for the same release"
-                f" with --redeem {one.number}, or run its plan again.",
-                markup=False,
+                f"Charge {waiting.number}, {waiting.statement}, has no value yet: ask for the same"
+                f" release with --redeem {waiting.number}, or run its plan again.",
             )
 
 
@@ -139,7 +143,7 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
                 "rho": show_amount(charge.rho),
                 "adjacency": charge.adjacency,
                 "statement": charge.statement,
-                "groups": list(charge.parallel),
+                "groups": list(charge.groups),
                 "certificate": _as_json(charge.certificate),
             }
             for charge in charges
@@ -149,14 +153,13 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
     table = Table("number", "time", "epsilon", "delta", "statement", "groups")
     for charge in charges:
         amounts = (show_amount(charge.epsilon), show_amount(charge.delta))
-        table.add_row(
-            str(charge.number), charge.time, *amounts, charge.statement, ", ".join(charge.parallel)
-        )
+        groups = ", ".join(charge.groups)
+        table.add_row(str(charge.number), charge.time, *amounts, charge.statement, groups)
     output.print(table)
 
 
 def _as_json(certificate: str) -> Any:
-    """Return a certificate, or the note of a caller's own that stands in its place."""
+    """Return a certificate, or the caller's own note in its place."""
     try:
         return read_json(certificate, name="`certificate`") if certificate else None
     except ExpmechError:
@@ -164,36 +167,15 @@ def _as_json(certificate: str) -> Any:
 
 
 def _show(ledger: Ledger, as_json: bool) -> None:
-    spent, left = ledger.spent, ledger.left
-    amounts = {"total": ledger.total, "spent": spent, "left": left}
+    left = ledger.left
     if any(amount < 0 for amount in left):
         raise ParameterError(
             f"The ledger {ledger.path} is overspent: it was changed by other means than this"
             " program."
         )
-    if as_json:
-        output.print_json(json.dumps(_described(ledger, amounts)))
-        return
-    output.print(f"Budget of {ledger.data_set}, made {ledger.created}", markup=False)
-    for name, pair in amounts.items():
-        text = f"epsilon = {show_amount(pair[0])}, delta = {show_amount(pair[1])}"
-        output.print(f"  {name:<8}{text}", markup=False)
-    output.print(f"  {'promise':<8}{promise(ledger)}", markup=False)
-    charges = ledger.history()
-    if charges:
-        table = Table("number", "released", "epsilon", "cost here")
-        for charge, cost in zip(charges, ledger.costs(), strict=True):
-            amounts_shown = (show_amount(charge.epsilon), show_amount(cost))
-            table.add_row(str(charge.number), charge.statement, *amounts_shown)
-        output.print(table)
-    for sentence in left_in_words(ledger):
-        output.print(sentence, markup=False)
-
-
-def _described(ledger: Ledger, amounts: dict[str, tuple[Fraction, Fraction]]) -> dict[str, Any]:
-    pairs = {
+    amounts = {
         name: {"epsilon": show_amount(pair[0]), "delta": show_amount(pair[1])}
-        for name, pair in amounts.items()
+        for name, pair in (("total", ledger.total), ("spent", ledger.spent), ("left", left))
     }
     costs = [
         {
@@ -204,12 +186,61 @@ def _described(ledger: Ledger, amounts: dict[str, tuple[Fraction, Fraction]]) ->
         }
         for charge, cost in zip(ledger.history(), ledger.costs(), strict=True)
     ]
-    return {
-        "data_set": ledger.data_set,
-        "created": ledger.created,
-        "adjacency": ledger.adjacency,
-        "composition": ledger.limits.composition,
-        **pairs,
-        "costs": costs,
-        "left_in_words": left_in_words(ledger),
-    }
+    adjacency, composition = ledger.adjacency, ledger.limits.composition
+    sentences = remaining_releases(ledger)
+    if as_json:
+        described = {
+            "data_set": ledger.data_set,
+            "created": ledger.created,
+            "adjacency": adjacency,
+            "composition": composition,
+            **amounts,
+            "costs": costs,
+            "left_in_words": sentences,
+        }
+        output.print_json(json.dumps(described))
+        return
+    output.print(f"Budget of {ledger.data_set}, made {ledger.created}")
+    for name, pair in amounts.items():
+        text = f"epsilon = {pair['epsilon']}, delta = {pair['delta']}"
+        output.print(f"  {name:<8}{text}")
+    promise = f"{describe_adjacency(adjacency)}; {composition} composition"
+    output.print(f"  {'promise':<8}{promise}")
+    if costs:
+        table = Table("number", "released", "epsilon", "cost here")
+        for cost in costs:
+            table.add_row(*map(str, cost.values()))
+        output.print(table)
+    for sentence in sentences:
+        output.print(sentence)
+
+
+def describe_adjacency(adjacency: str) -> str:
+    """Return the change of a table that an observer of all releases cannot detect."""
+    unit = unit_of(adjacency)
+    if unit is not None:
+        return f"one {unit} added or removed with all its rows"
+    if adjacency in list(Adjacency):
+        return Adjacency(adjacency).promise
+    return "the neighbours that the first release names"
+
+
+def remaining_releases(ledger: Ledger) -> list[str]:
+    """Return sentences: how many more of the latest releases there can be, or of a usual one."""
+    kinds: dict[tuple[str, Fraction], Amount] = {}
+    for charge in reversed(ledger.history()):
+        kinds.setdefault((charge.statement or "a release", charge.epsilon), charge.amount)
+    if not kinds:
+        factor = BOUNDED_RANGE if ledger.wants_bounded_range else PURE
+        usual = Amount(epsilon=_USUAL, rho=factor * _USUAL**2)
+        kinds = {("a quantile, say", _USUAL): usual}
+    sentences = []
+    for (statement, epsilon), amount in list(kinds.items())[:_KINDS]:
+        release, times = f"{statement}, at {show_amount(epsilon)}", ledger.times(amount)
+        often = "once more" if times == 1 else f"about {times} times more"
+        sentences.append(
+            f"What is left is enough for: {release}, {often}."
+            if times
+            else f"Nothing is left for: {release}."
+        )
+    return sentences

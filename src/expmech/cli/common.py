@@ -1,55 +1,20 @@
-"""What the commands share.
-
-Exit codes, messages in place of tracebacks, and the shape of a release file.
-"""
+"""What the commands share: messages in place of tracebacks, new files, epsilon as text."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
-from json import dumps, loads
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.highlighter import JSONHighlighter
-from rich.text import Text
 
-from expmech.data.design import Progress, silent
-from expmech.errors import ExpmechError, ParameterError
+from expmech.cli.console import MISTAKE, REFUSED, STOPPED, complaints
+from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
 from expmech.ledger import LedgerError, exact_amount
-from expmech.markup import visible
-from expmech.target.calibration import EPSILON_MAX, EPSILON_MIN
-
-MISTAKE, USAGE, REFUSED, FALSE, STOPPED = 1, 2, 3, 4, 130
-"""Exit codes: a mistake in what was asked or in the data; a command line that cannot be parsed.
-
-Refused by the ledger; a
-certificate that does not stand."""
-
-
-class _PlainConsole(Console):
-    """A console that shows texts as they are: no markup, no emoji, no control characters."""
-
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(visible(text, lines=True), **options)
-
-    def print_json(self, json: str | None = None, **_: Any) -> None:
-        """Print JSON; what a reader would not see is escaped, which its strings allow."""
-        text = dumps(loads(json or "null"), indent=2, ensure_ascii=False)
-        marks = (mark if visible(mark, lines=True) == mark else dumps(mark)[1:-1] for mark in text)
-        self.print(JSONHighlighter()("".join(marks)))
-
-
-output = _PlainConsole()
-complaints = _PlainConsole(stderr=True)
+from expmech.tables.engines.regression import Progress, silent
 
 
 class Stopped(Exception):  # noqa: N818
@@ -82,13 +47,8 @@ def complain(error: BaseException) -> int:
         message = f"{where}{error.strerror}"
     lines = [f"{title}{message}", *getattr(error, "__notes__", ())]
     with suppress(OSError):  # standard error may be closed
-        complaints.print("\n".join(lines), style="red", markup=False)
+        complaints.print("\n".join(lines), style="red")
     return code
-
-
-def warn(message: str) -> None:
-    """Print a warning on standard error, where scripts that read the result do not meet it."""
-    complaints.print(f"warning: {message}", style="yellow", markup=False)
 
 
 @contextmanager
@@ -99,27 +59,6 @@ def shown_passes() -> Iterator[Progress]:
         return
     with complaints.status("reading the table") as status:
         yield lambda number: status.update(f"pass {number} over the table")
-
-
-def plain(value: Any) -> Any:
-    """Return a released value as JSON can hold it."""
-    if isinstance(value, dict):
-        return {name: plain(entry) for name, entry in value.items()}
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def sealed(record: dict[str, Any]) -> dict[str, Any]:
-    """Return ``record`` with the SHA-256 digest of its other fields.
-
-    It shows a change made by hand, not a forger's.
-    """
-    return record | {"digest": digest(record)}
-
-
-def digest(record: dict[str, Any]) -> str:
-    """Return the digest of every field but ``digest``."""
-    fields = {name: value for name, value in record.items() if name != "digest"}
-    return hashlib.sha256(dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def parse_epsilon(text: str, *, owner: str) -> Fraction:

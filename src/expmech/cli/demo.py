@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import csv
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
-from expmech.adjacency import Adjacency
-from expmech.bits import seeded_bits
-from expmech.cli.asked import Request
-from expmech.cli.common import output, user_errors
-from expmech.cli.options import Budgeted, ReleaseOptions, TableOptions
-from expmech.cli.request import answer
-from expmech.coins import Coins
+import typer
+
+from expmech.cli.common import user_errors
+from expmech.cli.console import output
+from expmech.cli.options import ReleaseOptions, TableOptions
+from expmech.cli.release import ReleaseCommand, run
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.ledger import Ledger
-from expmech.statistics import Mean, MostFrequent
+from expmech.tables.release import ReleaseRequest
+from expmech.tables.statistics import Mean, MostFrequent
+
+app = typer.Typer(add_completion=False)
 
 _ROWS = 1000
 
 
+@app.command()
 def demo() -> None:
-    """Make a small table and a ledger in a temporary folder.
+    """Release a mean and the most frequent answer of a made-up table.
 
-    Release a mean and the most frequent answer, show the budget.
+    The table and a ledger are made in a temporary folder.
     """
     with user_errors(), tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "survey.csv"
@@ -47,11 +54,17 @@ def demo() -> None:
         select = MostFrequent(
             column="answer", candidates=choices, labels=choices, adjacency=Adjacency.REPLACE
         )
-        for epsilon, told, statistic in (
+        for epsilon, command, statistic in (
             ("0.5", "mean survey.csv --column age --bounds 0,100", mean),
             ("0.1", "select survey.csv --column answer --candidates yes,no", select),
         ):
-            output.print(f"$ expmech release {told} --epsilon {epsilon} ...", markup=False)
-            budgeted, asked = Budgeted(epsilon=epsilon), ReleaseOptions(ledger=ledger)
-            answer(Request(budgeted, TableOptions(source=str(table)), asked), statistic)
+            output.print(f"$ expmech release {command} --epsilon {epsilon} ...", markup=False)
+            run(
+                ReleaseCommand(
+                    request=ReleaseRequest(epsilon=Fraction(epsilon)),
+                    statistics=(statistic,),
+                    place=TableOptions(source=str(table)),
+                    options=ReleaseOptions(ledger=ledger),
+                )
+            )
             output.print()

@@ -1,8 +1,8 @@
-"""How a release ends: after a charge, whatever ends it says how the value is had.
+"""What a release says on standard error: warnings before the draw, and how it ended.
 
-Ctrl-C, a signal that asks the program to end, an engine that fails, a full disk, a closed pipe, no
-memory, a mistake of ours: each says on standard error which charges were made, with the command
-that draws what was not drawn or shows what is kept. Page: docs/ledger.md.
+Whatever ends a release after a charge (Ctrl-C, a signal, an engine that fails, a full disk, a
+closed pipe, no memory, a mistake of ours), the message names the charges that were made, with the
+command that draws the value or shows the one that is kept. Page: docs/ledger.md.
 """
 
 from __future__ import annotations
@@ -14,35 +14,50 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from fractions import Fraction
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from expmech.cli.common import Stopped, complain, complaints
-from expmech.errors import ExpmechError
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.progress import LONG, announcement
+from expmech.certificates.timing import DATA_DEPENDENT
+from expmech.cli.common import Stopped, complain
+from expmech.cli.console import arguments, complaints, warn
+from expmech.core.errors import ExpmechError
 from expmech.ledger import Charge, Ledger, LedgerError
+from expmech.tables.release import PreparedRelease
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-_NOTHING = "nothing was released and nothing was charged."
-_PRINTING = "a value may have been printed; nothing was charged, as there is no ledger."
 _PACKAGE = Path(__file__).parents[1]
 
-_arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=("release", "..."))
+
+def announce(prepared: PreparedRelease) -> None:
+    """Say that a draw takes long where no progress bar is shown; the forecast is public."""
+    seconds = prepared.public.seconds
+    if seconds >= LONG and not complaints.is_terminal:
+        complaints.print(announcement(seconds))
 
 
-class Commands(TyperGroup):
-    """The commands of the program; the words that called one can be shown again."""
+def warn_of(certificates: Sequence[Certificate], spent: Fraction, whom: str = "row") -> None:
+    """Warn of an epsilon that hardly protects, and of a running time that reveals something.
 
-    def make_context(self, info_name: Any, args: list[str], *more: Any, **options: Any) -> Any:
-        """Note the words and parse them."""
-        _arguments.set(tuple(args))
-        return super().make_context(info_name, args, *more, **options)
+    ``spent`` is the epsilon of all releases together, of all rows of a unit where it has several.
+    """
+    epsilon = float(spent)
+    if epsilon > 10.0:
+        warn(
+            f"epsilon = {epsilon:g} is above 10: what an observer can learn about one {whom} is"
+            f" bounded only by a factor of e^{epsilon:g}, which is hardly a protection."
+        )
+    if any(certificate.timing == DATA_DEPENDENT for certificate in certificates):
+        warn(
+            "the running time depends on the data: do not let anyone outside measure how long this"
+            " took."
+        )
 
 
 class Ending:
@@ -53,7 +68,7 @@ class Ending:
         self._ledger: Ledger | None = None
         self._charges: tuple[Charge, ...] = ()
         self._signal: int | None = None
-        self._holding = False  # a signal waits
+        self._holding = False  # whether a signal waits
 
     def charged(self, ledger: Ledger, work: Callable[[], Sequence[Charge]]) -> list[Charge]:
         """Return the charges that ``work`` makes; a signal waits until they are noted."""
@@ -75,7 +90,7 @@ class Ending:
             return
         before = {number: signal.getsignal(number) for number in _SIGNALS}
 
-        def noted(number: int, frame: FrameType | None) -> None:
+        def note(number: int, frame: FrameType | None) -> None:
             self._signal = number
             if self._holding:
                 return
@@ -86,21 +101,21 @@ class Ending:
 
         own = [number for number in _SIGNALS if before[number] != signal.SIG_IGN]
         for number in own:
-            signal.signal(number, noted)
+            signal.signal(number, note)
         try:
             yield
         finally:
             for number in own:
-                if signal.getsignal(number) is noted:  # Spark takes Ctrl-C for itself
+                if signal.getsignal(number) is note:  # Spark takes Ctrl-C for itself
                     signal.signal(number, before[number])
 
-    def said(self, error: BaseException) -> int:
-        """Say what ended the command and what it charged; return the exit code."""
+    def report(self, error: BaseException) -> int:
+        """Print what ended the command and what it charged; return the exit code."""
         self._holding = True  # nothing interrupts this
         if isinstance(error, KeyboardInterrupt) or self._signal is not None:
             shown: BaseException = self._stopped()
         else:
-            shown = _known(error)
+            shown = _shown(error)
             if not isinstance(shown, (ExpmechError, OSError)):
                 raise error
             if shown is not error and not self._charges:
@@ -110,40 +125,50 @@ class Ending:
         return complain(shown)
 
     def remind(self) -> None:
-        """Say how the values that could not be drawn are had; the others were shown."""
+        """Print how to get the values that could not be drawn; the others were shown."""
         for line in self._lines(kept=False):
-            complaints.print(line, style="red", markup=False)
+            complaints.print(line, style="red")
 
     def _stopped(self) -> Stopped:
-        told = ("stopped: " + (_PRINTING if self.printing else _NOTHING), "stopped.")
-        return Stopped(told[bool(self._charges)], 128 + (self._signal or signal.SIGINT))
+        message = "stopped: nothing was released and nothing was charged."
+        if self._charges:
+            message = "stopped."
+        elif self.printing:
+            message = (
+                "stopped: a value may have been printed; nothing was charged, as there is no"
+                " ledger."
+            )
+        return Stopped(message, 128 + (self._signal or signal.SIGINT))
 
     def _lines(self, *, kept: bool = True) -> list[str]:
         """Return what became of each charge, with the command that gives its value."""
         if self._ledger is None or not self._charges:
             return []
         try:
-            held = set(self._ledger.outbox())
+            drawn = set(self._ledger.outbox())
         except LedgerError:
-            held = set()
-        waiting = [charge for charge in self._charges if charge.number not in held]
-        lines = [
-            f"{_numbers(charges)} made, with no value yet; redeem {_them(charges)} with: {command}"
-            for charges, command in _redeeming(waiting)
-        ]
+            drawn = set()
+        waiting = [charge for charge in self._charges if charge.number not in drawn]
+        lines = []
+        for charges, command in _redeeming(waiting):
+            numbers = ", ".join(str(charge.number) for charge in charges)
+            subject, them = f"Charge {numbers} was", "it"
+            if len(charges) > 1:
+                subject, them = f"Charges {numbers} were", "them"
+            lines.append(f"{subject} made, with no value yet; redeem {them} with: {command}")
         if not kept:
             return lines
         for charge in self._charges:
-            if charge.number in held:
-                words = ("budget", "recover", str(self._ledger.path), "--charge", charge.number)
-                command = _command(map(str, words))
+            if charge.number in drawn:
+                path, number = str(self._ledger.path), str(charge.number)
+                command = _command(["budget", "recover", path, "--charge", number])
                 lines.append(f"Charge {charge.number} was made; its value is kept: {command}")
         return lines
 
 
 @contextmanager
 def ending() -> Iterator[Ending]:
-    """Say what was charged, and how its value is had, whatever ends the work inside."""
+    """Print what was charged and how to get its value, whatever ends the work inside."""
     end = Ending()
     with end.listening():
         try:
@@ -152,11 +177,11 @@ def ending() -> Iterator[Ending]:
             end.remind()
             raise
         except BaseException as error:
-            raise typer.Exit(end.said(error)) from None
+            raise typer.Exit(end.report(error)) from None
 
 
-def _known(error: BaseException) -> BaseException:
-    """Return an error that a command shows in one line, without a word of an unknown one."""
+def _shown(error: BaseException) -> BaseException:
+    """Return an error that a command shows in one line, with no text of an unknown one."""
     if isinstance(error, SystemExit):  # of a pipe that nobody reads
         return ExpmechError("The output was closed before all was written.")
     if isinstance(error, (ExpmechError, OSError)):
@@ -175,28 +200,19 @@ def _known(error: BaseException) -> BaseException:
 
 
 def _redeeming(waiting: Sequence[Charge]) -> list[tuple[list[Charge], str]]:
-    """Return charges that one command draws, and the command: that of now, once more."""
-    words, skip = [], False
-    for word in _arguments.get():
-        if not skip and word not in ("--redeem", "--again") and not word.startswith("--redeem="):
-            words.append(word)
-        skip = word == "--redeem" and not skip
-    if any(word == "--plan" or word.startswith("--plan=") for word in words):
-        return [(list(waiting), _command(words))] if waiting else []
-    return [([one], _command([*words, "--redeem", str(one.number)])) for one in waiting]
+    """Return charges that one command draws, and the command: this one, run again."""
+    kept, skip = [], False
+    for text in arguments.get():
+        if not skip and text not in ("--redeem", "--again") and not text.startswith("--redeem="):
+            kept.append(text)
+        skip = text == "--redeem" and not skip
+    if any(text == "--plan" or text.startswith("--plan=") for text in kept):
+        return [(list(waiting), _command(kept))] if waiting else []
+    return [([charge], _command([*kept, "--redeem", str(charge.number)])) for charge in waiting]
 
 
-def _command(words: Any) -> str:
+def _command(given: Sequence[str]) -> str:
     """Return a command as it is typed; a password is not repeated."""
-    text = shlex.join(["expmech", *words])
+    text = shlex.join(["expmech", *given])
     text = re.sub(r"(\w+://[^:/@\s]*):[^/\s]*@", r"\1:PASSWORD@", text)
     return re.sub(r"(password=)[^&\s']*", r"\1PASSWORD", text, flags=re.IGNORECASE)
-
-
-def _numbers(charges: Sequence[Charge]) -> str:
-    listed = ", ".join(str(charge.number) for charge in charges)
-    return f"Charge {listed} was" if len(charges) == 1 else f"Charges {listed} were"
-
-
-def _them(charges: Sequence[Charge]) -> str:
-    return "it" if len(charges) == 1 else "them"

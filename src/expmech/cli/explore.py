@@ -8,14 +8,18 @@ from typing import Annotated
 
 import typer
 
-from expmech.cli.common import output, user_errors
-from expmech.errors import ParameterError
+from expmech.cli.common import user_errors
+from expmech.cli.console import output
+from expmech.core.errors import ParameterError
+
+app = typer.Typer(add_completion=False)
 
 _PORT = 8765  # a fixed one, so that links of yesterday lead somewhere
 Port = Annotated[int, typer.Option("--port", help="Where on this machine; 0 takes any.")]
 Shown = Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")]
 
 
+@app.command()
 def explore(port: Port = _PORT, browser: Shown = True) -> None:
     """Open a page of made-up data: what epsilon, error and running time do to each other.
 
@@ -34,7 +38,7 @@ def explore(port: Port = _PORT, browser: Shown = True) -> None:
             ) from None
         with server:
             try:
-                output.print(f"{server.address} (Ctrl-C ends it)", markup=False)
+                output.print(f"{server.address} (Ctrl-C ends it)")
                 output.file.flush()  # whoever reads a pipe waits for the address
                 if browser:
                     webbrowser.open(server.address)

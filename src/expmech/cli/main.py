@@ -1,21 +1,62 @@
-"""The application: a list of its commands."""
+"""The program `expmech`: the list of its commands.
+
+The module of a command is imported when the command is called, so that `expmech --help` and
+`expmech --version` are quick.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from expmech._version import __version__
-from expmech.cli import audit, budget, plan, release
-from expmech.cli.common import MISTAKE, complaints, output
-from expmech.cli.demo import demo
-from expmech.cli.endings import Commands
-from expmech.cli.explore import explore
-from expmech.cli.options import command
-from expmech.cli.paper import paper
-from expmech.cli.report import report
-from expmech.cli.verify import verify
+from expmech.cli.console import MISTAKE, arguments, complaints, output
+
+COMMANDS = {
+    "release": "Release one statistic of a table, or all that a plan lists.",
+    "plan": "Show what a release would guarantee and cost; no data are read.",
+    "budget": "The privacy budget of a data set.",
+    "report": "Write what was released, with the guarantee in words, certificates and what is"
+    " left.",
+    "verify": "Recompute every claim of a certificate that follows from its other fields.",
+    "audit": "Try to refute a claim of differential privacy; exit code 4 where it is refuted.",
+    "explore": "Open a page of made-up data: what epsilon, error and running time do to each"
+    " other.",
+    "demo": "Release a mean and the most frequent answer of a made-up table.",
+    "paper": "Reproduce the paper: figures (PNG, SVG), numbers (CSV) and one report.html.",
+}
+"""Each command with the first line of its help; `app` of its module under cli/ has the rest."""
+
+
+@cache
+def load(name: str) -> Any:
+    """Import the module of a command and return the command."""
+    command = typer.main.get_command(import_module(f"expmech.cli.{name}").app)
+    command.name = name
+    return command
+
+
+class Commands(TyperGroup):
+    """The commands, known by name and first line of help until one is called."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+
+    def make_context(self, info_name: Any, args: list[str], *more: Any, **options: Any) -> Any:
+        """Note the arguments and parse them."""
+        arguments.set(tuple(args))
+        return super().make_context(info_name, args, *more, **options)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names, loaded, and the other arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load(str(name)), rest
+
 
 app = typer.Typer(
     cls=Commands,
@@ -23,34 +64,19 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(release.app, name="release")
-app.add_typer(plan.app, name="plan")
-app.add_typer(budget.app, name="budget")
-app.command()(report)
-app.command()(verify)
-command(
-    app,
-    "audit",
-    {"asked": audit.Asked, "effort": audit.Effort},
-    audit.help_text,
-    audit.run,
-)
-app.command()(explore)
-app.command()(demo)
-app.command()(paper)
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        output.print(f"expmech {__version__}", markup=False)
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        output.print(f"expmech {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _first(
+def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Exact draws from the exponential mechanism of differential privacy."""
@@ -61,5 +87,5 @@ def main() -> None:
     try:
         app()
     except OSError as error:
-        complaints.print(f"error: {error.strerror or error}", style="red", markup=False)
+        complaints.print(f"error: {error.strerror or error}", style="red")
         raise SystemExit(MISTAKE) from None

@@ -6,10 +6,9 @@ typer and hands the records back whole.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast, get_type_hints
 
@@ -110,8 +109,8 @@ Features = Annotated[int, typer.Option("--features", help="Number of feature col
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promised:
-    """What a release and a plan both ask for, besides epsilon."""
+class GuaranteeOptions:
+    """Options of the guarantee that a release and a plan share, besides epsilon."""
 
     adjacency: Adjacency = "replace"
     timing: Timing = "auto"
@@ -120,8 +119,8 @@ class Promised:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budgeted(Promised):
-    """What is promised, for a budget that is told."""
+class BudgetOptions(GuaranteeOptions):
+    """The guarantee of a release, with its budget."""
 
     epsilon: Epsilon
 
@@ -171,7 +170,7 @@ class TableOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """What every release asks for besides the table and the budget."""
+    """Options that every release has besides the table and the budget."""
 
     missing: Annotated[
         str,
@@ -210,8 +209,8 @@ class ReleaseOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Promised):
-    """What a plan asks for in the place of a table; either epsilon or the error decides."""
+class PlanOptions(GuaranteeOptions):
+    """Options of a plan, which needs no table; either epsilon or the error is given."""
 
     epsilon: Annotated[str | None, typer.Option("--epsilon", help="Budget, as a decimal.")] = None
     error: Annotated[
@@ -226,38 +225,66 @@ class PlanOptions(Promised):
     ] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommandOptions:
+    """The options of a command: the fields of records, and what the maker of its statistic takes.
+
+    The command line and a plan file are read by the same ones. ``own`` are the records that the
+    maker takes.
+    """
+
+    records: Mapping[str, type]
+    own: Mapping[str, type]
+    parameters: tuple[inspect.Parameter, ...]
+
+    def gather(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the records under their names, and as ``own`` the arguments of the maker."""
+        rest = dict(given)
+        records, own = (
+            {
+                name: record(**{field.name: rest.pop(field.name) for field in fields(record)})
+                for name, record in group.items()
+            }
+            for group in (self.records, self.own)
+        )
+        return records | {"own": rest | own}
+
+
+def options_of(records: Mapping[str, type], maker: Callable[..., Any]) -> CommandOptions:
+    """Return the options of a command; the first argument of ``maker``, ``shared``, is none."""
+    parameters = [option for record in records.values() for option in _spread(record)]
+    hints = get_type_hints(maker, include_extras=True)
+    own: dict[str, type] = {}
+    for argument in inspect.signature(maker).parameters.values():
+        hint = hints[argument.name]
+        if argument.name != "shared" and is_dataclass(hint):
+            own[argument.name] = cast(type, hint)
+            parameters += _spread(own[argument.name])
+        elif argument.name != "shared":
+            parameters.append(_parameter(argument.name, hint, argument.default))
+    parameters.sort(key=lambda option: option.default is not inspect.Parameter.empty)
+    return CommandOptions(records=records, own=own, parameters=tuple(parameters))
+
+
 def command(
     app: typer.Typer,
     name: str,
-    records: dict[str, type],
+    records: Mapping[str, type],
     maker: Callable[..., Any],
     work: Callable[..., Any],
 ) -> None:
     """Add a command whose options are the fields of ``records`` and what ``maker`` takes.
 
-    ``maker`` takes ``shared`` first, which is no option, then options and records of its own; its
-    docstring is the command's help. ``work`` is called with the records under their names and
-    ``own``, what the maker takes.
+    The docstring of ``maker`` is the command's help. ``work`` is called with the records under
+    their names and ``own``, what the maker takes.
     """
-    parameters = [one for record in records.values() for one in _spread(record)]
-    hints = get_type_hints(maker, include_extras=True)
-    mine: dict[str, type] = {}
-    for one in inspect.signature(maker).parameters.values():
-        hint = hints[one.name]
-        if one.name != "shared" and dataclasses.is_dataclass(hint):
-            mine[one.name] = cast(type, hint)
-            parameters += _spread(mine[one.name])
-        elif one.name != "shared":
-            parameters.append(_parameter(one.name, hint, one.default))
-    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    options = options_of(records, maker)
 
     def run(**given: Any) -> Any:
-        made = {key: _gather(record, given) for key, record in records.items()}
-        own = {key: _gather(record, given) for key, record in mine.items()}
-        return work(**made, own=given | own)
+        return work(**options.gather(given))
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = inspect.Signature(options.parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options.parameters}
     run.__doc__ = maker.__doc__
     app.command(name)(run)
 
@@ -265,16 +292,10 @@ def command(
 def _spread(record: type) -> list[inspect.Parameter]:
     """Return the fields of a record as parameters."""
     hints = get_type_hints(record, include_extras=True)
-    fields = dataclasses.fields(record)
-    return [_parameter(field.name, hints[field.name], field.default) for field in fields]
-
-
-def _gather(record: type, given: dict[str, Any]) -> Any:
-    """Take the fields of a record out of what was given, and make it."""
-    return record(**{field.name: given.pop(field.name) for field in dataclasses.fields(record)})
+    return [_parameter(field.name, hints[field.name], field.default) for field in fields(record)]
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    given = inspect.Parameter.empty if default is dataclasses.MISSING else default
+    given = inspect.Parameter.empty if default is MISSING else default
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, annotation=annotation, default=given)

@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from expmech.cli.common import MISTAKE, complaints, output, user_errors
+from expmech.cli.common import user_errors
+from expmech.cli.console import MISTAKE, STOPPED, complaints, output
 
-INTERRUPTED = 130  # what a shell reports for a program stopped from the keyboard
-
+app = typer.Typer(add_completion=False)
 
 Numbers = Annotated[str | None, typer.Option(help="Numbers with commas between, as 10,100.")]
 
 
+@app.command()
 def paper(
     which: Annotated[
         str, typer.Argument(help="fig1, fig2, fig3, delta, claims, tradeoff, errata or all.")
@@ -40,7 +41,7 @@ def paper(
     points: Numbers = None,
     alpha: Annotated[float | None, typer.Option(help="Of the Laplace proposals.")] = None,
     beta: Annotated[str | None, typer.Option(help="Laws of the mean: 1,10 or 2:5.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Draws a cell.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Draws per cell.")] = None,
     replications: Annotated[int | None, typer.Option(help="Random discretisations.")] = None,
     most: Annotated[float | None, typer.Option(help="Longest mean run that is drawn.")] = None,
 ) -> None:
@@ -51,7 +52,7 @@ def paper(
     given = {"n": n, "epsilon": epsilon, "d": d, "k": k, "points": points, "alpha": alpha}
     given.update(runs=runs, replications=replications, most=most, beta=beta, quick=quick)
     where = {"backend": backend, "jobs": jobs, "scheduler": scheduler}
-    output.print(str(_run(which, given, where, out, seed)), markup=False)
+    output.print(str(_run(which, given, where, out, seed)))
 
 
 def _run(which: str, given: dict[str, Any], where: dict[str, Any], out: Path, seed: int) -> Path:
@@ -63,7 +64,6 @@ def _run(which: str, given: dict[str, Any], where: dict[str, Any], out: Path, se
     except ImportError as error:
         complaints.print(
             f"error: `expmech paper` needs the extra expmech[paper]; {error.name} is missing.",
-            markup=False,
         )
         raise typer.Exit(MISTAKE) from None
     try:
@@ -74,4 +74,4 @@ def _run(which: str, given: dict[str, Any], where: dict[str, Any], out: Path, se
         complaints.print(
             "Stopped. Finished cells are kept: run the same command again to continue."
         )
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(STOPPED) from None

@@ -9,28 +9,33 @@ from typing import Any
 
 import typer
 
-from expmech import statistics
-from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.cli.common import output, parse_epsilon, user_errors
+from expmech.certificates.plan import Plan
+from expmech.cli.columns import Shared, StatisticCommand
+from expmech.cli.common import parse_epsilon, user_errors
+from expmech.cli.console import output
 from expmech.cli.options import PlanOptions, command
-from expmech.cli.shared import Registered, Shared, parts_of
 from expmech.cli.statistics import STATISTICS
-from expmech.errors import ParameterError, validate_integer
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.errors import ParameterError, validate_integer
 from expmech.ledger import exact_amount, show_amount
-from expmech.samplers import Plan
-from expmech.statistics import Statistic
+from expmech.tables.plan import enough
+from expmech.tables.plan import plan as plan_statistic
+from expmech.tables.statistics import Statistic
 
 app = typer.Typer(
-    no_args_is_help=True, help="Show what a release would guarantee and cost; no data are read."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Show what a release would guarantee and cost; no data are read.",
 )
 _MOST_ROWS = 1 << 31
 
 
-def _work(registered: Registered) -> Callable[..., None]:
+def _work(registered: StatisticCommand) -> Callable[..., None]:
     def work(asked: PlanOptions, own: dict[str, Any]) -> None:
         with user_errors():
             adjacency = validate_adjacency(asked.adjacency, name="--adjacency", owner="plan")
-            parts = parts_of(registered.of_numbers(Shared(adjacency), **own))
+            made = registered.of_numbers(Shared(adjacency), **own)
+            parts = made if isinstance(made, tuple) else (made,)
             count = _count(asked.rows, adjacency)
             epsilon = _epsilon(asked, parts, count)
             plans = [_planned(one, epsilon / len(parts), count, asked) for one in parts]
@@ -53,7 +58,7 @@ def _work(registered: Registered) -> Callable[..., None]:
 def _planned(
     statistic: Statistic, epsilon: Fraction, count: int | None, asked: PlanOptions
 ) -> Plan:
-    return statistics.plan(
+    return plan_statistic(
         statistic,
         epsilon=epsilon,
         count=count,
@@ -69,7 +74,7 @@ def _epsilon(asked: PlanOptions, parts: Sequence[Statistic], count: int | None) 
     if asked.epsilon is not None:
         return parse_epsilon(asked.epsilon, owner="plan")
     error = exact_amount(asked.error, name="--error", owner="plan")
-    each = [statistics.enough(one, error=error, count=count, timing=asked.timing) for one in parts]
+    each = [enough(one, error=error, count=count, timing=asked.timing) for one in parts]
     return len(parts) * max(each)
 
 

@@ -8,11 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from expmech.cli import options
-from expmech.cli.parsing import split
-from expmech.cli.shared import Registered, Shared, limits, numbered
-from expmech.errors import ParameterError, validate_choice, validate_integer
-from expmech.statistics import Linear, Logistic, Ridge
-from expmech.statistics.logistic import LAWS
+from expmech.cli.columns import Shared, StatisticCommand, limits, numbered, split
+from expmech.core.errors import ParameterError, validate_choice, validate_integer
+from expmech.tables.statistics import (
+    Linear,
+    LogisticLikelihood,
+    LogisticOptimum,
+    Ridge,
+    logistic_regression,
+    settings_of_columns,
+)
+from expmech.tables.statistics.logistic import LAWS
 
 _LAWS = {law.replace(" ", "-"): law for law in LAWS}
 _LAW = next(iter(_LAWS))
@@ -34,13 +40,13 @@ class Numbers:
     def named(self) -> dict[str, Any]:
         """What a statistic takes of it."""
         *pairs, last = limits([*self.column, self.target], [*self.bounds, self.target_bounds])
-        found = {"columns": tuple(self.column), "bounds": tuple(pairs), "target_bounds": last}
-        return found | {"target": self.target, "named": True}
+        bounds = {"bounds": tuple(pairs), "target_bounds": last}
+        return bounds | {"columns": tuple(self.column), "target": self.target, "named": True}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Perturbed:
-    """Settings of the optimum of a perturbed objective."""
+class OptimumOptions:
+    """Settings of a regression by a perturbed optimum."""
 
     penalty: options.Penalty = None
     data_norm: options.DataNorm = None
@@ -50,29 +56,30 @@ class Perturbed:
     public_rows: options.PublicRows = None
 
     @property
-    def given(self) -> dict[str, Any]:
-        """What a statistic takes of it."""
-        return {
-            "penalty": self.penalty,
-            "data_norm": self.data_norm,
-            "sum_norm": self.sum_norm,
-            "intercept_penalty": self.intercept_penalty,
-            "center": self.center,
-            "rows": self.public_rows,
-        }
+    def choices(self) -> dict[str, Any]:
+        """What settings of columns are made from."""
+        named = vars(self) | {"rows": self.public_rows}
+        return {name: named[name] for name in named if name not in ("center", "public_rows")}
 
 
 def _linear(
-    shared: Shared, table: Numbers, settings: Perturbed, threshold: options.Threshold = None
+    shared: Shared, table: Numbers, settings: OptimumOptions, threshold: options.Threshold = None
 ) -> Linear:
     """Release a linear regression (Huber's) with intercept."""
-    return Linear(**table.named, **settings.given, **shared.reading, threshold=threshold)
+    columns = len(table.column)
+    return Linear(
+        **table.named,
+        **shared.reading,
+        settings=settings_of_columns(columns, owner="a linear regression", **settings.choices),
+        center=settings.center,
+        threshold=threshold,
+    )
 
 
 def _plan_linear(
     shared: Shared,
     features: options.Features,
-    settings: Perturbed,
+    settings: OptimumOptions,
     threshold: options.Threshold = None,
 ) -> Linear:
     """Plan a linear regression with intercept."""
@@ -111,7 +118,7 @@ def _logistic(
     column: options.Columns,
     bounds: options.ColumnBounds,
     target: Annotated[str, typer.Option("--target", help="Column of classes.")],
-    settings: Perturbed,
+    settings: OptimumOptions,
     positive: Annotated[
         str | None,
         typer.Option("--positive", help="The value whose odds are modelled, against others."),
@@ -122,12 +129,12 @@ def _logistic(
     ] = None,
     law: options.Law = _LAW,
     radius: options.Radius = None,
-) -> Logistic:
+) -> LogisticOptimum | LogisticLikelihood:
     """Release a logistic regression with intercept."""
     if target.lower() in {name.lower() for name in column}:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
     chosen, several = _labels(positive, classes)
-    return Logistic(
+    return logistic_regression(
         columns=tuple(column),
         bounds=limits(column, bounds),
         target=target,
@@ -136,7 +143,8 @@ def _logistic(
         law=_law(law),
         radius=radius,
         named=True,
-        **settings.given,
+        center=settings.center,
+        **settings.choices,
         **shared.reading,
     )
 
@@ -144,11 +152,11 @@ def _logistic(
 def _plan_logistic(
     shared: Shared,
     features: options.Features,
-    settings: Perturbed,
+    settings: OptimumOptions,
     classes: Annotated[int, typer.Option("--classes", help="Number of classes.")] = 2,
     law: options.Law = _LAW,
     radius: options.Radius = None,
-) -> Logistic:
+) -> LogisticOptimum | LogisticLikelihood:
     """Plan a logistic regression with intercept."""
     validate_integer(classes, name="--classes", owner="plan", low=2, high=1000)
     table = _unnamed(features)
@@ -178,8 +186,8 @@ def _labels(positive: str | None, classes: str | None) -> tuple[str, tuple[str, 
     return labels[-1], None if len(labels) == 2 else labels
 
 
-REGRESSIONS: tuple[Registered, ...] = (
-    Registered(name="linear", of_table=_linear, of_numbers=_plan_linear),
-    Registered(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
-    Registered(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
+REGRESSIONS: tuple[StatisticCommand, ...] = (
+    StatisticCommand(name="linear", of_table=_linear, of_numbers=_plan_linear),
+    StatisticCommand(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
+    StatisticCommand(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
 )

@@ -1,22 +1,360 @@
-"""`expmech release`: one command a statistic."""
+"""`expmech release`: one command per statistic, on the one road of a release.
+
+Options are read into a :class:`ReleaseCommand`, and a plan file is read into the same ones. What is
+public is prepared, the ledger is charged, and only then are rows read and values drawn; a value
+that was charged for is in the ledger's outbox before it is shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from expmech.cli.asked import Request
-from expmech.cli.batch import run_plan
-from expmech.cli.common import user_errors
-from expmech.cli.options import Budgeted, Json, ReleaseOptions, TableOptions, command
-from expmech.cli.request import answer
-from expmech.cli.shared import Registered
+from expmech.certificates.accuracy import LEVEL
+from expmech.certificates.mechanism import Release
+from expmech.certificates.timing import CONSTANT
+from expmech.cli.columns import Shared, StatisticCommand, split
+from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
+from expmech.cli.console import MISTAKE, complaints, output
+from expmech.cli.endings import Ending, announce, ending, warn_of
+from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, command
+from expmech.cli.records import plain, show, with_digest
 from expmech.cli.statistics import STATISTICS
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.errors import ExpmechError, ParameterError, validate_choice
+from expmech.core.strict_json import read_json
+from expmech.exponential.samplers import Metropolis, Sampler, names, validate_sampler
+from expmech.ledger import SINGLE, Charge, Ledger, LedgerError, exact_amount, show_amount
+from expmech.tables.keys import canonical_key
+from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.text_format import TextFormat, text_ending
+from expmech.tables.statistics import Statistic
+from expmech.tables.statistics.base import check_missing
 
-app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
+Record = dict[str, Any]
+Aggregates = Mapping[str, Any]
+"""The aggregate of each group; without groups there is one, without a name."""
+
+RECORDS = {"place": TableOptions, "budget": BudgetOptions, "options": ReleaseOptions}
+_OWNER = "release"
+_FEW = (
+    " A group of few rows, or of none, gives a value that says little: release the count of each"
+    " group beside it."
+)
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, invoke_without_command=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseCommand:
+    """What a command line, or an entry of a plan file, asks for; no table was touched yet."""
+
+    request: ReleaseRequest
+    statistics: tuple[Statistic, ...]
+    place: TableOptions
+    options: ReleaseOptions
+    as_json: bool = False
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Return the neighbours of every statistic of the command."""
+        return self.statistics[0].adjacency
+
+    def open(self) -> Source:
+        """Open the table, or its rows that count where people have several; a schema is public."""
+        place, units = self.place, self.request.units
+        source = open_source(
+            place.source, table=place.table, query=place.query, text_format=_text_format(place)
+        )
+        return source if units is None else units.bound(source)
+
+    def prepare(self, source: Source) -> list[PreparedRelease]:
+        """Prepare what is public of each statistic; together they spend the epsilon asked for."""
+        share = self.request.share(len(self.statistics))
+        return [share.prepare(statistic, source) for statistic in self.statistics]
+
+    def ledger(self, source: Source) -> Ledger | None:
+        """Return the ledger; raise where it is another's or of the other adjacency."""
+        if self.options.ledger is None:
+            return None
+        ledger = Ledger(self.options.ledger, data_set=source.names, members=source.members)
+        ledger.require_adjacency(self.request.relation(self.adjacency))
+        return ledger
+
+
+def read_command(
+    statistic: StatisticCommand,
+    *,
+    place: TableOptions,
+    budget: BudgetOptions,
+    options: ReleaseOptions,
+    own: dict[str, Any],
+) -> ReleaseCommand:
+    """Check the options of a release before the table is touched."""
+    adjacency = validate_adjacency(budget.adjacency, name="--adjacency", owner=_OWNER)
+    sampler = choose(options.sampler, options.delta)
+    spelt = ("`--unit`", "`--max-rows`")
+    request = ReleaseRequest(
+        epsilon=parse_epsilon(budget.epsilon, owner=_OWNER),
+        delta=exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True),
+        sampler=sampler,
+        timing=budget.timing,
+        budget_seconds=budget.budget_seconds,
+        by=options.by,
+        groups=_groups(options, adjacency),
+        units=make_units(place.unit, place.max_rows, adjacency, spelt=spelt),
+    )
+    if request.units is not None and options.delta is not None:
+        raise ParameterError("`--unit` needs a pure release: leave --delta out.")
+    if options.redeem is not None and options.ledger is None:
+        raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
+    composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
+    shared = Shared(
+        adjacency,
+        missing=check_missing(options.missing, adjacency, owner=_OWNER),
+        sampler_named=sampler != "auto",
+        bounded_range=composed and budget.timing != CONSTANT,
+    )
+    made = statistic.of_table(shared, **own)
+    return ReleaseCommand(
+        request=request,
+        statistics=made if isinstance(made, tuple) else (made,),
+        place=place,
+        options=options,
+        as_json=budget.as_json,
+    )
+
+
+def run(order: ReleaseCommand) -> None:
+    """Release, write and print; what was charged for is printed even where writing fails."""
+    options = order.options
+    with ending() as end, closing(order.open()) as source, new_file(options.output) as file:
+        prepared = order.prepare(source)
+        records = _release(order, prepared, source, end)
+        several = len(prepared) > 1
+        try:
+            if file is not None and records:
+                written = records if several else records[0]
+                file.write(json.dumps(written, indent=2, sort_keys=True) + "\n")
+                file.flush()
+        finally:
+            end.printing = True
+            _show(order, prepared, records)
+        if len(records) < (1 if options.redeem is not None else len(prepared)):
+            raise typer.Exit(MISTAKE)
+
+
+def _release(
+    order: ReleaseCommand, prepared: Sequence[PreparedRelease], source: Source, end: Ending
+) -> list[Record]:
+    """Charge, aggregate, draw, in this order; return the records of the releases.
+
+    What was charged for is in the ledger's outbox before it is returned.
+    """
+    ledger = order.ledger(source)
+    warn_of([each.certificate for each in prepared], order.request.epsilon, order.request.protected)
+    charges: Sequence[Charge | None] = [None] * len(prepared)
+    if ledger is not None and order.options.redeem is None:
+        entries = [each.entry(SINGLE) for each in prepared]
+        charges = end.charged(ledger, lambda: ledger.charge_all(entries))
+    elif ledger is not None and order.options.redeem is not None:
+        number = order.options.redeem
+        prepared = [_redeemed(ledger, number, prepared)]
+        entry = prepared[0].entry(SINGLE)
+        charges = end.charged(ledger, lambda: [ledger.redeem(number, entry)])
+    aggregates: Sequence[Aggregates | None] = [None] * len(prepared)
+    if len(prepared) > 1 and order.options.missing != "error":
+        aggregates = aggregate_together(prepared)  # else a row of one column may refuse others
+    return list(
+        each_drawn(prepared, lambda k: deliver(ledger, charges[k], prepared[k], aggregates[k]))
+    )
+
+
+def each_drawn(
+    prepared: Sequence[PreparedRelease], draw: Callable[[int], Record]
+) -> Iterator[Record]:
+    """Return the records that can be drawn; one of several that fails does not hold up others."""
+    for k, each in enumerate(prepared):
+        try:
+            record = draw(k)
+        except ExpmechError as error:
+            if len(prepared) == 1:
+                raise
+            text = f"error: {each.statement}: {error}"
+            complaints.print(text, style="red", markup=False)
+            continue
+        yield record
+
+
+def aggregate_together(prepared: Sequence[PreparedRelease]) -> list[Aggregates]:
+    """Aggregate for several releases of one table, in one pass where that can be. Charge first."""
+    aggregations = [each.aggregation for each in prepared]
+    with shown_passes() as progress:
+        computed = {
+            group: rows.shown(progress).aggregate_each(aggregations)
+            for group, rows in prepared[0].parts.items()
+        }
+    return [{group: each[k] for group, each in computed.items()} for k in range(len(prepared))]
+
+
+def deliver(
+    ledger: Ledger | None,
+    charge: Charge | None,
+    prepared: PreparedRelease,
+    aggregates: Aggregates | None = None,
+) -> Record:
+    """Draw the value; if it was charged for, keep it in the outbox and return what that holds."""
+    record = draw(prepared, aggregates)
+    if ledger is None or charge is None:
+        return with_digest(record)
+    try:
+        epsilon, delta = ledger.left
+        left = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
+        record = with_digest(record | {"charge": charge.number, "left": left})
+        text = json.dumps(record)
+        kept = ledger.deliver(charge.number, text)
+    except LedgerError as error:
+        # not shown either: a value that nobody keeps could be drawn a second time
+        raise LedgerError(
+            f"The value of charge {charge.number} could not be kept and was not shown: {error} Make"
+            f" room, then ask for the same release with --redeem {charge.number}."
+        ) from None
+    return record if kept == text else read_json(kept, name=f"The value of {charge.number}")
+
+
+def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Record:
+    """Aggregate, unless that was done for several at once, and draw; return the record."""
+    request = prepared.request
+    announce(prepared)
+    with shown_passes() as progress:  # a regression reads its rows while it draws
+        releases = {
+            group: prepared.release(
+                rows.shown(progress).aggregate(prepared.aggregation)
+                if aggregates is None
+                else aggregates[group]
+            )
+            for group, rows in prepared.parts.items()
+        }
+    values = {group: plain(release.value) for group, release in releases.items()}
+    record: Record = {
+        "statement": prepared.statement,
+        "value": values[""] if request.by is None else values,
+        "accuracy": _accuracy(prepared, releases),
+        "certificate": dataclasses.asdict(prepared.certificate),
+    }
+    if request.by is not None:
+        record["groups"] = list(request.groups)
+    if request.units is not None:
+        unit = {"column": request.units.column, "max_rows": request.units.max_rows}
+        record["unit"] = unit | {"epsilon": show_amount(request.epsilon)}
+    return record
+
+
+def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[str, Any]:
+    """Return how far the truth may be, in the shape of the value, and what that means."""
+    grouped = prepared.request.by is not None
+    near = {name: one.accuracy for name, one in releases.items() if one.accuracy is not None}
+    accuracy: dict[str, Any] = {"words": prepared.nearness(has_interval=bool(near))}
+    if not near:
+        if grouped:
+            accuracy["words"] += _FEW
+        return accuracy
+    accuracy["level"] = float(LEVEL)
+    for part in ("lower", "upper", "scale"):
+        ends = {name: plain(getattr(interval, part)) for name, interval in near.items()}
+        accuracy[part] = ends if grouped else ends[""]
+    noisy = {name: list(one.noisy) for name, one in near.items() if one.noisy is not None}
+    if noisy:
+        accuracy["noisy"] = noisy if grouped else noisy[""]
+    return accuracy
+
+
+def _show(
+    order: ReleaseCommand, prepared: Sequence[PreparedRelease], records: Sequence[Record]
+) -> None:
+    try:
+        if len(prepared) > 1 and order.as_json:
+            output.print_json(json.dumps(records))
+            return
+        for record in records:
+            show(record, order.as_json, verbose=order.options.verbose)
+    except OSError as error:
+        raise unshown(records, order.options.ledger, error) from None
+
+
+def unshown(records: Sequence[Record], ledger: Path | None, error: OSError) -> ExpmechError:
+    """Return the error of values that could not be printed: how they are shown again."""
+    where = "" if ledger is None else f" expmech budget recover {ledger} shows the value again."
+    statements = ", ".join(record["statement"] for record in records)
+    return ExpmechError(f"{statements} cannot be printed: {error.strerror}.{where}")
+
+
+def _redeemed(ledger: Ledger, number: int, prepared: Sequence[PreparedRelease]) -> PreparedRelease:
+    """Return the release that a charge was made for, by its statement; the ledger checks it."""
+    statements = {charge.number: charge.statement for charge in ledger.history()}
+    same = [each for each in prepared if each.statement == statements.get(number)]
+    return (same or list(prepared))[0]
+
+
+def _groups(options: ReleaseOptions, adjacency: Adjacency) -> tuple[str, ...]:
+    if (options.by is None) != (options.groups is None):
+        raise ParameterError(
+            "`--by` and `--groups` belong together: a column, and the public list of its groups."
+        )
+    if options.by is None or options.groups is None:
+        return ()
+    if adjacency != Adjacency.ADD_REMOVE:
+        raise ParameterError(
+            "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which"
+            " costs twice and moves the group sizes."
+        )
+    groups = tuple(split(options.groups))
+    if not groups:
+        raise ParameterError(f"`--groups` must name at least one group; got {options.groups!r}.")
+    if len({canonical_key(group) for group in groups}) != len(groups):
+        raise ParameterError(f"`--groups` must differ from each other; got {options.groups}.")
+    return groups
+
+
+def choose(sampler: str | None, delta: str | None) -> Sampler | str:
+    """Return the sampler of this name, or the Metropolis chain of a delta."""
+    if sampler is not None:
+        validate_choice(
+            sampler, name="--sampler", owner=_OWNER, choices=[*names(), Metropolis.name()]
+        )
+    if delta is None:
+        if sampler == Metropolis.name():
+            return Metropolis(pure=True)
+        return validate_sampler(sampler or "auto")
+    if sampler not in (None, Metropolis.name()):
+        raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
+    return Metropolis(delta=float(exact_amount(delta, name="--delta", owner=_OWNER)))
+
+
+def _text_format(place: TableOptions) -> TextFormat | None:
+    """Return how a text file is read, as the public options say; None for other sources."""
+    if place.table is not None or not text_ending(place.source):
+        return None
+    columns: list[str] | int | None = None
+    if place.names is not None:
+        columns = int(place.names) if place.names.isdecimal() else split(place.names)
+    return TextFormat(
+        delimiter=place.delimiter,
+        quote=place.quote or None,
+        header=columns is None,
+        names=columns,
+        encoding=place.encoding,
+        decimal=place.decimal,
+    )
 
 
 @app.callback()
@@ -42,21 +380,19 @@ def whole(
         return
     if context.invoked_subcommand is not None:
         raise typer.BadParameter("--plan stands alone: the plan names its statistics.")
+    from expmech.cli.plan_file import run_plan
+
     with user_errors():
         run_plan(plan, dry_run=dry_run, again=again, as_json=as_json)
 
 
-def _work(registered: Registered) -> Callable[..., None]:
-    def work(
-        place: TableOptions, budgeted: Budgeted, asked: ReleaseOptions, own: dict[str, Any]
-    ) -> None:
+def _work(statistic: StatisticCommand) -> Callable[..., None]:
+    def work(**given: Any) -> None:
         with user_errors():
-            request = Request(budgeted, place, asked)
-            answer(request, registered.of_table(request.shared, **own))
+            run(read_command(statistic, **given))
 
     return work
 
 
-for _one in STATISTICS:
-    _records = {"place": TableOptions, "budgeted": Budgeted, "asked": ReleaseOptions}
-    command(app, _one.name, _records, _one.of_table, _work(_one))
+for _statistic in STATISTICS:
+    command(app, _statistic.name, RECORDS, _statistic.of_table, _work(_statistic))

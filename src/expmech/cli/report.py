@@ -1,18 +1,40 @@
-"""`expmech report`: a page to hand on, with nothing in it that was not released."""
+"""`expmech report`: a page to hand on, with nothing in it that was not released.
+
+What a ledger says was released, then the same as HTML with small pictures, or as Markdown. No table
+is opened.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from expmech.cli.common import new_file, output, user_errors
-from expmech.cli.pictures import picture
-from expmech.cli.released import Content, Item, read_content
-from expmech.ledger import Ledger, show_amount
-from expmech.markup import GREY, escape, folded, table, visible
+from expmech.certificates.certificate import Certificate
+from expmech.cli.budget import describe_adjacency, remaining_releases
+from expmech.cli.common import new_file, user_errors
+from expmech.cli.console import output
+from expmech.cli.records import accuracy_statement, flattened
+from expmech.core.markup import BLUE, GREY, ORANGE, escape, folded, round_ticks, table, visible
+from expmech.core.strict_json import read_json
+from expmech.ledger import Charge, Ledger, show_amount
+from expmech.ledger.entries import read_certificate
+from expmech.ledger.verification import verify_certificate
+
+app = typer.Typer(add_completion=False)
+
+_OF_COLUMNS = ("Mean", "Totals", "Variances", "ThreeSums")  # domains of one number per column
+_BARS = ("count", "histogram", "missing")  # statements of numbers whose picture begins at zero
+_WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 480.0, 28.0, 160.0, 30.0, 8.0, 32.0  # of a picture
+_LONGEST = 18  # characters of a name beside a picture's line
+_MOST = 60  # lines of a picture
+Place = Callable[[float], float]
 
 _STYLE = f"""
 body {{ font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; margin: 0 auto;
@@ -33,6 +55,84 @@ section {{ break-inside: avoid; }}
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReleasedValue:
+    """A released number or choice by its name, with its interval where there is one.
+
+    ``value``, ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it
+    has, where a release has numbers of several columns.
+    """
+
+    name: str
+    text: str
+    value: float | None = None
+    interval: str = ""
+    lower: float | None = None
+    upper: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportItem:
+    """One release: its values, how near they are, what it cost and its certificate."""
+
+    charge: Charge
+    cost: str
+    values: tuple[ReleasedValue, ...]
+    accuracy: str
+    certificate: Certificate | None
+
+    @property
+    def title(self) -> str:
+        return self.charge.statement or "A release"
+
+    @property
+    def table(self) -> list[list[str]]:
+        """The heads and the lines of a table of the values; without values there is none."""
+        values = self.values
+        if not values:
+            return []
+        lines = [["value", "95% interval"], *([value.text, value.interval] for value in values)]
+        if not any(value.interval for value in values):
+            lines = [line[:1] for line in lines]
+        if len(values) == 1 and not values[0].name:
+            return lines
+        names = ["", *(value.name for value in values)]
+        return [[name, *line] for name, line in zip(names, lines, strict=True)]
+
+    @property
+    def pictures(self) -> list[str]:
+        """Pictures of the numbers; numbers of different units never share an axis."""
+        by_unit: dict[str, list[ReleasedValue]] = {}
+        for value in self.values:
+            if value.value is not None:
+                by_unit.setdefault(value.unit, []).append(value)
+        bars, label = self.charge.statement.startswith(_BARS), self.charge.statement
+        return [picture(values, bars=bars, label=label) for values in by_unit.values()]
+
+    @property
+    def payment(self) -> str:
+        charge = self.charge
+        groups = f", once for {len(charge.groups)} disjoint groups" if charge.groups else ""
+        return (
+            f"Charge {charge.number}, {charge.time}: epsilon ="
+            f" {show_amount(charge.epsilon)}{groups}; it added {self.cost} to what all releases"
+            " together cost."
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What recomputing the certificate gives."""
+        if self.certificate is None:
+            return ""
+        checks = verify_certificate(self.certificate)
+        wrong = [check.claim for check in checks if not check.holds]
+        if wrong:
+            return f"does not stand here: {', '.join(wrong)}"
+        return f"{len(checks)} of its claims were recomputed, and they hold"
+
+
+@app.command()
 def report(
     ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")],
     html: Annotated[bool, typer.Option("--html", help="A web page; Markdown otherwise.")] = False,
@@ -43,96 +143,150 @@ def report(
 ) -> None:
     """Write what was released, with the guarantee in words, certificates and what is left."""
     with user_errors():
-        content = read_content(Ledger(ledger), title)
-        text = as_html(content) if html else as_markdown(content)
+        opened = Ledger(ledger)
+        shown_title = title or f"What was released about {os.path.basename(opened.data_set)}"
+        text = (_as_html if html else _as_markdown)(opened, shown_title, _read_items(opened))
         if file is None:
-            output.print(text, markup=False, end="")
+            output.print(text, end="")
             return
-        with new_file(file) as opened:
-            if opened is not None:
-                opened.write(text)
+        with new_file(file) as stream:
+            if stream is not None:
+                stream.write(text)
 
 
-def as_html(content: Content) -> str:
+def _read_items(ledger: Ledger) -> list[ReportItem]:
+    records = {
+        number: read_json(text, name=f"The value of charge {number}")
+        for number, text in ledger.outbox().items()
+    }
+    items = []
+    for charge, cost in zip(ledger.history(), ledger.costs(), strict=True):
+        certificate, record = read_certificate(charge.certificate), records.get(charge.number)
+        values: tuple[ReleasedValue, ...] = ()
+        accuracy = (
+            "Its value is not kept in the ledger: it was released by other means, or not yet."
+        )
+        if record is not None:
+            stated = record.get("accuracy", {})
+            values, accuracy = _values(record, stated, certificate), accuracy_statement(stated)
+        items.append(
+            ReportItem(
+                charge=charge,
+                cost=show_amount(cost),
+                values=values,
+                accuracy=accuracy,
+                certificate=certificate,
+            )
+        )
+    return items
+
+
+def _values(
+    record: dict[str, Any], accuracy: dict[str, Any], certificate: Certificate | None
+) -> tuple[ReleasedValue, ...]:
+    lower, upper = (flattened(accuracy.get(end, {})) for end in ("lower", "upper"))
+    columns: list[str] = []  # of a mean, a sum or a variance of several columns
+    if certificate is not None and certificate.domain.get("kind") in _OF_COLUMNS:
+        columns = certificate.postprocessing.get("labels", [])
+    values = []
+    for name, value in flattened(record["value"]).items():
+        low, high = lower.get(name), upper.get(name)
+        width, ends = None, dict[str, Any]()
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+            width = float(high) - float(low)
+            interval = f"{_rounded(low, width)}\u00a0to\u00a0{_rounded(high, width)}"
+            ends = {"interval": interval, "lower": float(low), "upper": float(high)}
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        values.append(
+            ReleasedValue(
+                name=name,
+                text=_rounded(value, width),
+                value=float(value) if number else None,
+                unit=next((c for c in columns if name == c or name.endswith(f", {c}")), ""),
+                **ends,
+            )
+        )
+    return tuple(values)
+
+
+def _rounded(value: Any, width: float | None) -> str:
+    """Return a value as text; a number to a hundredth of its interval, or six digits."""
+    if not isinstance(value, float):
+        return str(value)
+    if width is None or not 0.0 < width < math.inf:
+        return f"{value:.6g}"
+    decimals = max(0, 2 - math.floor(math.log10(width)))
+    return f"{value:.{min(decimals, 12)}f}"
+
+
+def _promise(ledger: Ledger) -> list[str]:
+    """Return what the releases so far guarantee together, sentence by sentence."""
+    total, spent = ledger.total, ledger.spent
+    change, _, public = describe_adjacency(ledger.adjacency).partition("; ")
+    factor = math.exp(min(float(spent[0]), 700.0))
+    return [
+        "The numbers below were drawn with randomness that hides every single one. Whatever"
+        f" somebody knows already, and whatever they compute from this page, {change} changes the"
+        f" probability of any conclusion by a factor of at most {factor:.4g}"
+        + (f", up to a chance of {float(spent[1]):.3g}." if spent[1] else ".")
+        + (f" {public.capitalize()}." if public else ""),
+        f"So far epsilon = {show_amount(spent[0])} and delta = {show_amount(spent[1])} were spent"
+        f" of a total of {show_amount(total[0])} and {show_amount(total[1])}, by"
+        f" {ledger.limits.composition} composition. The ledger refuses to go beyond the total.",
+        "That is no promise that a number is near the truth. Where an interval is given it covers"
+        " the statistic of the data in 95% of releases; it does not cover how the data differ from"
+        " the world they come from.",
+    ]
+
+
+def _as_html(ledger: Ledger, title: str, items: Sequence[ReportItem]) -> str:
     """Return a page that needs nothing but itself."""
-    title = escape(content.title)
-    promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in content.promise)
-    items = "".join(map(_section, content.items)) or "<p>Nothing was released yet.</p>"
-    left = "".join(f"<li>{escape(sentence)}</li>" for sentence in content.left)
+    title = escape(title)
+    promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in _promise(ledger))
+    sections = "".join(map(_section, items)) or "<p>Nothing was released yet.</p>"
+    left = "".join(f"<li>{escape(sentence)}</li>" for sentence in remaining_releases(ledger))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style></head>\n<body><h1>{title}</h1>\n"
-        f"<h2>What is promised</h2>{promise}\n{items}\n<h2>What is left</h2><ul>{left}</ul>\n"
-        f'<p class="quiet">The budget was made {escape(content.created)}. Every certificate can be'
+        f"<h2>What is promised</h2>{promise}\n{sections}\n<h2>What is left</h2><ul>{left}</ul>\n"
+        f'<p class="quiet">The budget was made {escape(ledger.created)}. Every certificate can be'
         " checked with <code>expmech verify</code>.</p></body></html>\n"
     )
 
 
-def _section(item: Item) -> str:
-    charge = item.charge
-    parts = [f"<section><h2>{escape(charge.statement or 'A release')}</h2>"]
-    if item.rows:
-        parts.append(table(_heads(item), _cells(item)))
-        for numbers in item.pictures:
-            parts.append(picture(numbers, bars=item.bars, label=charge.statement))
-    if item.words:
-        parts.append(f"<p>{escape(item.words)}</p>")
-    parts.append(f'<p class="quiet">{escape(_paid(item))}</p>')
+def _section(item: ReportItem) -> str:
+    parts = [f"<section><h2>{escape(item.title)}</h2>"]
+    if item.values:
+        heads, *lines = item.table
+        parts += [table(heads, lines), *item.pictures]
+    if item.accuracy:
+        parts.append(f"<p>{escape(item.accuracy)}</p>")
+    parts.append(f'<p class="quiet">{escape(item.payment)}</p>')
     if item.certificate is not None:
-        parts.append(folded(f"Certificate ({item.checked})", str(item.certificate)))
+        parts.append(folded(f"Certificate ({item.verdict})", str(item.certificate)))
     return "".join(parts) + "</section>\n"
 
 
-def as_markdown(content: Content) -> str:
+def _as_markdown(ledger: Ledger, title: str, items: Sequence[ReportItem]) -> str:
     """Return the same as Markdown, without pictures."""
-    lines = [f"# {_plain(content.title)}", "", "## What is promised", ""]
-    for sentence in content.promise:
+    lines = [f"# {_plain(title)}", "", "## What is promised", ""]
+    for sentence in _promise(ledger):
         lines += [_plain(sentence), ""]
-    for item in content.items:
-        lines += [f"## {_plain(item.charge.statement or 'A release')}", ""]
-        if item.rows:
-            heads = _heads(item)
-            lines += [_line(heads), _line(["---"] * len(heads))]
-            lines += [*map(_line, _cells(item)), ""]
-        for text in filter(None, (item.words, _paid(item))):
+    for item in items:
+        lines += [f"## {_plain(item.title)}", ""]
+        if item.values:
+            heads, *rows = item.table
+            cells = [heads, ["---"] * len(heads), *rows]
+            lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in cells] + [""]
+        for text in filter(None, (item.accuracy, item.payment)):
             lines += [_plain(text), ""]
         if item.certificate is not None:
             text = visible(str(item.certificate), lines=True)
             fence = "`" * (2 + max(map(len, re.findall("`+", text)), default=1))
-            lines += [f"Certificate ({item.checked}):", "", fence, text, fence, ""]
-    lines += ["## What is left", "", *(f"- {_plain(sentence)}" for sentence in content.left), ""]
-    return "\n".join(lines)
-
-
-def _heads(item: Item) -> list[str]:
-    heads = ["value"]
-    if any(row.interval for row in item.rows):
-        heads.append("95% interval")
-    return ["", *heads] if len(item.rows) > 1 or item.rows[0].name else heads
-
-
-def _cells(item: Item) -> list[list[str]]:
-    heads, cells = _heads(item), []
-    for row in item.rows:
-        line = [row.text]
-        if "95% interval" in heads:
-            line.append(row.interval)
-        cells.append([row.name, *line] if len(line) < len(heads) else line)
-    return cells
-
-
-def _paid(item: Item) -> str:
-    charge = item.charge
-    groups = f", once for {len(charge.parallel)} disjoint groups" if charge.parallel else ""
-    return (
-        f"Charge {charge.number}, {charge.time}: epsilon = {show_amount(charge.epsilon)}{groups};"
-        f" it added {item.cost} to what all releases together cost."
-    )
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(_plain(cell) for cell in cells) + " |"
+            lines += [f"Certificate ({item.verdict}):", "", fence, text, fence, ""]
+    left = [f"- {_plain(sentence)}" for sentence in remaining_releases(ledger)]
+    return "\n".join([*lines, "## What is left", "", *left, ""])
 
 
 def _plain(text: str) -> str:
@@ -141,3 +295,76 @@ def _plain(text: str) -> str:
     for mark in "\\`*_[]<>|#&~":
         text = text.replace(mark, f"\\{mark}")
     return text
+
+
+def picture(values: Sequence[ReleasedValue], *, bars: bool, label: str) -> str:
+    """Return an SVG with one line per number: a dot, or a bar from zero, and its interval.
+
+    There is none for a single number without an interval, or for too many. The table beside the
+    picture says the same in text.
+    """
+    alone = len(values) == 1 and values[0].lower is None
+    if not values or alone or len(values) > _MOST:
+        return ""
+    low, high = _span(values, bars=bars)
+    inner = _WIDTH - _LEFT - _RIGHT
+
+    def place(value: float) -> float:
+        return _LEFT + inner * (value - low) / (high - low)
+
+    parts = []
+    for k, value in enumerate(values):
+        middle = _TOP + _LINE * (k + 0.5)
+        parts.append(_draw_value(value, value.name or label, middle, place, bars=bars))
+    bottom = _TOP + _LINE * len(values)
+    parts.append(_axis(low, high, bottom, place))
+    height = bottom + _FOOT
+    return (
+        f'<svg viewBox="0 0 {_WIDTH:g} {height:g}" role="img" width="100%"'
+        f' style="max-width:{_WIDTH:g}px" font-family="sans-serif" font-size="14">'
+        f"<title>{escape(label)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _span(values: Sequence[ReleasedValue], *, bars: bool) -> tuple[float, float]:
+    ends = [0.0] if bars else []
+    for value in values:
+        ends += [end for end in (value.value, value.lower, value.upper) if end is not None]
+    low, high = min(ends), max(ends)
+    if high - low <= max(1e-300, 1e-12 * max(abs(low), abs(high))):  # no axis has such ticks
+        return low - 1.0, high + 1.0
+    room = 0.04 * (high - low)
+    return (low if bars and low == 0.0 else low - room), high + room
+
+
+def _draw_value(value: ReleasedValue, name: str, y: float, place: Place, *, bars: bool) -> str:
+    x = place(value.value or 0.0)
+    name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "\u2026"
+    parts = [f'<text x="{_LEFT - 10:g}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>']
+    if bars:
+        zero = place(0.0)
+        left, width = min(zero, x), abs(x - zero)
+        parts.append(
+            f'<rect x="{left:.1f}" y="{y - 8:.1f}" width="{width:.1f}" height="16" fill="{BLUE}"'
+            ' opacity=".55"/>'
+        )
+    if value.lower is not None and value.upper is not None:
+        ends = [place(value.lower), place(value.upper)]
+        parts.append(
+            f'<path d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}M{ends[0]:.1f} {y - 5:.1f}v10'
+            f'M{ends[1]:.1f} {y - 5:.1f}v10" stroke="{ORANGE}" stroke-width="2" fill="none"/>'
+        )
+    if not bars:
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{BLUE}"/>')
+    return "".join(parts)
+
+
+def _axis(low: float, high: float, y: float, place: Place) -> str:
+    parts = [f'<path d="M{_LEFT:g} {y:.1f}H{_WIDTH - _RIGHT:g}" stroke="{GREY}"/>']
+    for tick in round_ticks(low, high):
+        x = place(tick)
+        parts.append(
+            f'<path d="M{x:.1f} {y:.1f}v5" stroke="{GREY}"/><text x="{x:.1f}" y="{y + 20:.1f}"'
+            f' text-anchor="middle" fill="{GREY}">{tick:,.10g}</text>'
+        )
+    return "".join(parts)

@@ -10,47 +10,51 @@ from typing import Annotated, Any
 
 import typer
 
-from expmech.adjacency import Adjacency
-from expmech.cli.common import FALSE, complaints, digest, output, user_errors
-from expmech.cli.drawing import rows_of_each
+from expmech.certificates.certificate import Certificate, epsilon_up
+from expmech.certificates.checks import Check
+from expmech.cli.common import user_errors
+from expmech.cli.console import FALSE, complaints, output
 from expmech.cli.options import Json
-from expmech.data.units import Units, speaks_of_units
-from expmech.errors import ExpmechError
+from expmech.cli.records import digest_of
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ExpmechError
+from expmech.core.strict_json import differences, read_json
 from expmech.ledger import Ledger, exact_amount, show_amount
-from expmech.release import Certificate
-from expmech.release.certificate import epsilon_up
-from expmech.release.verification import (
+from expmech.ledger.verification import (
     gives_interval,
     verify_certificate,
     verify_interval,
     verify_value,
 )
-from expmech.samplers import Check
-from expmech.strict_json import differences, read_json
+from expmech.tables.sources.units import Units, speaks_of_units
 
-_OF_GROUPS = ("lower", "upper", "scale", "noisy")
-_FILE_HELP = "A certificate, or a file written by release --output."
+app = typer.Typer(add_completion=False)
+
 _FIELDS = ("statement", "value", "accuracy", "certificate", "digest")
 _OPTIONAL = ("groups", "unit", "charge", "left")
-Told = tuple[str, list[Check]]
-"""What a release is called, and what was checked of it."""
+_OF_INTERVAL = ("lower", "upper", "scale", "noisy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A certificate of the file, and the record of the release that it stands in, if in one."""
+class ReadRelease:
+    """A certificate of a file, and the record of the release that holds it, if there is one."""
 
     certificate: Certificate
     record: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
-        """What the release is called."""
         return "" if self.record is None else str(self.record.get("statement"))
 
 
+@app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="CERT.json", help=_FILE_HELP)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CERT.json", help="A certificate, or a file written by release --output."
+        ),
+    ],
     ledger: Annotated[
         Path | None,
         typer.Option("--ledger", help="Also compare with what this ledger charged and keeps."),
@@ -59,104 +63,98 @@ def verify(
 ) -> None:
     """Recompute every claim of a certificate that follows from its other fields."""
     with user_errors():
-        found = _whole(file)
-        kept = None if ledger is None else Ledger(ledger)
-        told = [(one.name, check_release(one, kept)) for one in found]
-        told[0][1].extend(_charged_once(found))
-    wrong = [check.claim for _, checks in told for check in checks if not check.holds]
+        releases = _read_file(file)
+        opened = None if ledger is None else Ledger(ledger)
+        results = [(release.name, check_release(release, opened)) for release in releases]
+        results[0][1].extend(_charged_once(releases))
+    wrong = [check.claim for _, checks in results for check in checks if not check.holds]
     if as_json:
-        output.print_json(json.dumps(_described(told, stands=not wrong)))
+        _print_json(results, stands=not wrong)
     else:
-        for name, checks in told:
-            _print(name if len(told) > 1 else "", checks)
+        for name, checks in results:
+            if len(results) > 1 and name:
+                output.print(name, style="bold")
+            for check in checks:
+                mark = "ok   " if check.holds else "FALSE"
+                output.print(f"{mark} {check.claim:<12} {check.detail}")
     if wrong:
         complaints.print(
             f"error: the certificate does not stand: {', '.join(wrong)}. It was altered or is"
             " damaged.",
             style="red",
-            markup=False,
         )
         raise typer.Exit(FALSE)
 
 
-def check_release(found: Found, ledger: Ledger | None) -> list[Check]:
-    """Return everything that is checked of a release; a ledger is compared where there is one."""
-    certificate, record = found.certificate, found.record
+def check_release(release: ReadRelease, ledger: Ledger | None) -> list[Check]:
+    """Return every check of a release; it is compared with a ledger where there is one."""
+    certificate, record = release.certificate, release.record
     checks = [] if record is None else _check_record(record, certificate)
     checks += verify_certificate(certificate)
     if ledger is not None and record is None:
-        checks.append(_charged(certificate, ledger))
+        checks.append(_find_charge(certificate, ledger))
     elif ledger is not None and record is not None:
-        checks += _compared(record, certificate, ledger)
+        checks += _compare_with_ledger(record, certificate, ledger)
     return checks
 
 
-def _charged_once(found: list[Found]) -> list[Check]:
-    """Check that no two releases of a file are of one charge: one charge gives one value."""
-    numbers = [one.record["charge"] for one in found if one.record and "charge" in one.record]
+def _charged_once(releases: list[ReadRelease]) -> list[Check]:
+    """Check that no two releases of a file have the same charge: one charge gives one value."""
+    records = [release.record or {} for release in releases]
+    numbers = [record["charge"] for record in records if "charge" in record]
     twice = sorted({str(number) for number in numbers if numbers.count(number) > 1})
     detail = f"charge {', '.join(twice)} stands twice in the file"
     return [Check(claim="charge", holds=False, detail=detail)] if twice else []
 
 
-def _described(told: list[Told], *, stands: bool) -> dict[str, Any]:
-    """Return the result for machines; several releases each by its statement."""
-    described = [
+def _print_json(results: list[tuple[str, list[Check]]], *, stands: bool) -> None:
+    described: list[dict[str, Any]] = [
         {"statement": name, "checks": [dataclasses.asdict(check) for check in checks]}
-        for name, checks in told
+        for name, checks in results
     ]
-    if len(described) == 1:
-        return {"stands": stands, "checks": described[0]["checks"]}
-    return {"stands": stands, "releases": described}
+    rest = {"releases": described} if len(results) > 1 else {"checks": described[0]["checks"]}
+    output.print_json(json.dumps({"stands": stands} | rest))
 
 
-def _print(title: str, checks: list[Check]) -> None:
-    if title:
-        output.print(title, style="bold", markup=False)
-    for check in checks:
-        mark = "ok   " if check.holds else "FALSE"
-        output.print(f"{mark} {check.claim:<12} {check.detail}", markup=False)
-
-
-def _whole(file: Path) -> list[Found]:
-    """Read a certificate; one that is malformed does not stand."""
+def _read_file(file: Path) -> list[ReadRelease]:
+    """Read a certificate or records of releases; what is malformed does not stand."""
     try:
         return read_releases(file.read_bytes().decode(), name=str(file))
     except UnicodeDecodeError:
         problem = f"{file} must be JSON; it is not."
     except ExpmechError as error:
         problem = str(error)
-    complaints.print(f"error: {problem}", style="red", markup=False)
+    complaints.print(f"error: {problem}", style="red")
     raise typer.Exit(FALSE)
 
 
-def read_releases(text: str, *, name: str) -> list[Found]:
-    """Read a certificate, bare or in the record of a release, or the records of several."""
-    record: Any = read_json(text, name=name)
-    if isinstance(record, list) and record and all(isinstance(one, dict) for one in record):
-        return [_of_record(one) for one in record]
-    if not isinstance(record, dict) or "certificate" not in record:
-        return [Found(certificate=Certificate.from_json(text))]
-    return [_of_record(record)]
-
-
-def _of_record(record: dict[str, Any]) -> Found:
-    certificate = Certificate.from_json(json.dumps(record.get("certificate")))
-    return Found(certificate=certificate, record=record)
+def read_releases(text: str, *, name: str) -> list[ReadRelease]:
+    """Read a certificate, the record of a release, or a list of records."""
+    content: Any = read_json(text, name=name)
+    records = content if isinstance(content, list) else [content]
+    bare = isinstance(content, dict) and "certificate" not in content
+    if bare or not records or not all(isinstance(record, dict) for record in records):
+        return [ReadRelease(certificate=Certificate.from_json(text))]
+    certificates = [json.dumps(record.get("certificate")) for record in records]
+    return [
+        ReadRelease(certificate=Certificate.from_json(certificate), record=record)
+        for certificate, record in zip(certificates, records, strict=True)
+    ]
 
 
 def _check_record(record: dict[str, Any], certificate: Certificate) -> list[Check]:
     """Check the digest, and what the record says beside its certificate."""
     detail = "of value, statement and certificate, as they were written"
-    written = Check(claim="digest", holds=record.get("digest") == digest(record), detail=detail)
+    written = Check(claim="digest", holds=record.get("digest") == digest_of(record), detail=detail)
     wrong = _wrong_fields(record)
     if wrong:
         return [written, Check(claim="record", holds=False, detail=wrong)]
     values = _by_group(record, record["value"])
-    checks = [written, _groups(record, certificate), _unit(record.get("unit"), certificate)]
-    checks.append(_statement(record, certificate))
-    checks += [verify_value(certificate, one) for one in values.values()]
-    return [*checks, *_intervals(record, certificate, values)]
+    checks = [written, _check_groups(record, certificate)]
+    checks.append(_check_unit(record.get("unit"), certificate))
+    checks.append(_check_statement(record, certificate))
+    checks += [verify_value(certificate, value) for value in values.values()]
+    return [*checks, *_check_intervals(record, certificate, values)]
 
 
 def _wrong_fields(record: dict[str, Any]) -> str:
@@ -165,28 +163,30 @@ def _wrong_fields(record: dict[str, Any]) -> str:
     unknown = [name for name in record if name not in (*_FIELDS, *_OPTIONAL)]
     if missing or unknown:
         return f"missing: {', '.join(missing) or 'nothing'}; unknown: {', '.join(unknown) or 'no'}"
-    near, charge = record["accuracy"], record.get("charge", 1)
-    if not isinstance(near, dict) or not set(near) <= {"words", "level", *_OF_GROUPS}:
-        return "`accuracy` must hold words, and an interval where there is one"
-    if set(near) != {"words"} and not {"words", "level", "lower", "upper", "scale"} <= set(near):
+    accuracy, charge = record["accuracy"], record.get("charge", 1)
+    fields = set(accuracy) if isinstance(accuracy, dict) else set()
+    sentence = fields & {"statement", "words"}  # the second is its name in earlier versions
+    if len(sentence) != 1 or not fields <= {*sentence, "level", *_OF_INTERVAL}:
+        return "`accuracy` must hold a statement, and an interval where there is one"
+    if fields != sentence and not {"level", "lower", "upper", "scale"} <= fields:
         return "`accuracy` must say the level, both ends and the scale of an interval"
     if type(charge) is not int or charge < 1 or ("charge" in record) != ("left" in record):
         return "`charge` must be the number of a charge, and stand with what is left"
     return ""
 
 
-def _groups(record: dict[str, Any], certificate: Certificate) -> Check:
+def _check_groups(record: dict[str, Any], certificate: Certificate) -> Check:
     """Check that there is one value, and one interval if any, for each of the groups named."""
     groups = record.get("groups")
     if groups is None:
         holds = "groups" not in record
         return Check(claim="groups", holds=holds, detail="none")
-    near = record["accuracy"]
-    ends = [near[part] for part in _OF_GROUPS if isinstance(near.get(part), dict)]
+    accuracy = record["accuracy"]
+    ends = [accuracy[part] for part in _OF_INTERVAL if isinstance(accuracy.get(part), dict)]
     holds = (
         isinstance(groups, list)
         and bool(groups)
-        and all(isinstance(one, str) for one in groups)
+        and all(isinstance(group, str) for group in groups)
         and len(set(groups)) == len(groups)
         and isinstance(record["value"], dict)
         and all(set(part) == set(groups) for part in (record["value"], *ends))
@@ -195,13 +195,12 @@ def _groups(record: dict[str, Any], certificate: Certificate) -> Check:
     return Check(claim="groups", holds=holds, detail="one value for each that is named")
 
 
-def _statement(record: dict[str, Any], certificate: Certificate) -> Check:
-    """Check that the release is called what its certificate, groups and units make of it."""
+def _check_statement(record: dict[str, Any], certificate: Certificate) -> Check:
+    """Check that the release is called what its certificate, groups and units imply."""
     start = certificate.statistic + (" by " if "groups" in record else "")
-    unit = record.get("unit")
-    end = ""
+    unit, end = record.get("unit"), ""
     if isinstance(unit, dict):
-        end = rows_of_each(unit.get("max_rows"), unit.get("column"))
+        end = f", at most {unit.get('max_rows')} rows of each {unit.get('column')}"
     statement = str(record["statement"])
     holds = statement.startswith(start) and statement.endswith(end)
     if "groups" not in record:
@@ -209,34 +208,34 @@ def _statement(record: dict[str, Any], certificate: Certificate) -> Check:
     return Check(claim="statement", holds=holds, detail=f"{statement!r}")
 
 
-def _intervals(
+def _check_intervals(
     record: dict[str, Any], certificate: Certificate, values: dict[str, Any]
 ) -> list[Check]:
     """Check the interval of each value: there is one if and only if the mechanism gives one."""
-    near = record["accuracy"]
-    stated = [name for name in ("level", *_OF_GROUPS) if name in near]
+    accuracy = record["accuracy"]
+    stated = [name for name in ("level", *_OF_INTERVAL) if name in accuracy]
     if not stated and not gives_interval(certificate):
         return []
-    parts = {name: _by_group(record, near[name]) for name in _OF_GROUPS if name in near}
+    parts = {name: _by_group(record, accuracy[name]) for name in _OF_INTERVAL if name in accuracy}
     checks = []
     for group, value in values.items():
-        of_group = {name: each.get(group) for name, each in parts.items()}
-        of_group["level"] = near.get("level")
+        of_group = {name: part.get(group) for name, part in parts.items()}
+        of_group["level"] = accuracy.get("level")
         checks.append(verify_interval(certificate, value, of_group))
     return checks
 
 
-def _unit(told: Any, certificate: Certificate) -> Check:
-    """Check that the epsilon of a person is that of so many rows, as the certificate has it."""
+def _check_unit(unit: Any, certificate: Certificate) -> Check:
+    """Check that the epsilon of a unit is that of its rows together, as the certificate says."""
     holds, detail = False, "not what the certificate says of people"
-    if told is None:
+    if unit is None:
         holds = not speaks_of_units(certificate.assumptions)
         return Check(claim="unit", holds=holds, detail="one row" if holds else detail)
     try:
-        units = Units(column=told["column"], max_rows=told["max_rows"])
-        epsilon = exact_amount(told["epsilon"], name="epsilon", owner="unit")
-        said = set(units.notes(epsilon)) <= set(certificate.assumptions)
-        holds = said and epsilon_up(epsilon / units.max_rows) == certificate.epsilon
+        units = Units(column=unit["column"], max_rows=unit["max_rows"])
+        epsilon = exact_amount(unit["epsilon"], name="epsilon", owner="unit")
+        noted = set(units.notes(epsilon)) <= set(certificate.assumptions)
+        holds = noted and epsilon_up(epsilon / units.max_rows) == certificate.epsilon
     except (KeyError, TypeError, ValueError, ArithmeticError):
         pass
     if holds:
@@ -245,52 +244,47 @@ def _unit(told: Any, certificate: Certificate) -> Check:
 
 
 def _by_group(record: dict[str, Any], value: Any) -> dict[str, Any]:
-    """Return what is said of each group; without groups there is one, without a name."""
+    """Return the part of each group; without groups there is one, without a name."""
     return value if "groups" in record and isinstance(value, dict) else {"": value}
 
 
-def _charged(certificate: Certificate, ledger: Ledger) -> Check:
-    """Look for a bare certificate among the charges."""
-    entries = [
-        charge.number for charge in ledger.history() if charge.certificate == certificate.to_json()
-    ]
-    detail = (
-        f"charge {', '.join(map(str, entries))} of {ledger.path}"
-        if entries
-        else f"no such charge in {ledger.path}"
-    )
-    return Check(claim="ledger", holds=bool(entries), detail=detail)
+def _find_charge(certificate: Certificate, ledger: Ledger) -> Check:
+    """Look for a certificate that came without a record among the charges."""
+    numbers = [str(charge.number) for charge in ledger.history() if charge.certifies(certificate)]
+    detail = f"charge {', '.join(numbers)} of {ledger.path}"
+    if not numbers:
+        detail = f"no such charge in {ledger.path}"
+    return Check(claim="ledger", holds=bool(numbers), detail=detail)
 
 
-def _compared(record: dict[str, Any], certificate: Certificate, ledger: Ledger) -> list[Check]:
+def _compare_with_ledger(
+    record: dict[str, Any], certificate: Certificate, ledger: Ledger
+) -> list[Check]:
     """Compare a release with its charge, and with the record that the ledger keeps of it.
 
     What differs is named; what the ledger holds instead is not shown.
     """
     number = record.get("charge")
-    charge = next((one for one in ledger.history() if one.number == number), None)
+    charge = next((charge for charge in ledger.history() if charge.number == number), None)
     if charge is None:
         detail = f"the release names no charge of {ledger.path}"
         return [Check(claim="ledger", holds=False, detail=detail)]
-    made = {
-        "certificate": charge.certificate == certificate.to_json(),
+    same = {
+        "certificate": charge.certifies(certificate),
         "statement": charge.statement == record.get("statement"),
-        "groups": list(charge.parallel) == record.get("groups", []),
+        "groups": list(charge.groups) == record.get("groups", []),
     }
-    other = [name for name, same in made.items() if not same]
+    other = [name for name, holds in same.items() if not holds]
     detail = f"charge {number} of {ledger.path}"
     if other:
         detail += f" was made for another release: {', '.join(other)}"
-    return [
-        Check(claim="ledger", holds=not other, detail=detail),
-        _as_kept(record, ledger.outbox().get(charge.number), detail=f"charge {number}"),
-    ]
-
-
-def _as_kept(record: dict[str, Any], kept: str | None, *, detail: str) -> Check:
+    charged = Check(claim="ledger", holds=not other, detail=detail)
+    kept = ledger.outbox().get(charge.number)
     if kept is None:
-        detail = f"the ledger keeps no value of {detail}: none was released from it"
-        return Check(claim="kept", holds=False, detail=detail)
+        detail = f"the ledger keeps no value of charge {number}: none was released from it"
+        return [charged, Check(claim="kept", holds=False, detail=detail)]
     other = differences(record, read_json(kept, name="The ledger's record"))
-    detail = f"differs from {detail} in: {', '.join(other)}" if other else f"as kept for {detail}"
-    return Check(claim="kept", holds=not other, detail=detail)
+    detail = f"as kept for charge {number}"
+    if other:
+        detail = f"differs from charge {number} in: {', '.join(other)}"
+    return [charged, Check(claim="kept", holds=not other, detail=detail)]

@@ -1,12 +1,9 @@
 """Public output lattices: bounded sets with counting measure, chosen without looking at data."""
 
-from expmech.domains.balls import Ball, L1Ball, L2Ball
 from expmech.domains.base import Cover, Domain, Grid, Indices, Region
-from expmech.domains.box import Box
-from expmech.domains.candidates import Candidates
-from expmech.domains.product import Choice, Product
+from expmech.domains.lists import Candidates, Choice, Product
+from expmech.domains.regions import Ball, Box, L1Ball, L2Ball, Simplex
 from expmech.domains.registry import DOMAINS, rebuild_domain
-from expmech.domains.simplex import Simplex
 
 __all__ = [
     "DOMAINS",

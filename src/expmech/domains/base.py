@@ -1,4 +1,4 @@
-"""What a domain offers: any lattice, a region of points, a grid; and a draw two of them share."""
+"""What a domain offers: any lattice, a region of points, a grid; and a draw that two share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
-from expmech.errors import validate_integer
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import validate_integer
 
 if TYPE_CHECKING:
-    from expmech.domains.box import Box
+    from expmech.domains.regions import Box
 
 Indices = NDArray[np.int64]
-"""Lattice points as integers, one row a point."""
+"""Lattice points as integers, one row per point."""
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class Cover:
     box : Box
         The first columns of an index are a point of its lattice.
     low, bits : ndarray
-        Least indices of each cell and the logarithms of its sides, one row a cell.
+        Least indices of each cell and the binary logarithms of its sides, one row per cell.
     free : bool
         Whether each cell is a whole copy of the box and all of it belongs to the domain.
     """
@@ -48,10 +48,10 @@ class Cover:
 
 
 class Domain(ABC):
-    """A finite public lattice with counting measure.
+    """A finite public lattice with counting measure: the base class of every domain.
 
-    A domain of one's own is a subclass: what is abstract must be given, the rest may be. Samplers
-    use nothing but what stands here, in :class:`Region` and in :class:`Grid`.
+    To add a domain, subclass this, :class:`Region` or :class:`Grid` and write the abstract
+    methods. Samplers use nothing but what these three classes declare.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Domain(ABC):
     @property
     @abstractmethod
     def log_size(self) -> float:
-        """An upper bound, exact up to rounding where it is known, on the log of the size."""
+        """The log of the number of points, or an upper bound where that is unknown."""
 
     @abstractmethod
     def contains(self, indices: Indices) -> NDArray[np.bool_]:
@@ -72,11 +72,11 @@ class Domain(ABC):
 
     @abstractmethod
     def contains_points(self, points: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell which points, as a loss is given them, lie in the region the lattice fills."""
+        """Tell which points, given as a loss takes them, lie in the region the lattice fills."""
 
     @abstractmethod
     def points(self, indices: Indices) -> NDArray[Any]:
-        """Return what a loss is given: C-contiguous float64 rows (candidates: their indices)."""
+        """Return points as a loss takes them: C-contiguous float64 rows (candidates: indices)."""
 
     @abstractmethod
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
@@ -84,10 +84,7 @@ class Domain(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return a public description for the certificate: ``kind``, the class's name, and more.
-
-        ``rebuild`` makes the domain again from it.
-        """
+        """Return the public description in a certificate: ``kind``, the class's name, and more."""
 
     @classmethod
     def rebuild(cls, description: Mapping[str, Any]) -> Self:
@@ -95,12 +92,12 @@ class Domain(ABC):
         return cls(**{name: value for name, value in description.items() if name != "kind"})
 
     def values(self, indices: Indices) -> NDArray[Any]:
-        """Return what a user is given."""
+        """Return points as a user gets them."""
         return self.points(indices)
 
     @property
     def axis_widths(self) -> Floats | None:
-        """How far points reach along the axes on which they are numbers; None without any."""
+        """Widths of the axes on which points are numbers; None without any."""
         return None
 
     @property
@@ -111,7 +108,19 @@ class Domain(ABC):
     def sample(self, size: int, seed: int | Sequence[int]) -> NDArray[Any]:
         """Draw public points, uniform on the lattice, from a seeded stream.
 
-        For public points of an atom, for starts and for tests; never a release.
+        They serve as public points of an atom, starts of a chain and tests; never as a release.
+
+        Parameters
+        ----------
+        size : int
+            How many, 1 or more.
+        seed : int or sequence of int
+            Of the stream.
+
+        Returns
+        -------
+        ndarray
+            As :meth:`values` returns them.
         """
         size = validate_integer(size, name="size", owner="sample", low=1, high=1 << 40)
         return self.values(self.draw_uniform(Coins(seeded_bits(seed)), size))
@@ -142,24 +151,20 @@ class Region(Domain):
 
     @cached_property
     def widths(self) -> Floats:
-        """How far the points reach along each axis."""
+        """Width of the region along each axis."""
         return self.upper - self.lower
 
     @property
     def axis_widths(self) -> Floats | None:
-        """The widths: every coordinate is a number."""
         return self.widths
 
     def largest_square(self, norm: str) -> Fraction:
         """Bound the square of the norm, "l1" or "l2", of a point: by the farthest corner."""
-        corner = [max(-Fraction(low), Fraction(up)) for low, up in zip(*self._ends, strict=True)]
+        sides = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        corner = [max(-Fraction(low), Fraction(up)) for low, up in sides]
         if norm == "l1":
             return sum(corner, Fraction(0)) ** 2
-        return sum((one**2 for one in corner), Fraction(0))
-
-    @property
-    def _ends(self) -> tuple[list[float], list[float]]:
-        return self.lower.tolist(), self.upper.tolist()
+        return sum((side**2 for side in corner), Fraction(0))
 
 
 class Grid(Region):
@@ -168,7 +173,7 @@ class Grid(Region):
     Attributes
     ----------
     bits : int
-        The box has ``2^bits`` points an axis.
+        The box has ``2^bits`` points per axis.
     is_box : bool
         Whether every point of the box belongs to it, so that coordinates are free.
     is_convex : bool
@@ -187,14 +192,13 @@ class Grid(Region):
 
     @property
     def cover(self) -> Cover:
-        """The box itself, as one cell."""
         shape = (1, self.dimension)
         low, bits = np.zeros(shape, dtype=np.int64), np.full(shape, self.bits, dtype=np.int64)
         return Cover(box=self.box, low=low, bits=bits, free=self.is_box)
 
     @cached_property
     def points_per_axis(self) -> int:
-        """Lattice points an axis of the box."""
+        """Lattice points per axis of the box."""
         return 1 << self.bits
 
     @cached_property
@@ -203,7 +207,6 @@ class Grid(Region):
         return self.widths / self.points_per_axis
 
     def points(self, indices: Indices) -> Floats:
-        """Return the coordinates of the points as float64 rows."""
         return self.box.points(indices)
 
     def locate(self, point: Floats) -> Indices:
@@ -212,7 +215,7 @@ class Grid(Region):
 
     @abstractmethod
     def restrict(self, columns: tuple[int, ...]) -> Grid:
-        """Return the grid of this kind on some coordinates: every point has these in it."""
+        """Return the grid of this kind on some of the coordinates, which holds every projection."""
 
 
 def probe_indices(domain: Domain) -> Indices:

@@ -1,18 +1,15 @@
-"""Domains by the name in a certificate."""
+"""The list of domains, by their names in certificates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from expmech.domains.balls import L1Ball, L2Ball
+from expmech.core.errors import ParameterError
+from expmech.core.registry import Registry
 from expmech.domains.base import Domain
-from expmech.domains.box import Box
-from expmech.domains.candidates import Candidates
-from expmech.domains.product import Product
-from expmech.domains.simplex import Simplex
-from expmech.errors import ParameterError
-from expmech.extensions import Registry
+from expmech.domains.lists import Candidates, Product
+from expmech.domains.regions import Box, L1Ball, L2Ball, Simplex
 
 DOMAINS: Registry[type[Domain]] = Registry(
     "expmech.domains",

@@ -1,14 +1,12 @@
 """Private estimators in the style of scikit-learn. Page: docs/estimators.md."""
 
-from expmech.estimators.columns import PrivateSum, PrivateVariance
 from expmech.estimators.counts import PrivateCount, PrivateHistogram
-from expmech.estimators.linear import PrivateLinearRegression
+from expmech.estimators.linear import PrivateLinearRegression, PrivateRidge
 from expmech.estimators.logistic import PrivateLogisticRegression
-from expmech.estimators.mean import PrivateMean
+from expmech.estimators.means import PrivateMean, PrivateSum, PrivateVariance
 from expmech.estimators.pca import PrivatePCA
 from expmech.estimators.pipelines import PipelineCheck, check_pipeline, reserve
 from expmech.estimators.quantile import PrivateQuantile
-from expmech.estimators.ridge import PrivateRidge
 from expmech.estimators.selector import PrivateSelector
 
 __all__ = [

@@ -1,45 +1,80 @@
 """What the estimators share.
 
-Parameters are checked, the public half is settled and charged, and only then is a value of the data
-looked at. Nothing about a value can be refused: docs/theory/reading.md.
+Parameters are checked, the public half is prepared and charged, and only then is a value of the
+data looked at. No value can cause a refusal: docs/theory/reading.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from expmech.adjacency import Adjacency, validate_adjacency
-from expmech.errors import (
+from expmech.certificates.mechanism import Release
+from expmech.certificates.timing import AUTO, TIMINGS, UNPROTECTED
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
     validate_choice,
     validate_positive,
 )
-from expmech.estimators.arguments import bounds_by_name, without_weights
-from expmech.estimators.tables import Unread, as_table, assumed, column_count, filled_table
-from expmech.ledger import Entry, Ledger, charges_noted, exact_amount
-from expmech.release import Release
-from expmech.samplers import TIMINGS, Sampler
-from expmech.samplers.choose import AUTO, UNPROTECTED
-from expmech.statistics import (
-    Bounds,
-    Settled,
-    Statistic,
-    find_all,
+from expmech.estimators.tables import DeferredRows, as_table, assumed, column_count, filled_table
+from expmech.exponential.samplers import Sampler
+from expmech.ledger import Ledger, exact_amount
+from expmech.tables.reading import stand_in
+from expmech.tables.release import (
+    PreparedRelease,
+    aggregate_all,
+    prepare_release,
     public_count,
-    settle,
-    validate_bounds,
+    release_all,
 )
-from expmech.statistics.base import check_missing
-from expmech.statistics.reading import stand_in
+from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.statistics import Statistic
+from expmech.tables.statistics.base import check_missing
+
+_WEIGHTS = (
+    "`sample_weight` of {0} is refused: a row with a large weight moves the answer by more than the"
+    " guarantee allows for one row. Repeat nobody: bound what a person adds, or release groups."
+)
+
+
+def without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``fit`` that refuses weights of rows; its signature stays as it is."""
+
+    @functools.wraps(fit)
+    def refusing(self: Any, *given: Any, **named: Any) -> Any:
+        if named.pop("sample_weight", None) is not None:
+            raise ParameterError(_WEIGHTS.format(type(self).__name__))
+        return fit(self, *given, **named)
+
+    return refusing
+
+
+def bounds_by_name(estimator: Any, bounds: Mapping[Any, Any], name: str) -> list[Any]:
+    """Return the pairs in the order of the columns of the fit; raise unless each has one."""
+    owner = type(estimator).__name__
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        raise ParameterError(
+            f"`{name}` of {owner} must be in the order of the columns: X has no names of columns,"
+            " and a dict needs them."
+        )
+    missing = [str(one) for one in names if one not in bounds]
+    unknown = [str(one) for one in bounds if one not in set(names)]
+    if missing or unknown:
+        told = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
+        raise ParameterError(f"`{name}` of {owner} must name every column of X once; {told}.")
+    return [bounds[one] for one in names]
+
 
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row
 # counts. Each is replaced by a fixed sentence, found by a word of the original.
@@ -81,20 +116,25 @@ _OTHERWISE = (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Parameters are stored by ``__init__`` and checked by ``fit``.
 
-    What ``fit`` sets is private, and nothing else is kept.
+    What ``fit`` sets is private, and nothing else is kept. A class is a dataclass for the sake of
+    its ``__init__``; parameters that several estimators share are the records at the end.
     """
 
-    epsilon: Any
-    sampler: Sampler | str = "auto"
-    timing: str = AUTO
-    budget_seconds: float | None = None
-    accountant: Any
-    adjacency: str
-    missing: str = "middle"
-    random_state: int | None
+    epsilon: Any = 1.0
+    ledger: Any = None
+    adjacency: str = "replace"
+    random_state: int | None = None
+
+    # what some estimators take as parameters, by the records below
+    missing: ClassVar[str] = "middle"
+    sampler: ClassVar[Sampler | str] = "auto"
+    timing: ClassVar[str] = AUTO
+    budget_seconds: ClassVar[float | None] = None
+    _takes_sparse: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let ``fit`` refuse weights of rows with the reason; it takes no such parameter."""
@@ -130,11 +170,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._validate_seed()
         if self.budget_seconds is not None:
             validate_positive(self.budget_seconds, name="budget_seconds", owner=self._name)
-        by_path = isinstance(self.accountant, str) or hasattr(self.accountant, "__fspath__")
-        if self.accountant is not None and not isinstance(self.accountant, Ledger) and not by_path:
+        by_path = isinstance(self.ledger, str) or hasattr(self.ledger, "__fspath__")
+        if self.ledger is not None and not isinstance(self.ledger, Ledger) and not by_path:
             raise ParameterTypeError(
-                f"`accountant` of {self._name} must be a Ledger or the path of one; got"
-                f" {self.accountant!r}."
+                f"`ledger` of {self._name} must be a Ledger or the path of one; got"
+                f" {self.ledger!r}."
             )
         return self._amount(self.epsilon, "epsilon")
 
@@ -151,9 +191,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"`random_state` of {self._name} must be None, for a release, or a whole number"
                 f" that is at least 0, for a study; got {seed!r}."
             )
-        if self.accountant is not None:
+        if self.ledger is not None:
             raise ParameterError(
-                f"`accountant` of {self._name} must be None when `random_state` is given: what is"
+                f"`ledger` of {self._name} must be None when `random_state` is given: what is"
                 " drawn from a seed is a study and never a release, so no budget is charged for it."
             )
 
@@ -161,8 +201,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the rational that a number's shortest text denotes, NumPy's floats included."""
         shown = str(value) if isinstance(value, np.floating) else value
         return exact_amount(shown, name=name, owner=self._name)
-
-    _takes_sparse = False
 
     def _table(self, X: Any) -> tuple[Any, int]:
         """Return the table and its number of columns, and remember the columns' names.
@@ -227,76 +265,92 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tuple(validate_bounds(pair, name=self._name, parameter=name) for pair in pairs)
 
     def _draw(
-        self, statistics: Sequence[Statistic], rows: Unread, *, epsilon: Fraction
+        self, statistics: Sequence[Statistic], rows: DeferredRows, *, epsilon: Fraction
     ) -> list[Release]:
-        """Settle, charge, read and draw, in this order; ``epsilon`` is that of each statistic.
+        """Prepare, charge, aggregate and draw, in this order; each statistic spends ``epsilon``.
 
         With a seed nothing is charged and nothing is a release.
         """
-        settled = self._settle(statistics, rows, epsilon)
-        if self.random_state is not None:
-            found = find_all(settled, rows)
-            return [
-                one.study(answer, (int(self.random_state), k))
-                for k, (one, answer) in enumerate(zip(settled, found, strict=True))
-            ]
-        with self._charged(settled):
-            found = find_all(settled, rows)
-            return [one.release(answer) for one, answer in zip(settled, found, strict=True)]
-
-    def _settle(
-        self, statistics: Sequence[Statistic], rows: Unread, epsilon: Fraction
-    ) -> list[Settled]:
-        """Return the public half of each release, which is what is charged."""
-        if self._relation.count_is_public and rows.count() == 0:
-            raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
-        count = public_count(rows, self._relation, least=1)
+        prepared = self._prepare(statistics, rows, epsilon)
+        if self.random_state is None:
+            return release_all(prepared, rows, ledger=self._ledger)
+        aggregates = aggregate_all(prepared, rows)
         return [
-            settle(
-                one,
+            each.study(aggregate, (int(self.random_state), k))
+            for k, (each, aggregate) in enumerate(zip(prepared, aggregates, strict=True))
+        ]
+
+    def _prepare(
+        self, statistics: Sequence[Statistic], rows: DeferredRows, epsilon: Fraction
+    ) -> list[PreparedRelease]:
+        """Return the public half of each release, which is what is charged."""
+        relation = self._relation
+        if relation.count_is_public and rows.count() == 0:
+            raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
+        count, timing = public_count(rows, relation, least=1), self.timing
+        if self.random_state is not None and timing == AUTO:
+            timing = UNPROTECTED  # nothing is required of the running time of a study
+        return [
+            prepare_release(
+                statistic,
                 epsilon=epsilon,
                 count=count,
                 sampler=self.sampler,
-                timing=self._timing,
+                timing=timing,
                 budget_seconds=self.budget_seconds,
                 owner=self._name,
                 notes=assumed(rows.table),
             )
-            for one in statistics
+            for statistic in statistics
         ]
 
     @property
-    def _timing(self) -> str:
-        """What is asked of the running time: nothing of a study, unless it is named."""
-        studied = self.random_state is not None and self.timing == AUTO
-        return UNPROTECTED if studied else self.timing
-
-    @property
     def _ledger(self) -> Ledger | None:
-        given = self.accountant
+        given = self.ledger
         return given if given is None or isinstance(given, Ledger) else Ledger(given)
-
-    @contextmanager
-    def _charged(self, settled: Sequence[Settled]) -> Iterator[None]:
-        """Charge all draws before the first; with a seed there is no accountant."""
-        ledger = self._ledger
-        if ledger is None:
-            yield
-            return
-        charges = ledger.charge_all([self._entry(one.epsilon, one.certificate) for one in settled])
-        with charges_noted(ledger.path, charges):
-            yield
-
-    def _entry(self, epsilon: Fraction, certificate: Any) -> Entry:
-        return Entry(
-            epsilon=epsilon,
-            delta=certificate.delta,
-            statement=f"{self._name}: {certificate.statistic}",
-            certificate=certificate.to_json(),
-        )
 
 
 def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
     """Return the names of the columns, or their positions where they have none."""
     positions = np.arange(estimator.n_features_in_)
     return np.asarray(getattr(estimator, "feature_names_in_", positions))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MissingParameter:
+    """Numbers that are clipped, so that something has to stand for one that is missing."""
+
+    missing: str = "middle"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TimingParameters(MissingParameter):
+    """A draw whose time is forecast in public."""
+
+    timing: str = "auto"
+    budget_seconds: float | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SamplerParameters(TimingParameters):
+    """A draw by a sampler that can be named."""
+
+    sampler: Sampler | str = "auto"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegressionChoices:
+    """Settings of a regression by a perturbed optimum."""
+
+    penalty: float | None = None
+    data_norm: float | None = None
+    sum_norm: float | None = None
+    intercept_penalty: float | None = None
+    center: bool | None = None
+    rows: int | None = None
+
+    @property
+    def _choices(self) -> dict[str, Any]:
+        """What settings of columns are made from."""
+        names = ("penalty", "data_norm", "sum_norm", "intercept_penalty", "rows")
+        return {name: getattr(self, name) for name in names}

@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from expmech.errors import ParameterError, ParameterTypeError
-from expmech.estimators.arguments import bounds_by_name
-from expmech.estimators.base import column_names
-from expmech.estimators.parameters import Budgeted
-from expmech.estimators.tables import Unread, only_column
+from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.estimators.base import PrivateEstimator, bounds_by_name, column_names
+from expmech.estimators.tables import DeferredRows, numbers_of, only_column
 from expmech.ledger import show_amount
-from expmech.statistics import ArrayRows, CountOf, HistogramIn
-from expmech.statistics.base import one_of_several
-from expmech.statistics.expressions import (
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.expressions import (
     NUMBER,
     OF_TEXT,
     Column,
@@ -28,12 +25,14 @@ from expmech.statistics.expressions import (
     nodes_of,
     with_columns,
 )
-from expmech.statistics.grammar import parse_condition
-from expmech.statistics.reading import number_of, read_numbers
+from expmech.tables.grammar import parse_condition
+from expmech.tables.reading import number_of, read_numbers
+from expmech.tables.statistics import CountOf, HistogramIn
+from expmech.tables.statistics.base import one_of_several
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateCount(Budgeted):
+class PrivateCount(PrivateEstimator):
     """The number of rows, or of those for which a condition holds, by discrete Laplace noise.
 
     Parameters
@@ -44,7 +43,7 @@ class PrivateCount(Budgeted):
         names. None counts all rows, which "replace" makes public and refuses.
     epsilon
         Budget of one fit: a number, or decimal text.
-    accountant, adjacency, random_state
+    ledger, adjacency, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -72,7 +71,7 @@ class PrivateCount(Budgeted):
         count = CountOf(
             adjacency=self._relation, where=self._condition(d), text=str(self.where or "")
         )
-        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
+        rows = numbers_of(table, d)
         (release,) = self._draw([count], rows, epsilon=budget)
         self.count_ = int(release.value)
         self.accuracy_ = release.accuracy
@@ -113,7 +112,7 @@ class PrivateCount(Budgeted):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateHistogram(Budgeted):
+class PrivateHistogram(PrivateEstimator):
     """How many rows are in each of public cells, and how many in none, by discrete Laplace noise.
 
     Parameters
@@ -126,7 +125,7 @@ class PrivateHistogram(Budgeted):
         kind.
     epsilon
         Budget of one fit: a number, or decimal text. Columns get equal shares of it.
-    accountant, adjacency, random_state
+    ledger, adjacency, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -163,7 +162,7 @@ class PrivateHistogram(Budgeted):
                 return ArrayRows(raw=only_column(table))
             return ArrayRows(numbers=read_numbers(table, columns=d))
 
-        rows = Unread(table=table, read=read)
+        rows = DeferredRows(table=table, read=read)
         releases = self._draw(histograms, rows, epsilon=budget / d)
         self.counts_ = [np.asarray(release.value) for release in releases]
         self.cells_ = [one.cells for one in histograms]

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from expmech.errors import ParameterError, shielded
-from expmech.estimators.parameters import Optimised
-from expmech.estimators.tables import Unread, as_target, is_centred, is_sparse
-from expmech.statistics import ArrayRows, Logistic, Rows, SparseRows
-from expmech.statistics.keys import MISSING, canonical_key
-from expmech.statistics.logistic import LIKELIHOOD, OPTIMUM
-from expmech.statistics.reading import read_numbers
+from expmech.core.errors import ParameterError, shielded
+from expmech.estimators.base import PrivateEstimator, RegressionChoices, SamplerParameters
+from expmech.estimators.tables import DeferredRows, as_target, is_centred, is_sparse
+from expmech.tables.aggregates import Rows
+from expmech.tables.arrays import ArrayRows, SparseRows
+from expmech.tables.keys import MISSING, canonical_key
+from expmech.tables.reading import read_numbers
+from expmech.tables.statistics import logistic_regression
+from expmech.tables.statistics.logistic import LIKELIHOOD, OPTIMUM
 
 INFERRED = (
     "the labels were taken from y (classes='infer'): that exactly these two occur in it, and that a"
@@ -29,18 +31,23 @@ _UNKNOWN = "Unknown label type: `y` of {name} must hold two labels, whole number
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLogisticRegression(ClassifierMixin, Optimised):  # type: ignore[misc]
+class PrivateLogisticRegression(
+    ClassifierMixin,  # type: ignore[misc]
+    RegressionChoices,
+    SamplerParameters,
+    PrivateEstimator,
+):
     """Logistic regression of two or more classes with an intercept.
 
-    The optimum of the perturbed log-likelihood, drawn exactly; or, by name, the exponential
-    mechanism with the penalised log-likelihood.
+    The perturbed optimum of the penalised log-likelihood, drawn exactly; or, by name, the
+    exponential mechanism with that log-likelihood.
 
     Parameters
     ----------
     epsilon
         Budget of one fit: a number, or decimal text.
     bounds_X
-        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair a
+        Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair per
         column; values outside are clipped.
     classes
         The labels, public: two, the positive one last, or more; any other label counts as the
@@ -62,7 +69,7 @@ class PrivateLogisticRegression(ClassifierMixin, Optimised):  # type: ignore[mis
     rows
         Of law="perturbed optimum" under "add-remove" only: a public guess of the number of rows,
         for the rules. None: 1000.
-    sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
+    sampler, timing, budget_seconds, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`; samplers need law="log-likelihood". timing="constant" takes,
         for two classes and under "replace", a number of steps that suffices for all data.
 
@@ -89,34 +96,45 @@ class PrivateLogisticRegression(ClassifierMixin, Optimised):  # type: ignore[mis
     def _takes_sparse(self) -> bool:  # type: ignore[override]
         return self.law != LIKELIHOOD
 
+    bounds_X: Any = None
     classes: Sequence[Any] | str | None = None
     law: str = OPTIMUM
     radius: float | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
-        """Draw the coefficients of the classification of X into the classes y."""
+        """Draw the coefficients of the classification of X into the classes y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features: an array, a frame, a list of rows, or by the perturbed optimum a sparse matrix
+            of scipy.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+            The fitted estimator.
+        """
         budget = self._validate_parameters()
         table, d = self._table(X)
         target = as_target(y, table, owner=self._name)
         bounds = self._validate_column_bounds(self.bounds_X, d, name="bounds_X")
         labels, notes = self._labels(target)
-        logistic = Logistic(
+        logistic = logistic_regression(
             columns=tuple(range(d)),
             bounds=bounds,
             target="y",
             positive=labels[1],
             classes=None if len(labels) == 2 else tuple(labels),
             law=self.law,
-            penalty=self.penalty,
             radius=self.radius,
-            data_norm=self.data_norm,
-            sum_norm=self.sum_norm,
-            intercept_penalty=self.intercept_penalty,
             center=is_centred(self.center, table, owner=self._name),
-            rows=self.rows,
             adjacency=self._relation,
             missing=self.missing,
             label_notes=notes,
+            **self._choices,
         )
 
         def read() -> Rows:
@@ -124,11 +142,11 @@ class PrivateLogisticRegression(ClassifierMixin, Optimised):  # type: ignore[mis
                 return SparseRows(matrix=table, target=target)
             return ArrayRows(numbers=read_numbers(table, columns=d), target=target)
 
-        (release,) = self._draw([logistic], Unread(table=table, read=read), epsilon=budget)
-        found = np.atleast_2d(release.value)
+        (release,) = self._draw([logistic], DeferredRows(table=table, read=read), epsilon=budget)
+        coefficients = np.atleast_2d(release.value)
         self.classes_ = labels
-        self.intercept_ = found[:, 0]
-        self.coef_ = found[:, 1:]
+        self.intercept_ = coefficients[:, 0]
+        self.coef_ = coefficients[:, 1:]
         self.certificate_ = release.certificate
         return self
 
@@ -183,20 +201,50 @@ class PrivateLogisticRegression(ClassifierMixin, Optimised):  # type: ignore[mis
         return tags
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the log odds of the second class; of several, one score a class."""
+        """Return the log odds of the second class; of several, one score per class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
         table = self._validate_new(X, self.bounds_X)
         with np.errstate(all="ignore"):
             scores = table @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likeliest class of each row."""
+        """Return the likeliest class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         scores = self.decision_function(X)
         place = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[place.astype(np.int64)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the classes, a row each."""
+        """Return the probabilities of the classes, one row each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
         scores = self.decision_function(X)
         with np.errstate(all="ignore"):
             if scores.ndim == 1:

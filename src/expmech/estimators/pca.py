@@ -11,20 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from expmech.errors import ParameterError, ParameterTypeError, validate_integer
-from expmech.estimators.parameters import Timed
-from expmech.estimators.tables import Unread
-from expmech.release import Release
-from expmech.statistics import (
-    ArrayRows,
-    Bounds,
-    Mean,
-    PrincipalComponents,
-    Settled,
-    find_all,
-)
-from expmech.statistics.reading import read_numbers
-from expmech.statistics.standard import make_standard
+from expmech.certificates.mechanism import Release
+from expmech.core.errors import ParameterError, ParameterTypeError, validate_integer
+from expmech.estimators.base import PrivateEstimator, TimingParameters
+from expmech.estimators.tables import DeferredRows, numbers_of
+from expmech.tables.release import PreparedRelease, aggregate_all, charged
+from expmech.tables.scaling import Bounds, make_standard
+from expmech.tables.statistics import Mean, PrincipalComponents
 
 MEAN_SHARE = Fraction(1, 5)
 """Of epsilon, where the center is to be private."""
@@ -33,7 +26,12 @@ _CENTERS = ("bounds", "private")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Timed):  # type: ignore[misc]
+class PrivatePCA(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    TimingParameters,
+    PrivateEstimator,
+):
     """Principal components: each direction from ``exp(eta v'Av)`` on the sphere, exactly.
 
     Parameters
@@ -61,7 +59,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Timed):  # t
         Whether a tenth of what the components get goes to their variances.
     timing
         "unprotected": how long a fit took may tell about the data. "constant" is refused.
-    accountant, adjacency, missing, random_state
+    ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -95,20 +93,21 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Timed):  # t
         """Draw the components of X; y is ignored."""
         epsilon = self._validate_parameters()
         table, d = self._table(X)
-        asked = self._statistic(self._validate_column_bounds(self.bounds, d))
-        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
-        share = epsilon * MEAN_SHARE if asked.center_is_private else Fraction(0)
-        means = self._settle([_mean(asked)], rows, share) if share else []
-        (components,) = self._settle([asked], rows, epsilon - share)
-        with self._charged([*means, components]):
-            drawn = [self._draw_one(mean, rows, 0) for mean in means]
-            if drawn:
-                asked = dataclasses.replace(asked, center=tuple(drawn[0].value.tolist()))
-                components = dataclasses.replace(components, statistic=asked)
-            drawn.append(self._draw_one(components, rows, 1))
-        self._keep(asked, drawn[-1].value)
-        self.certificate_ = drawn[-1].certificate
-        self.certificates_ = tuple(one.certificate for one in drawn)
+        statistic = self._statistic(self._validate_column_bounds(self.bounds, d))
+        rows = numbers_of(table, d)
+        share = epsilon * MEAN_SHARE if statistic.center_is_private else Fraction(0)
+        means = self._prepare([_mean(statistic)], rows, share) if share else []
+        (components,) = self._prepare([statistic], rows, epsilon - share)
+        with charged(self._ledger, [*means, components]):
+            releases = [self._draw_one(mean, rows, 0) for mean in means]
+            if releases:
+                center = tuple(releases[0].value.tolist())
+                statistic = dataclasses.replace(statistic, center=center)
+                components = dataclasses.replace(components, statistic=statistic)
+            releases.append(self._draw_one(components, rows, 1))
+        self._keep(statistic, releases[-1].value)
+        self.certificate_ = releases[-1].certificate
+        self.certificates_ = tuple(release.certificate for release in releases)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -176,28 +175,28 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Timed):  # t
             )
         return str(self.center)
 
-    def _draw_one(self, settled: Settled, rows: Unread, stream: int) -> Release:
-        """Read and draw; what was drawn before may stand in the request."""
-        (answer,) = find_all([settled], rows)
+    def _draw_one(self, prepared: PreparedRelease, rows: DeferredRows, stream: int) -> Release:
+        """Aggregate and draw; the aggregation may depend on what was drawn before."""
+        (aggregate,) = aggregate_all([prepared], rows)
         if self.random_state is None:
-            return settled.release(answer)
-        return settled.study(answer, (int(self.random_state), stream))
+            return prepared.release(aggregate)
+        return prepared.study(aggregate, (int(self.random_state), stream))
 
-    def _keep(self, asked: PrincipalComponents, found: Any) -> None:
-        self.mean_, self.scale_ = np.array(asked.center), np.array(asked.scale)
-        self.components_ = found.directions
-        if found.variances is not None:
-            unit = 1.0 if asked.row_norm is None else asked.row_norm**2
-            self.explained_variance_ = found.variances * unit
-            total = max(found.total_variance, np.finfo(np.float64).tiny)
-            self.explained_variance_ratio_ = found.variances / total
+    def _keep(self, statistic: PrincipalComponents, components: Any) -> None:
+        self.mean_, self.scale_ = np.array(statistic.center), np.array(statistic.scale)
+        self.components_ = components.directions
+        if components.variances is not None:
+            unit = 1.0 if statistic.row_norm is None else statistic.row_norm**2
+            self.explained_variance_ = components.variances * unit
+            total = max(components.total_variance, np.finfo(np.float64).tiny)
+            self.explained_variance_ratio_ = components.variances / total
 
 
-def _mean(asked: PrincipalComponents) -> Mean:
-    """Return the mean of the same columns, of which a private center is made."""
+def _mean(statistic: PrincipalComponents) -> Mean:
+    """Return the mean of the same columns, for a private center."""
     return Mean(
-        columns=asked.columns,
-        bounds=asked.bounds,
-        adjacency=asked.adjacency,
-        missing=asked.missing,
+        columns=statistic.columns,
+        bounds=statistic.bounds,
+        adjacency=statistic.adjacency,
+        missing=statistic.missing,
     )

@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
 from expmech.ledger import Ledger, show_amount
 
@@ -208,7 +208,7 @@ def reserve(search: Any, ledger: Ledger) -> Any:
         composition="basic",
     )
     made = clone(search)
-    names = [name for name in made.estimator.get_params() if name.split("__")[-1] == "accountant"]
+    names = [name for name in made.estimator.get_params() if name.split("__")[-1] == "ledger"]
     made.estimator.set_params(**dict.fromkeys(names, str(own.path)))
     return made
 

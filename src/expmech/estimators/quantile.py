@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.errors import ParameterTypeError, validate_integer
-from expmech.estimators.base import column_names
-from expmech.estimators.parameters import Sampled
-from expmech.estimators.tables import Unread
+from expmech.certificates.timing import CONSTANT
+from expmech.core.errors import ParameterTypeError, validate_integer
+from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
+from expmech.estimators.tables import DeferredRows, numbers_of
 from expmech.ledger import show_amount
-from expmech.samplers.base import CONSTANT
-from expmech.statistics import ArrayRows, QuantileOf, QuantilesOf
-from expmech.statistics.base import one_of_several
-from expmech.statistics.joint_quantiles import near_levels
-from expmech.statistics.reading import read_numbers
+from expmech.tables.statistics import QuantileOf, QuantilesOf
+from expmech.tables.statistics.base import one_of_several
+from expmech.tables.statistics.quantiles import near_levels
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateQuantile(Sampled):
+class PrivateQuantile(SamplerParameters, PrivateEstimator):
     """Quantiles of each column.
 
     The exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points; several
@@ -45,7 +43,7 @@ class PrivateQuantile(Sampled):
         Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
         shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
         draw does not serve.
-    sampler, timing, budget_seconds, accountant, adjacency, missing, random_state
+    sampler, timing, budget_seconds, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -82,14 +80,14 @@ class PrivateQuantile(Sampled):
             )
         served = self.sampler == "auto" and self.timing != CONSTANT
         draw = self._draw_together if self.joint and served and len(levels) > 1 else self._draw_each
-        rows = Unread(table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=d)))
+        rows = numbers_of(table, d)
         values = draw(rows, levels, d, bits, budget)
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else values
         self.certificate_ = self.certificates_[0]
         return self
 
     def _draw_together(
-        self, rows: Unread, levels: list[Fraction], d: int, bits: int, budget: Fraction
+        self, rows: DeferredRows, levels: list[Fraction], d: int, bits: int, budget: Fraction
     ) -> NDArray[np.float64]:
         """Return the quantiles, (levels, columns), of one joint draw a column."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
@@ -114,7 +112,7 @@ class PrivateQuantile(Sampled):
         return drawn[[different.index(level) for level in near]]
 
     def _draw_each(
-        self, rows: Unread, levels: list[Fraction], d: int, bits: int, budget: Fraction
+        self, rows: DeferredRows, levels: list[Fraction], d: int, bits: int, budget: Fraction
     ) -> NDArray[np.float64]:
         """Return the quantiles, (levels, columns), each drawn at a share of epsilon."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)

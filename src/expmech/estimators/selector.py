@@ -9,30 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from expmech.errors import (
-    ParameterError,
-    ParameterTypeError,
-    validate_integer,
-    validate_scale,
-)
-from expmech.estimators.base import column_names
-from expmech.estimators.parameters import Sampled
-from expmech.estimators.tables import Unread, only_column
-from expmech.samplers.base import CONSTANT
-from expmech.statistics import (
-    ArrayRows,
-    BestScore,
-    LargestTotal,
-    MostFrequent,
-    Statistic,
-    TopOf,
-)
-from expmech.statistics.keys import canonical_key
-from expmech.statistics.reading import read_numbers
+from expmech.certificates.timing import CONSTANT
+from expmech.core.errors import ParameterError, ParameterTypeError, validate_integer, validate_scale
+from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
+from expmech.estimators.tables import DeferredRows, only_column
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.keys import canonical_key
+from expmech.tables.reading import read_numbers
+from expmech.tables.statistics import BestScore, LargestTotal, MostFrequent, Statistic, TopOf
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateSelector(Sampled):
+class PrivateSelector(SamplerParameters, PrivateEstimator):
     """The best of a public list of candidates by score, by permute-and-flip; or the k best.
 
     Parameters
@@ -61,7 +49,7 @@ class PrivateSelector(Sampled):
         "auto" is permute-and-flip, whose expected loss is never above that of the exponential
         mechanism; a sampler asks for the latter, and so does a ledger under concentrated
         composition, where its bounded range costs less.
-    timing, budget_seconds, accountant, adjacency, missing, random_state
+    timing, budget_seconds, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`. Permute-and-flip flips one coin a candidate, whatever the data.
 
     Attributes
@@ -95,7 +83,7 @@ class PrivateSelector(Sampled):
         table, d = self._table(X)
         names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
         statistic, read = self._statistic(table, y, d, names)
-        (release,) = self._draw([statistic], Unread(table=table, read=read), epsilon=budget)
+        (release,) = self._draw([statistic], DeferredRows(table=table, read=read), epsilon=budget)
         if self.k is None:
             self.best_index_: Any = int(release.value)
             self.best_ = names[self.best_index_]

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from expmech.errors import ParameterError, ParameterTypeError
-from expmech.statistics import Request, Rows
-from expmech.statistics.reading import EQUAL_ROWS, frame_columns, values_of_row
+from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.tables.aggregates import Aggregation, Rows
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.reading import EQUAL_ROWS, frame_columns, read_numbers, values_of_row
 
 _NO_TABLE = (
     "X must be a 2D array, a frame or a list of rows, one row a record. Reshape your data, with"
@@ -34,8 +35,8 @@ _COLUMN_VECTOR = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unread:
-    """Rows that are counted by the table's length, and read when they are first asked."""
+class DeferredRows:
+    """Rows that are counted by the table's length, and read when they are first aggregated."""
 
     table: Any
     read: Callable[[], Rows]
@@ -44,13 +45,20 @@ class Unread:
         """Return the number of rows."""
         return row_count(self.table)
 
-    def find(self, request: Request) -> Any:
+    def aggregate(self, aggregation: Aggregation) -> Any:
         """Return what was asked for."""
-        return self._rows.find(request)
+        return self._rows.aggregate(aggregation)
 
     @cached_property
     def _rows(self) -> Rows:
         return self.read()
+
+
+def numbers_of(table: Any, columns: int) -> DeferredRows:
+    """Return the rows of a table of numbers, which are read after the charge."""
+    return DeferredRows(
+        table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=columns))
+    )
 
 
 def is_sparse(table: Any) -> bool:

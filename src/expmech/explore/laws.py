@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.release import ExponentialMechanism
+from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.theory import noise_below, noise_mass
 
 Numbers = NDArray[np.float64]
@@ -27,22 +27,22 @@ def noisy_cells(total: int, rate: float, most: int, edges: Numbers) -> Numbers:
 
 def noisy_log_chances(noisy: Any, totals: Sequence[int], rate: float, most: int) -> Numbers:
     """Return the log chance of each row of noisy sums, as an observer sees them: cut."""
-    found = np.zeros(len(noisy))
+    logs = np.zeros(len(noisy))
     for j, total in enumerate(totals):
-        drawn = np.array([float(one) for one in noisy[:, j]])
+        drawn = np.array([float(value) for value in noisy[:, j]])
         inside = noise_mass(rate, drawn - float(total))
         low, high = noise_below(rate, -float(total)), noise_below(rate, float(total - most))
         chance = np.where(drawn <= 0.0, low, np.where(drawn >= float(most), high, inside))
         with np.errstate(divide="ignore"):
-            found += np.log(chance)
-    return found
+            logs += np.log(chance)
+    return logs
 
 
 def lattice_cells(mechanism: ExponentialMechanism, epsilon: Fraction, edges: Numbers) -> Numbers:
     """Return the chance of each cell between edges under an exponential mechanism of a number."""
     points, chances = mechanism.law(epsilon=epsilon)
-    found, _ = np.histogram(np.ravel(points), bins=edges, weights=chances)
-    return np.asarray(found)
+    cells, _ = np.histogram(np.ravel(points), bins=edges, weights=chances)
+    return np.asarray(cells)
 
 
 def lattice_log_chances(

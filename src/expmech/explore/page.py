@@ -21,15 +21,15 @@ def _file(name: str) -> str:
 
 
 def read_static(name: str) -> str | None:
-    """Return a file of the page by its name; None where there is none."""
+    """Return a file of the page by its name; None where there is nquestion."""
     return _file(name) if name in STATIC else None
 
 
 def fill_page(state: State) -> str:
     """Return the page with what its script needs to know."""
-    known = {"state": state.told(), "questions": facts()}
+    page_facts = {"state": state.settings(), "questions": facts()}
     # A JSON text inside HTML must not end its element.
-    text = json.dumps(known).replace("<", "\\u003c")
+    text = json.dumps(page_facts).replace("<", "\\u003c")
     return _file("index.html").replace("$FACTS", text).replace("$VERSION", __version__)
 
 
@@ -37,20 +37,20 @@ def facts() -> dict[str, Any]:
     """Return what the controls of every question are."""
     return {
         name: {
-            "label": one.label,
-            "story": one.story,
-            "unit": one.unit,
-            "rows": vars(one.rows),
-            "size": vars(one.size),
-            "sizeLabel": one.size_label,
-            "bounds": one.bounds,
-            "fixedBounds": one.fixed_bounds,
-            "methods": one.methods,
-            "errorWords": one.error_words,
-            "errorUnit": one.error_unit,
-            "errorIsDistance": one.error_is_distance,
+            "label": question.label,
+            "story": question.story,
+            "unit": question.unit,
+            "rows": vars(question.rows),
+            "size": vars(question.size),
+            "sizeLabel": question.size_label,
+            "bounds": question.bounds,
+            "fixedBounds": question.fixed_bounds,
+            "methods": question.methods,
+            "errorSentence": question.error_sentence,
+            "errorUnit": question.error_unit,
+            "errorIsDistance": question.error_is_distance,
         }
-        for name, one in QUESTIONS.items()
+        for name, question in QUESTIONS.items()
     }
 
 

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from expmech.errors import ExpmechError, ParameterError, validate_integer
+from expmech.core.errors import ExpmechError, ParameterError, validate_integer
 from expmech.explore.page import fill_page, read_static, standalone
 from expmech.explore.panels import NARROWEST, PANELS, WIDEST, Panel
 from expmech.explore.state import OWNER, State, read_state
@@ -142,12 +142,12 @@ class Server(ThreadingHTTPServer):
         if folder == "static":
             return _TYPES.get(name.rpartition(".")[2], "text/plain"), _static(name), {}
         if folder == "panel":
-            found, state = self._panel(name, given)
-            return "application/json", _json(found, state), {}
+            panel, state = self._panel(name, given)
+            return "application/json", _json(panel, state), {}
         if folder == "figure" and name.endswith(".svg"):
-            found, _ = self._panel(name.removesuffix(".svg"), given)
+            panel, _ = self._panel(name.removesuffix(".svg"), given)
             saved = {"Content-Disposition": f'attachment; filename="expmech-{name}"'}
-            return _TYPES["svg"], standalone(found), saved
+            return _TYPES["svg"], standalone(panel), saved
         raise _nothing()
 
     def _panel(self, name: str, given: dict[str, str]) -> tuple[Panel, State]:
@@ -189,15 +189,15 @@ def _solve(state: State, error: str) -> Fraction:
     return epsilon_for(state, exact_amount(error, name="error", owner=OWNER))
 
 
-def _json(found: Panel, state: State) -> str:
-    return json.dumps(found.describe() | {"state": state.told()})
+def _json(panel: Panel, state: State) -> str:
+    return json.dumps(panel.describe() | {"state": state.settings()})
 
 
 def _static(name: str) -> str:
-    found = read_static(name)
-    if found is None:
+    text = read_static(name)
+    if text is None:
         raise _nothing()
-    return found
+    return text
 
 
 def _nothing() -> _Refused:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import urlencode
 
-from expmech.errors import ParameterError, validate_choice, validate_integer
+from expmech.core.errors import ParameterError, validate_choice, validate_integer
 from expmech.explore.questions import QUESTIONS, Question, Setting
 from expmech.ledger import exact_amount, show_amount
 
@@ -22,7 +22,7 @@ WHOLE = {
     "failure": Setting(low=3, high=12, start=6),
     "people": Setting(low=2, high=30, start=10),
 }
-"""Whole numbers that no question changes: seeds, the attacker's prior in percent, the composition
+"""RawRows numbers that no question changes: seeds, the attacker's prior in percent, the composition
 of many releases with its delta of ten to minus ``failure``, and the rows of the paper's chain."""
 
 DECIMAL = {
@@ -57,17 +57,17 @@ class State:
     pace: Fraction
 
     @property
-    def asked(self) -> Question:
-        """The question in full."""
+    def chosen_question(self) -> Question:
+        """The question that ``question`` names."""
         return QUESTIONS[self.question]
 
-    def told(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str]:
         """Return every control as text, in the order of the address."""
         return {name: _text(getattr(self, name)) for name in self.__dataclass_fields__}
 
     def address(self) -> str:
         """Return the part of a link after the question mark."""
-        return urlencode(self.told())
+        return urlencode(self.settings())
 
 
 def read_state(given: Mapping[str, str]) -> State:
@@ -85,14 +85,16 @@ def read_state(given: Mapping[str, str]) -> State:
             f" {', '.join(State.__dataclass_fields__)}."
         )
     question = _choice(given, "question", tuple(QUESTIONS))
-    asked = QUESTIONS[question]
-    lower, upper = _bounds(given, asked)
-    whole = WHOLE | {"rows": asked.rows, "size": asked.size}
-    numbers: dict[str, Any] = {name: _whole(given, name, one) for name, one in whole.items()}
+    chosen = QUESTIONS[question]
+    lower, upper = _bounds(given, chosen)
+    whole = WHOLE | {"rows": chosen.rows, "size": chosen.size}
+    numbers: dict[str, Any] = {
+        name: _whole(given, name, setting) for name, setting in whole.items()
+    }
     numbers |= {name: _decimal(given, name) for name in DECIMAL}
     return State(
         question=question,
-        method=_choice(given, "method", tuple(asked.methods)),
+        method=_choice(given, "method", tuple(chosen.methods)),
         lower=lower,
         upper=upper,
         **numbers,
@@ -120,12 +122,12 @@ def _decimal(given: Mapping[str, str], name: str) -> Fraction:
     return amount
 
 
-def _bounds(given: Mapping[str, str], asked: Question) -> tuple[float, float]:
+def _bounds(given: Mapping[str, str], chosen: Question) -> tuple[float, float]:
     """Return the public bounds; those of a question that has its own cannot be moved."""
-    if asked.fixed_bounds and not {"lower", "upper"} & set(given):
-        return asked.bounds
-    found = []
-    for name, start in zip(("lower", "upper"), asked.bounds, strict=True):
+    if chosen.fixed_bounds and not {"lower", "upper"} & set(given):
+        return chosen.bounds
+    ends = []
+    for name, start in zip(("lower", "upper"), chosen.bounds, strict=True):
         text = given.get(name, str(start))
         try:
             number = float(text)
@@ -135,10 +137,10 @@ def _bounds(given: Mapping[str, str], asked: Question) -> tuple[float, float]:
             raise ParameterError(
                 f"`{name}` of {OWNER} must be a number of at most a million; got {text[:40]}."
             )
-        found.append(number)
-    lower, upper = found
-    if asked.fixed_bounds and (lower, upper) != asked.bounds:
-        raise ParameterError(f"the bounds of {asked.label!r} are fixed: leave them out.")
+        ends.append(number)
+    lower, upper = ends
+    if chosen.fixed_bounds and (lower, upper) != chosen.bounds:
+        raise ParameterError(f"the bounds of {chosen.label!r} are fixed: leave them out.")
     if not upper - lower >= 1e-3:
         raise ParameterError(
             f"`upper` of {OWNER} must be above `lower` by a thousandth at least; got {lower:g} and"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from expmech.markup import escape, round_ticks
+from expmech.core.markup import escape, round_ticks
 
 LINE, LETTER = 18.0, 7.0  # pixels that a line and a letter of text take
 
@@ -76,14 +76,14 @@ class Canvas:
         self.pieces.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>')
 
     def diamond(self, x: float, y: float, kind: str, radius: float = 6.0) -> None:
-        """Draw a diamond, which is told from a dot without its colour."""
+        """Draw a diamond, which differs from a dot also without colour."""
         corners = ((x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y))
         self.path(corners, kind, closed=True)
 
-    def text(self, x: float, y: float, words: str, kind: str = "label", at: str = "start") -> None:
-        """Write words; ``at`` says which part of them is at x."""
+    def text(self, x: float, y: float, text: str, kind: str = "label", at: str = "start") -> None:
+        """Write a text; ``at`` says which part of it is at x."""
         place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{at}"'
-        self.pieces.append(f'<text class="{kind}" {place}>{escape(words)}</text>')
+        self.pieces.append(f'<text class="{kind}" {place}>{escape(text)}</text>')
 
     def axis(self, scale: Scale, y: float, title: str) -> None:
         """Draw a horizontal axis with its unit."""
@@ -108,12 +108,12 @@ class Canvas:
     def legend(self, x: float, y: float, entries: Sequence[tuple[str, str]]) -> float:
         """Draw what each mark means, broken into lines where there is no room; return the foot."""
         left = x
-        for kind, words in entries:
-            needed = 34.0 + LETTER * len(words)
+        for kind, label in entries:
+            needed = 34.0 + LETTER * len(label)
             if left + needed > self.width and left > x:
                 left, y = x, y + LINE
             self.mark(kind, left + 8.0, y - 4.0)
-            self.text(left + 20.0, y, words, "tick")
+            self.text(left + 20.0, y, label, "tick")
             left += needed
         return y
 
@@ -140,13 +140,13 @@ class Canvas:
 def heaps(places: Sequence[float], diameter: float) -> list[tuple[float, float]]:
     """Return where dots go that pile up over a line: their places, and heights above it."""
     heights: dict[int, int] = {}
-    found = []
+    dots = []
     for place in sorted(places):
         pile = round(place / diameter)
         level = heights.get(pile, 0)
         heights[pile] = level + 1
-        found.append((pile * diameter, (level + 0.5) * diameter))
-    return found
+        dots.append((pile * diameter, (level + 0.5) * diameter))
+    return dots
 
 
 def window(numbers: Sequence[float], *, least: float = 0.0) -> tuple[float, float]:

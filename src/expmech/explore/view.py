@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.errors import ExpmechError
-from expmech.explore.questions import Made
+from expmech.certificates.mechanism import Draws, Mechanism, PreparedDraw
+from expmech.certificates.plan import Plan
+from expmech.core.errors import ExpmechError
+from expmech.explore.questions import MadeUpTable
 from expmech.explore.state import DECIMAL, State, read_state
-from expmech.release import Mechanism, Prepared
-from expmech.samplers import Draws, Plan
-from expmech.statistics import Statistic, enough, plan
+from expmech.tables.plan import enough, plan
+from expmech.tables.statistics import Statistic
 
 N_DRAWS = 20
 """Draws in a picture: few enough to be counted, many enough for a spread."""
@@ -27,36 +28,37 @@ class View:
     """One state of the page, as the library sees it."""
 
     def __init__(self, state: State) -> None:
-        self.state, self.asked = state, state.asked
+        self.state, self.question = state, state.chosen_question
         self._mechanisms: dict[bool, Mechanism] = {}
 
     @cached_property
     def statistic(self) -> Statistic:
         """What is released."""
-        return self.asked.statistic(self.state)
+        return self.question.statistic(self.state)
 
     @cached_property
     def truth(self) -> Numbers:
         """The answer without privacy; the rows are made up."""
-        return np.asarray(_made(_data(self.state), neighbour=False).truth)
+        return np.asarray(_table(_data(self.state), neighbour=False).truth)
 
-    def found(self, *, neighbour: bool = False) -> Any:
-        """Return what the made-up rows, or their neighbour, answer to the statistic's request."""
-        request = self.statistic.request(self.state.epsilon)
-        return _found(_data(self.state), neighbour, request)
+    def aggregate(self, *, neighbour: bool = False) -> Any:
+        """Return the statistic's aggregate of the made-up rows, or of their neighbour."""
+        aggregation = self.statistic.aggregation(self.state.epsilon)
+        return _aggregate(_data(self.state), neighbour, aggregation)
 
     def mechanism(self, *, neighbour: bool = False) -> Mechanism:
         """Return the mechanism on the rows or on their neighbour."""
         if neighbour not in self._mechanisms:
-            found = self.found(neighbour=neighbour)
-            made = self.statistic.mechanism(found, self.state.epsilon, "unprotected")
-            self._mechanisms[neighbour] = made
+            aggregate = self.aggregate(neighbour=neighbour)
+            self._mechanisms[neighbour] = self.statistic.mechanism(
+                aggregate, self.state.epsilon, "unprotected"
+            )
         return self._mechanisms[neighbour]
 
     @cached_property
-    def ready(self) -> Prepared:
-        """The release, settled but for the draw."""
-        return self.mechanism().prepare(epsilon=self.state.epsilon, told=self.statistic.told)
+    def ready(self) -> PreparedDraw:
+        """The release, prepared but for the draw."""
+        return self.mechanism().prepare(epsilon=self.state.epsilon, context=self.statistic.context)
 
     @cached_property
     def draws(self) -> Draws:
@@ -65,9 +67,9 @@ class View:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """The same in the units of the data: a row a draw."""
-        values = [self.ready.finish.apply(value) for value in self.draws.values]
-        return self.asked.numbers(values, self.state)
+        """The same in the units of the data: one row per draw."""
+        values = [self.ready.postprocessing.apply(value) for value in self.draws.values]
+        return self.question.numbers(values, self.state)
 
     @cached_property
     def plan(self) -> Plan:
@@ -80,9 +82,9 @@ class View:
         return error_of(self.plan)
 
     def chances(self, edges: Numbers) -> list[Numbers] | None:
-        """Return the exact law at the cells of a picture, a strip each, where it is known."""
-        return self.asked.chances(
-            self.mechanism(), self.found(), self.state.epsilon, edges, self.state
+        """Return the exact law at the cells of a picture, one strip each, where it is known."""
+        return self.question.chances(
+            self.mechanism(), self.aggregate(), self.state.epsilon, edges, self.state
         )
 
     @cached_property
@@ -92,8 +94,11 @@ class View:
         return None if logs[0] is None or logs[1] is None else logs[0] - logs[1]
 
     def _log_chances(self, neighbour: bool) -> Numbers | None:
-        mechanism, found = self.mechanism(neighbour=neighbour), self.found(neighbour=neighbour)
-        return self.asked.log_chances(mechanism, found, self.state.epsilon, self.draws, self.state)
+        mechanism = self.mechanism(neighbour=neighbour)
+        aggregate = self.aggregate(neighbour=neighbour)
+        return self.question.log_chances(
+            mechanism, aggregate, self.state.epsilon, self.draws, self.state
+        )
 
 
 @lru_cache(maxsize=64)
@@ -102,16 +107,16 @@ def view_of(state: State) -> View:
     return View(state)
 
 
-def error_of(made: Plan) -> float | None:
+def error_of(plan: Plan) -> float | None:
     """Return the error that a plan bounds: of numbers, else of the loss."""
-    if made.error is not None:
-        return made.error
-    return None if made.excess_loss is None else made.excess_loss[1]
+    if plan.error is not None:
+        return plan.error
+    return None if plan.excess_loss is None else plan.excess_loss[1]
 
 
 @lru_cache(maxsize=2048)
 def _planned(question_state: State) -> Plan:
-    statistic = question_state.asked.statistic(question_state)
+    statistic = question_state.chosen_question.statistic(question_state)
     return plan(statistic, epsilon=question_state.epsilon, count=question_state.rows)
 
 
@@ -122,12 +127,12 @@ def plan_at(state: State, epsilon: Fraction) -> Plan:
 
 def epsilon_for(state: State, error: Fraction) -> Fraction:
     """Return the least epsilon whose error is small enough, within what the page shows."""
-    statistic = state.asked.statistic(state)
-    found = enough(
+    statistic = state.chosen_question.statistic(state)
+    least = enough(
         statistic, error=error, count=state.rows, planned=lambda epsilon: plan_at(state, epsilon)
     )  # one error after another asks for nearly the same plans
     low, high, _ = DECIMAL["epsilon"]
-    return min(max(found, low), high)
+    return min(max(least, low), high)
 
 
 def errors_between(state: State) -> tuple[float, float] | None:
@@ -161,10 +166,12 @@ def _data(state: State) -> State:
 
 
 @lru_cache(maxsize=16)
-def _made(state: State, neighbour: bool) -> Made:
-    return state.asked.neighbour(state) if neighbour else state.asked.make(state)
+def _table(state: State, neighbour: bool) -> MadeUpTable:
+    return (
+        state.chosen_question.neighbour(state) if neighbour else state.chosen_question.make(state)
+    )
 
 
 @lru_cache(maxsize=32)
-def _found(state: State, neighbour: bool, request: Any) -> Any:
-    return _made(state, neighbour).find(request)
+def _aggregate(state: State, neighbour: bool, aggregation: Any) -> Any:
+    return _table(state, neighbour).rows.aggregate(aggregation)

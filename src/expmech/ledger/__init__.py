@@ -1,10 +1,9 @@
 """The privacy budget of one data set, in a file that cannot be overspent."""
 
-from expmech.ledger.amounts import exact_amount, show_amount
+from expmech.ledger.amounts import Amount, Limits, exact_amount, show_amount
+from expmech.ledger.entries import Charge, Entry, LedgerError
 from expmech.ledger.ledger import Ledger
-from expmech.ledger.limits import Amount, Limits
 from expmech.ledger.outbox import SINGLE, charges_noted
-from expmech.ledger.records import Charge, Entry, LedgerError
 
 __all__ = [
     "SINGLE",

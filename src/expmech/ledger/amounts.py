@@ -1,16 +1,25 @@
-"""Amounts of epsilon and delta as exact rationals, read from the decimal text a person wrote."""
+"""Amounts of epsilon and delta as exact rationals, and what a budget allows of them.
+
+Page: docs/theory/composition.md.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Rational
 
-from expmech.errors import ParameterError, ParameterTypeError
+from expmech.core.errors import ParameterError, ParameterTypeError, validate_choice
+from expmech.theory.concentrated import PURE, epsilon_from_rho, rho_from_epsilon
 
+BASIC, CONCENTRATED = "basic", "concentrated"
 _MOST_TEXT = 64  # characters of an amount: keeps denominators small
 _SMALLEST_EXPONENT = -400
+_DIGITS = 10**6  # what is shown of a converted epsilon, rounded up; of what is left, down
+_MOST_TIMES = 10**6
 
 
 def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) -> Fraction:
@@ -20,12 +29,28 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
 
     Parameters
     ----------
-    value
-        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, an int, a Fraction, or a float, which
-        counts as the shortest text that prints it. A mechanism given that float spends no more: it
-        rounds epsilon down by one float64 step.
-    zero
+    value : str, int, Fraction or float
+        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, or a number. A float counts as the shortest
+        text that prints it; a mechanism given that float spends no more, as it rounds epsilon down
+        by one float64 step.
+    name : str
+        Name of the parameter, for the error message.
+    owner : str
+        Whose parameter it is, for the error message.
+    zero : bool, default False
         Whether 0 is allowed.
+
+    Returns
+    -------
+    Fraction
+        The exact amount.
+
+    Raises
+    ------
+    ParameterError
+        If ``value`` is not finite, negative, or zero where ``zero`` is False.
+    ParameterTypeError
+        If ``value`` is neither text nor a number.
 
     Examples
     --------
@@ -53,10 +78,7 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
 
 
 def _exponent(text: str) -> int:
-    """Return the exponent written in ``text``, 0 without one.
-
-    Text that is no number has an exponent out of range.
-    """
+    """Return the exponent written in ``text``, 0 without one; out of range if it is no number."""
     _, mark, exponent = text.lower().partition("e")
     if not mark:
         return 0
@@ -64,7 +86,17 @@ def _exponent(text: str) -> int:
 
 
 def show_amount(amount: Fraction) -> str:
-    """Return ``amount`` as decimal text where it has at most 30 digits, else as a quotient.
+    """Return an amount as decimal text where it has at most 30 digits, else as a quotient.
+
+    Parameters
+    ----------
+    amount : Fraction
+        An epsilon or a delta.
+
+    Returns
+    -------
+    str
+        Text that :func:`exact_amount` reads back exactly.
 
     Examples
     --------
@@ -75,3 +107,156 @@ def show_amount(amount: Fraction) -> str:
         context.prec = 30
         decimal = Decimal(amount.numerator) / Decimal(amount.denominator)
     return f"{decimal.normalize():f}" if Fraction(decimal) == amount else str(amount)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amount:
+    """The cost of releases, in terms that add up.
+
+    Parameters
+    ----------
+    epsilon : Fraction, default 0
+        Of pure or approximate differential privacy.
+    delta : Fraction, default 0
+        Of approximate differential privacy.
+    rho : Fraction, default 0
+        Of zero-concentrated differential privacy.
+
+    Examples
+    --------
+    >>> cost = Amount(epsilon=Fraction(1, 10), rho=Fraction(1, 200))
+    >>> (cost + cost).epsilon
+    Fraction(1, 5)
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            rho=self.rho + other.rho,
+        )
+
+    def times(self, count: int) -> Amount:
+        """Return the cost of ``count`` such releases."""
+        return Amount(epsilon=count * self.epsilon, delta=count * self.delta, rho=count * self.rho)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """A total of epsilon and delta under one composition, fixed when a ledger is made.
+
+    Under basic composition epsilons add up and so do deltas. Under concentrated composition the
+    epsilons may add up to the total, or the rhos to ``rho``, which gives (epsilon, delta)-DP; the
+    whole delta pays for that, so that a release with a delta of its own is not allowed.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        The total of all releases.
+    composition : str, default "basic"
+        "basic" or "concentrated".
+    rho : Fraction, default 0
+        The total of zero-concentrated privacy that gives (epsilon, delta)-DP; 0 under basic
+        composition.
+
+    Examples
+    --------
+    >>> budget = Limits.parse(1, 0)
+    >>> budget.allows(Amount(epsilon=Fraction(1))), budget.allows(Amount(epsilon=Fraction(2)))
+    (True, False)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    composition: str = BASIC
+    rho: Fraction = Fraction(0)
+
+    @classmethod
+    def parse(cls, epsilon: object, delta: object, composition: str | None = None) -> Limits:
+        """Return the limits of a new ledger from what a user wrote.
+
+        Parameters
+        ----------
+        epsilon, delta : str, int, Fraction or float
+            The total, read as :func:`exact_amount` does; delta is at least 0 and below 1.
+        composition : str, optional
+            "basic" or "concentrated"; by default concentrated if delta is positive.
+
+        Raises
+        ------
+        ParameterError
+            If an amount is out of range, or delta is 0 under concentrated composition.
+        """
+        owner = "Ledger"
+        total = exact_amount(epsilon, name="epsilon", owner=owner)
+        failure = exact_amount(delta, name="delta", owner=owner, zero=True)
+        if failure >= 1:
+            raise ParameterError(f"`delta` of {owner} must be below 1; got {delta!r}.")
+        if composition is None:
+            composition = CONCENTRATED if failure else BASIC
+        choices = (BASIC, CONCENTRATED)
+        validate_choice(composition, name="composition", owner=owner, choices=choices)
+        if composition == BASIC:
+            return cls(epsilon=total, delta=failure)
+        if failure == 0:
+            raise ParameterError(
+                f"`delta` of {owner} must be positive where the composition is concentrated; got 0."
+            )
+        rho = rho_from_epsilon(total, failure)
+        return cls(epsilon=total, delta=failure, composition=composition, rho=rho)
+
+    def allows(self, amount: Amount) -> bool:
+        """Return whether releases of this cost together keep the guarantee; exact."""
+        if self.composition == BASIC:
+            return amount.epsilon <= self.epsilon and amount.delta <= self.delta
+        return amount.delta == 0 and (amount.epsilon <= self.epsilon or amount.rho <= self.rho)
+
+    def composed(self, amount: Amount) -> tuple[Fraction, Fraction]:
+        """Return epsilon and delta that releases of this cost have together, rounded up."""
+        if self.composition == BASIC or amount.epsilon == 0:
+            return amount.epsilon, amount.delta
+        converted = epsilon_from_rho(amount.rho, self.delta)
+        if amount.epsilon <= converted:
+            return amount.epsilon, amount.delta
+        shown = Fraction(math.ceil(converted * _DIGITS), _DIGITS)
+        if amount.rho <= self.rho:
+            shown = min(shown, self.epsilon)
+        return shown, self.delta
+
+    def costs(self, amounts: Sequence[Amount], before: Amount | None = None) -> list[Fraction]:
+        """Return what each amount adds, in this order, to the epsilon spent ``before``."""
+        spent = before or Amount()
+        last, increments = self.composed(spent)[0], []
+        for amount in amounts:
+            spent = spent + amount
+            after = self.composed(spent)[0]
+            increments.append(after - last)
+            last = after
+        return increments
+
+    def left(self, spent: Amount, factor: Fraction = PURE) -> tuple[Fraction, Fraction]:
+        """Return the largest epsilon and delta that one more release may have.
+
+        ``factor`` is its rho over epsilon squared: 1/2 holds for a release of any kind.
+        """
+        epsilon, delta = self.epsilon - spent.epsilon, self.delta - spent.delta
+        if self.composition == BASIC:
+            return epsilon, delta
+        remaining = max(self.rho - spent.rho, Fraction(0)) / factor
+        root = math.isqrt(math.floor(remaining * _DIGITS**2))
+        return max(epsilon, Fraction(root, _DIGITS)), Fraction(0)
+
+    def times(self, spent: Amount, release: Amount) -> int:
+        """Return how many more releases of the same cost are allowed, at most a million."""
+        low, high = 0, _MOST_TIMES + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.allows(spent + release.times(middle)):
+                low = middle
+            else:
+                high = middle
+        return low

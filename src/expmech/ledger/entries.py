@@ -1,92 +1,177 @@
-"""What is written for an entry: exact amounts, rho by its certificate, and its adjacency."""
+"""Entries and charges: what a release asks a ledger for, and what the ledger then holds."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from expmech.adjacency import Adjacency, validate_relation
-from expmech.errors import ExpmechError, ParameterError
-from expmech.ledger.amounts import exact_amount, show_amount
-from expmech.ledger.limits import Amount
-from expmech.ledger.records import Entry
-from expmech.release import Certificate
-from expmech.release.verification import concentration
+from expmech.certificates.certificate import Certificate
+from expmech.core.adjacency import Adjacency, validate_relation
+from expmech.core.errors import ExpmechError, ParameterError
+from expmech.ledger.amounts import Amount, exact_amount, show_amount
+from expmech.ledger.verification import concentration
 from expmech.theory.concentrated import PURE
 
 _NEARLY = 1 + Fraction(1, 1 << 50)
 
 
+class LedgerError(ExpmechError, ValueError):
+    """The ledger refused: exhausted, of another data set, or not a ledger."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Priced:
-    """An entry with its cost and its adjacency, empty where nothing says which."""
+class Entry:
+    """What one release is to be charged, one of several that are charged together.
 
-    entry: Entry
-    amount: Amount
+    Parameters
+    ----------
+    epsilon : str, int, Fraction or float
+        Its epsilon, read as the decimal number that it prints as.
+    delta : str, int, Fraction or float, default 0
+        Its delta.
+    statement : str, default ""
+        What is released, for the history.
+    certificate : str, default ""
+        Its certificate as JSON; the mechanism there says what it costs under concentrated
+        composition.
+    adjacency : str, optional
+        The neighbouring relation; by default the certificate's.
+    groups : tuple of str, default ()
+        Disjoint parts of the table that are released at this cost together.
+    run : str, default ""
+        The plan that the release belongs to, and its place there.
+    """
+
+    epsilon: object
+    delta: object = 0
+    statement: str = ""
+    certificate: str = ""
+    adjacency: str | None = None
+    groups: tuple[str, ...] = ()
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """A charge of a ledger.
+
+    Attributes
+    ----------
+    number : int
+        Its number in the ledger, from 1.
+    time : str
+        When it was made, in UTC.
+    epsilon, delta, rho : Fraction
+        What it adds to what was spent; rho under concentrated composition.
+    statement : str
+        What was released.
+    groups : tuple of str
+        The disjoint groups that it covers; empty for an ordinary charge.
+    certificate : str
+        The certificate as JSON, or a note of the caller's own.
+    adjacency : str
+        The neighbouring relation; empty where the charge did not say.
+    run : str
+        The plan that it belongs to; empty if the ledger does not keep its value.
+    """
+
+    number: int
+    time: str
+    epsilon: Fraction
+    delta: Fraction
+    statement: str
+    groups: tuple[str, ...]
+    certificate: str
+    rho: Fraction
     adjacency: str
+    run: str
 
-    def row(self, time: str) -> tuple[str, ...]:
-        """Return what the table of charges holds of it."""
-        amount, entry = self.amount, self.entry
-        groups = json.dumps(entry.groups)
-        amounts = (str(amount.epsilon), str(amount.delta))
-        rest = (str(amount.rho), self.adjacency, entry.run)
-        return (time, *amounts, entry.statement, groups, entry.certificate, *rest)
+    @property
+    def amount(self) -> Amount:
+        """What it adds to what was spent."""
+        return Amount(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+
+    def is_for(self, entry: Entry) -> bool:
+        """Return whether the charge was made for exactly this release."""
+        return (self.statement, self.groups) == (entry.statement, entry.groups) and (
+            self.certificate == entry.certificate
+            or self.certifies(read_certificate(entry.certificate))
+        )
+
+    def certifies(self, certificate: Certificate | None) -> bool:
+        """Return whether it was made with this certificate, whatever the names of its fields were.
+
+        The text of an earlier version differs from that of the same certificate now.
+        """
+        own = read_certificate(self.certificate)
+        return (
+            own is not None and certificate is not None and own.to_json() == certificate.to_json()
+        )
 
 
-def price(entry: Entry, *, owner: str) -> Priced:
-    """Return an entry with its cost; the mechanism of its certificate says what rho it has."""
+def read_certificate(text: str) -> Certificate | None:
+    """Return the certificate in a charge; None where there is none, or a note of the caller's."""
+    try:
+        return Certificate.from_json(text) if text else None
+    except ExpmechError:
+        return None
+
+
+def price(entry: Entry, *, owner: str) -> Charge:
+    """Return the charge that an entry makes, before it has a number and a time.
+
+    The mechanism of its certificate says what rho it has.
+    """
     epsilon = exact_amount(entry.epsilon, name="epsilon", owner=owner)
     delta = exact_amount(entry.delta, name="delta", owner=owner, zero=True)
-    certificate = _certificate(entry.certificate)
+    certificate = read_certificate(entry.certificate)
     if certificate is not None:
         _check_certificate(certificate, Amount(epsilon=epsilon, delta=delta), entry, owner=owner)
     factor = PURE if certificate is None else concentration(certificate)
     stated = entry.adjacency or (certificate.adjacency if certificate else "")
     adjacency = validate_relation(stated, owner=owner) if stated else ""
-    _check_groups(entry, adjacency, owner=owner)
-    amount = Amount(epsilon=epsilon, delta=delta, rho=factor * epsilon**2)
-    return Priced(entry=entry, amount=amount, adjacency=adjacency)
+    if entry.groups and not adjacency.startswith(Adjacency.ADD_REMOVE):
+        raise ParameterError(
+            f"`adjacency` of {owner} must be 'add-remove' where there are groups; got"
+            f" {adjacency!r}. Under 'replace' a row can change group, which costs twice and moves"
+            " the group sizes."
+        )
+    return Charge(
+        number=0,
+        time="",
+        epsilon=epsilon,
+        delta=delta,
+        statement=entry.statement,
+        groups=entry.groups,
+        certificate=entry.certificate,
+        rho=factor * epsilon**2,
+        adjacency=adjacency,
+        run=entry.run,
+    )
 
 
-def largest(values: dict[str, object], *, name: str, owner: str, zero: bool) -> Fraction:
+def largest(values: Iterable[object], *, name: str, owner: str, zero: bool = False) -> Fraction:
     """Return the largest of the amounts of disjoint groups."""
-    amounts = [exact_amount(value, name=name, owner=owner, zero=zero) for value in values.values()]
+    amounts = [exact_amount(value, name=name, owner=owner, zero=zero) for value in values]
     return max(amounts, default=Fraction(0))
-
-
-def _certificate(text: str) -> Certificate | None:
-    try:
-        return Certificate.from_json(text) if text else None
-    except ExpmechError:
-        return None  # a note of the caller's own: nothing follows from it
 
 
 def _check_certificate(
     certificate: Certificate, charged: Amount, entry: Entry, *, owner: str
 ) -> None:
     """Raise where less is charged than the certificate says, or for other neighbours."""
-    for name, told, paid in (
+    for name, certified, paid in (
         ("epsilon", certificate.epsilon, charged.epsilon),
         ("delta", certificate.delta, charged.delta),
     ):
-        if not told <= paid * _NEARLY:  # the certificate has the nearest float64
+        if not certified <= paid * _NEARLY:  # the certificate has the nearest float64
             raise ParameterError(
-                f"`{name}` of {owner} must be at least that of the certificate, {told!r}; got"
+                f"`{name}` of {owner} must be at least that of the certificate, {certified!r}; got"
                 f" {show_amount(paid)}."
             )
     if entry.adjacency and not entry.adjacency.startswith(certificate.adjacency):
         raise ParameterError(
             f"`adjacency` of {owner} must be that of the certificate, {certificate.adjacency!r};"
             f" got {entry.adjacency!r}."
-        )
-
-
-def _check_groups(entry: Entry, adjacency: str, *, owner: str) -> None:
-    if entry.groups and not adjacency.startswith(Adjacency.ADD_REMOVE):
-        raise ParameterError(
-            f"`adjacency` of {owner} must be 'add-remove' where there are groups; got"
-            f" {adjacency!r}. Under 'replace' a row can change group, which costs twice and moves"
-            " the group sizes."
         )

@@ -1,19 +1,19 @@
-"""The file of a ledger: its schema, and one connection for each piece of work."""
+"""The file of a ledger: its schema, how it is made, and one connection for each piece of work."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from expmech.ledger.limits import BASIC, Amount
-from expmech.ledger.records import Charge, LedgerError
-from expmech.strict_json import read_json
+from expmech.core.strict_json import read_json
+from expmech.ledger.amounts import BASIC, Amount, Limits
+from expmech.ledger.entries import Charge, LedgerError
 from expmech.theory.concentrated import PURE
 
 APPLICATION = 0x65786D31  # "exm1", SQLite's application_id: tells a ledger from any other database
@@ -46,7 +46,7 @@ CREATE TRIGGER charges_remain BEFORE DELETE ON charges
 """
 # What the second version adds: a ledger of the first is brought here by its next charge. It had no
 # adjacency of its own and added up epsilons; its charges count as pure ones.
-SECOND = (
+_SECOND = (
     "ALTER TABLE budget ADD COLUMN adjacency TEXT NOT NULL DEFAULT ''",
     f"ALTER TABLE budget ADD COLUMN composition TEXT NOT NULL DEFAULT '{BASIC}'",
     "ALTER TABLE budget ADD COLUMN rho TEXT NOT NULL DEFAULT '0'",
@@ -66,7 +66,39 @@ SECOND = (
     " BEGIN SELECT RAISE(ABORT, 'a released value is never deleted'); END",
     "PRAGMA user_version = 2",
 )
-SCHEMA = ";".join((_FIRST, *SECOND, f"PRAGMA application_id = {APPLICATION};"))
+_SCHEMA = ";".join((_FIRST, *_SECOND, f"PRAGMA application_id = {APPLICATION};"))
+
+
+def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) -> None:
+    """Write a new ledger, never over a file, that its owner alone may read."""
+    # Built under another name and linked into place: a crash leaves either no ledger or a whole one
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    amounts: tuple[Fraction, ...] = (limits.epsilon, limits.delta, limits.rho)
+    epsilon, delta, rho = map(str, amounts)
+    try:
+        draft.unlink(missing_ok=True)  # of a process of this number that was killed
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        connection = sqlite3.connect(draft, isolation_level=None)
+        connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + _SCHEMA)
+        row = (data_set, epsilon, delta, now(), adjacency, limits.composition, rho)
+        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?, ?, ?)", row)
+        connection.execute("COMMIT")
+        connection.close()
+        os.link(draft, target)
+    except FileExistsError:
+        raise ledger_exists(target) from None
+    except (OSError, sqlite3.Error) as error:
+        raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(target.parent)
+
+
+def ledger_exists(target: Path) -> LedgerError:
+    """Return the error that refuses to make a ledger over a file."""
+    return LedgerError(
+        f"{target} exists already, and a ledger is never overwritten. Choose another name."
+    )
 
 
 @contextmanager
@@ -97,7 +129,7 @@ def connect(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """Return the version of the schema: 0 for the first, which did not say."""
+    """Return the version of the schema: 2, or 0 for the first, which did not say."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -105,12 +137,12 @@ def begin(connection: sqlite3.Connection) -> None:
     """Begin to write, alone, and bring a ledger of the first version to the second."""
     connection.execute("BEGIN IMMEDIATE")
     if version(connection) < 2:
-        for statement in SECOND:
+        for statement in _SECOND:
             connection.execute(statement)
 
 
 def read_budget(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """Return data set, total, composition and time of making; raise where the file is no ledger."""
+    """Return data set, total, composition and creation time; raise where the file is no ledger."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise LedgerError(f"{path} is not a ledger of expmech. Nothing was charged.")
     row = connection.execute("SELECT * FROM budget").fetchone()
@@ -129,8 +161,22 @@ def read_charges(connection: sqlite3.Connection, *, after: int = 0) -> list[Char
     return [_read_charge(dict(row)) for row in rows]
 
 
-def read_spent(charges: list[Charge]) -> Amount:
-    """Return what was charged so far."""
+def insert_charges(connection: sqlite3.Connection, charges: Iterable[Charge]) -> None:
+    """Write new charges; the table gives them their numbers."""
+    time = now()
+    for charge in charges:
+        amounts = (str(charge.epsilon), str(charge.delta))
+        groups, rho = json.dumps(charge.groups), str(charge.rho)
+        named = (charge.statement, groups, charge.certificate, rho, charge.adjacency, charge.run)
+        connection.execute(
+            "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate, rho,"
+            " adjacency, run) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (time, *amounts, *named),
+        )
+
+
+def total_of(charges: Iterable[Charge]) -> Amount:
+    """Return what charges cost together."""
     return sum((charge.amount for charge in charges), Amount())
 
 
@@ -143,7 +189,7 @@ def _read_charge(row: dict[str, str]) -> Charge:
         epsilon=epsilon,
         delta=Fraction(row["delta"]),
         statement=row["statement"],
-        parallel=tuple(read_json(row["parallel"], name="`parallel` of a charge")),
+        groups=tuple(read_json(row["parallel"], name="`parallel` of a charge")),
         certificate=row["certificate"],
         rho=Fraction(rho) if rho else PURE * epsilon**2,
         adjacency=row.get("adjacency", "") or _adjacency(row["certificate"]),

@@ -1,4 +1,4 @@
-"""The ledger: one SQLite file a data set, charged durably before a value is drawn.
+"""The ledger: one SQLite file per data set, charged durably before a value is drawn.
 
 Page: docs/ledger.md.
 """
@@ -10,49 +10,63 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from expmech.adjacency import validate_relation
-from expmech.errors import ParameterError
+from expmech.core.adjacency import validate_relation
+from expmech.core.errors import ParameterError
+from expmech.core.markup import card, table
 from expmech.ledger import register
-from expmech.ledger.amounts import exact_amount
-from expmech.ledger.card import ledger_card
-from expmech.ledger.entries import Priced, largest, price
-from expmech.ledger.file import begin, connect, now, read_budget, read_charges, read_spent
-from expmech.ledger.limits import CONCENTRATED, Amount, Limits
-from expmech.ledger.making import make_limits, validate_name, validate_target, write_ledger
+from expmech.ledger.amounts import BASIC, CONCENTRATED, Amount, Limits, show_amount
+from expmech.ledger.entries import Charge, Entry, LedgerError, largest, price
+from expmech.ledger.file import (
+    begin,
+    connect,
+    insert_charges,
+    ledger_exists,
+    read_budget,
+    read_charges,
+    total_of,
+    write_ledger,
+)
 from expmech.ledger.outbox import deliver, read_outbox, redeemable, refuse_again
-from expmech.ledger.records import Charge, Entry, LedgerError
-from expmech.ledger.refusals import common_adjacency, refuse_beyond, refuse_other
-from expmech.theory.concentrated import PURE
+from expmech.theory.concentrated import BOUNDED_RANGE
 
 _OWNER = "Ledger"
+_BOTH = "both"  # the adjacency of a ledger of an earlier version that was charged with either
 
 
 class Ledger:
-    """The budget of one data set: charges never compose to more than the total, exactly.
+    """The privacy budget of one data set: charges never compose to more than the total, exactly.
 
     Parameters
     ----------
-    path
+    path : str or path-like
         The file; make it once with :meth:`create`.
-    data_set
-        Identity of the data about to be used, or all the names they have; the ledger must have
-        been made for one of them. None skips the check.
-    members
+    data_set : str or sequence of str, optional
+        Identity of the data about to be used, or all the names that they have; the ledger must
+        have been made for one of them. None skips the check.
+    members : sequence of str, default ()
         The files or tables of the data about to be used (``Source.members``): those that were
         renamed since the ledger was made are recognised by the register of budgets.
 
     Attributes
     ----------
+    path : Path
+        The file.
+    data_set : str
+        The data set that it was made for.
+    created : str
+        When it was made, in UTC.
     limits : Limits
         The total and the composition in force.
-    adjacency : str
-        The neighbours that the total speaks of; empty for a ledger of an earlier version that was
-        not charged yet, whose first charge decides.
+
+    Raises
+    ------
+    LedgerError
+        If there is no ledger at ``path``, or it belongs to another data set.
 
     Notes
     -----
-    :meth:`charge` commits with ``synchronous=EXTRA`` inside ``BEGIN IMMEDIATE`` before it returns,
-    so two processes cannot both take the last of a budget, and a crash after it wastes budget but
+    :meth:`charge` commits with ``synchronous=EXTRA`` inside ``BEGIN IMMEDIATE`` before it returns:
+    two processes cannot both take the last of a budget, and a crash afterwards wastes budget but
     never overspends. Triggers refuse changes to past charges.
 
     Examples
@@ -82,11 +96,8 @@ class Ledger:
             )
         with connect(self.path) as connection:
             row = read_budget(connection, self.path)
-        self.data_set, self.created, self._stated = (
-            row["data_set"],
-            row["created"],
-            row["adjacency"],
-        )
+        self.data_set, self.created = row["data_set"], row["created"]
+        self._stated_adjacency = row["adjacency"]
         self.limits = Limits(
             epsilon=Fraction(row["epsilon"]),
             delta=Fraction(row["delta"]),
@@ -115,25 +126,64 @@ class Ledger:
         members: Sequence[str] = (),
         again: bool = False,
     ) -> Ledger:
-        """Make the ledger of ``data_set`` with a total of ``epsilon`` and ``delta``.
+        """Make the ledger of a data set.
 
         Parameters
         ----------
-        adjacency
-            The neighbours that the total speaks of; charges of the other are refused.
-        composition
-            "basic": epsilons add up, and deltas of releases. "concentrated", the default where
-            there is a delta: the delta pays for a tighter sum, and releases have none of their own.
-        members
-            The files or tables of the data set (``Source.members``): a second ledger for one of
-            them is refused, unless ``again`` asks for one all the same.
+        path : str or path-like
+            The file to make; an existing file is never overwritten.
+        data_set : str
+            A name that tells the data set from others.
+        epsilon : str, int, Fraction or float
+            Total epsilon of all releases.
+        delta : str, int, Fraction or float, default 0
+            Total delta.
+        adjacency : str, default "replace"
+            The neighbouring relation of the total, "replace" or "add-remove"; releases under the
+            other one are refused.
+        composition : str, optional
+            "basic": epsilons of releases add up, and so do deltas. "concentrated", the default if
+            delta is positive: delta pays for a tighter sum, and releases have no delta.
+        members : sequence of str, default ()
+            The files or tables of the data set (``Source.members``); a second ledger for one of
+            them is refused.
+        again : bool, default False
+            Make a second ledger for the same data all the same.
+
+        Returns
+        -------
+        Ledger
+            The new ledger.
+
+        Raises
+        ------
+        LedgerError
+            If the file exists or cannot be written, or the data have a ledger already.
+        ParameterError
+            If an amount, the name, the adjacency or the composition is none.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = folder.name + "/many.ledger"
+        >>> Ledger.create(path, data_set="many", epsilon=2, delta="1e-6").limits.composition
+        'concentrated'
+        >>> folder.cleanup()
         """
-        name = validate_name(data_set)
-        limits = make_limits(epsilon, delta, composition)
-        relation = validate_relation(adjacency, owner=_OWNER)
-        target = validate_target(Path(path))
-        with register.claimed(members, target, name, again=again):
-            write_ledger(target, name, limits, relation)
+        if not isinstance(data_set, str) or not data_set.strip():
+            raise ParameterError(
+                f"`data_set` of {_OWNER} must be a name that tells the data set from others; got"
+                f" {data_set!r}."
+            )
+        limits = Limits.parse(epsilon, delta, composition)
+        relation, target = validate_relation(adjacency, owner=_OWNER), Path(path)
+        if target.exists():
+            raise ledger_exists(target)
+        if not target.parent.is_dir():
+            raise LedgerError(f"There is no folder {target.parent} to put the ledger in.")
+        with register.claimed(members, target, data_set, again=again):
+            write_ledger(target, data_set, limits, relation)
         return cls(target)
 
     def charge(
@@ -145,28 +195,62 @@ class Ledger:
         certificate: str = "",
         adjacency: str | None = None,
     ) -> Charge:
-        """Charge ``epsilon`` and ``delta`` durably, or raise LedgerError.
+        """Charge a release durably; draw the value only after this returns.
 
-        Draw the value only after this returns. The adjacency is the certificate's, or else that of
-        the ledger, unless it is given.
+        Parameters
+        ----------
+        epsilon : str, int, Fraction or float
+            Its epsilon, read as the decimal number that it prints as.
+        delta : str, int, Fraction or float, default 0
+            Its delta.
+        statement : str, default ""
+            What is released, for the history.
+        certificate : str, default ""
+            Its certificate as JSON.
+        adjacency : str, optional
+            Its neighbouring relation; by default the certificate's, or else the ledger's.
+
+        Returns
+        -------
+        Charge
+            The charge, with its number.
+
+        Raises
+        ------
+        LedgerError
+            If the budget does not allow it, or the ledger has another adjacency.
+        ParameterError
+            If an amount is out of range or less than the certificate says.
         """
-        (charged,) = self.charge_all(
-            [
-                Entry(
-                    epsilon=epsilon,
-                    delta=delta,
-                    statement=statement,
-                    certificate=certificate,
-                    adjacency=adjacency,
-                )
-            ]
+        entry = Entry(
+            epsilon=epsilon,
+            delta=delta,
+            statement=statement,
+            certificate=certificate,
+            adjacency=adjacency,
         )
-        return charged
+        (charge,) = self.charge_all([entry])
+        return charge
 
     def charge_all(self, entries: Sequence[Entry]) -> list[Charge]:
-        """Charge every entry durably, or none of them: their sum fits, or LedgerError is raised."""
-        owner = f"{_OWNER}.charge"
-        return self._enter([price(entry, owner=owner) for entry in entries])
+        """Charge several releases durably, all or none.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            The releases.
+
+        Returns
+        -------
+        list of Charge
+            Their charges, in the same order.
+
+        Raises
+        ------
+        LedgerError
+            If the budget does not allow their sum, or the ledger has another adjacency.
+        """
+        return self._enter([price(entry, owner=f"{_OWNER}.charge") for entry in entries])
 
     def charge_parallel(
         self,
@@ -177,27 +261,48 @@ class Ledger:
         statement: str = "",
         certificate: str = "",
     ) -> Charge:
-        """Charge the largest of the amounts spent on disjoint groups, named in public beforehand.
-
-        It is written down as one parallel charge.
+        """Charge the largest of the amounts spent on disjoint groups (parallel composition).
 
         A row that is added or removed lies in one group, so only that group's release changes. A
         row that is *replaced* may leave one group and enter another, and moves both group sizes:
         under "replace" parallel composition is refused.
+
+        Parameters
+        ----------
+        epsilons : mapping of str to amount
+            The epsilon of each group; the names are public and fixed beforehand.
+        deltas : mapping of str to amount, optional
+            The deltas, where releases have any.
+        adjacency : str
+            "add-remove", or that of a unit.
+        statement, certificate : str, default ""
+            As in :meth:`charge`.
+
+        Returns
+        -------
+        Charge
+            One charge for all groups.
+
+        Raises
+        ------
+        LedgerError
+            If the budget does not allow it.
+        ParameterError
+            If no group is named, or the adjacency is "replace".
         """
         owner = f"{_OWNER}.charge_parallel"
         if not epsilons:
             raise ParameterError(f"`epsilons` of {owner} must name at least one group; got none.")
         entry = Entry(
-            epsilon=largest(dict(epsilons), name="epsilons", owner=owner, zero=False),
-            delta=largest(dict(deltas or {}), name="deltas", owner=owner, zero=True),
+            epsilon=largest(epsilons.values(), name="epsilons", owner=owner),
+            delta=largest((deltas or {}).values(), name="deltas", owner=owner, zero=True),
             statement=statement,
             certificate=certificate,
             adjacency=adjacency,
             groups=tuple(epsilons),
         )
-        (charged,) = self._enter([price(entry, owner=owner)])
-        return charged
+        (charge,) = self._enter([price(entry, owner=owner)])
+        return charge
 
     @property
     def total(self) -> tuple[Fraction, Fraction]:
@@ -206,42 +311,44 @@ class Ledger:
 
     @property
     def adjacency(self) -> str:
-        """The neighbours that the total speaks of."""
-        return self._stated or common_adjacency(self.history())
+        """The neighbouring relation of the total, fixed when the ledger was made.
+
+        A ledger of an earlier version has that of its charges: empty before the first, "both" if
+        it was charged under either.
+        """
+        return self._adjacency_with(self.history())
 
     @property
     def spent(self) -> tuple[Fraction, Fraction]:
         """Epsilon and delta that the charges so far have together, by the composition in force."""
-        return self.limits.composed(read_spent(self.history()))
+        return self.limits.composed(total_of(self.history()))
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
         """The largest epsilon and delta that one more release of any kind may have."""
-        return self.limits.left(read_spent(self.history()))
+        return self.limits.left(total_of(self.history()))
 
     def times(self, charge: Amount) -> int:
-        """Return how many more charges of the same cost are allowed, at most a million."""
-        return self.limits.times(read_spent(self.history()), charge)
+        """Return how many more charges of this cost are allowed, at most a million."""
+        return self.limits.times(total_of(self.history()), charge)
 
     @property
     def wants_bounded_range(self) -> bool:
-        """Whether a release whose range is bounded costs less than another pure one here."""
+        """Whether a mechanism of bounded range costs less here than another of the same epsilon."""
         return self.limits.composition == CONCENTRATED
 
     def require_adjacency(self, adjacency: str) -> None:
-        """Raise LedgerError where the total speaks of other neighbours."""
-        refuse_other(self.path, self.adjacency, [adjacency])
+        """Raise LedgerError where the total refers to another neighbouring relation."""
+        self._refuse_adjacency(self.adjacency, [adjacency])
 
     def require(self, *, epsilon: object, delta: object = 0) -> None:
         """Raise LedgerError, with what is left, where a pure charge of this size is refused now."""
-        amount = exact_amount(epsilon, name="epsilon", owner=_OWNER)
-        failure = exact_amount(delta, name="delta", owner=_OWNER, zero=True)
-        one = Amount(epsilon=amount, delta=failure, rho=PURE * amount**2)
-        refuse_beyond(self.path, self.limits, one, read_spent(self.history()))
+        self.require_all([Entry(epsilon=epsilon, delta=delta)])
 
     def require_all(self, entries: Sequence[Entry]) -> None:
         """Raise LedgerError where :meth:`charge_all` would now; nothing is charged."""
-        self._refuse([price(entry, owner=f"{_OWNER}.charge") for entry in entries], self.history())
+        charges = [price(entry, owner=f"{_OWNER}.charge") for entry in entries]
+        self._refuse(charges, self.history())
 
     def history(self) -> list[Charge]:
         """Return every charge, oldest first."""
@@ -251,14 +358,24 @@ class Ledger:
     def deliver(self, number: int, record: str) -> str:
         """Put the record of a charge's value into the outbox, durably, before it is shown.
 
-        Return what the outbox holds, the first record that was put there: show that one, never the
-        other, so that one charge gives one value.
+        Parameters
+        ----------
+        number : int
+            The number of the charge.
+        record : str
+            The record as JSON.
+
+        Returns
+        -------
+        str
+            The first record that was put there for this charge: show that one, never another, so
+            that one charge gives one value.
         """
         with connect(self.path) as connection:
             begin(connection)
-            held = deliver(connection, number, record)
+            kept = deliver(connection, number, record)
             connection.execute("COMMIT")
-        return held
+        return kept
 
     def outbox(self) -> dict[int, str]:
         """Return the records of released values, by the number of their charge."""
@@ -266,9 +383,27 @@ class Ledger:
             return read_outbox(connection)
 
     def redeem(self, number: int, entry: Entry) -> Charge:
-        """Return a charge whose value was never shown; raise unless ``entry`` is what it was for.
+        """Return a charge whose value was never drawn, so that it can be drawn now.
 
         Draw once after this and :meth:`deliver`: no more is spent, as no value was shown.
+
+        Parameters
+        ----------
+        number : int
+            The number of the charge.
+        entry : Entry
+            The release that is asked for.
+
+        Returns
+        -------
+        Charge
+            The charge.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, its value is in the outbox, or it was made for another
+            release.
         """
         return redeemable(self.path, self.history(), self.outbox(), number, entry)
 
@@ -277,29 +412,83 @@ class Ledger:
         return self.limits.costs([charge.amount for charge in self.history()])
 
     def _repr_html_(self) -> str:
-        """Return the budget for a notebook."""
-        return ledger_card(self.data_set, self.limits, self.adjacency, self.history(), self.costs())
+        """Return the budget for a notebook: the total, what was spent and every charge."""
+        charges, costs, limits = self.history(), self.costs(), self.limits
+        total = f"epsilon = {show_amount(limits.epsilon)}, delta = {show_amount(limits.delta)}"
+        relation = self._adjacency_with(charges) or "the first"
+        rows = [
+            ("total", total),
+            ("spent", f"epsilon = {show_amount(sum(costs, Fraction(0)))}"),
+            ("counts", f"{relation} adjacency, {limits.composition} composition"),
+        ]
+        lines = [
+            (str(charge.number), charge.statement, show_amount(charge.epsilon), show_amount(cost))
+            for charge, cost in zip(charges, costs, strict=True)
+        ]
+        after = table(("number", "released", "epsilon", "cost here"), lines) if lines else ""
+        return card(f"Budget of {self.data_set}", rows, after=after)
 
-    def _enter(self, priced: Sequence[Priced]) -> list[Charge]:
+    def _enter(self, charges: Sequence[Charge]) -> list[Charge]:
         with connect(self.path) as connection:
             begin(connection)
             before = read_charges(connection)
-            refuse_again(self.path, before, [one.entry.run for one in priced])
-            self._refuse(priced, before)
-            time = now()
-            for one in priced:
-                connection.execute(
-                    "INSERT INTO charges (time, epsilon, delta, statement, parallel, certificate,"
-                    " rho, adjacency, run) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    one.row(time),
-                )
-            last = before[-1].number if before else 0
-            charges = read_charges(connection, after=last)
+            refuse_again(self.path, before, [charge.run for charge in charges])
+            self._refuse(charges, before)
+            insert_charges(connection, charges)
+            entered = read_charges(connection, after=before[-1].number if before else 0)
             connection.execute("COMMIT")  # the last step: what fails before it charges nothing
-        return charges
+        return entered
 
-    def _refuse(self, priced: Sequence[Priced], before: list[Charge]) -> None:
-        held = self._stated or common_adjacency(before)
-        refuse_other(self.path, held, [one.adjacency for one in priced])
-        wanted = sum((one.amount for one in priced), Amount())
-        refuse_beyond(self.path, self.limits, wanted, read_spent(before))
+    def _adjacency_with(self, charges: Sequence[Charge]) -> str:
+        relations = sorted({charge.adjacency for charge in charges} - {""})
+        return self._stated_adjacency or (_BOTH if len(relations) > 1 else "".join(relations))
+
+    def _refuse(self, charges: Sequence[Charge], before: Sequence[Charge]) -> None:
+        relations = [charge.adjacency for charge in charges]
+        self._refuse_adjacency(self._adjacency_with(before), relations)
+        self._refuse_amount(total_of(charges), total_of(before))
+
+    def _refuse_adjacency(self, own: str, relations: Sequence[str]) -> None:
+        """Raise where a charge is private under another adjacency than the ledger counts."""
+        if own == _BOTH:
+            raise LedgerError(
+                f"The ledger {self.path} was made before ledgers had an adjacency and holds charges"
+                " of both: the two kinds of guarantee cannot be added. Make a new one for what is"
+                " to come. Nothing was charged."
+            )
+        for adjacency in relations:
+            if own and adjacency and adjacency != own:
+                raise LedgerError(
+                    f"The ledger {self.path} counts under {own} adjacency, and this release is"
+                    f" private under {adjacency}: the two kinds of guarantee cannot be added."
+                    f" Release under {own}, or make a ledger for {adjacency}. Nothing was charged."
+                )
+            own = own or adjacency
+
+    def _refuse_amount(self, amount: Amount, spent: Amount) -> None:
+        """Raise, with what is left, where the budget does not allow an amount."""
+        limits = self.limits
+        if limits.allows(spent + amount):
+            return
+        if limits.composition == CONCENTRATED and amount.delta:
+            raise LedgerError(
+                f"The delta of the ledger {self.path} pays for composition, so that a release"
+                " cannot have one of its own: leave --delta out, or make a ledger with"
+                f" --composition {BASIC}. Nothing was charged."
+            )
+        if limits.composition == CONCENTRATED:
+            any_kind = show_amount(limits.left(spent)[0])
+            bounded = show_amount(limits.left(spent, BOUNDED_RANGE)[0])
+            raise LedgerError(
+                f"The budget does not allow epsilon = {show_amount(amount.epsilon)}: one more"
+                f" release may have at most {bounded} if its range is bounded, and else {any_kind},"
+                f" in {self.path}. Nothing was charged."
+            )
+        left = limits.left(spent)
+        name, size, available, total = "epsilon", amount.epsilon, left[0], limits.epsilon
+        if amount.epsilon <= left[0]:
+            name, size, available, total = "delta", amount.delta, left[1], limits.delta
+        raise LedgerError(
+            f"The budget does not allow {name} = {show_amount(size)}: {show_amount(available)} is"
+            f" left of {show_amount(total)} in {self.path}. Nothing was charged."
+        )

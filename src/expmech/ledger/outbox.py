@@ -1,4 +1,4 @@
-"""Values that were charged for are never lost, and a charge never gives two of them."""
+"""The outbox of a ledger: a value is kept before it is shown, and a charge has one value."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from expmech.ledger.entries import Charge, Entry, LedgerError
 from expmech.ledger.file import now, version
-from expmech.ledger.records import Charge, Entry, LedgerError
 
 SINGLE = "release"
-"""The run of a charge that is not of a plan; of an empty one the ledger does not keep the value."""
+"""``run`` of a charge that belongs to no plan, and whose value the ledger keeps."""
 
 
 def deliver(connection: sqlite3.Connection, number: int, record: str) -> str:
     """Write a record unless there is one for the charge; return the one that is there then."""
-    held = connection.execute("SELECT record FROM outbox WHERE number = ?", (number,)).fetchone()
-    if held is not None:
-        return str(held[0])
+    kept = connection.execute("SELECT record FROM outbox WHERE number = ?", (number,)).fetchone()
+    if kept is not None:
+        return str(kept[0])
     connection.execute("INSERT INTO outbox VALUES (?, ?, ?)", (number, now(), record))
     return record
 
@@ -32,19 +32,19 @@ def read_outbox(connection: sqlite3.Connection) -> dict[int, str]:
 
 
 def redeemable(
-    path: Path, charges: Sequence[Charge], shown: Mapping[int, str], number: int, entry: Entry
+    path: Path, charges: Sequence[Charge], kept: Mapping[int, str], number: int, entry: Entry
 ) -> Charge:
     """Return the charge of this number; raise unless it waits for exactly this release."""
-    charge = next((one for one in charges if one.number == number and one.run), None)
-    if charge is None:
+    charges = [charge for charge in charges if charge.number == number and charge.run]
+    if not charges:
         raise LedgerError(f"The ledger {path} has no charge {number} that waits for its value.")
-    if number in shown:
+    if number in kept:
         raise LedgerError(
             f"The value of charge {number} was released already: `expmech budget recover` shows it."
             " Nothing was drawn."
         )
-    asked = (entry.statement, entry.certificate, entry.groups)
-    if asked != (charge.statement, charge.certificate, charge.parallel):
+    charge = charges[0]
+    if not charge.is_for(entry):
         raise LedgerError(
             f"Charge {number} was made for another release: {charge.statement}, at epsilon ="
             f" {float(charge.epsilon):g}. Ask for the same one, with the same options."
@@ -54,8 +54,8 @@ def redeemable(
 
 def refuse_again(path: Path, charges: Sequence[Charge], runs: Sequence[str]) -> None:
     """Raise where a release of a plan is charged already: another process runs the same plan."""
-    held = {charge.run for charge in charges} - {"", SINGLE}
-    if held & set(runs):
+    charged = {charge.run for charge in charges} - {"", SINGLE}
+    if charged & set(runs):
         raise LedgerError(
             f"The plan is charged already in {path}: somebody else runs it. Run it again to see"
             " what it released. Nothing was charged."
@@ -64,7 +64,15 @@ def refuse_again(path: Path, charges: Sequence[Charge], runs: Sequence[str]) -> 
 
 @contextmanager
 def charges_noted(path: Path, charges: Sequence[Charge]) -> Iterator[None]:
-    """Note with any error inside, Ctrl-C too, which charges were made for a release from Python."""
+    """Add to any error inside, Ctrl-C too, which charges were made for a release from Python.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the ledger.
+    charges : sequence of Charge
+        The charges of the release.
+    """
     try:
         yield
     except BaseException as error:

@@ -1,10 +1,11 @@
-"""Which data sets have a budget already: small files in a folder of the user's.
+"""The register of budgets: which data sets have a ledger already.
 
-One data set, one budget: a second ledger for the same file or table is refused. The folder is
-``$EXPMECH_STATE``, or ``expmech`` where the system keeps the state of programs.
+One data set, one budget: a second ledger for the same file or table is refused. The register is a
+folder of small notes: ``$EXPMECH_STATE``, or ``expmech`` where the system keeps the state of
+programs.
 
 A data set is claimed *before* its ledger is written: a program that is killed in between leaves a
-claim without a ledger, which is refused in words, and never a ledger without a claim.
+claim without a ledger, which the next attempt reports, and never a ledger without a claim.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from expmech.ledger.entries import LedgerError
 from expmech.ledger.file import sync_folder
-from expmech.ledger.records import LedgerError
 
 FOLLOWED = ("birth", "inode", "oid")
 """Kinds of members that stay with a file or a table that gets another name."""
@@ -33,14 +34,14 @@ def file_members(path: str) -> tuple[str, ...]:
     """Return what a file is known by: its path, and what stays with it when it is moved.
 
     That is its inode with its time of birth, which no later file has. Where the system does not
-    tell the time of birth it is device and inode with size and time of the last change: then a file
+    know the time of birth it is device and inode with size and time of the last change: then a file
     that was moved is the same while it has both, and one that was changed while it has its path.
     """
-    found = os.stat(path)
-    born = _birth(path, found)
+    status = os.stat(path)
+    born = _birth(path, status)
     if born is not None:
-        return (f"file {path}", f"birth {found.st_ino}:{born}")
-    number, state = f"{found.st_dev}:{found.st_ino}", f"{found.st_size}:{found.st_mtime_ns}"
+        return (f"file {path}", f"birth {status.st_ino}:{born}")
+    number, state = f"{status.st_dev}:{status.st_ino}", f"{status.st_size}:{status.st_mtime_ns}"
     return (f"file {path}", f"inode {number} {state} {path}")
 
 
@@ -48,9 +49,9 @@ def file_members(path: str) -> tuple[str, ...]:
 def claimed(
     members: Sequence[str], ledger: Path, data_set: str, *, again: bool = False
 ) -> Iterator[None]:
-    """Take files or tables for a ledger that is written inside, or raise where another has one.
+    """Claim files or tables for a ledger that is written inside; raise where another has one.
 
-    Of two ledgers that are made at once, one is. Where writing fails the claims are taken back.
+    Of two ledgers made at the same time one succeeds. Where writing fails the claims are withdrawn.
     """
     if not members:
         yield
@@ -63,7 +64,7 @@ def claimed(
     except BaseException as error:
         # stopped after the ledger got its name, the claims must stand
         if isinstance(error, LedgerError) or not ledger.exists():
-            _write(lambda: _take_back(before))
+            _write(lambda: _withdraw(before))
         raise
     with suppress(OSError):  # a ledger that is moved with its data is known by this
         whole = note | {"file": file_members(note["ledger"])[1]}
@@ -78,11 +79,11 @@ def follows(members: Sequence[str], ledger: Path) -> bool:
         return False
     own = str(ledger.resolve())
     names = (own, file_members(own)[1])
-    notes = [_held(member) for member in renamed]
-    return all(note is not None and _of(note, names) for note in notes)
+    notes = [_read_note(member) for member in renamed]
+    return all(note is not None and _names_ledger(note, names) for note in notes)
 
 
-def _of(note: Mapping[str, str], names: tuple[str, str]) -> bool:
+def _names_ledger(note: Mapping[str, str], names: tuple[str, str]) -> bool:
     return note["ledger"] == names[0] or note.get("file") == names[1]
 
 
@@ -93,12 +94,12 @@ def _claim(
     *,
     again: bool,
 ) -> None:
-    """Write a note for every member; ``before`` is told what was in its place."""
+    """Write a note for every member; ``before`` then holds what was in its place."""
     _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     for member in dict.fromkeys(members):
-        held = _held(member)
-        if held is not None and not again:
-            raise _second(note["data_set"], held)
+        known = _read_note(member)
+        if known is not None and not again:
+            raise _second_ledger(note["data_set"], known)
         place = _place(member)
         earlier = place.read_text() if place.exists() else None
         if earlier is None:
@@ -106,16 +107,16 @@ def _claim(
             try:
                 os.link(draft, place)
             except FileExistsError:
-                raise _second(note["data_set"], _held(member) or note) from None
+                raise _second_ledger(note["data_set"], _read_note(member) or note) from None
             finally:
                 draft.unlink(missing_ok=True)
-        else:  # of a file that is not there any more, or once more as it was asked for
+        else:  # of a file that is gone, or a second ledger that the user asked for
             _put(member, dict(note) | {"member": member})
         before[place] = earlier
     sync_folder(_folder())
 
 
-def _take_back(before: Mapping[Path, str | None]) -> None:
+def _withdraw(before: Mapping[Path, str | None]) -> None:
     for place, earlier in before.items():
         if earlier is None:
             place.unlink(missing_ok=True)
@@ -141,8 +142,8 @@ def _draft(place: Path, note: Mapping[str, str]) -> Path:
     return draft
 
 
-def _second(data_set: str, held: Mapping[str, str]) -> LedgerError:
-    ledger, earlier = held["ledger"], held.get("data_set", data_set)
+def _second_ledger(data_set: str, note: Mapping[str, str]) -> LedgerError:
+    ledger, earlier = note["ledger"], note.get("data_set", data_set)
     known = "" if earlier == data_set else f" under the name {earlier}"
     if Path(ledger).is_file():
         return LedgerError(
@@ -156,10 +157,10 @@ def _second(data_set: str, held: Mapping[str, str]) -> LedgerError:
     )
 
 
-def _held(member: str) -> dict[str, str] | None:
-    """Return the note of a member that is under a ledger, None where it is under none.
+def _read_note(member: str) -> dict[str, str] | None:
+    """Return the note of a member that has a ledger, None where it has none.
 
-    A note that cannot be read counts for no budget less: it is refused, not passed over.
+    A note that cannot be read is an error: passing over it could open a second budget.
     """
     place = _place(member)
     try:
@@ -177,7 +178,7 @@ def _held(member: str) -> dict[str, str] | None:
 
 
 def _is_gone(known: str, member: str) -> bool:
-    """Return whether an inode is that of another file now, where no time of birth tells."""
+    """Return whether an inode is that of another file now, where no time of birth is known."""
     if not known.startswith("inode "):
         return False
     _, number, rest = known.split(" ", 2)  # earlier versions wrote no state
@@ -185,10 +186,10 @@ def _is_gone(known: str, member: str) -> bool:
     if state == member.split(" ", 3)[2]:
         return False
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return True
-    return number != f"{found.st_dev}:{found.st_ino}"
+    return number != f"{status.st_dev}:{status.st_ino}"
 
 
 def _unreadable(place: Path, why: str | None) -> LedgerError:
@@ -200,7 +201,7 @@ def _unreadable(place: Path, why: str | None) -> LedgerError:
 
 
 def _write(work: Callable[[], Any]) -> None:
-    """Write to the register, or say why that cannot be."""
+    """Write to the register; raise with the reason where that cannot be."""
     try:
         work()
     except OSError as error:
@@ -211,7 +212,7 @@ def _write(work: Callable[[], Any]) -> None:
 
 
 def _place(member: str) -> Path:
-    """Return the file of a member; of an inode whatever the path it was seen under."""
+    """Return the file of a member's note; that of an inode whatever path it was seen under."""
     kind, _, rest = member.partition(" ")
     key = f"inode {rest.partition(' ')[0]}" if kind == "inode" else member
     return _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
@@ -225,15 +226,15 @@ def _folder() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "expmech"
 
 
-def _birth(path: str, found: os.stat_result) -> int | None:
-    """Return when a file was made, in nanoseconds, or None where the system does not tell."""
-    told = getattr(found, "st_birthtime_ns", None)  # Windows
-    seconds = getattr(found, "st_birthtime", None)  # macOS, BSD
-    if told is None and seconds is not None:
-        told = round(seconds * 10**6) * 1000
-    if told is None:
-        told = _statx_birth(path)
-    return int(told) if told else None
+def _birth(path: str, status: os.stat_result) -> int | None:
+    """Return when a file was made, in nanoseconds, or None where the system does not know."""
+    born = getattr(status, "st_birthtime_ns", None)  # Windows
+    seconds = getattr(status, "st_birthtime", None)  # macOS, BSD
+    if born is None and seconds is not None:
+        born = round(seconds * 10**6) * 1000
+    if born is None:
+        born = _statx_birth(path)
+    return int(born) if born else None
 
 
 def _statx_birth(path: str) -> int | None:

@@ -1,8 +1,12 @@
 """Losses: their contract, and the built-in ones, order-stable with proved errors."""
 
 from expmech.losses.base import AffineForm, Curvature, Facts, Growth, IntegerForm, Loss
-from expmech.losses.geometric_median import GeometricMedian
-from expmech.losses.linear_risks import HingeRisk, HuberRegression, QuantileRegression
+from expmech.losses.convex_losses import (
+    GeometricMedian,
+    HingeRisk,
+    HuberRegression,
+    QuantileRegression,
+)
 from expmech.losses.logistic import LogisticRisk
 from expmech.losses.mean import L1Mean
 from expmech.losses.quantile import Quantile

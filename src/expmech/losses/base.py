@@ -12,8 +12,8 @@ from typing import Any, Protocol, Self, TypedDict, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array
 from expmech.domains import Domain, Region
-from expmech.errors import ParameterError, ParameterTypeError
 
 Floats = NDArray[np.float64]
 
@@ -106,11 +106,11 @@ class Facts:
     loss_error
         Public bound on the difference between the computed and the true loss.
     lipschitz
-        One constant a coordinate, true for every data set.
+        One constant per coordinate, true for every data set.
     growth, integer_form, affine
         See :class:`Growth`, :class:`IntegerForm`, :class:`AffineForm`.
     convex, gradient, gradient_error
-        Whether the loss is convex; ``gradient(points)``, one row a point; how far its entries may
+        Whether the loss is convex; ``gradient(points)``, one row per point; how far its entries may
         be from the true ones.
     lower_bound, exact_lower_bound
         ``lower_bound(lower, upper)`` bounds the loss from below over boxes of points; whether that
@@ -119,7 +119,7 @@ class Facts:
         ``terms(coordinates, values)``: the loss is the sum of these over the coordinates; and
         ``terms_lower_bound(coordinates, lower, upper)`` bounds a term over intervals.
     curvature
-        ``curvature()`` returns a :class:`Curvature`; it is asked for only where it is needed.
+        ``curvature()`` returns a :class:`Curvature`; it is called only where it is needed.
     evaluation_seconds
         Public: about how long one point takes, the same number for every data set; a forecast of
         the running time uses it, and nothing is promised by it.
@@ -167,27 +167,19 @@ class Facts:
                 )
 
 
-_FUNCTION = (Callable, "a function")
+_NUMBERS = (
+    *("sensitivity", "minimum", "bound", "gap"),
+    *("loss_error", "gradient_error", "evaluation_seconds"),
+)
+_FUNCTIONS = ("gradient", "lower_bound", "terms", "terms_lower_bound", "curvature")
 _KINDS: dict[str, tuple[Any, str]] = {
-    "sensitivity": (Real, "a number"),
-    "minimum": (Real, "a number"),
-    "bound": (Real, "a number"),
-    "gap": (Real, "a number"),
-    "loss_error": (Real, "a number"),
-    "gradient_error": (Real, "a number"),
-    "evaluation_seconds": (Real, "a number"),
+    **dict.fromkeys(_NUMBERS, (Real, "a number")),
+    **dict.fromkeys(_FUNCTIONS, (Callable, "a function")),
+    **dict.fromkeys(("convex", "exact_lower_bound"), (bool, "True or False")),
     "growth": (Growth, "an expmech.Growth"),
     "integer_form": (IntegerForm, "an expmech.losses.IntegerForm"),
     "affine": (AffineForm, "an expmech.AffineForm"),
-    "convex": (bool, "True or False"),
-    "exact_lower_bound": (bool, "True or False"),
-    "gradient": _FUNCTION,
-    "lower_bound": _FUNCTION,
-    "terms": _FUNCTION,
-    "terms_lower_bound": _FUNCTION,
-    "curvature": _FUNCTION,
 }
-_FUNCTIONS = [name for name, kind in _KINDS.items() if kind is _FUNCTION]
 
 
 class Declared(TypedDict, total=False):
@@ -245,7 +237,7 @@ def facts_of(loss: Loss, domain: Domain) -> Facts:
 
 def _from_attributes(loss: Loss, domain: Domain) -> Facts:
     """Read facts off an object: attributes, or methods of the domain; refuse a misspelt one."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     names = Facts.__dataclass_fields__.keys()
     for name in (public for public in dir(loss) if not public.startswith("_")):
         if name not in names:
@@ -255,16 +247,16 @@ def _from_attributes(loss: Loss, domain: Domain) -> Facts:
             continue
         fact = getattr(loss, name)
         if name == "curvature":
-            fact = _later(fact, domain)
+            fact = _called_later(fact, domain)
         elif callable(fact) and name not in _FUNCTIONS:
             fact = fact(domain)
         if fact is not None:
-            found[name] = fact
-    return Facts(**found)
+            facts[name] = fact
+    return Facts(**facts)
 
 
-def _later(curvature: Any, domain: Domain) -> Callable[[], Any]:
-    """Return a function that finds the curvature when it is asked for: that takes evaluations."""
+def _called_later(curvature: Any, domain: Domain) -> Callable[[], Any]:
+    """Return a function that computes the curvature only where it is needed."""
     return lambda: curvature(domain) if callable(curvature) else curvature
 
 
@@ -296,3 +288,27 @@ def validate_region(
             f" got {float(radius)!r}."
         )
     return domain
+
+
+def validate_rows(
+    values: Any,
+    *,
+    name: str,
+    owner: str,
+    dimensions: int = 2,
+    columns: int | None = None,
+    finite: bool = False,
+) -> Floats:
+    """Return confidential rows as floats without nan, or finite; no message names a value."""
+    table = confidential_array(values, name=name, owner=owner)
+    width = table.shape[1:]
+    if table.ndim != dimensions or 0 in width or (columns is not None and width != (columns,)):
+        rule = "at least one column" if columns is None else f"{columns} columns"
+        raise ParameterError(f"`{name}` of {owner} must have {dimensions} dimensions and {rule}.")
+    with np.errstate(all="ignore"):  # a longer float may be beyond float64
+        rows = np.ascontiguousarray(table, dtype=np.float64)
+    if np.isnan(rows).any() and not finite:
+        raise ParameterError(f"`{name}` of {owner} must not hold nan.")
+    if finite and not np.isfinite(rows).all():
+        raise ParameterError(f"`{name}` of {owner} must hold finite numbers only.")
+    return rows

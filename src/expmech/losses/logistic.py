@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.adjacency import validate_adjacency
-from expmech.coins.exact import exp_evenly
-from expmech.domains import Domain, Region
-from expmech.errors import (
+from expmech.core.adjacency import validate_adjacency
+from expmech.core.coins.exact import exp_evenly
+from expmech.core.errors import (
     ParameterError,
+    confidential_array,
     validate_nonnegative,
     validate_scale,
 )
+from expmech.core.rounding import float_up
+from expmech.domains import Domain, Region
 from expmech.losses.base import Curvature, Facts, validate_region
-from expmech.losses.logistic_curvature import certify_curvature
-from expmech.losses.logistic_rows import (
-    OWNER,
+from expmech.losses.convex_losses import (
+    BLOCK,
     SNAP,
+    dot_rows,
+    point_lots,
+    read_features,
+    row_blocks,
     snap_rows,
-    validate_counts,
-    validate_features,
+    sum_terms,
     validate_labels,
 )
+from expmech.losses.logistic_curvature import certify_curvature
 from expmech.losses.ridge import MOST_ROWS
-from expmech.rounding import float_up
 
-_BLOCK = 1 << 13  # rows evaluated together: a block of every column stays in the cache
-_TILE = 1 << 15  # margins in memory at a time
+OWNER = "LogisticRisk"
 _ULP = Fraction(1, 1 << 53)
 
 Floats = NDArray[np.float64]
@@ -43,18 +46,18 @@ class LogisticRisk:
 
     Parameters
     ----------
-    features, labels
-        Confidential data, shapes (n, p) and (n,). Rows longer than one in the Euclidean norm are
+    features, labels : array-like of shape (n, p) and (n,)
+        Confidential data. Rows longer than one in the Euclidean norm are
         scaled to one, and all are rounded toward zero to multiples of 2^-26. Labels are 0 and 1, or
         -1 and 1.
-    counts
+    counts : array-like of shape (n,), optional
         How many equal rows each row stands for; one each by default.
-    penalty
+    penalty : float
         The ridge penalty, at least 0.
-    radius
+    radius : float
         Public bound B on the Euclidean norm of the points of the domain; the sensitivity rests on
         it, and a wider domain is refused.
-    adjacency
+    adjacency : {"replace", "add-remove"}, default "replace"
         "replace": D = B. "add-remove": D = B/2, and the midpoint ``log(2 cosh(B/2))`` of a row's
         range is subtracted from every row's term, which cancels in the law.
 
@@ -89,10 +92,10 @@ class LogisticRisk:
             validate_scale(penalty, name="penalty", owner=OWNER)
         self.radius = validate_scale(radius, name="radius", owner=OWNER)
         self.adjacency = validate_adjacency(adjacency, owner=OWNER)
-        rows, signs = validate_features(features), validate_labels(labels)
+        rows, signs = read_features(features, OWNER), validate_labels(labels, OWNER)
         if len(rows) != len(signs):
-            raise ParameterError(f"`labels` of {OWNER} must have one entry a row of `features`.")
-        standing = validate_counts(counts, len(rows))
+            raise ParameterError(f"`labels` of {OWNER} must have one entry per row of `features`.")
+        standing = _validate_counts(counts, len(rows))
         self._count, self.dimension = int(standing.sum()), rows.shape[1]
         if self._count > MOST_ROWS or (self._count == 0 and self.adjacency.count_is_public):
             raise ParameterError(
@@ -121,24 +124,8 @@ class LogisticRisk:
             self.minimum = -float_up(self._public_count * self.radius / 2)
 
     def __call__(self, y: Floats) -> Floats:
-        """Return the loss of each row.
-
-        Elementwise sums in a fixed order, so that the batch does not matter.
-        """
-        total = np.empty(len(y))
-        for points in self._lots(len(y)):
-            sums = np.zeros((len(y[points]), len(self._blocks)))
-            for k, rows in enumerate(self._blocks):
-                margins = self._margins(y[points], rows)
-                terms = np.abs(margins)
-                np.negative(terms, out=terms)
-                exp_evenly(terms)
-                np.log1p(terms, out=terms)
-                np.minimum(margins, 0.0, out=margins)
-                terms -= margins
-                terms *= self._counts[rows]
-                sums[:, k] = terms.sum(axis=1)
-            total[points] = sums.sum(axis=1)
+        """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""
+        total = sum_terms(y, len(self._counts), self._terms)
         squares = y[:, 0] * y[:, 0]
         for j in range(1, self.dimension):
             squares += y[:, j] * y[:, j]
@@ -147,15 +134,24 @@ class LogisticRisk:
         total += squares
         return total
 
-    def gradient(self, y: Floats) -> Floats:
-        """Return the gradient at each row.
+    def _terms(self, y: Floats, rows: slice) -> Floats:
+        """Return ``log(1 + exp(-t))`` of margins t, times how many rows each stands for."""
+        margins = dot_rows(y, self._columns, rows)
+        terms = np.abs(margins)
+        np.negative(terms, out=terms)
+        exp_evenly(terms)
+        np.log1p(terms, out=terms)
+        np.minimum(margins, 0.0, out=margins)
+        terms -= margins
+        terms *= self._counts[rows]
+        return terms
 
-        Every entry within ``gradient_error`` of the true one where ``|y| <= radius``.
-        """
+    def gradient(self, y: Floats) -> Floats:
+        """Return the gradient at each row, within ``gradient_error`` where ``|y| <= radius``."""
         total = y * float(self.penalty)
-        for points in self._lots(len(y)):
+        for points in point_lots(len(y), len(self._counts)):
             for rows in self._blocks:
-                margins = self._margins(y[points], rows)
+                margins = dot_rows(y[points], self._columns, rows)
                 decay = np.exp(-np.abs(margins))
                 pull = np.where(margins > 0.0, decay, 1.0)
                 pull /= decay + 1.0
@@ -164,10 +160,7 @@ class LogisticRisk:
         return total
 
     def hessian(self, y: Floats) -> Floats:
-        """Return the matrix of second derivatives at one point.
-
-        Every entry within ``gradient_error`` of the true one.
-        """
+        """Return the matrix of second derivatives at one point, within ``gradient_error``."""
         total = np.eye(self.dimension) * float(self.penalty)
         weights = self.row_weights(y)
         for rows in self._blocks:
@@ -179,7 +172,7 @@ class LogisticRisk:
         """Return the second derivative of each distinct row's term, times its count."""
         weights = self._counts.copy()
         for rows in self._blocks:
-            decay = np.exp(-np.abs(self._margins(y[None, :], rows)[0]))
+            decay = np.exp(-np.abs(dot_rows(y[None, :], self._columns, rows)[0]))
             weights[rows] *= decay / (decay + 1.0) ** 2
         return weights
 
@@ -229,7 +222,7 @@ class LogisticRisk:
     @cached_property
     def gradient_error(self) -> float:
         """Bound on the error of every first and second derivative; it depends on the count."""
-        terms = self._count * (self.dimension * self.radius + _BLOCK + len(self._blocks) + 64)
+        terms = self._count * (self.dimension * self.radius + BLOCK + len(self._blocks) + 64)
         return float_up(2 * _ULP * (terms + 4 * self.penalty * (self.radius + 1)))
 
     def curvature(self, domain: Domain) -> Curvature:
@@ -238,21 +231,18 @@ class LogisticRisk:
 
     @cached_property
     def _blocks(self) -> list[slice]:
-        return [slice(first, first + _BLOCK) for first in range(0, len(self._counts), _BLOCK)]
-
-    def _lots(self, size: int) -> Iterator[slice]:
-        lot = max(1, _TILE // max(1, min(_BLOCK, len(self._counts))))
-        return (slice(first, first + lot) for first in range(0, size, lot))
-
-    def _margins(self, y: Floats, rows: slice) -> Floats:
-        """Return ``s_i x_i.y``, one line a point, added up column by column."""
-        margins: Floats = y[:, :1] * self._columns[0, rows]
-        product = np.empty_like(margins)
-        for j in range(1, self.dimension):
-            np.multiply(y[:, j : j + 1], self._columns[j, rows], out=product)
-            margins += product
-        return margins
+        return row_blocks(len(self._counts))
 
     def _validate_domain(self, domain: Domain) -> Region:
         """Return the domain; raise unless ``|y|_2 <= radius`` on it."""
         return validate_region(domain, self.dimension, "l2", self.radius, owner=OWNER)
+
+
+def _validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+    """Return how many equal rows each row stands for."""
+    if counts is None:
+        return np.ones(rows, dtype=np.int64)
+    whole = confidential_array(counts, name="counts", owner=OWNER)
+    if whole.dtype.kind not in "iu" or whole.shape != (rows,) or (whole < 0).any():
+        raise ParameterError(f"`counts` of {OWNER} must be whole numbers, one per row.")
+    return whole.astype(np.int64)

@@ -1,37 +1,48 @@
-"""The certified curvature of a logistic loss at its optimum in a ball or a box.
+"""The optimum of a logistic loss in a ball or a box, nearly, and the certified curvature there.
 
-Statement and proof: docs/theory/convex.md, sections 1 ("How k is bounded") and 7. Names there and
-here: H is the hessian, N whitens it, k is the skew, ``e`` the identity among symmetric matrices.
+Nothing rests on how good the optimum is but the running time. Statement and proof:
+docs/theory/convex.md, sections 1 ("How k is bounded") and 7. Names there and here: H is the
+hessian, N whitens it, k is the skew, ``e`` the identity among symmetric matrices.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import Domain
+from expmech.domains import Ball, Domain, Grid
 from expmech.losses.base import Curvature
-from expmech.losses.logistic_optimum import SmoothLoss, minimise
+
+if TYPE_CHECKING:
+    from expmech.losses.logistic import LogisticRisk
 
 Floats = NDArray[np.float64]
 _ULP = 2.0**-53
 _BLOCK = 1 << 12  # rows taken together
 # products summed for the sharper bound of the fourth moment: about ten seconds
 _MOST_WORK = 1 << 38
+# of a second derivative, a gradient and a center: the least point of the quadratic in the domain
+Solve = Callable[[Floats, Floats, Floats], Floats]
+_MOST_STEPS = 50
+_HALVINGS = 30
+_SWEEPS = 50
+_LAST_FALL = 2.0**-36
+_ENOUGH = 1e-4  # the share of the promised fall that a step must bring (Armijo's rule)
 
 
 def certify_curvature(
-    loss: SmoothLoss, columns: Floats, domain: Domain, loss_error: Fraction
+    loss: LogisticRisk, columns: Floats, domain: Domain, loss_error: Fraction
 ) -> Curvature:
     """Return value, gradient and a matrix below that of the second derivatives at the optimum.
 
-    Each comes with its certified error.
-
-    ``columns`` holds the rows x_i of the data, one a column. The matrix is 0 where it would be too
-    close to singular.
+    Each comes with its certified error. ``columns`` holds the rows x_i of the data, one per column.
+    The matrix is 0 where it would be too close to singular.
     """
     center = minimise(loss, domain)
     gradient = loss.gradient(center[None, :])[0]
@@ -50,7 +61,7 @@ def certify_curvature(
     )
 
 
-def _lower_hessian(loss: SmoothLoss, center: Floats) -> Floats:
+def _lower_hessian(loss: LogisticRisk, center: Floats) -> Floats:
     """Return a matrix below that of the second derivatives."""
     hessian = loss.hessian(center)
     # entries within the error make a matrix within p times the error
@@ -59,7 +70,7 @@ def _lower_hessian(loss: SmoothLoss, center: Floats) -> Floats:
     return hessian
 
 
-def _raise_weights(loss: SmoothLoss, center: Floats) -> Floats:
+def _raise_weights(loss: LogisticRisk, center: Floats) -> Floats:
     """Return numbers at least the second derivative of each row's term."""
     # a weight errs by as much, relatively, as its margin does, and may be too small for a float64
     # number
@@ -102,10 +113,9 @@ def _bound_distance(whiten: Floats, hessian: Floats) -> float:
 def _bound_fourth_moment(rows: Floats, weights: Floats) -> float:
     """Bound ``sum_i w_i (x_i.z)^4`` over unit vectors z, rounding apart.
 
-    ``rows`` holds x_i, one a column.
-
-    First by ``(x.z)^4 <= |x|^2 (x.z)^2``. Then, if it is not too much work, as a quadratic form in
-    ``z z'``, a unit vector among symmetric matrices whose part along the identity is known.
+    ``rows`` holds x_i, one per column. First by ``(x.z)^4 <= |x|^2 (x.z)^2``. Then, if it is not
+    too much work, as a quadratic form in ``z z'``, a unit vector among symmetric matrices whose
+    part along the identity is known.
     """
     p, n = rows.shape
     bound = 0.0
@@ -154,3 +164,95 @@ def _bound_by_form(form: Floats, p: int) -> float:
     outside = float(np.linalg.eigvalsh(inner)[-1])
     mixed = 2.0 * math.sqrt(share * (1.0 - share)) * float(np.linalg.norm(across))
     return float(share * along + mixed + (1.0 - share) * max(0.0, outside))
+
+
+def minimise(loss: LogisticRisk, domain: Domain) -> Floats:
+    """Return nearly the point of least loss in the box or ball.
+
+    Each step heads for the least point of the quadratic there.
+    """
+    solve, center = _start(loss, domain)
+    value = float(loss(center[None, :])[0])
+    for _ in range(_MOST_STEPS):
+        gradient = loss.gradient(center[None, :])[0]
+        step = solve(loss.hessian(center), gradient, center) - center
+        fall = float(gradient @ step)
+        # too small for values to tell; where Newton's method is at its best
+        if fall > -_LAST_FALL * (1.0 + abs(value)):
+            center = center + step
+            break
+        share, value = _shorten(loss, center, step, value, fall)
+        center = center + share * step
+    return _pull_inside(center, loss.radius)
+
+
+def _start(loss: LogisticRisk, domain: Domain) -> tuple[Solve, Floats]:
+    """Return what solves the quadratic in the domain, and the domain's middle."""
+    if isinstance(domain, Grid) and domain.is_box:
+        return partial(_minimise_in_box, domain), (domain.lower + domain.upper) / 2.0
+    radius = float(loss.radius)
+    if isinstance(domain, Ball):
+        radius = min(radius, domain.radius)
+    return partial(_minimise_in_ball, radius), np.zeros(domain.dimension)
+
+
+def _shorten(
+    loss: LogisticRisk, center: Floats, step: Floats, value: float, fall: float
+) -> tuple[float, float]:
+    """Halve the step until the loss falls as it should; return the share and the loss there."""
+    share = 1.0
+    for _ in range(_HALVINGS):
+        tried = float(loss((center + share * step)[None, :])[0])
+        if tried <= value + _ENOUGH * share * fall:
+            break
+        share /= 2.0
+    return share, tried
+
+
+def _pull_inside(center: Floats, radius: Fraction) -> Floats:
+    """Shrink the point until its norm is at most the radius, exactly."""
+    while sum((Fraction(entry) ** 2 for entry in center.tolist()), Fraction(0)) > radius**2:
+        center = center * (1.0 - 2.0**-50)
+    return center
+
+
+def _minimise_in_ball(radius: float, hessian: Floats, gradient: Floats, center: Floats) -> Floats:
+    """Return the point, ``|y| <= radius``, where ``g.(y - c) + (y - c)' H (y - c)/2`` is least.
+
+    It is ``(H + m I)^-1 (H c - g)`` with the least m >= 0 that puts it into the ball.
+    """
+    values, vectors = np.linalg.eigh(hessian)
+    # where H is singular any point of the flat directions will do
+    values = np.maximum(values, values.max() * 2.0**-40 + np.finfo(np.float64).tiny)
+    target = vectors.T @ (hessian @ center - gradient)
+    low, high = 0.0, float(np.linalg.norm(target)) / radius
+    if np.linalg.norm(target / values) <= radius:
+        high = 0.0
+    # halve the interval of m until float64 has no number inside it
+    while low < (middle := (low + high) / 2.0) < high:
+        if np.linalg.norm(target / (values + middle)) > radius:
+            low = middle
+        else:
+            high = middle
+    return np.asarray(vectors @ (target / (values + high)))
+
+
+def _minimise_in_box(box: Grid, hessian: Floats, gradient: Floats, center: Floats) -> Floats:
+    """Return nearly the point of the box where that quadratic is least.
+
+    Coordinate by coordinate, then all free ones at once.
+    """
+    target = hessian @ center - gradient
+    point = center.copy()
+    for _ in range(_SWEEPS):
+        for j in range(len(point)):
+            if hessian[j, j] > 0.0:
+                rest = target[j] - hessian[j] @ point + hessian[j, j] * point[j]
+                point[j] = min(max(rest / hessian[j, j], box.lower[j]), box.upper[j])
+    free = (point > box.lower) & (point < box.upper)
+    held = hessian[np.ix_(free, ~free)] @ point[~free]
+    solved = point.copy()
+    solved[free] = np.linalg.lstsq(hessian[np.ix_(free, free)], target[free] - held)[0]
+    if box.contains_points(solved[None, :])[0]:
+        return solved
+    return point

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.adjacency import Adjacency
-from expmech.domains import Domain, Grid, Region
-from expmech.errors import (
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
     confidential_array,
     validate_integer,
 )
+from expmech.domains import Domain, Grid, Region
 from expmech.losses.base import NO_NAN, Facts, Growth, IntegerForm
 
 _SNAP_BITS = 40  # rows are snapped to multiples of width / 2^40 before they are summed
@@ -28,11 +28,11 @@ class L1Mean:
 
     Parameters
     ----------
-    rows
-        Confidential data, shape (n, d) or (n,).
-    lower, upper
-        Public bounds, numbers or one a column; rows are clipped to them, which is what makes the
-        sensitivity ``sum(upper - lower) / n`` true.
+    rows : array-like of shape (n, d) or (n,)
+        Confidential data.
+    lower, upper : float or array-like of shape (d,), default 0 and 1
+        Public bounds, for all columns or one per column; rows are clipped to them, which is what
+        makes the sensitivity ``sum(upper - lower) / n`` true.
 
     Notes
     -----
@@ -67,12 +67,28 @@ class L1Mean:
         lower: ArrayLike = 0.0,
         upper: ArrayLike = 1.0,
     ) -> L1Mean:
-        """Make the loss from integer sums of columns whose rows are snapped.
+        """Return the loss from integer sums, which an engine computes where the data live.
 
-        Each row is a whole number of steps, ``0 .. scale``, of the width.
+        Parameters
+        ----------
+        count : int
+            The number of rows.
+        sums : sequence of int
+            One sum per column of rows that are snapped to whole numbers from 0 to ``scale``.
+        scale : int
+            How many steps the width of a column has.
+        lower, upper
+            As for the class.
 
-        What an engine that aggregates where the data live sends back. Such a loss has no integer
-        form on the lattice.
+        Returns
+        -------
+        L1Mean
+            It has no integer form on the lattice.
+
+        Examples
+        --------
+        >>> L1Mean.from_sums(count=2, sums=[8], scale=8)(np.array([[0.5], [1.0]]))
+        array([0. , 0.5])
         """
         loss = cls.__new__(cls)
         loss._set_bounds(lower, upper, len(sums))
@@ -109,10 +125,7 @@ class L1Mean:
         self.growth = Growth(center=self._mean, rates=np.ones(len(sums)), public_slack=True)
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the loss of each row.
-
-        Added up column by column so that the batch does not matter.
-        """
+        """Return the loss of each row, added up column by column: the batch does not matter."""
         total = np.abs(y[:, 0] - self._mean[0])
         for j in range(1, len(self._mean)):
             total += np.abs(y[:, j] - self._mean[j])
@@ -152,11 +165,11 @@ class L1Mean:
         It holds at points of ``domain``.
         """
         box = domain.lower, domain.upper
-        reach = sum(
+        size = sum(
             Fraction(max(abs(a), abs(b), abs(lo), abs(up)))
             for a, b, lo, up in zip(*box, self.lower, self.upper, strict=True)
         )
-        return 4 * (len(self._mean) + 2) * reach * Fraction(1, 1 << 53)
+        return 4 * (len(self._mean) + 2) * size * Fraction(1, 1 << 53)
 
     def bound(self, domain: Region) -> float:
         """Bound the loss on ``domain``."""
@@ -207,6 +220,6 @@ def _validate_bound(value: Any, name: str, d: int) -> NDArray[np.float64]:
         )
     if bound.ndim == 1 and bound.size != d:
         raise ParameterError(
-            f"`{name}` of L1Mean must have one entry a column ({d}); got {bound.size}."
+            f"`{name}` of L1Mean must have one entry per column ({d}); got {bound.size}."
         )
     return np.ascontiguousarray(np.broadcast_to(bound, (d,)), dtype=np.float64)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.adjacency import validate_adjacency
-from expmech.domains import Domain, Region
-from expmech.errors import (
+from expmech.core.adjacency import validate_adjacency
+from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
     confidential_array,
@@ -20,6 +19,7 @@ from expmech.errors import (
     validate_number,
     validate_vector,
 )
+from expmech.domains import Domain, Region
 from expmech.losses.base import NO_NAN, Facts
 
 MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
@@ -30,17 +30,17 @@ _OWNER = "Quantile"
 class Quantile:
     """``L(y) = |#{x < y} - q n| - c``, the q-quantile of numbers clipped to public bounds.
 
-    C is the least distance.
+    The constant c is the least distance ``|#{x < y} - q n|`` between the bounds.
 
     Parameters
     ----------
-    values
-        Confidential numbers, shape (n,); sorted once, here.
-    q
+    values : array-like of shape (n,)
+        Confidential numbers; they are sorted once, here.
+    q : float or Fraction
         Which quantile, strictly between 0 and 1; a float is taken at its exact binary value.
-    lower, upper
+    lower, upper : float
         Public bounds; values are clipped to them.
-    adjacency
+    adjacency : {"replace", "add-remove"}, default "replace"
         "replace" (D = 1; the number of values is public) or "add-remove" (D = max(q, 1 - q); it is
         not). The mechanism must be given the same.
 
@@ -89,12 +89,33 @@ class Quantile:
         upper: float,
         adjacency: str = "replace",
     ) -> Quantile:
-        """Make the loss from counts ``ranks[k] = #{x < edges[k]}`` at increasing public edges.
-
-        What a database can send back.
+        """Return the loss from counts at public edges, which a database can compute.
 
         It is the loss of the data in which every value was moved down to the nearest edge (or to
         ``lower``, below the first).
+
+        Parameters
+        ----------
+        edges : array-like of shape (k,)
+            Public numbers that increase.
+        ranks : array-like of shape (k,)
+            Whole numbers ``#{x < edges[k]}``.
+        count : int
+            The number of values.
+        q, lower, upper, adjacency
+            As for the class.
+
+        Returns
+        -------
+        Quantile
+
+        Examples
+        --------
+        >>> ranked = Quantile.from_ranks(
+        ...     edges=[0.25, 0.5], ranks=[1, 3], count=4, q=0.5, lower=0.0, upper=1.0
+        ... )
+        >>> ranked(np.array([[0.1], [0.3], [0.9]]))
+        array([0., 0., 1.])
         """
         loss = cls.__new__(cls)
         loss._set_public(q, lower, upper, adjacency)
@@ -104,7 +125,7 @@ class Quantile:
         table = np.asarray(ranks)
         if table.dtype.kind not in "iu" or table.shape != loss._edges.shape:
             raise ParameterTypeError(
-                "`ranks` of Quantile.from_ranks must be whole numbers, one an edge."
+                "`ranks` of Quantile.from_ranks must be whole numbers, one per edge."
             )
         total = validate_integer(
             count, name="count", owner="Quantile.from_ranks", low=0, high=MOST_VALUES

@@ -9,24 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.adjacency import validate_adjacency
-from expmech.domains import Domain, Region
-from expmech.errors import (
+from expmech.core.adjacency import validate_adjacency
+from expmech.core.errors import (
     ParameterError,
-    confidential_array,
     validate_choice,
     validate_integer,
     validate_scale,
 )
-from expmech.losses.base import NO_NAN, AffineForm, Facts, validate_region
-from expmech.rounding import float_up
+from expmech.core.rounding import float_up
+from expmech.domains import Domain, Region
+from expmech.losses.base import NO_NAN, AffineForm, Facts, validate_region, validate_rows
 
 _OWNER = "RidgeGradient"
 _SNAP_BITS = 20  # data are snapped to multiples of 2^-20
-_LOT = (
-    1 << 12
-    # rows multiplied at a time: 2^12 products of up to 2^40 are summed exactly in any order
-)
+_LOT = 1 << 12  # rows multiplied at a time: 2^12 products of up to 2^40 have exact sums
 MOST_ROWS = 1 << 32
 """Rows there may be; where the count is not public, bounds that must be use this."""
 
@@ -36,17 +32,16 @@ class RidgeGradient:
 
     Parameters
     ----------
-    features, responses
-        Confidential data, shapes (n, p) and (n,); clipped to [-1, 1] and snapped to multiples of
-        2^-20.
-    penalty
+    features, responses : array-like of shape (n, p) and (n,)
+        Confidential data; clipped to [-1, 1] and snapped to multiples of 2^-20.
+    penalty : float
         The ridge penalty, positive: it makes the solution unique whatever the data.
-    radius
+    radius : float
         Public bound B on the L1 norm of the points of the domain; the sensitivity rests on it, and
         a wider domain is refused.
-    norm
+    norm : {"linf", "l1"}, default "linf"
         "linf", whose sensitivity is p times smaller, or "l1", the paper's.
-    adjacency
+    adjacency : {"replace", "add-remove"}, default "replace"
         "replace": D = 2 (1 + B), times p in the L1 norm; "add-remove": half of it.
 
     Notes
@@ -75,19 +70,16 @@ class RidgeGradient:
         norm: str = "linf",
         adjacency: str = "replace",
     ) -> None:
-        table, column = (
-            _validate_table(features, "features", 2),
-            _validate_table(responses, "responses", 1),
-        )
+        table = validate_rows(features, name="features", owner=_OWNER)
+        column = validate_rows(responses, name="responses", owner=_OWNER, dimensions=1)
         if len(table) != len(column):
             raise ParameterError(
-                f"`responses` of {_OWNER} must have one entry a row of `features`."
+                f"`responses` of {_OWNER} must have one entry per row of `features`."
             )
         snapped = np.rint(np.clip(np.column_stack([table, column]), -1.0, 1.0) * (1 << _SNAP_BITS))
         products = cross_products(snapped)
-        self._set_moments(
-            len(table), products[:-1, :-1].tolist(), products[:-1, -1].tolist(), 1 << _SNAP_BITS
-        )
+        self._gram, self._moment = products[:-1, :-1].tolist(), products[:-1, -1].tolist()
+        self._count, self._scale = len(table), 1 << _SNAP_BITS
         self._set_public(penalty, radius, norm, adjacency)
 
     @classmethod
@@ -103,11 +95,33 @@ class RidgeGradient:
         norm: str = "linf",
         adjacency: str = "replace",
     ) -> RidgeGradient:
-        """Make the loss from integer cross products of rows snapped to multiples of ``1 / scale``.
+        """Return the loss from integer cross products, as an engine computes them on its table.
 
-        ``gram[i][j]`` is the sum of ``k_i k_j`` and ``moment[i]`` that of ``k_i l``, with whole
-        numbers k (features) and l (response) from ``-scale`` to ``scale``: what an engine that
-        aggregates where the data live sends back.
+        Parameters
+        ----------
+        count : int
+            The number of rows.
+        gram : sequence of sequences of int
+            ``gram[i][j]`` is the sum of ``k_i k_j`` over rows, for features that are snapped to
+            whole numbers k from ``-scale`` to ``scale``.
+        moment : sequence of int
+            ``moment[i]`` is the sum of ``k_i l`` with the response l, snapped likewise.
+        scale : int
+            How many steps a unit has.
+        penalty, radius, norm, adjacency
+            As for the class.
+
+        Returns
+        -------
+        RidgeGradient
+
+        Examples
+        --------
+        >>> loss = RidgeGradient.from_moments(
+        ...     count=2, gram=[[5]], moment=[3], scale=2, penalty=0.75, radius=1.0
+        ... )
+        >>> loss(np.array([[0.0], [0.375]]))
+        array([0.75, 0.  ])
         """
         loss = cls.__new__(cls)
         owner = f"{_OWNER}.from_moments"
@@ -131,14 +145,10 @@ class RidgeGradient:
             raise ParameterError(
                 f"`moment` of {owner} must be within `count * scale^2`, which sums of products are."
             )
-        loss._set_moments(count, whole, [int(entry) for entry in moment], scale)
+        loss._gram, loss._moment = whole, [int(entry) for entry in moment]
+        loss._count, loss._scale = count, scale
         loss._set_public(penalty, radius, norm, adjacency)
         return loss
-
-    def _set_moments(
-        self, count: int, gram: list[list[int]], moment: list[int], scale: int
-    ) -> None:
-        self._count, self._gram, self._moment, self._scale = count, gram, moment, scale
 
     def _set_public(self, penalty: float, radius: float, norm: str, adjacency: str) -> None:
         self.penalty = validate_scale(penalty, name="penalty", owner=_OWNER)
@@ -163,10 +173,7 @@ class RidgeGradient:
         self.affine = AffineForm(matrix=self._matrix, vector=self._vector, norm=norm)
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the loss of each row.
-
-        Elementwise sums in a fixed order, so that the batch does not matter.
-        """
+        """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""
         residual = y[:, :1] * self._matrix[0]  # the matrix is symmetric: its rows are its columns
         for j in range(1, self.dimension):
             residual += y[:, j : j + 1] * self._matrix[j]
@@ -231,14 +238,3 @@ def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:
         lot = whole[first : first + _LOT].astype(np.float64)
         products += (lot.T @ lot).astype(np.int64).astype(object)
     return products
-
-
-def _validate_table(values: Any, name: str, dimensions: int) -> NDArray[np.float64]:
-    table = confidential_array(values, name=name, owner=_OWNER)
-    if table.ndim != dimensions or 0 in table.shape[1:]:
-        raise ParameterError(
-            f"`{name}` of {_OWNER} must have {dimensions} dimensions and at least one column."
-        )
-    if np.isnan(table).any():
-        raise ParameterError(f"`{name}` of {_OWNER} must not hold nan.")
-    return np.ascontiguousarray(table, dtype=np.float64)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.errors import ParameterError, validate_vector
 from expmech.domains import Domain, Region
-from expmech.errors import ParameterError, validate_vector
 from expmech.losses.base import Facts
 
 
@@ -17,8 +17,8 @@ class Scores:
 
     Parameters
     ----------
-    scores
-        Confidential, one a candidate; higher is better.
+    scores : sequence of float
+        Confidential, one per candidate; higher is better.
 
     Notes
     -----
@@ -54,5 +54,5 @@ class Scores:
         size = self._losses.size
         as_many = domain.is_listable(size) and not domain.is_listable(size - 1)
         if isinstance(domain, Region) or not as_many:
-            raise ParameterError(f"`domain` of Scores must be Candidates, one a score ({size}).")
+            raise ParameterError(f"`domain` of Scores must be Candidates, one per score ({size}).")
         return Facts(minimum=0.0, gap=0.0, proved=True)

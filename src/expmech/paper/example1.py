@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from expmech.domains import Box
+from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean
-from expmech.release import ExponentialMechanism
 from expmech.theory import laplace_integral, log_acceptance_floor_box
 
 BITS = 20  # at 32 bits the energy slopes are too small to be integers, which `pad` needs

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.domains import L1Ball
-from expmech.envelopes import Envelope, ProductLaplace, Uniform
+from expmech.exponential.envelopes import Envelope, ProductLaplace, Uniform
+from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import RidgeGradient
 from expmech.losses.base import Growth
-from expmech.release import ExponentialMechanism
 
 ROWS, DIMENSION, RADIUS, PENALTY = 100, 5, 1.0, 1.0
 COEFFICIENTS = np.array([0.1, 0.2, -0.3, 0.0, 0.0])

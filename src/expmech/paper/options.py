@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 
 _OWNER = "expmech paper"
 

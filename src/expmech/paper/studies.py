@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from expmech.errors import ParameterError, validate_choice, validate_integer
+from expmech.core.errors import ParameterError, validate_choice, validate_integer
 from expmech.paper import claims, delta, errata, fig1, fig2, fig3, tradeoff
 from expmech.paper.options import Options
 from expmech.paper.report import write_report, write_section, write_verdicts

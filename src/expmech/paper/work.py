@@ -24,7 +24,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from threadpoolctl import threadpool_limits
 
 from expmech._version import __version__
-from expmech.errors import ParameterError
+from expmech.core.errors import ParameterError
 
 Parameters = dict[str, Any]
 """What a cell is computed from: numbers and texts, so that it has a name on disk."""

@@ -3,21 +3,19 @@
 Derivations: docs/theory/bounds.md. Probabilities come back as logarithms where they can underflow.
 """
 
-from expmech.theory.acceptance import (
+from expmech.theory.bounds import (
     acceptance_laplace,
     acceptance_laplace_infimum,
     acceptance_uniform,
-    laplace_integral,
-    log_acceptance_floor_walk,
-)
-from expmech.theory.bounds import (
     beta_laplace,
     beta_uniform,
     constant_rounds,
     delta_from_steps,
+    laplace_integral,
     log_acceptance_floor_box,
     log_acceptance_floor_convex,
     log_acceptance_floor_finite,
+    log_acceptance_floor_walk,
     log_beta_laplace,
     posterior_epsilon,
     pure_steps,
@@ -47,10 +45,12 @@ from expmech.theory.divergence import (
     true_epsilon,
     true_renyi,
 )
-from expmech.theory.log_concave import excess_loss_log_concave, excess_loss_tail_log_concave
-from expmech.theory.noise import noise_below, noise_mass
 from expmech.theory.utility import (
     epsilon_of_mixture,
+    excess_loss_log_concave,
+    excess_loss_tail_log_concave,
+    noise_below,
+    noise_mass,
     utility_corollary,
     utility_discrete,
     utility_mcsherry_talwar,

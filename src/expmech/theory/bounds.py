@@ -1,6 +1,7 @@
-"""Minorisation constants, the public floor p_0 of the acceptance probability, and what they buy.
+"""The public floor p_0 of the acceptance probability, minorisation constants, and Example 1.
 
-Proofs: docs/theory/bounds.md. Everything here depends on public quantities only.
+Proofs, and the correction of the paper's formulas: docs/theory/bounds.md. Everything here depends
+on public quantities only.
 """
 
 from __future__ import annotations
@@ -9,14 +10,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from expmech.rounding import float_up
+from expmech.core.rounding import float_up
 
 _ROUND = 1e-12  # relative safety for the handful of float64 operations behind a bound
 _PURE_EXTRA = 28.0  # exp(-28) < 2^-40
 _CONSTANT_EXTRA = 23.0  # 4.1 exp(-23) < 2^-30: the range of log ratios grows twice
-
-
-_LARGEST = 600.0  # nats: more than exp(600) steps are not told apart, since nobody can run them
+_LARGEST = 600.0  # nats: numbers of steps above exp(600) are cut there, since nobody can run them
 
 
 def _inverse(log_value: float) -> float:
@@ -29,10 +28,7 @@ def _down(log_value: float) -> float:
 
 
 def _log_geometric_mean(c: float, n: float) -> float:
-    """Return ``log((1/n) sum_{i<n} exp(-c i / n))``.
-
-    ``n`` infinite gives the integral over [0, 1].
-    """
+    """Return ``log((1/n) sum_{i<n} exp(-c i / n))``; the integral over [0, 1] if n is infinite."""
     if c <= 0.0:
         return 0.0
     if math.isinf(n):
@@ -43,20 +39,28 @@ def _log_geometric_mean(c: float, n: float) -> float:
 def log_acceptance_floor_box(
     slopes: Sequence[float], points: Sequence[float], *, energy_error: float = 0.0, gap: float = 0.0
 ) -> float:
-    """Return ``log p_0`` for uniform proposals on a box.
-
-    A lower bound on the acceptance probability for all data at once.
+    """Return ``log p_0`` for uniform proposals on a box, for all data at once, rounded down.
 
     Parameters
     ----------
-    slopes
+    slopes : sequence of float
         ``c_j = eta G_j b_j``: energy per axis in nats, from the Lipschitz constants and the widths.
-    points
-        Lattice points an axis (``math.inf`` for the continuum).
-    energy_error
+    points : sequence of float
+        Lattice points per axis (``math.inf`` for the continuum).
+    energy_error : float, default 0.0
         ``2 eta u + 2^-31``, what computing the loss may change.
-    gap
+    gap : float, default 0.0
         Public bound, in nats, on how far the envelope's offset lies below the true minimum.
+
+    Returns
+    -------
+    float
+        The logarithm of a lower bound on the acceptance probability.
+
+    Examples
+    --------
+    >>> round(log_acceptance_floor_box([1.0], [math.inf]), 4)
+    -0.4587
     """
     total = sum(_log_geometric_mean(c, n) for c, n in zip(slopes, points, strict=True))
     return _down(total - energy_error - gap)
@@ -65,8 +69,19 @@ def log_acceptance_floor_box(
 def log_acceptance_floor_finite(log_size: float, energy_range: float, *, gap: float = 0.0) -> float:
     """Return ``log p_0`` for uniform proposals on any finite set: ``(1 + (l - 1) exp(-rho)) / l``.
 
-    ``log_size`` is the log of the number of points (an upper bound will do) and ``energy_range``
-    the public bound rho.
+    Parameters
+    ----------
+    log_size : float
+        The log of the number l of points; an upper bound will do.
+    energy_range : float
+        rho, a public bound on every difference of energies, in nats.
+    gap : float, default 0.0
+        As in :func:`log_acceptance_floor_box`.
+
+    Examples
+    --------
+    >>> round(log_acceptance_floor_finite(math.log(2.0), 1.0), 4)
+    -0.3799
     """
     rest = -energy_range + (math.log1p(-math.exp(-log_size)) if log_size > 0.0 else -math.inf)
     largest = max(-log_size, rest)
@@ -89,11 +104,13 @@ def log_acceptance_floor_convex(
 
     Parameters
     ----------
-    dimension, half_width
-        d, and the half-width of the box or the radius of the ball in lattice steps.
-    energy_range
-        ``rho``, in nats, a bound on every difference of energies.
-    energy_error, gap
+    dimension : int
+        d.
+    half_width : float
+        The half-width of the box, or the radius of the ball, in lattice steps.
+    energy_range : float
+        rho, a public bound on every difference of energies, in nats.
+    energy_error, gap : float, default 0.0
         As in :func:`log_acceptance_floor_box`.
 
     Examples
@@ -113,8 +130,21 @@ def log_acceptance_floor_convex(
 def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor: float) -> float:
     """Return ``log beta`` of the Laplace walk on a box whose moves out of it are refused.
 
-    ``rates`` are alpha_j in nats per width of axis j, ``log_floor`` is ``log p_0`` with gap 0. On
-    the continuum (``points`` infinite) this is ``prod (alpha_j/2) exp(-alpha_j)`` times p_0.
+    On the continuum (``points`` infinite) this is ``prod (alpha_j/2) exp(-alpha_j)`` times p_0.
+
+    Parameters
+    ----------
+    rates : sequence of float
+        alpha_j in nats per width of axis j.
+    points : sequence of float
+        Lattice points per axis.
+    log_floor : float
+        ``log p_0`` with gap 0.
+
+    Examples
+    --------
+    >>> round(log_beta_laplace([1.0], [math.inf], 0.0), 4)
+    -1.6931
     """
     total = log_floor
     for rate, n in zip(rates, points, strict=True):
@@ -128,7 +158,10 @@ def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor:
 def beta_uniform(n: int, epsilon: float, d: int) -> float:
     """Return the paper's beta of Example 1 with uniform proposals, ``((1 - exp(-c))/c)^d``.
 
-    ``c = epsilon n / 2d``.
+    Parameters
+    ----------
+    n, epsilon, d
+        Rows, budget and dimension; ``c = epsilon n / 2d``.
 
     Examples
     --------
@@ -140,9 +173,16 @@ def beta_uniform(n: int, epsilon: float, d: int) -> float:
 
 
 def beta_laplace(n: int, epsilon: float, d: int, alpha: float) -> float:
-    """Return the corrected beta of Example 1 with Laplace proposals of rate alpha on the unit box.
+    """Return the corrected beta of Example 1 with Laplace proposals on the unit box.
 
     The printed formula has ``(2 alpha)^d`` and another factor; it is unsafe (errata, row 8).
+
+    Parameters
+    ----------
+    n, epsilon, d
+        Rows, budget and dimension.
+    alpha : float
+        Rate of the proposals in nats per width.
 
     Examples
     --------
@@ -155,7 +195,22 @@ def beta_laplace(n: int, epsilon: float, d: int, alpha: float) -> float:
 
 
 def delta_from_steps(epsilon: float, log_beta: float, steps: int) -> float:
-    """Return ``(1 + e^epsilon) (1 - beta)^steps``, rounded up, at most 1."""
+    """Return ``(1 + e^epsilon) (1 - beta)^steps``, rounded up, at most 1.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the chain's target.
+    log_beta : float
+        Logarithm of the minorisation beta.
+    steps : int
+        Steps of the chain.
+
+    Examples
+    --------
+    >>> round(delta_from_steps(0.0, math.log(0.5), 4), 6)
+    0.125
+    """
     log_tv = steps * math.log1p(-math.exp(log_beta)) if log_beta < 0.0 else -math.inf
     log_delta = math.log1p(math.exp(-epsilon)) + epsilon + log_tv
     if log_delta >= 0.0:
@@ -165,7 +220,20 @@ def delta_from_steps(epsilon: float, log_beta: float, steps: int) -> float:
 
 
 def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
-    """Return the fewest steps whose :func:`delta_from_steps` is at most ``delta``."""
+    """Return the fewest steps whose :func:`delta_from_steps` is at most ``delta``.
+
+    Parameters
+    ----------
+    epsilon, log_beta : float
+        As in :func:`delta_from_steps`.
+    delta : float
+        The largest delta that is acceptable.
+
+    Examples
+    --------
+    >>> steps_from_delta(0.0, math.log(0.5), 0.126)
+    4
+    """
     if log_beta >= 0.0:
         return 1
     needed = math.log1p(math.exp(-epsilon)) + epsilon - math.log(delta)
@@ -183,16 +251,35 @@ def pure_steps(log_beta: float, energy_range: float, log_size: float) -> int:
 
 
 def constant_rounds(log_floor: float, energy_range: float) -> int:
-    """Return the rounds T after which missing every acceptance costs less than 2^-30 of epsilon."""
+    """Return the rounds T after which missing every acceptance costs less than 2^-30 of epsilon.
+
+    Parameters
+    ----------
+    log_floor : float
+        ``log p_0``, of a public lower bound on the acceptance of a round.
+    energy_range : float
+        rho, a public bound on every difference of energies, in nats.
+
+    Examples
+    --------
+    >>> constant_rounds(math.log(0.5), 1.0)
+    49
+    """
     return math.ceil((energy_range + _CONSTANT_EXTRA) * _inverse(log_floor) * (1.0 + _ROUND))
 
 
 def posterior_epsilon(sensitivity: float, *, loss_error: float = 0.0) -> float:
     """Return the least epsilon at which a mechanism with a prior as its base draws the posterior.
 
-    The loss is minus the log-likelihood, ``sensitivity`` what a row may move it by, and the energy
-    scale eta is 1: ``epsilon = 2 (D + 2u) + 1026 2^-40``, rounded up. Below it the likelihood is
-    tempered by eta. ``loss_error`` is what the certificate says.
+    The loss is minus the log-likelihood and the energy scale eta is 1: ``epsilon = 2 (D + 2u) +
+    1026 2^-40``, rounded up. Below it the likelihood is tempered by eta.
+
+    Parameters
+    ----------
+    sensitivity : float
+        D, what a row may move the log-likelihood by.
+    loss_error : float, default 0.0
+        u, as the certificate states it.
 
     Examples
     --------
@@ -202,3 +289,142 @@ def posterior_epsilon(sensitivity: float, *, loss_error: float = 0.0) -> float:
     most = Fraction(math.nextafter(sensitivity, math.inf)) + 2 * Fraction(loss_error)
     epsilon = float_up(2 * most + Fraction(1026, 1 << 40))
     return math.nextafter(epsilon, math.inf)  # the decimal text of a float is read downwards
+
+
+def laplace_integral(rate: float, center: float) -> float:
+    """Return the integral over [0, 1] of ``exp(-rate |y - center|)`` for a center in [0, 1].
+
+    It is ``(2/rate) (F(1 - x; 1/rate) - F(-x; 1/rate))`` with F the Laplace distribution function
+    of that scale; the paper inverts prefactor and scale (errata, row 9).
+
+    Parameters
+    ----------
+    rate, center : float
+        Nats per width, and x.
+
+    Examples
+    --------
+    >>> round(laplace_integral(2.0, 0.0), 6)
+    0.432332
+    """
+    if rate == 0.0:
+        return 1.0
+    return -(math.expm1(-rate * center) + math.expm1(-rate * (1.0 - center))) / rate
+
+
+def acceptance_uniform(mean: Sequence[float], slope: float) -> float:
+    """Return the infimum over y of p_Accept(y) for uniform proposals in Example 1.
+
+    It is attained at ``y = mean``, and it is also the acceptance probability of uniform rejection.
+
+    Parameters
+    ----------
+    mean : sequence of float
+        The mean of the data in the unit box.
+    slope : float
+        Energy per width of an axis, in nats.
+
+    Examples
+    --------
+    >>> round(acceptance_uniform([0.5], 2.0), 6)
+    0.632121
+    """
+    return math.prod(laplace_integral(slope, x) for x in mean)
+
+
+def acceptance_laplace(y: float, mean: float, slope: float, alpha: float) -> float:
+    """Return p_Accept(y) of Laplace(alpha) proposals for ``exp(-slope |y - mean|)`` on [0, 1].
+
+    Parameters
+    ----------
+    y, mean : float
+        The state and the mode, in [0, 1].
+    slope, alpha : float
+        Of the target and of the proposals, in nats per width.
+
+    Examples
+    --------
+    >>> round(acceptance_laplace(0.5, 0.5, 2.0, 2.0), 6)
+    0.432332
+    """
+    if y > mean:
+        y, mean = 1.0 - y, 1.0 - mean
+    both = alpha + slope
+    away = alpha / (2.0 * both) * -math.expm1(-both * y)
+    level = min(2.0 * (mean - y), 1.0 - y)  # up to here a move to the right is not downhill
+    toward = -math.expm1(-alpha * level) / 2.0
+    beyond = (
+        alpha
+        / (2.0 * both)
+        * (math.exp(-alpha * level) - math.exp(slope * level - both * (1.0 - y)))
+    )
+    return away + toward + beyond
+
+
+def acceptance_laplace_infimum(mean: Sequence[float], slope: float, alpha: float) -> float:
+    """Return a lower bound on p_Accept over the unit box for Laplace(alpha) proposals.
+
+    It is exact in one dimension: there p_Accept is concave on each side of the mean, so its infimum
+    is at 0, at 1 or at the mean. The paper takes the mean always, which is too large when ``alpha >
+    slope``.
+
+    Parameters
+    ----------
+    mean : sequence of float
+        The mean of the data in the unit box.
+    slope, alpha : float
+        Of the target and of the proposals, in nats per width.
+
+    Examples
+    --------
+    >>> round(acceptance_laplace_infimum([0.5], 2.0, 2.0), 6)
+    0.432332
+    """
+    return math.prod(
+        min(
+            acceptance_laplace(0.0, x, slope, alpha),
+            acceptance_laplace(x, x, slope, alpha),
+            acceptance_laplace(1.0, x, slope, alpha),
+        )
+        for x in mean
+    )
+
+
+def log_acceptance_floor_walk(
+    rates: Sequence[float], slopes: Sequence[float], points: Sequence[float]
+) -> float:
+    """Return a certified lower bound on ``log inf_y p_Accept(y)`` of the Laplace walk on a box.
+
+    It holds for any loss with these Lipschitz constants, for all data sets at once: what the paper
+    leaves to the user.
+
+    Parameters
+    ----------
+    rates : sequence of float
+        alpha_j in nats per width of axis j.
+    slopes : sequence of float
+        ``c_j = eta G_j b_j``, from the Lipschitz constants and the widths.
+    points : sequence of float
+        Lattice points per axis, ``math.inf`` for the continuum.
+
+    Notes
+    -----
+    A move of length t on axis j is accepted with at least exp(-c_j t), so p_Accept is at least the
+    product of ``sum_t q_j(t) exp(-c_j |t|)`` over the moves that stay in the box, least at an end.
+    For uniform proposals :func:`log_acceptance_floor_box` does the same.
+
+    Examples
+    --------
+    >>> round(log_acceptance_floor_walk([1.0], [1.0], [math.inf]), 4)
+    -1.5317
+    """
+    total = 0.0
+    for rate, slope, n in zip(rates, slopes, points, strict=True):
+        both = rate + slope
+        inside = math.log(-math.expm1(-both))
+        if math.isinf(n):
+            total += math.log(rate / 2.0) - math.log(both) + inside
+        else:
+            first = math.log(math.tanh(rate / (2.0 * n)))
+            total += first + inside - math.log(-math.expm1(-both / n))
+    return total - 1e-12 * (1.0 + abs(total))

@@ -23,7 +23,12 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon such that every rho-zCDP release is (epsilon, delta)-DP; rounded up.
 
     It is ``alpha rho + log(1 - 1/alpha) - (log delta + log alpha) / (alpha - 1)`` at nearly the
-    best order alpha; it holds at every alpha, so that floats decide only which one is taken.
+    best order alpha. The formula holds at every alpha, so floats decide only which one is used.
+
+    Parameters
+    ----------
+    rho, delta : Fraction
+        Of the concentrated guarantee, and of the one it is converted to.
 
     Examples
     --------
@@ -44,7 +49,17 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho whose releases are all (epsilon, delta)-DP; rounded down, 0 where none is.
+    """Return a rho such that every rho-zCDP release is (epsilon, delta)-DP; rounded down.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        Of the guarantee that is required.
+
+    Returns
+    -------
+    Fraction
+        0 where no rho will do.
 
     Examples
     --------

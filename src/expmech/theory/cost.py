@@ -6,16 +6,32 @@ import math
 
 
 def expected_proposals_rejection(acceptance: float) -> float:
-    """Return ``1 / p``: the mean of the geometric number of proposals."""
+    """Return ``1 / p``: the mean of the geometric number of proposals of rejection.
+
+    Parameters
+    ----------
+    acceptance : float
+        p, the probability that a proposal is accepted.
+
+    Examples
+    --------
+    >>> expected_proposals_rejection(0.25)
+    4.0
+    """
     return 1.0 / acceptance
 
 
 def expected_steps_conf_atom(
     offset: float, log_weight: float, log_atom_mass: float, log_normaliser: float
 ) -> float:
-    """Return ``2 e^B (1 + w / Z_f)``, ``B = max(0, m - W)``.
+    """Return ``2 e^B (1 + w / Z_f)``, ``B = max(0, m - W)``: mean steps of ConfAtomPerfect.
 
-    Mean steps of ConfAtomPerfect, all in nats.
+    Parameters
+    ----------
+    offset, log_weight : float
+        m, the certified offset of the re-entry law, and W, the atom's log weight, in nats.
+    log_atom_mass, log_normaliser : float
+        Logarithms of the atom's mass w and of the normaliser Z_f.
 
     Examples
     --------
@@ -29,9 +45,17 @@ def expected_steps_conf_atom(
 
 
 def expected_steps_random_atom(offset: float, log_weight: float) -> float:
-    """Return ``2 e^B``.
+    """Return ``2 e^B``: mean steps of RandomAtomPerfect, whose first tag ends the run.
 
-    Mean steps of RandomAtomPerfect, whose first tag ends the run wherever it falls.
+    Parameters
+    ----------
+    offset, log_weight : float
+        m and W in nats, as in :func:`expected_steps_conf_atom`; ``B = max(0, m - W)``.
+
+    Examples
+    --------
+    >>> expected_steps_random_atom(1.0, 1.0)
+    2.0
     """
     return 2.0 * math.exp(max(0.0, offset - log_weight))
 
@@ -42,6 +66,18 @@ def expected_steps_factory(offset: float, log_weight: float, k: float) -> float:
     Outer steps 1/beta with ``beta = e^-B / 4``, each with a linear Bernoulli factory (at most 9.5 C
     / gap flips, Huber 2016, Theorem 1) and an inner loop of 1/(1 - beta) tries on average, all over
     again 1/(1 - k) times.
+
+    Parameters
+    ----------
+    offset, log_weight : float
+        m and W in nats, as in :func:`expected_steps_conf_atom`.
+    k : float
+        Share of the atom in the mixture.
+
+    Examples
+    --------
+    >>> round(expected_steps_factory(0.0, 0.0, 0.5))
+    315
     """
     least = math.exp(-max(0.0, offset - log_weight)) / 2.0
     beta = least / 2.0
@@ -51,15 +87,34 @@ def expected_steps_factory(offset: float, log_weight: float, k: float) -> float:
 
 
 def expected_proposals_pad(floor: float) -> float:
-    """Return ``1 / p_0``.
+    """Return ``1 / p_0``: the padded count is geometric with the public floor, whatever the data.
 
-    The padded count is geometric with the public floor, whatever the data.
+    Parameters
+    ----------
+    floor : float
+        p_0, a public lower bound on the acceptance probability.
+
+    Examples
+    --------
+    >>> expected_proposals_pad(0.1)
+    10.0
     """
     return 1.0 / floor
 
 
 def expected_proposals_constant(rounds: int) -> float:
-    """Return the number of rounds, which is constant."""
+    """Return the number of rounds, which is constant.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds of every draw.
+
+    Examples
+    --------
+    >>> expected_proposals_constant(7)
+    7.0
+    """
     return float(rounds)
 
 
@@ -67,6 +122,18 @@ def paper_bound_conf_atom(k: float, acceptance_infimum: float) -> float:
     """Return the paper's Theorem 2 bound ``48 / (k^2 (1-k)^2 inf p_Accept)``.
 
     It multiplies counts that add.
+
+    Parameters
+    ----------
+    k : float
+        Share of the atom in the mixture.
+    acceptance_infimum : float
+        The least acceptance probability over all points.
+
+    Examples
+    --------
+    >>> paper_bound_conf_atom(0.5, 1.0)
+    768.0
     """
     return 48.0 / (k**2 * (1.0 - k) ** 2 * acceptance_infimum)
 
@@ -77,6 +144,16 @@ def paper_bound_random_atom(k: float, acceptance_infimum: float) -> float:
     It is Theorem 2's without the repetition that avoids the atom, and has its faults: the counts
     add where it multiplies, the inner loop does not cost ``1/((1-k) inf p_Accept)``, and the chain
     it bounds has the constant weight k only if the normaliser is known.
+
+    Parameters
+    ----------
+    k, acceptance_infimum : float
+        As in :func:`paper_bound_conf_atom`.
+
+    Examples
+    --------
+    >>> paper_bound_random_atom(0.5, 1.0)
+    384.0
     """
     return 48.0 / (k**2 * (1.0 - k) * acceptance_infimum)
 
@@ -84,10 +161,21 @@ def paper_bound_random_atom(k: float, acceptance_infimum: float) -> float:
 def paper_bound_runtime(k: float, acceptance_floor: float) -> float:
     """Return the paper's Corollary 2 bound ``48 / (k^2 (1-k)^2 eta)``, eta half of the floor.
 
-    ``acceptance_floor`` is the infimum of p_Accept over all points *and* all data sets. The half is
-    not needed: a padded geometric count has mean 1/p_0, since ``1/p + (1 - p_0/p)/p_0 = 1/p_0``.
-    What is wrong is not the bound but what is bounded: padding by the infimum over points leaves
-    the count dependent on the data, and value and count are dependent (errata, row 6).
+    The half is not needed: a padded geometric count has mean 1/p_0, since ``1/p + (1 - p_0/p)/p_0 =
+    1/p_0``. What is wrong is not the bound but what is bounded: padding by the infimum over points
+    leaves the count dependent on the data, and value and count are dependent (errata, row 6).
+
+    Parameters
+    ----------
+    k : float
+        Share of the atom in the mixture.
+    acceptance_floor : float
+        The infimum of p_Accept over all points *and* all data sets.
+
+    Examples
+    --------
+    >>> paper_bound_runtime(0.5, 1.0)
+    1536.0
     """
     return 96.0 / (k**2 * (1.0 - k) ** 2 * acceptance_floor)
 
@@ -96,6 +184,16 @@ def paper_counts(k: float, acceptance_infimum: float) -> dict[str, float]:
     """Return the four numbers of Theorem 2's proof, whose product is its bound.
 
     N_outer and N_nonatomic are printed as means, N_bern and N_inner as bounds.
+
+    Parameters
+    ----------
+    k, acceptance_infimum : float
+        As in :func:`paper_bound_conf_atom`.
+
+    Examples
+    --------
+    >>> math.prod(paper_counts(0.5, 1.0).values()) == paper_bound_conf_atom(0.5, 1.0)
+    True
     """
     return {
         "outer": 2.0 / k,
@@ -108,6 +206,18 @@ def paper_counts(k: float, acceptance_infimum: float) -> dict[str, float]:
 def expected_cost_constant_mixture(k: float, continuous: float, points: int) -> float:
     """Return the mean loss evaluations of ``(1-k) f + k g`` with constant k, drawn by one coin.
 
-    With probability k all ``points`` are evaluated and one is drawn, else f costs ``continuous``.
+    Parameters
+    ----------
+    k : float
+        Probability that all points are evaluated and one of them is drawn.
+    continuous : float
+        Mean evaluations of a draw from f.
+    points : int
+        Number of public points, the support of g.
+
+    Examples
+    --------
+    >>> expected_cost_constant_mixture(0.5, 10.0, 4)
+    7.0
     """
     return (1.0 - k) * continuous + k * points

@@ -21,6 +21,13 @@ def delta_from_tv(epsilon: float, distance: float) -> float:
     If every law is within ``distance`` of an epsilon-DP one in total variation, they are (epsilon,
     delta)-DP with this delta.
 
+    Parameters
+    ----------
+    epsilon : float
+        Of the laws that are near.
+    distance : float
+        Total variation distance, from 0 to 1.
+
     Examples
     --------
     >>> round(delta_from_tv(0.0, 0.05), 6)
@@ -36,11 +43,20 @@ def delta_from_ergodicity(
 
     Parameters
     ----------
-    constant, ratio
+    epsilon : float
+        Of the chain's target.
+    constant, ratio : float
         C and r in (0, 1) of ``TV <= C V(y_0) r^m``, valid for **every** data set. The paper prints
         r^-m, which grows (errata, row 11).
-    potential
+    potential : float
         ``V(y_0)`` at the public starting point; 1 for a uniformly ergodic chain.
+    steps : int
+        m.
+
+    Examples
+    --------
+    >>> round(delta_from_ergodicity(0.0, constant=1.0, potential=1.0, ratio=0.5, steps=4), 6)
+    0.125
     """
     log_tv = math.log(constant) + math.log(potential) + steps * math.log(ratio)
     return delta_from_tv(epsilon, math.exp(min(0.0, log_tv)))
@@ -52,6 +68,13 @@ def steps_from_ergodicity(
     """Return the fewest steps whose :func:`delta_from_ergodicity` is at most ``delta``.
 
     For delta = 1/n it is ``log(n) / log(1/r)`` plus a constant: the paper's m = Omega(log n).
+
+    Parameters
+    ----------
+    epsilon, constant, potential, ratio : float
+        As in :func:`delta_from_ergodicity`.
+    delta : float
+        The largest delta that is acceptable.
 
     Examples
     --------
@@ -67,36 +90,64 @@ def steps_from_ergodicity(
     return steps
 
 
-def hockey_stick(one: Law, other: Law, epsilon: float) -> float:
+def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
     """Return ``sum max(0, p - e^epsilon q)``: the least delta for this ordered pair of laws.
+
+    Parameters
+    ----------
+    p, q : array of float
+        Probabilities of the same outcomes under either data set.
+    epsilon : float
+        Of the claimed guarantee.
 
     Examples
     --------
     >>> hockey_stick(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
     0.5
     """
-    return float(np.maximum(0.0, one - math.exp(epsilon) * other).sum())
+    return float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
 
 
 def true_delta(pairs: Iterable[tuple[Law, Law]], epsilon: float) -> float:
-    """Return the least delta for all neighbouring pairs of laws, in both directions."""
-    return max(
-        max(hockey_stick(one, other, epsilon), hockey_stick(other, one, epsilon))
-        for one, other in pairs
-    )
+    """Return the least delta for all neighbouring pairs of laws, in both directions.
+
+    Parameters
+    ----------
+    pairs : iterable of (array, array)
+        Laws of neighbouring data sets, as in :func:`hockey_stick`.
+    epsilon : float
+        Of the claimed guarantee.
+
+    Examples
+    --------
+    >>> true_delta([(np.array([1.0, 0.0]), np.array([0.9, 0.1]))], 0.0)
+    0.1
+    """
+    return max(max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) for p, q in pairs)
 
 
-def log_ratio_range(one: Law, other: Law) -> tuple[float, float]:
+def log_ratio_range(p: Law, q: Law) -> tuple[float, float]:
     """Return the least and the largest ``log p/q``; infinite where one law alone has mass."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(one) - np.log(other)
+        ratios = np.log(p) - np.log(q)
     seen = ratios[~np.isnan(ratios)]  # where both vanish nothing is seen
     return float(seen.min()), float(seen.max())
 
 
 def true_epsilon(pairs: Iterable[tuple[Law, Law]]) -> float:
-    """Return the largest ``|log p/q|`` over all neighbouring pairs: the pure epsilon."""
-    return max(max(abs(end) for end in log_ratio_range(one, other)) for one, other in pairs)
+    """Return the largest ``|log p/q|`` over all neighbouring pairs: the pure epsilon.
+
+    Parameters
+    ----------
+    pairs : iterable of (array, array)
+        Laws of neighbouring data sets.
+
+    Examples
+    --------
+    >>> round(true_epsilon([(np.array([0.75, 0.25]), np.array([0.25, 0.75]))]), 4)
+    1.0986
+    """
+    return max(max(abs(end) for end in log_ratio_range(p, q)) for p, q in pairs)
 
 
 def bounded_range(pairs: Iterable[tuple[Law, Law]]) -> float:
@@ -104,23 +155,56 @@ def bounded_range(pairs: Iterable[tuple[Law, Law]]) -> float:
 
     The exponential mechanism has range epsilon while its epsilon is between half of that and all of
     it, which composes better (Dong, Durfee, Rogers 2020).
+
+    Parameters
+    ----------
+    pairs : iterable of (array, array)
+        Laws of neighbouring data sets.
+
+    Examples
+    --------
+    >>> round(bounded_range([(np.array([0.75, 0.25]), np.array([0.25, 0.75]))]), 4)
+    2.1972
     """
     return max(high - low for low, high in (log_ratio_range(*pair) for pair in pairs))
 
 
-def renyi_divergence(one: Law, other: Law, order: float) -> float:
-    """Return the Renyi divergence of order a > 1, ``log(sum p^a q^(1-a)) / (a - 1)``."""
-    seen = one > 0.0
-    if (other[seen] == 0.0).any():
+def renyi_divergence(p: Law, q: Law, order: float) -> float:
+    """Return the Renyi divergence of order a > 1, ``log(sum p^a q^(1-a)) / (a - 1)``.
+
+    Parameters
+    ----------
+    p, q : array of float
+        Probabilities of the same outcomes under either data set.
+    order : float
+        a, above 1.
+
+    Examples
+    --------
+    >>> round(renyi_divergence(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 2.0), 4)
+    0.8473
+    """
+    seen = p > 0.0
+    if (q[seen] == 0.0).any():
         return math.inf
-    powers = order * np.log(one[seen]) + (1.0 - order) * np.log(other[seen])
+    powers = order * np.log(p[seen]) + (1.0 - order) * np.log(q[seen])
     top = float(powers.max())
     return (top + math.log(float(np.exp(powers - top).sum()))) / (order - 1.0)
 
 
 def true_renyi(pairs: Iterable[tuple[Law, Law]], order: float) -> float:
-    """Return the largest Renyi divergence over all neighbouring pairs, in both directions."""
-    return max(
-        max(renyi_divergence(one, other, order), renyi_divergence(other, one, order))
-        for one, other in pairs
-    )
+    """Return the largest Renyi divergence over all neighbouring pairs, in both directions.
+
+    Parameters
+    ----------
+    pairs : iterable of (array, array)
+        Laws of neighbouring data sets.
+    order : float
+        Above 1.
+
+    Examples
+    --------
+    >>> true_renyi([(np.array([0.5, 0.5]), np.array([0.5, 0.5]))], 2.0)
+    0.0
+    """
+    return max(max(renyi_divergence(p, q, order), renyi_divergence(q, p, order)) for p, q in pairs)

@@ -19,14 +19,14 @@ _LAW = ("area law", "exact law")
 def answers(view: View, width: int) -> Panel:
     """Return the picture of the draws."""
     draw = {"strips": _strips, "cells": _cells, "stacks": _stacks, "lines": _lines}
-    kind = view.asked.picture
+    kind = view.question.picture
     if kind == "lines" and view.state.size > 1:
         kind = "strips"
     numbers = {
         "epsilon": show_amount(view.state.epsilon),
         "error": view.error,
         "errors": errors_between(view.state),
-        "names": view.asked.names(view.state),
+        "names": view.question.names(view.state),
         "truth": view.truth.tolist(),
         "draws": view.numbers.tolist(),
         "seconds": view.plan.recommended.seconds if view.plan.recommended else None,
@@ -34,16 +34,19 @@ def answers(view: View, width: int) -> Panel:
         "sampler": view.plan.chosen,
     }
     return Panel(
-        title=_message(view), figure=draw[kind](view, width), words=_words(view), numbers=numbers
+        title=_message(view),
+        figure=draw[kind](view, width),
+        sentences=_sentences(view),
+        numbers=numbers,
     )
 
 
 def _message(view: View) -> str:
     epsilon = show_amount(view.state.epsilon)
-    if view.error is not None and view.asked.error_is_distance:
-        told = view.asked.error_words.format(quoted(view.error))
-        return f"With epsilon = {epsilon}, {told}, in 95% of releases."
-    name = view.asked.names(view.state)[-1]
+    if view.error is not None and view.question.error_is_distance:
+        error = view.question.error_sentence.format(quoted(view.error))
+        return f"With epsilon = {epsilon}, {error}, in 95% of releases."
+    name = view.question.names(view.state)[-1]
     inner = np.sort(view.numbers[:, -1])[1:-1]
     return (
         f"With epsilon = {epsilon}, {len(inner)} of {N_DRAWS} answers put the {name} between"
@@ -52,21 +55,21 @@ def _message(view: View) -> str:
     )
 
 
-def _words(view: View) -> tuple[str, ...]:
+def _sentences(view: View) -> tuple[str, ...]:
     first = (
         f"Each dot is one answer that might have been released: an exact draw from seed"
         f" {view.state.seed}, on {view.state.rows:,} made-up rows."
     )
-    if view.asked.picture in ("cells", "lines"):
+    if view.question.picture in ("cells", "lines"):
         return (first.replace("dot", "mark"),)
     return first, "The shaded shape, where there is one, is the exact law of the answer."
 
 
 def _strips(view: View, width: int) -> str:
-    """Draw a line a released number: a heap of dots, its exact law and the truth."""
-    names = view.asked.names(view.state)
+    """Draw one line per released number: a heap of dots, its exact law and the truth."""
+    names = view.question.names(view.state)
     several = len(names) > 1
-    scales = view.asked.scales(view.state)
+    scales = view.question.scales(view.state)
     numbers, truth = view.numbers * scales, view.truth * scales
     low, high = _range(view, [*numbers.ravel().tolist(), *truth.tolist()])
     left = 104.0 if several else 16.0
@@ -95,15 +98,15 @@ def _strips(view: View, width: int) -> str:
 def _range(view: View, numbers: list[float]) -> tuple[float, float]:
     """Return a round range of the numbers, inside of the bounds where they are."""
     low, high = window(numbers)
-    if view.asked.within_bounds:
+    if view.question.within_bounds:
         return max(low, view.state.lower), min(high, view.state.upper)
     return low, high
 
 
 def _unit(view: View) -> str:
-    if view.asked.picture == "lines":
+    if view.question.picture == "lines":
         return "minutes, of a slope over 30 kilometres"
-    return view.asked.unit or "value"
+    return view.question.unit or "value"
 
 
 def _area(
@@ -136,7 +139,7 @@ def _heap(canvas: Canvas, scale: Scale, values: list[float], floor: float, tall:
 
 def _cells(view: View, width: int) -> str:
     """Draw the true counts as bars and the private ones as dots beside them."""
-    names, truth, numbers = view.asked.names(view.state), view.truth, view.numbers
+    names, truth, numbers = view.question.names(view.state), view.truth, view.numbers
     top, tall, left = 46.0, 34.0, 96.0
     _, high = window([0.0, *numbers.ravel().tolist(), *truth.tolist()])
     scale = Scale(low=0.0, high=high, start=left, end=width - 20.0)
@@ -155,7 +158,7 @@ def _cells(view: View, width: int) -> str:
 
 def _stacks(view: View, width: int) -> str:
     """Draw how often each candidate was chosen, its exact chance and its true count."""
-    names, truth = view.asked.names(view.state), view.truth
+    names, truth = view.question.names(view.state), view.truth
     (law,) = view.chances(np.zeros(0)) or [np.zeros(len(names))]
     chosen = np.bincount(view.numbers[:, 0].astype(np.int64), minlength=len(names))
     top, tall, left = 46.0, 34.0, 118.0
@@ -185,7 +188,7 @@ def _lines(view: View, width: int) -> str:
     canvas.height = top + tall + 48.0
     across = Scale(low=0.0, high=30.0, start=52.0, end=width - 16.0)
     up = Scale(low=state.lower, high=state.upper, start=top + tall, end=top)
-    rows = view.asked.make(state).rows.numbers
+    rows = view.question.make(state).rows.numbers
     for x, y in rows[:: max(1, len(rows) // 300)]:
         canvas.dot(across.place(x), up.place(y), "row", 2.0)
     for intercept, slope in view.numbers.tolist():

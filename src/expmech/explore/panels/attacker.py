@@ -25,7 +25,7 @@ def attacker(view: View, width: int) -> Panel:
     return Panel(
         title=title,
         figure=_picture(title, prior, (low, high), beliefs, width),
-        words=_words(view, ratios),
+        sentences=_sentences(view, ratios),
         numbers={
             "prior": prior,
             "least": low,
@@ -42,8 +42,8 @@ def belief(prior: float, log_ratio: float) -> float:
     return 1.0 / (1.0 + math.exp(-odds)) if odds > -700.0 else 0.0
 
 
-def _words(view: View, ratios: np.ndarray | None) -> tuple[str, ...]:
-    truth, suspected = view.asked.suspicion(view.state)
+def _sentences(view: View, ratios: np.ndarray | None) -> tuple[str, ...]:
+    truth, suspected = view.question.suspicion(view.state)
     first = (
         f"The unknown row says {truth}. The attacker suspects {suspected}, and compares how likely"
         " each answer is under both. No answer can move the odds by more than a factor of"
@@ -78,7 +78,7 @@ def _picture(
     middle = scale.place(100.0 * prior)
     canvas.line(middle, foot + 8.0, middle, floor, "line prior")
     if beliefs is not None:
-        piled = heaps([scale.place(100.0 * one) for one in beliefs], 9.0)
+        piled = heaps([scale.place(100.0 * share) for share in beliefs], 9.0)
         most = max(height for _, height in piled) + 5.0
         squeeze = min(1.0, (floor - foot - 18.0) / most)
         for x, height in piled:

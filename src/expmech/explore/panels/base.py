@@ -19,7 +19,7 @@ class Panel:
 
     title: str
     figure: str = ""
-    words: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
     lines: tuple[tuple[str, ...], ...] = ()
     folded: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -12,15 +12,15 @@ def code(view: View, width: int) -> Panel:
     """Return a script that prints the twenty draws, and the commands that print the plan."""
     state = view.state
     epsilon = show_amount(state.epsilon)
-    script = snippets.whole(view.asked.code(state), epsilon=epsilon, seed=state.seed)
+    script = snippets.script(view.question.code(state), epsilon=epsilon, seed=state.seed)
     parts = [("Python: the twenty draws", script)]
-    command = view.asked.command(state)
+    command = view.question.command(state)
     if command is None:
-        words = ("The command line has no command for this law; the library has.",)
+        sentences = ("The command line has no command for this law; the library has.",)
     else:
         lines = [f"expmech plan {command} --epsilon {epsilon}"]
         if view.error is not None:
             lines.append(f"expmech plan {command} --error {view.error:.3g}")
         parts.append(("Command line: the plan, and back from the error", "\n".join(lines) + "\n"))
-        words = ("The commands read no data: a plan is made of public numbers.",)
-    return Panel(title="The same without a browser", words=words, code=tuple(parts))
+        sentences = ("The commands read no data: a plan is made of public numbers.",)
+    return Panel(title="The same without a browser", sentences=sentences, code=tuple(parts))

@@ -9,8 +9,8 @@ from expmech.explore.panels.base import Panel, quoted
 from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View
 from expmech.ledger import Amount, Limits, show_amount
-from expmech.ledger.limits import BASIC, CONCENTRATED
-from expmech.release.verification import concentration
+from expmech.ledger.amounts import BASIC, CONCENTRATED
+from expmech.ledger.verification import concentration
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _POINTS = 14
@@ -33,12 +33,12 @@ def composition(view: View, width: int) -> Panel:
         f" {quoted(last['basic'])} by adding up, {quoted(last[own])} in a ledger with"
         f" delta = 1e-{state.failure}."
     )
-    told = "has" if own == "bounded" else "does not have"
+    verb = "has" if own == "bounded" else "does not have"
     return Panel(
         title=title,
         figure=_picture(title, curves, state.releases, width),
-        words=(
-            f"The release of this question {told} bounded range. Where the log ratio of two"
+        sentences=(
+            f"The release of this question {verb} bounded range. Where the log ratio of two"
             " neighbours' chances lies in an interval of width epsilon, a release costs an eighth"
             " of epsilon squared in concentrated privacy; any other pure release costs a half.",
             "The ledger takes the smaller of both sums; a small delta is the price of the curves"
@@ -52,16 +52,16 @@ def composition(view: View, width: int) -> Panel:
 def totals(epsilon: Fraction, releases: int, delta: Fraction) -> dict[str, list[tuple[int, float]]]:
     """Return (releases, epsilon together) by the arithmetic of a ledger."""
     counts = sorted({max(1, round(releases * j / _POINTS)) for j in range(1, _POINTS + 1)} | {1})
-    found: dict[str, list[tuple[int, float]]] = {}
+    curves: dict[str, list[tuple[int, float]]] = {}
     for name, composed, factor in (
         ("basic", BASIC, PURE),
         ("pure", CONCENTRATED, PURE),
         ("bounded", CONCENTRATED, BOUNDED_RANGE),
     ):
         limits = Limits(epsilon=epsilon * releases, delta=delta, composition=composed)
-        one = Amount(epsilon=epsilon, rho=factor * epsilon**2)
-        found[name] = [(n, float(limits.composed(one.times(n))[0])) for n in counts]
-    return found
+        release = Amount(epsilon=epsilon, rho=factor * epsilon**2)
+        curves[name] = [(n, float(limits.composed(release.times(n))[0])) for n in counts]
+    return curves
 
 
 def _picture(

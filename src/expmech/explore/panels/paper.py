@@ -47,7 +47,7 @@ def paper(view: View, width: int) -> Panel:
     return Panel(
         title=title,
         figure=_picture(title, printed[at], true[at], at / rows, width, share),
-        words=(
+        sentences=(
             f"Example 1 with {rows} numbers, {at} of them 1 and the others 0. The printed kernel"
             " leaves out a factor (the density of the proposal at the atom), so that the chain"
             " settles on another law than the one that the proof is about.",
@@ -103,8 +103,8 @@ def _picture(
     tall, left = 190.0, 52.0
     canvas = Canvas(width, 0.0, title)
     foot = canvas.legend(12.0, 14.0, KINDS) + LINE
-    told = f"{percent(share)} of the printed steps are at the atom"
-    canvas.text(14.0, foot, told, "tick")
+    note = f"{percent(share)} of the printed steps are at the atom"
+    canvas.text(14.0, foot, note, "tick")
     top = foot + 36.0
     points = grid_points(CELLS)
     peak = float(max(printed.max(), true.max())) * CELLS

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import math
 
+from expmech.certificates.plan import Option, show_number, show_seconds
+from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT, DATA_INDEPENDENT
 from expmech.explore.panels.base import Panel
 from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View
-from expmech.samplers import Option
-from expmech.samplers.base import CONSTANT, DATA_DEPENDENT, DATA_INDEPENDENT
-from expmech.samplers.plan import show_number, show_seconds
 
 CLOCKS = {
     CONSTANT: ("area constant", "silent: constant work"),
     DATA_INDEPENDENT: ("diamond independent", "silent: same law for all data"),
     DATA_DEPENDENT: ("dot dependent", "leaks: it follows the data"),
 }
-"""The mark and the words of each timing class."""
+"""The mark and the label of each timing class."""
 
 _LONGEST = 1e8  # seconds at the end of the axis
 
 
 def samplers(view: View, width: int) -> Panel:
     """Return what the plan says, live."""
-    made = view.plan
-    fit = [option for option in made.options if option.applies]
-    rest = [option for option in made.options if not option.applies]
+    plan = view.plan
+    fit = [option for option in plan.options if option.applies]
+    rest = [option for option in plan.options if not option.applies]
     title = _message(view)
-    note = () if made.note is None else (f"{made.note[0].upper()}{made.note[1:]}.",)
+    note = () if plan.note is None else (f"{plan.note[0].upper()}{plan.note[1:]}.",)
     unfit = (f"{len(rest)} samplers that do not apply here, and why", tuple(map(_why, rest)))
     return Panel(
         title=title,
-        figure=_picture(title, fit, made.chosen, width),
-        words=note,
+        figure=_picture(title, fit, plan.chosen, width),
+        sentences=note,
         folded=(unfit,) if rest else (),
         heads=("sampler", "guarantee", "clock", "evaluations", "time, about"),
-        lines=tuple(_line(option, made.chosen) for option in fit),
-        numbers=made.describe(),
+        lines=tuple(_line(option, plan.chosen) for option in fit),
+        numbers=plan.describe(),
     )
 
 
@@ -67,7 +66,7 @@ def _line(option: Option, chosen: str | None) -> tuple[str, ...]:
 
 
 def _picture(title: str, fit: list[Option], chosen: str | None, width: int) -> str:
-    """Draw a line a sampler on a logarithmic axis of seconds."""
+    """Draw one line per sampler on a logarithmic axis of seconds."""
     narrow = width < 520
     left = 16.0 if narrow else 250.0
     tall = 40.0 if narrow else 28.0
@@ -75,9 +74,11 @@ def _picture(title: str, fit: list[Option], chosen: str | None, width: int) -> s
     high = 10.0 ** math.ceil(math.log10(min(max([*timed, 1e-2]), _LONGEST)) + 1e-9)
     low = 10.0 ** math.floor(math.log10(min([*timed, 1e-4])))
     scale = Scale(low=low, high=high, start=left, end=width - 30.0, log=True)
-    shown = {option.timing for option in fit}
+    present = {option.timing for option in fit}
     canvas = Canvas(width, 0.0, title)
-    foot = canvas.legend(12.0, 16.0, [CLOCKS[one] for one in CLOCKS if one in shown]) + 14.0
+    foot = (
+        canvas.legend(12.0, 16.0, [CLOCKS[timing] for timing in CLOCKS if timing in present]) + 14.0
+    )
     for j, option in enumerate(fit):
         y = foot + tall * (j + 1) - 10.0
         strong = "label strong" if option.name == chosen else "label"

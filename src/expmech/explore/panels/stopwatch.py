@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.domains import Box
-from expmech.envelopes import Uniform
 from expmech.explore.panels.base import Panel, quoted
 from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View
+from expmech.exponential.envelopes import Uniform
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.exponential.samplers import ConfAtomAndRuntimePerfect, Rejection, Sampler
 from expmech.losses import L1Mean
 from expmech.paper.example1 import BITS, slope
-from expmech.release import ExponentialMechanism
-from expmech.samplers import ConfAtomAndRuntimePerfect, Rejection, Sampler
 from expmech.theory import acceptance_uniform
 
 TIMED = 200
@@ -42,7 +42,7 @@ def stopwatch(view: View, width: int) -> Panel:
     return Panel(
         title=title,
         figure=_picture(title, counts, width),
-        words=(
+        sentences=(
             f"Two neighbouring data sets of {rows:,} numbers between 0 and 1: in the first all are"
             f" 0, in the second one of them is 1. {TIMED} draws of the mean each, with the same"
             " law of the answer.",
@@ -53,7 +53,7 @@ def stopwatch(view: View, width: int) -> Panel:
             "rows": rows,
             "exact": means,
             "constant": fixed,
-            "counts": {name: [one.tolist() for one in pair] for name, pair in counts.items()},
+            "counts": {name: [side.tolist() for side in pair] for name, pair in counts.items()},
         },
     )
 
@@ -63,7 +63,7 @@ def timed(
     name: str, rows: int, epsilon: float, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the evaluations of each draw on the two data sets."""
-    found = []
+    evaluations = []
     for ones in (0, 1):
         numbers = np.zeros((rows, 1))
         numbers[:ones] = 1.0
@@ -71,16 +71,16 @@ def timed(
         draws = mechanism.sample(
             epsilon=epsilon, size=TIMED, sampler=SAMPLERS[name], seed=[seed, ones]
         )
-        found.append(draws.proposals)
-    return found[0], found[1]
+        evaluations.append(draws.proposals)
+    return evaluations[0], evaluations[1]
 
 
 def _picture(
     title: str, counts: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]], width: int
 ) -> str:
-    """Draw a strip a sampler and data set: how often which number of evaluations."""
+    """Draw one strip per sampler and data set: how often which number of evaluations."""
     left, tall, top = 16.0, 66.0, 34.0
-    most = max(int(one.max()) for pair in counts.values() for one in pair)
+    most = max(int(side.max()) for pair in counts.values() for side in pair)
     high = 10.0 ** math.ceil(math.log10(most) + 1e-9)
     scale = Scale(low=0.9, high=high, start=left, end=width - 30.0, log=True)
     canvas = Canvas(width, top + 4 * tall + 66.0, title)
@@ -91,9 +91,9 @@ def _picture(
     )
     floor = top
     for name, pair in counts.items():
-        for kind, one in zip(("area first", "area second"), pair, strict=True):
+        for kind, side in zip(("area first", "area second"), pair, strict=True):
             floor += tall
-            _strip(canvas, scale, one, kind, floor, tall - 26.0)
+            _strip(canvas, scale, side, kind, floor, tall - 26.0)
             canvas.text(left, floor - tall + 16.0, name, "tick")
     canvas.axis(scale, floor + 4.0, "evaluations of the loss in one draw")
     return canvas.svg()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from expmech.errors import ExpmechError
+from expmech.certificates.plan import Plan, show_seconds
+from expmech.certificates.timing import DATA_DEPENDENT
+from expmech.core.errors import ExpmechError
 from expmech.explore.panels.base import Panel, quoted
 from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View, error_of, plan_at
 from expmech.ledger import show_amount
-from expmech.samplers import Plan
-from expmech.samplers.base import DATA_DEPENDENT
-from expmech.samplers.plan import show_seconds
 
 EPSILONS = (
     *(digit * Fraction(10) ** power for power in (-2, -1, 0, 1) for digit in (1, 2, 5)),
@@ -25,15 +24,15 @@ def tradeoff(view: View, width: int) -> Panel:
     """Return error and time against epsilon, the state's own marked."""
     plans = {float(epsilon): _planned(view, epsilon) for epsilon in EPSILONS}
     curves = {
-        "error": _curve({x: None if one is None else error_of(one) for x, one in plans.items()}),
-        "leaking": _curve({x: _seconds(one, leaking=True) for x, one in plans.items()}),
-        "silent": _curve({x: _seconds(one, leaking=False) for x, one in plans.items()}),
+        "error": _curve({x: None if plan is None else error_of(plan) for x, plan in plans.items()}),
+        "leaking": _curve({x: _seconds(plan, leaking=True) for x, plan in plans.items()}),
+        "silent": _curve({x: _seconds(plan, leaking=False) for x, plan in plans.items()}),
     }
     title = _message(view)
     return Panel(
         title=title,
         figure=_picture(view, title, curves, width),
-        words=_words(curves),
+        sentences=_sentences(curves),
         numbers=curves | {"epsilon": float(view.state.epsilon)},
     )
 
@@ -49,9 +48,9 @@ def _curve(points: dict[float, float | None]) -> Curve:
     return [(x, y) for x, y in points.items() if y is not None and 0.0 < y < math.inf]
 
 
-def _seconds(made: Plan | None, *, leaking: bool) -> float | None:
+def _seconds(plan: Plan | None, *, leaking: bool) -> float | None:
     """Return the least time of a sampler whose clock leaks, or of one whose clock does not."""
-    options = () if made is None else made.options
+    options = () if plan is None else plan.options
     timed = [
         option.seconds
         for option in options
@@ -65,14 +64,14 @@ def _message(view: View) -> str:
     half = _planned(view, max(epsilon / 2, EPSILONS[0]))
     if error is None or half is None or error_of(half) is None:
         return "No public number bounds this error: it depends on the rows. The time is public."
-    after = f"{quoted(error_of(half) or 0.0)} {view.asked.error_unit}".strip()
+    after = f"{quoted(error_of(half) or 0.0)} {view.question.error_unit}".strip()
     return (
         f"Half of epsilon, {show_amount(epsilon / 2)} in place of {show_amount(epsilon)}, takes the"
         f" error from {quoted(error)} to {after}."
     )
 
 
-def _words(curves: dict[str, Curve]) -> tuple[str, ...]:
+def _sentences(curves: dict[str, Curve]) -> tuple[str, ...]:
     if not curves["silent"]:
         return ("No sampler with a silent clock serves this question.",)
     at = dict(curves["silent"]).get(1.0)
@@ -89,13 +88,13 @@ def _picture(view: View, title: str, curves: dict[str, Curve], width: int) -> st
     canvas = Canvas(width, 0.0, title)
     top = 30.0
     if curves["error"]:
-        unit = f"error, {view.asked.error_unit}" if view.asked.error_unit else "error"
+        unit = f"error, {view.question.error_unit}" if view.question.error_unit else "error"
         top = _chart(canvas, across, top, unit, [("line error", curves["error"])], view)
     kinds = {"leaking": "the clock leaks", "silent": "the clock tells nothing"}
     times = [(f"line {kind}", curves[kind]) for kind in kinds if curves[kind]]
     if times:
-        told = [(f"line {kind}", words) for kind, words in kinds.items() if curves[kind]]
-        foot = canvas.legend(16.0, top, told)
+        legend = [(f"line {kind}", label) for kind, label in kinds.items() if curves[kind]]
+        foot = canvas.legend(16.0, top, legend)
         top = _chart(canvas, across, foot + 38.0, "seconds a draw", times, view)
     canvas.height = top - 14.0
     return canvas.svg()

@@ -1,6 +1,6 @@
 """The questions of the page: one list."""
 
-from expmech.explore.questions.base import Made, Question, Setting
+from expmech.explore.questions.base import MadeUpTable, Question, Setting
 from expmech.explore.questions.columns import HistogramQuestion, MeanQuestion, QuantileQuestion
 from expmech.explore.questions.examples import ExampleOne, ExampleTwo
 from expmech.explore.questions.regression import RegressionQuestion
@@ -16,4 +16,4 @@ QUESTIONS: dict[str, Question] = {
     "example2": ExampleTwo(),
 }
 
-__all__ = ["QUESTIONS", "Made", "Question", "Setting"]
+__all__ = ["QUESTIONS", "MadeUpTable", "Question", "Setting"]

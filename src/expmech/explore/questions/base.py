@@ -1,4 +1,4 @@
-"""A question that the page can ask: its made-up rows, its statistic, and the words for both."""
+"""A question that the page can ask: its made-up rows, its statistic, and the texts for both."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.release import Mechanism
-from expmech.statistics import Statistic
+from expmech.certificates.mechanism import Mechanism
+from expmech.tables.statistics import Statistic
 
 Numbers = NDArray[np.float64]
 
 
-class Asked(Protocol):
+class QuestionState(Protocol):
     """What a question needs of the state of the page."""
 
     @property
@@ -55,15 +55,11 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Made:
+class MadeUpTable:
     """Made-up rows as a statistic reads them, and the truth about them."""
 
     rows: Any
     truth: Any
-
-    def find(self, request: Any) -> Any:
-        """Return what the rows answer."""
-        return self.rows.find(request)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +88,7 @@ class Question(ABC):
     bounds: ClassVar[tuple[float, float]]
     methods: ClassVar[dict[str, str]] = {"exponential": "exponential mechanism"}
     fixed_bounds: ClassVar[bool] = False
-    error_words: ClassVar[str]
+    error_sentence: ClassVar[str]
     """What the error of the plan is, with a place for the number."""
 
     error_unit: ClassVar[str]
@@ -107,49 +103,59 @@ class Question(ABC):
     """Which picture shows its draws: strips, cells, stacks or lines."""
 
     @abstractmethod
-    def make(self, state: Asked) -> Made:
+    def make(self, state: QuestionState) -> MadeUpTable:
         """Return the made-up rows and the truth about them."""
 
     @abstractmethod
-    def neighbour(self, state: Asked) -> Made:
+    def neighbour(self, state: QuestionState) -> MadeUpTable:
         """Return the same rows but for the last, which is as different as the bounds allow."""
 
     @abstractmethod
-    def suspicion(self, state: Asked) -> tuple[str, str]:
-        """Return what the last row is, and what the attacker suspects instead, in words."""
+    def suspicion(self, state: QuestionState) -> tuple[str, str]:
+        """Return what the last row is, and what the attacker suspects instead."""
 
     @abstractmethod
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return what is released."""
 
     @abstractmethod
-    def names(self, state: Asked) -> list[str]:
+    def names(self, state: QuestionState) -> list[str]:
         """Return what the released numbers are called, or the candidates."""
 
     @abstractmethod
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return Python that makes ``rows`` and ``statistic`` as above."""
 
     @abstractmethod
-    def command(self, state: Asked) -> str | None:
+    def command(self, state: QuestionState) -> str | None:
         """Return the statistic and its options on the command line of ``plan``; None: it is not."""
 
-    def scales(self, state: Asked) -> Numbers:
+    def scales(self, state: QuestionState) -> Numbers:
         """Return what brings the released numbers to one unit in a picture."""
         return np.ones(len(self.names(state)))
 
-    def numbers(self, values: Any, state: Asked) -> Numbers:
-        """Return finished draws as a table: a row a draw, a column a name."""
+    def numbers(self, values: Any, state: QuestionState) -> Numbers:
+        """Return released values as a table: one row per draw, one column per name."""
         return np.array([np.ravel(value) for value in values], dtype=np.float64)
 
     def chances(
-        self, mechanism: Mechanism, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+        self,
+        mechanism: Mechanism,
+        aggregate: Any,
+        epsilon: Fraction,
+        edges: Numbers,
+        state: QuestionState,
     ) -> list[Numbers] | None:
-        """Return the exact probabilities of the cells, a name each; None where no law is known."""
+        """Return the exact probabilities of the cells for each name; None where no law is known."""
         return None
 
     def log_chances(
-        self, mechanism: Mechanism, found: Any, epsilon: Fraction, values: Any, state: Asked
+        self,
+        mechanism: Mechanism,
+        aggregate: Any,
+        epsilon: Fraction,
+        values: Any,
+        state: QuestionState,
     ) -> Numbers | None:
         """Return the log probability of each draw; None where it is not known."""
         return None

@@ -9,31 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from expmech.adjacency import Adjacency
+from expmech.core.adjacency import Adjacency
 from expmech.explore.laws import (
     lattice_cells,
     lattice_log_chances,
     noisy_cells,
     noisy_log_chances,
 )
-from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
 from expmech.explore.questions.rows import array_rows, shown
 from expmech.explore.questions.snippets import statistic_lines
-from expmech.release import ExponentialMechanism
-from expmech.statistics import HistogramIn, Mean, QuantileOf, QuantilesOf, Statistic
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.tables.statistics import HistogramIn, Mean, QuantileOf, QuantilesOf, Statistic
 
 _MINUTES = (0.0, 120.0)
 BITS = 12  # of the lattice of a quantile: finer than a picture, and drawn at once
 
 
-def commutes(state: Asked, columns: int) -> Numbers:
+def commutes(state: QuestionState, columns: int) -> Numbers:
     """Return made-up numbers between the bounds, more of them near the lower one."""
     generator = np.random.default_rng(state.data)
     shares = generator.beta(2.0, 5.0, size=(state.rows, columns))
     return np.asarray(state.lower + (state.upper - state.lower) * shares)
 
 
-def commute_lines(state: Asked, columns: int) -> list[str]:
+def commute_lines(state: QuestionState, columns: int) -> list[str]:
     """Return the same as Python."""
     return [
         f"generator = np.random.default_rng({state.data})",
@@ -49,37 +49,37 @@ class ColumnQuestion(Question):
     bounds = _MINUTES
     within_bounds = True
 
-    def columns(self, state: Asked) -> int:
+    def columns(self, state: QuestionState) -> int:
         """Return how many columns of numbers there are."""
         return 1
 
     @abstractmethod
-    def truth(self, rows: Numbers, state: Asked) -> Numbers:
+    def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
         """Return the answer without privacy."""
 
-    def make(self, state: Asked) -> Made:
+    def make(self, state: QuestionState) -> MadeUpTable:
         """Return made-up commutes."""
         rows = commutes(state, self.columns(state))
         return array_rows(rows, self.truth(rows, state))
 
-    def middle(self, rows: Numbers, state: Asked) -> float:
+    def middle(self, rows: Numbers, state: QuestionState) -> float:
         """Return what the last person's commute is moved across."""
         return (state.lower + state.upper) / 2.0
 
-    def neighbour(self, state: Asked) -> Made:
+    def neighbour(self, state: QuestionState) -> MadeUpTable:
         """Return the same with the last person's commutes at the other end."""
         rows = commutes(state, self.columns(state))
         middle = self.middle(rows, state)
         rows[-1] = np.where(rows[-1] < middle, state.upper, state.lower)
         return array_rows(rows, self.truth(rows, state))
 
-    def suspicion(self, state: Asked) -> tuple[str, str]:
+    def suspicion(self, state: QuestionState) -> tuple[str, str]:
         """Return the last person's commute, and the one that the attacker suspects."""
         rows = commutes(state, self.columns(state))
         other = state.upper if rows[-1, 0] < self.middle(rows, state) else state.lower
         return f"{shown(rows[-1, 0])} {self.unit}", f"{shown(other)} {self.unit}"
 
-    def bounds_text(self, state: Asked) -> str:
+    def bounds_text(self, state: QuestionState) -> str:
         """Return the bounds as the command line takes them."""
         return f"{state.lower:.12g},{state.upper:.12g}"
 
@@ -91,21 +91,21 @@ class MeanQuestion(ColumnQuestion):
     rows, size = Setting(low=10, high=20_000, start=400), Setting(low=1, high=8, start=1)
     story = "How long do people commute, on average?"
     methods = {"noise": "noise on the sums"}  # noqa: RUF012
-    error_words = "every mean is within {} minutes of the true one"
+    error_sentence = "every mean is within {} minutes of the true one"
 
-    def columns(self, state: Asked) -> int:
-        """Return one column a mean."""
+    def columns(self, state: QuestionState) -> int:
+        """Return one column per mean."""
         return state.size
 
-    def truth(self, rows: Numbers, state: Asked) -> Numbers:
+    def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
         """Return the means."""
         return np.asarray(rows.mean(axis=0))
 
-    def names(self, state: Asked) -> list[str]:
-        """Return a name a column."""
+    def names(self, state: QuestionState) -> list[str]:
+        """Return one name per column."""
         return ["mean"] if state.size == 1 else [f"mean {j + 1}" for j in range(state.size)]
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the means of the columns."""
         return Mean(
             columns=tuple(range(state.size)),
@@ -113,35 +113,42 @@ class MeanQuestion(ColumnQuestion):
             adjacency=Adjacency.REPLACE,
         )
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
-        made = (
+        constructor = (
             f"statistics.Mean(columns=tuple(range({state.size})),"
             f" bounds=(({state.lower!r}, {state.upper!r}),) * {state.size},"
             " adjacency=em.Adjacency.REPLACE)"
         )
-        return commute_lines(state, state.size) + statistic_lines(made, "numbers=rows")
+        return commute_lines(state, state.size) + statistic_lines(constructor, "numbers=rows")
 
-    def command(self, state: Asked) -> str:
+    def command(self, state: QuestionState) -> str:
         """Return the options of ``plan``."""
         bounds = f"--bounds {self.bounds_text(state)} " * state.size
         return f"mean {bounds}--rows {state.rows}"
 
     def chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+        self,
+        mechanism: Any,
+        aggregate: Any,
+        epsilon: Fraction,
+        edges: Numbers,
+        state: QuestionState,
     ) -> list[Numbers]:
         """Return the law of each noisy mean; sums are counted in steps of the bounds."""
         rate = mechanism.certificate(epsilon=epsilon).eta
-        most = found.count << found.bits
+        most = aggregate.count << aggregate.bits
         steps = (edges - state.lower) / (state.upper - state.lower) * most
-        return [noisy_cells(total, rate, most, steps) for total in found.sums]
+        return [noisy_cells(total, rate, most, steps) for total in aggregate.sums]
 
     def log_chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
     ) -> Numbers:
         """Return the chance of the noise that explains each draw."""
         rate = mechanism.certificate(epsilon=epsilon).eta
-        return noisy_log_chances(draws.noisy, found.sums, rate, found.count << found.bits)
+        return noisy_log_chances(
+            draws.noisy, aggregate.sums, rate, aggregate.count << aggregate.bits
+        )
 
 
 class QuantileQuestion(ColumnQuestion):
@@ -150,26 +157,26 @@ class QuantileQuestion(ColumnQuestion):
     label, size_label, error_unit = "Quantiles", "levels", "rows"
     rows, size = Setting(low=10, high=5_000, start=400), Setting(low=1, high=3, start=1)
     story = "How long is a typical commute, and a long one?"
-    error_words = "the rank is within {} rows of the best answer's"
+    error_sentence = "the rank is within {} rows of the best answer's"
 
-    def middle(self, rows: Numbers, state: Asked) -> float:
+    def middle(self, rows: Numbers, state: QuestionState) -> float:
         """Return the median: a row that stays on its side of it tells nothing."""
         return float(np.median(rows[:, 0]))
 
-    def levels(self, state: Asked) -> list[Fraction]:
+    def levels(self, state: QuestionState) -> list[Fraction]:
         """Return equally spaced levels."""
         return [Fraction(j + 1, state.size + 1) for j in range(state.size)]
 
-    def truth(self, rows: Numbers, state: Asked) -> Numbers:
+    def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
         """Return the quantiles."""
         levels = [float(level) for level in self.levels(state)]
         return np.asarray(np.quantile(rows[:, 0], levels))
 
-    def names(self, state: Asked) -> list[str]:
+    def names(self, state: QuestionState) -> list[str]:
         """Return the levels."""
-        return ["median"] if state.size == 1 else [f"q = {one}" for one in self.levels(state)]
+        return ["median"] if state.size == 1 else [f"q = {level}" for level in self.levels(state)]
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the quantile, or all of them by one draw."""
         levels = tuple(self.levels(state))
         bounds = (state.lower, state.upper)
@@ -186,34 +193,39 @@ class QuantileQuestion(ColumnQuestion):
             adjacency=Adjacency.REPLACE,
         )
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
         bounds = f"bounds=({state.lower!r}, {state.upper!r}), bits={BITS}"
         if state.size == 1:
-            made = f'statistics.QuantileOf(column=0, q=Fraction("1/2"), {bounds},'
+            constructor = f'statistics.QuantileOf(column=0, q=Fraction("1/2"), {bounds},'
         else:
             texts = ", ".join(f'"{level}"' for level in self.levels(state))
-            made = (
+            constructor = (
                 f"statistics.QuantilesOf(column=0, texts=({texts}),"
                 f" levels=tuple(map(Fraction, ({texts}))), {bounds},"
             )
-        lines = statistic_lines(f"{made} adjacency=em.Adjacency.REPLACE)", "numbers=rows")
+        lines = statistic_lines(f"{constructor} adjacency=em.Adjacency.REPLACE)", "numbers=rows")
         return commute_lines(state, 1) + lines
 
-    def command(self, state: Asked) -> str:
+    def command(self, state: QuestionState) -> str:
         """Return the options of ``plan``."""
         levels = ",".join(map(str, self.levels(state)))
         lattice = f"--bounds {self.bounds_text(state)} --bits {BITS}"
         return f"quantile {lattice} --q {levels} --rows {state.rows}"
 
-    def numbers(self, values: Any, state: Asked) -> Numbers:
-        """Return one number a level."""
+    def numbers(self, values: Any, state: QuestionState) -> Numbers:
+        """Return one number per level."""
         if state.size == 1:
             return super().numbers(values, state)
         return np.array([list(value.values()) for value in values])
 
     def chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+        self,
+        mechanism: Any,
+        aggregate: Any,
+        epsilon: Fraction,
+        edges: Numbers,
+        state: QuestionState,
     ) -> list[Numbers] | None:
         """Return the law of one quantile; several have a joint one, which no picture holds."""
         if isinstance(mechanism, ExponentialMechanism):
@@ -221,7 +233,7 @@ class QuantileQuestion(ColumnQuestion):
         return None
 
     def log_chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
     ) -> Numbers | None:
         """Return the chance of each lattice point that was drawn."""
         if isinstance(mechanism, ExponentialMechanism):
@@ -237,48 +249,48 @@ class HistogramQuestion(ColumnQuestion):
     story = "How many people commute how long?"
     within_bounds = False
     methods = {"noise": "noise on the counts"}  # noqa: RUF012
-    error_words = "every count is within {} rows of the true one"
+    error_sentence = "every count is within {} rows of the true one"
     picture = "cells"
 
-    def edges(self, state: Asked) -> tuple[float, ...]:
+    def edges(self, state: QuestionState) -> tuple[float, ...]:
         """Return equally spaced edges between the bounds."""
         places = np.linspace(state.lower, state.upper, state.size + 1)
         return tuple(float(f"{place:.6g}") for place in places)
 
-    def truth(self, rows: Numbers, state: Asked) -> Numbers:
+    def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
         """Return the counts."""
         counts, _ = np.histogram(rows[:, 0], bins=self.edges(state))
         return counts.astype(np.float64)
 
-    def names(self, state: Asked) -> list[str]:
+    def names(self, state: QuestionState) -> list[str]:
         """Return the cells."""
         return [f"{low:g} to {high:g}" for low, high in pairwise(self.edges(state))]
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the counts of the cells, and of rows in none."""
         return HistogramIn(column=0, edges=self.edges(state), adjacency=Adjacency.REPLACE)
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
-        made = (
+        constructor = (
             f"statistics.HistogramIn(column=0, edges={self.edges(state)!r},"
             " adjacency=em.Adjacency.REPLACE)"
         )
-        return commute_lines(state, 1) + statistic_lines(made, "numbers=rows")
+        return commute_lines(state, 1) + statistic_lines(constructor, "numbers=rows")
 
-    def command(self, state: Asked) -> str:
+    def command(self, state: QuestionState) -> str:
         """Return the options of ``plan``."""
         edges = ",".join(f"{edge:.12g}" for edge in self.edges(state))
         return f"histogram --edges {edges} --rows {state.rows}"
 
-    def numbers(self, values: Any, state: Asked) -> Numbers:
+    def numbers(self, values: Any, state: QuestionState) -> Numbers:
         """Return the counts of the cells between the edges."""
         return super().numbers(values, state)[:, :-1]
 
     def log_chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
     ) -> Numbers:
         """Return the chance of the noise that explains each draw."""
-        totals = (*found.counts, found.rows - sum(found.counts))
+        totals = (*aggregate.counts, aggregate.rows - sum(aggregate.counts))
         rate = mechanism.certificate(epsilon=epsilon).eta
-        return noisy_log_chances(draws.noisy, totals, rate, found.rows)
+        return noisy_log_chances(draws.noisy, totals, rate, aggregate.rows)

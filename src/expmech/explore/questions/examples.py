@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from expmech.adjacency import Adjacency
+from expmech.core.adjacency import Adjacency
 from expmech.domains import Box, L1Ball
 from expmech.explore.laws import lattice_cells, lattice_log_chances
-from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
 from expmech.explore.questions.rows import far_end, shown
 from expmech.explore.questions.snippets import mechanism_lines
+from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean, RidgeGradient
 from expmech.paper import example2
 from expmech.paper.example1 import BITS
-from expmech.release import ExponentialMechanism
-from expmech.statistics import Statistic
+from expmech.tables.statistics import Statistic
 
 _COARSE = 14  # bits of the lattice on which a law is added up for a picture
 
@@ -36,7 +36,7 @@ class PaperStatistic(Statistic):
         """What a certificate would call it."""
         return "an example of the paper"
 
-    def request(self, epsilon: Fraction) -> Any:
+    def aggregation(self, epsilon: Fraction) -> Any:
         """Ask for the rows."""
         return "rows"
 
@@ -46,12 +46,12 @@ class PaperStatistic(Statistic):
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """A table that answers with its rows."""
+class RawRows:
+    """A table whose aggregate is its rows."""
 
     rows: Any
 
-    def find(self, request: Any) -> Any:
+    def aggregate(self, aggregation: Any) -> Any:
         """Return them."""
         return self.rows
 
@@ -63,10 +63,10 @@ class UnitMean(PaperStatistic):
         """Return rows of zeros."""
         return np.zeros((count, self.dimension))
 
-    def mechanism(self, found: Numbers, epsilon: Fraction, timing: str) -> ExponentialMechanism:
+    def mechanism(self, aggregate: Numbers, epsilon: Fraction, timing: str) -> ExponentialMechanism:
         """Return the exponential mechanism on the unit box."""
         ends = [0.0] * self.dimension, [1.0] * self.dimension
-        return ExponentialMechanism(loss=L1Mean(found), domain=Box(*ends, bits=BITS))
+        return ExponentialMechanism(loss=L1Mean(aggregate), domain=Box(*ends, bits=BITS))
 
 
 class GradientRidge(PaperStatistic):
@@ -76,9 +76,9 @@ class GradientRidge(PaperStatistic):
         """Return rows of zeros."""
         return np.zeros((count, self.dimension)), np.zeros(count)
 
-    def mechanism(self, found: Any, epsilon: Fraction, timing: str) -> ExponentialMechanism:
+    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> ExponentialMechanism:
         """Return the exponential mechanism on the ball."""
-        features, responses = found
+        features, responses = aggregate
         loss = RidgeGradient(
             features, responses, penalty=example2.PENALTY, radius=example2.RADIUS, norm="l1"
         )
@@ -94,37 +94,37 @@ class ExampleOne(Question):
     story = "The mean of numbers between 0 and 1, under L1 loss."
     unit, bounds = "", (0.0, 1.0)
     fixed_bounds = within_bounds = True
-    error_words = "the distances from the true means add up to {} at most"
+    error_sentence = "the distances from the true means add up to {} at most"
 
-    def _rows(self, state: Asked) -> Numbers:
+    def _rows(self, state: QuestionState) -> Numbers:
         generator = np.random.default_rng(state.data)
         return generator.beta(2.0, 5.0, size=(state.rows, state.size))
 
-    def make(self, state: Asked) -> Made:
+    def make(self, state: QuestionState) -> MadeUpTable:
         """Return made-up shares."""
         rows = self._rows(state)
-        return Made(rows=Whole(rows), truth=rows.mean(axis=0))
+        return MadeUpTable(rows=RawRows(rows), truth=rows.mean(axis=0))
 
-    def neighbour(self, state: Asked) -> Made:
+    def neighbour(self, state: QuestionState) -> MadeUpTable:
         """Return the same with the last row at the far ends."""
         rows = self._rows(state)
         rows[-1] = [far_end(value, 0.0, 1.0) for value in rows[-1]]
-        return Made(rows=Whole(rows), truth=rows.mean(axis=0))
+        return MadeUpTable(rows=RawRows(rows), truth=rows.mean(axis=0))
 
-    def suspicion(self, state: Asked) -> tuple[str, str]:
+    def suspicion(self, state: QuestionState) -> tuple[str, str]:
         """Return the last row's first number, and the far end."""
         value = self._rows(state)[-1, 0]
         return shown(value), shown(far_end(value, 0.0, 1.0))
 
-    def names(self, state: Asked) -> list[str]:
-        """Return a name a coordinate."""
+    def names(self, state: QuestionState) -> list[str]:
+        """Return one name per coordinate."""
         return ["mean"] if state.size == 1 else [f"mean {j + 1}" for j in range(state.size)]
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the mean under L1 loss."""
         return UnitMean(dimension=state.size)
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
         box = f"em.Box([0.0] * {state.size}, [1.0] * {state.size}, bits={BITS})"
         return [
@@ -133,16 +133,21 @@ class ExampleOne(Question):
             *mechanism_lines(f"em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain={box})"),
         ]
 
-    def command(self, state: Asked) -> None:
+    def command(self, state: QuestionState) -> None:
         """Return nothing: the command line plans the better law of a mean."""
         return
 
     def chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+        self,
+        mechanism: Any,
+        aggregate: Any,
+        epsilon: Fraction,
+        edges: Numbers,
+        state: QuestionState,
     ) -> list[Numbers]:
         """Return the law of each coordinate: they are independent, and share the sensitivity."""
         laws = []
-        for column in found.T:
+        for column in aggregate.T:
             alone = ExponentialMechanism(
                 loss=L1Mean(column[:, None]),
                 sensitivity=Fraction(state.size, state.rows),
@@ -152,7 +157,7 @@ class ExampleOne(Question):
         return laws
 
     def log_chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
     ) -> Numbers | None:
         """Return the chance of each lattice point that was drawn."""
         return lattice_log_chances(mechanism, epsilon, draws.values)
@@ -169,38 +174,38 @@ class ExampleTwo(Question):
     story = "Ridge regression with five coefficients, by the size of the gradient."
     unit, bounds = "", (-1.0, 1.0)
     fixed_bounds = True
-    error_words = "the gradient at the answer has an L1 norm of at most {} above the least"
+    error_sentence = "the gradient at the answer has an L1 norm of at most {} above the least"
     error_is_distance = False
 
-    def make(self, state: Asked) -> Made:
+    def make(self, state: QuestionState) -> MadeUpTable:
         """Return the paper's simulation and its ridge solution."""
-        return self._made(*example2.simulate(state.data))
+        return self._table(*example2.simulate(state.data))
 
-    def neighbour(self, state: Asked) -> Made:
+    def neighbour(self, state: QuestionState) -> MadeUpTable:
         """Return the same with the last row in a corner."""
         features, responses = example2.simulate(state.data)
         features[-1], responses[-1] = 1.0, far_end(responses[-1], -1.0, 1.0)
-        return self._made(features, responses)
+        return self._table(features, responses)
 
-    def _made(self, features: Numbers, responses: Numbers) -> Made:
+    def _table(self, features: Numbers, responses: Numbers) -> MadeUpTable:
         penalty = example2.PENALTY * np.eye(example2.DIMENSION)
         solution = np.linalg.solve(features.T @ features + penalty, features.T @ responses)
-        return Made(rows=Whole((features, responses)), truth=solution)
+        return MadeUpTable(rows=RawRows((features, responses)), truth=solution)
 
-    def suspicion(self, state: Asked) -> tuple[str, str]:
+    def suspicion(self, state: QuestionState) -> tuple[str, str]:
         """Return the last response, and the far end."""
         response = example2.simulate(state.data)[1][-1]
         return f"a response of {shown(response)}", f"one of {far_end(response, -1.0, 1.0):g}"
 
-    def names(self, state: Asked) -> list[str]:
-        """Return a name a coefficient."""
+    def names(self, state: QuestionState) -> list[str]:
+        """Return one name per coefficient."""
         return [f"coefficient {j + 1}" for j in range(state.size)]
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the regression."""
         return GradientRidge(dimension=state.size)
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
         return [
             "from expmech.paper import example2",
@@ -213,6 +218,6 @@ class ExampleTwo(Question):
             ),
         ]
 
-    def command(self, state: Asked) -> None:
+    def command(self, state: QuestionState) -> None:
         """Return nothing: the command line has a better norm."""
         return

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from expmech.adjacency import Adjacency
-from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.core.adjacency import Adjacency
+from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
 from expmech.explore.questions.rows import array_rows, far_end, shown
 from expmech.explore.questions.snippets import statistic_lines
-from expmech.statistics import Linear, Ridge, Statistic
+from expmech.tables.statistics import Linear, Ridge, Statistic
 
 FEATURE = (0.0, 30.0)
 """Public bounds of every feature, in kilometres."""
 
 
-def journeys(state: Asked) -> Numbers:
+def journeys(state: QuestionState) -> Numbers:
     """Return made-up features and, in the last column, what they explain in part."""
     generator = np.random.default_rng(state.data)
     shares = generator.beta(2.0, 2.0, size=(state.rows, state.size))
@@ -32,22 +32,22 @@ class RegressionQuestion(Question):
     story = "How much longer does a commute take for every kilometre?"
     unit, bounds = "minutes", (0.0, 120.0)
     methods = {"linear": "perturbed optimum", "ridge": "gradient mechanism"}  # noqa: RUF012
-    error_words = "the gradient at the answer is at most {} above its least, on scaled rows"
+    error_sentence = "the gradient at the answer is at most {} above its least, on scaled rows"
     error_is_distance = False
     picture = "lines"
 
-    def make(self, state: Asked) -> Made:
+    def make(self, state: QuestionState) -> MadeUpTable:
         """Return made-up rows and their least squares."""
         rows = journeys(state)
         return array_rows(rows, _least_squares(rows))
 
-    def neighbour(self, state: Asked) -> Made:
+    def neighbour(self, state: QuestionState) -> MadeUpTable:
         """Return the same with the last row in a corner, and its target far away."""
         rows = journeys(state)
         rows[-1] = [*[FEATURE[1]] * state.size, far_end(rows[-1, -1], state.lower, state.upper)]
         return array_rows(rows, _least_squares(rows))
 
-    def suspicion(self, state: Asked) -> tuple[str, str]:
+    def suspicion(self, state: QuestionState) -> tuple[str, str]:
         """Return the last row, and the one that the attacker suspects."""
         row = journeys(state)[-1]
         other = far_end(row[-1], state.lower, state.upper)
@@ -56,17 +56,17 @@ class RegressionQuestion(Question):
             f"{shown(other)} minutes at {FEATURE[1]:g} km",
         )
 
-    def names(self, state: Asked) -> list[str]:
+    def names(self, state: QuestionState) -> list[str]:
         """Return what the coefficients are called."""
         if state.size == 1:
             return ["intercept", "slope"]
         return ["intercept", *(f"slope {j + 1}" for j in range(state.size))]
 
-    def scales(self, state: Asked) -> Numbers:
+    def scales(self, state: QuestionState) -> Numbers:
         """Return minutes at the end of a feature's bounds for each of its slopes."""
         return np.array([1.0, *[FEATURE[1]] * state.size])
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the regression."""
         kind = Ridge if state.method == "ridge" else Linear
         return kind(
@@ -77,7 +77,7 @@ class RegressionQuestion(Question):
             adjacency=Adjacency.REPLACE,
         )
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
         lines = [
             f"generator = np.random.default_rng({state.data})",
@@ -88,14 +88,14 @@ class RegressionQuestion(Question):
             f"rows = np.column_stack([{FEATURE[1]!r} * shares, target])  # made up",
         ]
         kind = "Ridge" if state.method == "ridge" else "Linear"
-        made = (
+        constructor = (
             f"statistics.{kind}(columns=tuple(range({state.size})),"
             f" bounds=({FEATURE!r},) * {state.size}, target={state.size},"
             f" target_bounds=({state.lower!r}, {state.upper!r}), adjacency=em.Adjacency.REPLACE)"
         )
-        return lines + statistic_lines(made, "numbers=rows")
+        return lines + statistic_lines(constructor, "numbers=rows")
 
-    def command(self, state: Asked) -> str:
+    def command(self, state: QuestionState) -> str:
         """Return the options of ``plan``."""
         return f"{state.method} --features {state.size} --rows {state.rows}"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from expmech.explore.questions.base import Made, Numbers
-from expmech.statistics import ArrayRows
+from expmech.explore.questions.base import MadeUpTable, Numbers
+from expmech.tables.arrays import ArrayRows
 
 
-def array_rows(numbers: Numbers, truth: Any) -> Made:
+def array_rows(numbers: Numbers, truth: Any) -> MadeUpTable:
     """Return a table of numbers."""
-    return Made(rows=ArrayRows(numbers=numbers), truth=truth)
+    return MadeUpTable(rows=ArrayRows(numbers=numbers), truth=truth)
 
 
 def far_end(value: float, lower: float, upper: float) -> float:

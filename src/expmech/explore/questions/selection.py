@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from expmech.adjacency import Adjacency
-from expmech.explore.questions.base import Asked, Made, Numbers, Question, Setting
+from expmech.core.adjacency import Adjacency
+from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
 from expmech.explore.questions.snippets import statistic_lines
-from expmech.release import ExponentialMechanism
-from expmech.statistics import ArrayRows, MostFrequent, Statistic
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.statistics import MostFrequent, Statistic
 
 WAYS = ("train", "bus", "bike", "foot", "car", "tram", "ferry", "scooter", "taxi", "horse")
 
 
-def journeys(state: Asked) -> list[str]:
+def journeys(state: QuestionState) -> list[str]:
     """Return made-up choices, each way a little rarer than the one before it."""
     weights = 1.0 / (20.0 + np.arange(state.size))
     generator = np.random.default_rng(state.data)
@@ -35,36 +36,36 @@ class SelectionQuestion(Question):
         "permute": "permute-and-flip",
         "exponential": "exponential mechanism",
     }
-    error_words = "the choice occurs in at most {} rows fewer than the most frequent one"
+    error_sentence = "the choice occurs in at most {} rows fewer than the most frequent one"
     picture = "stacks"
 
-    def make(self, state: Asked) -> Made:
+    def make(self, state: QuestionState) -> MadeUpTable:
         """Return made-up choices and how often each way occurs."""
-        return self._made(journeys(state), state)
+        return self._table(journeys(state), state)
 
-    def neighbour(self, state: Asked) -> Made:
+    def neighbour(self, state: QuestionState) -> MadeUpTable:
         """Return the same with another choice of the last person."""
         rows = journeys(state)
         rows[-1] = self._other(rows[-1], state)
-        return self._made(rows, state)
+        return self._table(rows, state)
 
-    def _made(self, rows: list[str], state: Asked) -> Made:
+    def _table(self, rows: list[str], state: QuestionState) -> MadeUpTable:
         counts = [float(rows.count(way)) for way in self.names(state)]
-        return Made(rows=ArrayRows(raw=rows), truth=np.array(counts))
+        return MadeUpTable(rows=ArrayRows(raw=rows), truth=np.array(counts))
 
-    def _other(self, way: str, state: Asked) -> str:
-        return next(one for one in self.names(state) if one != way)
+    def _other(self, way: str, state: QuestionState) -> str:
+        return next(name for name in self.names(state) if name != way)
 
-    def suspicion(self, state: Asked) -> tuple[str, str]:
+    def suspicion(self, state: QuestionState) -> tuple[str, str]:
         """Return the last person's choice, and another."""
         way = journeys(state)[-1]
         return way, self._other(way, state)
 
-    def names(self, state: Asked) -> list[str]:
+    def names(self, state: QuestionState) -> list[str]:
         """Return the candidates."""
         return list(WAYS[: state.size])
 
-    def statistic(self, state: Asked) -> Statistic:
+    def statistic(self, state: QuestionState) -> Statistic:
         """Return the choice."""
         names = WAYS[: state.size]
         return MostFrequent(
@@ -75,7 +76,7 @@ class SelectionQuestion(Question):
             exponential=state.method == "exponential",
         )
 
-    def code(self, state: Asked) -> list[str]:
+    def code(self, state: QuestionState) -> list[str]:
         """Return the Python for it."""
         lines = [
             f"ways = {WAYS[: state.size]!r}",
@@ -84,25 +85,30 @@ class SelectionQuestion(Question):
             f"drawn = generator.choice({state.size}, size={state.rows}, p=weights / weights.sum())",
             "rows = [ways[place] for place in drawn]  # made up",
         ]
-        made = (
+        constructor = (
             'statistics.MostFrequent(column="way", candidates=ways, labels=ways,'
             f" exponential={state.method == 'exponential'}, adjacency=em.Adjacency.REPLACE)"
         )
-        return lines + statistic_lines(made, "raw=rows")
+        return lines + statistic_lines(constructor, "raw=rows")
 
-    def command(self, state: Asked) -> str | None:
+    def command(self, state: QuestionState) -> str | None:
         """Return the options of ``plan``, which plans permute-and-flip."""
         if state.method != "permute":
             return None
         return f"select --candidates {state.size} --rows {state.rows}"
 
-    def numbers(self, values: Any, state: Asked) -> Numbers:
+    def numbers(self, values: Any, state: QuestionState) -> Numbers:
         """Return the place of each choice in the list."""
         names = self.names(state)
         return np.array([[float(names.index(str(value)))] for value in values])
 
     def chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, edges: Numbers, state: Asked
+        self,
+        mechanism: Any,
+        aggregate: Any,
+        epsilon: Fraction,
+        edges: Numbers,
+        state: QuestionState,
     ) -> list[Numbers]:
         """Return the chance of every candidate."""
         if isinstance(mechanism, ExponentialMechanism):
@@ -110,9 +116,9 @@ class SelectionQuestion(Question):
         return [mechanism.law(epsilon=epsilon)]
 
     def log_chances(
-        self, mechanism: Any, found: Any, epsilon: Fraction, draws: Any, state: Asked
+        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
     ) -> Numbers:
         """Return the chance of each choice that was drawn."""
-        (law,) = self.chances(mechanism, found, epsilon, np.zeros(0), state)
+        (law,) = self.chances(mechanism, aggregate, epsilon, np.zeros(0), state)
         names = self.names(state)
         return np.log(law[[names.index(str(value)) for value in draws.values]])

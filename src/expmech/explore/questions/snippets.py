@@ -5,30 +5,33 @@ from __future__ import annotations
 IMPORTS = ["import numpy as np", "", "import expmech as em"]
 
 
-def statistic_lines(made: str, table: str) -> list[str]:
+def statistic_lines(constructor: str, table: str) -> list[str]:
     """Return the lines that draw a statistic; ``epsilon`` and ``seed`` stand above them."""
     return [
-        f"statistic = {made}",
-        f"found = statistics.ArrayRows({table}).find(statistic.request(epsilon))",
-        'mechanism = statistic.mechanism(found, epsilon, "unprotected")',
-        "ready = mechanism.prepare(epsilon=epsilon, told=statistic.told)",
-        "values = [ready.finish.apply(value) for value in ready.sample(20, seed).values]",
+        f"statistic = {constructor}",
+        f"aggregate = ArrayRows({table}).aggregate(statistic.aggregation(epsilon))",
+        'mechanism = statistic.mechanism(aggregate, epsilon, "unprotected")',
+        "ready = mechanism.prepare(epsilon=epsilon, context=statistic.context)",
+        "values = [ready.postprocessing.apply(value) for value in ready.sample(20, seed).values]",
     ]
 
 
-def mechanism_lines(made: str) -> list[str]:
+def mechanism_lines(constructor: str) -> list[str]:
     """Return the lines that draw from a mechanism of its own."""
     return [
-        f"mechanism = {made}",
+        f"mechanism = {constructor}",
         "values = list(mechanism.sample(epsilon=epsilon, size=20, seed=seed).values)",
     ]
 
 
-def whole(lines: list[str], *, epsilon: str, seed: int) -> str:
+def script(lines: list[str], *, epsilon: str, seed: int) -> str:
     """Return a script that prints twenty draws."""
     head = ["from fractions import Fraction", "", *IMPORTS]
     if any("statistics." in line for line in lines):
-        head.append("from expmech import statistics")
+        head += [
+            "from expmech.tables import statistics",
+            "from expmech.tables.arrays import ArrayRows",
+        ]
     body = [
         "",
         f'epsilon, seed = Fraction("{epsilon}"), {seed}',

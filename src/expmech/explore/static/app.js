@@ -35,7 +35,7 @@ function show(name, panel) {
   // The figure is SVG of this machine's own server, with every text in it escaped.
   section.querySelector("figure").innerHTML = panel.figure;
   section.querySelector(".words").replaceChildren(
-    ...panel.words.map((one) => element("p", one)), ...table(panel), ...folded(panel), ...scripts(panel),
+    ...panel.sentences.map((one) => element("p", one)), ...table(panel), ...folded(panel), ...scripts(panel),
     ...(panel.figure ? [downloads(name)] : []));
   section.dataset.state = new URLSearchParams(panel.state).toString();
 }

@@ -85,7 +85,7 @@ function showAccuracy(numbers, except) {
   slider.disabled = errors === null;
   by("accuracy-reason").textContent = errors === null
     ? "No public number bounds the error of this answer: it depends on the rows. The picture shows it."
-    : sentence(asked().errorWords.replace("{}", asked().errorUnit ? "so many" : "so much"));
+    : sentence(asked().errorSentence.replace("{}", asked().errorUnit ? "so many" : "so much"));
   by("accuracy-value").textContent = errors === null ? "" : `${words(numbers.error)} ${asked().errorUnit}`.trim();
   if (errors !== null && except !== "accuracy") slider.value = placeOf(numbers.error, errors[0], errors[1]);
   slider.setAttribute("aria-valuetext", by("accuracy-value").textContent);

@@ -7,8 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech import kernels, theory
+from expmech import theory
 from expmech.domains import Box
+from expmech.exponential import kernels
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.exponential.samplers import ConfAtomPerfect
 from expmech.losses import Growth
 from expmech.paper.claims.checks import Claim, Found, claim, within
 from expmech.paper.example1 import make_mechanism, slope
@@ -30,8 +33,6 @@ from expmech.paper.verdict import (
     mean_interval,
     normal_quantile,
 )
-from expmech.release import ExponentialMechanism
-from expmech.samplers import ConfAtomPerfect
 
 _DRAWS = 2000
 _SEED = 2021
@@ -157,7 +158,7 @@ def moves_of_every_kind() -> Found:
     mechanism, answers, texts = make_mechanism(10, 0.3), [], []
     truth = expected_steps_direct(0.5, slope(10, 1.0), 0.3, slope(10, 1.0))
     for kernel in (
-        kernels.Uniform(),
+        kernels.UniformMoves(),
         kernels.Laplace(rate=50.0),
         kernels.Gaussian(scale=0.1),
         kernels.Ball(0.1),

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from expmech.exponential.samplers import ConfAtomPerfect
 from expmech.paper.errata.row import Erratum, Facts
 from expmech.paper.example1 import BITS, make_mechanism, released_epsilon, slope
 from expmech.paper.kernels import (
@@ -17,7 +18,6 @@ from expmech.paper.kernels import (
     printed_kernel,
     released_law,
 )
-from expmech.samplers import ConfAtomPerfect
 from expmech.theory import laplace_integral
 
 K = 0.5

@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins, LinearFactory
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins, LinearFactory
+from expmech.exponential.samplers import ConfAtomPerfect
 from expmech.paper.errata.kernel_rows import K
 from expmech.paper.errata.row import Erratum, Facts
 from expmech.paper.example1 import make_mechanism, released_epsilon, slope
 from expmech.paper.kernels import Matrix, extrapolate, largest_ratio, printed_kernel
-from expmech.samplers import ConfAtomPerfect
 from expmech.theory import acceptance_laplace_infimum, paper_bound_conf_atom
 
 GAPS = (0.2, 0.1, 0.05, 0.025)

@@ -76,7 +76,7 @@ def render(results: Results, out: Path) -> Section:
 
 def _sentence(number: int, text: dict[str, str]) -> str:
     claimed, realised = text["claimed epsilon"], text["realised epsilon"]
-    privacy = f" Claimed epsilon {claimed}; realised {realised}." if claimed else ""
+    privacy = f" SamplerClaims epsilon {claimed}; realised {realised}." if claimed else ""
     return (
         f"Row {number}, {ERRATA[number].title}. Claim: {text['claim']}. Printed: {text['printed']}."
         f" Measured: {text['measured']}. Corrected: {text['corrected']}.{privacy}"

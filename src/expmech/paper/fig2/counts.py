@@ -7,6 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.certificates.mechanism import Draws
+from expmech.exponential.samplers import (
+    ConfAtomAndRuntimePerfect,
+    ConfAtomPerfect,
+    Rejection,
+    Sampler,
+)
 from expmech.paper.example1 import make_mechanism, slope
 from expmech.paper.printed import (
     PrintedConfAtomPerfect,
@@ -17,13 +24,6 @@ from expmech.paper.printed import (
 )
 from expmech.paper.printed.kernel import reading_rate
 from expmech.paper.work import Parameters, Result
-from expmech.samplers import (
-    ConfAtomAndRuntimePerfect,
-    ConfAtomPerfect,
-    Draws,
-    Rejection,
-    Sampler,
-)
 from expmech.theory import acceptance_laplace_infimum, laplace_integral, paper_bound_conf_atom
 
 PRINTED, CORRECTED = "ConfAtomPerfect, as printed", "ConfAtomPerfect, corrected"

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.losses import RidgeGradient
 from expmech.paper.example2 import SENSITIVITY, make_mechanism
 

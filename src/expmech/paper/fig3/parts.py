@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from expmech.exponential.samplers import RandomAtomPerfect, Rejection
 from expmech.losses import RidgeGradient
 from expmech.paper.example2 import best_envelope, make_loss, make_mechanism
 from expmech.paper.fig3.law import (
@@ -16,7 +17,6 @@ from expmech.paper.fig3.law import (
     survival_function,
 )
 from expmech.paper.work import Parameters, Result
-from expmech.samplers import RandomAtomPerfect, Rejection
 
 
 def compute(parameters: Parameters, stream: list[int]) -> Result:

@@ -16,21 +16,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.bits import seeded_bits
-from expmech.coins import Coins, ExponentialTable, LinearFactory
-from expmech.errors import UnsupportedError, validate_choice, validate_fraction, validate_positive
+from expmech.certificates.mechanism import Draws
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins, ExponentialTable, LinearFactory
+from expmech.core.errors import (
+    UnsupportedError,
+    validate_choice,
+    validate_fraction,
+    validate_positive,
+)
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.exponential.samplers import run
+from expmech.exponential.samplers.atom import AtomKernel, moves_of, weight_for
+from expmech.exponential.samplers.conf_atom import (
+    INNER,
+    OUTER,
+    FactoryAtomState,
+    FactoryChain,
+    factory_constants,
+)
+from expmech.exponential.target import Target
 from expmech.paper.printed.kernel import (
     READINGS,
     bind_reading,
     make_printed_kernel,
     reading_rate,
 )
-from expmech.release import ExponentialMechanism
-from expmech.samplers import Draws, run
-from expmech.samplers.atom import AtomKernel, moves_of, weight_for
-from expmech.samplers.atom_chains import INNER, OUTER, FactoryAtomState, FactoryChain
-from expmech.samplers.conf_atom import factory_constants
-from expmech.target import Target
 
 _DENOMINATOR = 1 << 40
 

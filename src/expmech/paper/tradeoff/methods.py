@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from expmech.paper import example1, example2
-from expmech.paper.fig3.law import draw_points
-from expmech.release import ExponentialMechanism
-from expmech.samplers import (
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.exponential.samplers import (
     ConfAtomAndRuntimePerfect,
     ConfAtomPerfect,
     Metropolis,
@@ -20,6 +18,8 @@ from expmech.samplers import (
     Rejection,
     Sampler,
 )
+from expmech.paper import example1, example2
+from expmech.paper.fig3.law import draw_points
 
 EXAMPLES = {"Example 1": 1.0, "Example 2": 10.0}  # with the epsilon each is run at
 N, MEAN, POINTS = 100, 0.3, 100

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from expmech.errors import UnsupportedError
+from expmech.core.errors import UnsupportedError
 from expmech.paper import example1
 from expmech.paper.options import Options
 from expmech.paper.plotting import write_table

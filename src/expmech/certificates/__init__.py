@@ -1,0 +1,1 @@
+"""What every mechanism stands on: plan, certificate, prepared draw, post-processing, accuracy."""

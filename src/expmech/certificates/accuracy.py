@@ -1,0 +1,135 @@
+"""How far the truth may be from noisy sums: intervals by the law of the noise alone.
+
+Nothing here looks at data: what enters is the rate of the noise and what was released. Theory page:
+docs/theory/accuracy.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import flint
+
+from expmech.certificates.postprocessing import Postprocessing
+
+LEVEL = Fraction(19, 20)
+"""An interval covers the truth in at least this share of releases."""
+
+MISSED = 1 - LEVEL
+_ROUNDS = 64  # of an iteration whose every step is a valid end
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Accuracy:
+    """Ends of an interval for each number that was released, each by itself at :data:`LEVEL`.
+
+    Parameters
+    ----------
+    lower, upper
+        The ends, in the shape of the value.
+    scale
+        Of the Laplace noise, in the units of the value; None where it depends on what is
+        confidential.
+    noisy : tuple of int, optional
+        The noisy sums that ends and value follow from, where several sums give the same value: they
+        were released with it.
+    """
+
+    lower: Any
+    upper: Any
+    scale: Any = None
+    noisy: tuple[int, ...] | None = None
+
+    def postprocessed(self, postprocessing: Postprocessing) -> Accuracy:
+        """Return the intervals in the shape of the released value."""
+        scale = None if self.scale is None else postprocessing.apply(self.scale)
+        lower, upper = postprocessing.apply(self.lower), postprocessing.apply(self.upper)
+        return dataclasses.replace(self, lower=lower, upper=upper, scale=scale)
+
+
+@functools.cache
+def shortest(rate: Fraction) -> tuple[int, int]:
+    """Return (below, above): the shortest ``x - below .. x + above`` that covers at LEVEL.
+
+    x is the truth plus noise with ``P(N = k) ~ exp(-rate |k|)``. An even number of points may do
+    where the odd number below it does not; the one without a partner is then the lowest.
+    """
+    half = _ceiling(lambda: flint.arb(20).log() / _real(rate))  # 2 k points miss q^k
+    sides = half_width(rate)
+    return (half, half - 1) if half <= sides else (sides, sides)
+
+
+@functools.cache
+def half_width(rate: Fraction, missed: Fraction = MISSED) -> int:
+    """Return the least w with ``P(|N| > w) = 2 q^(w + 1) / (1 + q)`` at most ``missed``."""
+
+    def exact() -> flint.arb:
+        share = 2 / (_real(missed) * (1 + (-_real(rate)).exp()))
+        return share.log() / _real(rate) - 1
+
+    return max(0, _ceiling(exact))
+
+
+def share_interval(below: int, above: int, rate: Fraction) -> tuple[float, float]:
+    """Return an interval for ``U / (U + V)`` from ``U`` and ``V`` plus noise of this rate.
+
+    A share a of the truth has ``(1 - a) U = a V``, so ``(1 - a) below - a above`` is noise of a
+    known law: the interval holds every a for which it is not too large. It is all of [0, 1] where
+    the sums are small beside the noise.
+    """
+    total = below + above
+    if total <= 0:
+        return 0.0, 1.0
+    share = below / total
+    scale = 1.0 / (float(rate) * total)  # of the noise, as a share
+    step = 1.0 / total
+    return 1.0 - _highest(1.0 - share, scale, step), _highest(share, scale, step)
+
+
+def _highest(share: float, scale: float, step: float) -> float:
+    """Return the greatest a with ``a - share`` within what noise explains; each round is valid."""
+    most, least = 1.0, min(max(share, 0.0), 1.0)
+    for _ in range(_ROUNDS):
+        noise = max(_quantile(max(a, 1.0 - a)) for a in (least, most))
+        end = min(1.0, share + (noise * scale + step) * (1.0 + 1e-9))
+        if not 0.0 <= end < most - 1e-12:
+            return min(max(end, 0.0), most)
+        most = end
+    return most
+
+
+def _quantile(weight: float) -> float:
+    """Return t with ``P(|w L1 - (1 - w) L2| > t)`` at most 1 - LEVEL, L Laplace of scale 1."""
+    low, high = 2.0, 3.0  # of weights 1/2 and 1 the quantiles are 2.06 and 2.996
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if _tail(middle, weight) > float(MISSED) else (low, middle)
+    return high
+
+
+def _tail(t: float, weight: float) -> float:
+    w = max(weight, 0.5 + 1e-5)  # the tail grows with the weight, so this one is too long, barely
+    rest = 1.0 - w
+    small = rest * rest * math.exp(-t / rest) if rest > 1e-3 else 0.0
+    return (w * w * math.exp(-t / w) - small) / (w - rest)
+
+
+def _real(number: Fraction) -> flint.arb:
+    return flint.arb(flint.fmpq(number.numerator, number.denominator))
+
+
+def _ceiling(number: Callable[[], flint.arb]) -> int:
+    """Return the least whole number above a real that is none, by as many digits as that takes."""
+    precision = 128
+    while True:
+        with flint.ctx.workprec(precision):
+            ceiling = number().ceil().unique_fmpz()
+        if ceiling is not None:
+            return int(ceiling)
+        precision *= 2

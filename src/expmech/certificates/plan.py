@@ -1,0 +1,232 @@
+"""A plan: every sampler beside the others, what it guarantees, costs, or why it does not apply.
+
+Everything here is public, so a plan may be printed. Theory page: docs/theory/plan.md.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from expmech.certificates.forecast import Forecast
+from expmech.core.markup import text_card
+
+if TYPE_CHECKING:
+    from expmech.exponential.samplers.base import Sampler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One sampler in a plan.
+
+    Its guarantee, its timing class and its cost, or the reason why it does not apply. ``seconds``
+    is about how long a draw takes by a public table, the same on every machine.
+    """
+
+    name: str
+    sampler: Sampler | None
+    delta: float
+    timing: str
+    forecast: Forecast | None
+    reason: str | None
+    seconds: float = math.inf
+
+    @property
+    def applies(self) -> bool:
+        """Whether the sampler can serve the problem at all."""
+        return self.forecast is not None
+
+    @property
+    def typical(self) -> float:
+        """Evaluations on usual data; infinite where the sampler does not apply."""
+        return math.inf if self.forecast is None else self.forecast.typical
+
+    @property
+    def rank(self) -> float:
+        """What options are ranked by; infinite where the sampler does not apply."""
+        return math.inf if self.forecast is None else self.forecast.rank
+
+    def describe(self) -> dict[str, Any]:
+        """Return the option as plain values."""
+        record = {
+            "name": self.name,
+            "delta": self.delta,
+            "timing": self.timing,
+            "applies": self.forecast is not None,
+        }
+        if self.forecast is None:
+            return record | {"reason": self.reason}
+        cost = self.forecast
+        return record | {
+            "typical": _finite((cost.typical,))[0],
+            "expected": _finite(cost.expected),
+            "nearly_all": _finite(cost.nearly_all),
+            "seconds": _finite((self.seconds,))[0],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What each sampler would guarantee and cost for one problem at one epsilon.
+
+    Public: it does not depend on the data.
+
+    ``excess_loss`` bounds by how much the loss of a draw exceeds the least one: its mean, and what
+    95% of draws stay below; None where nothing public bounds it. It is the same for every sampler
+    whose law is the mechanism's. ``saturates_at`` is the loss from which on the law is flat, where
+    nothing public bounds the least loss: a data set whose least loss is above it gets a uniform
+    answer. ``error`` is how far a number is from the truth in 95% of releases, at most, where
+    public quantities tell.
+    """
+
+    epsilon: float
+    options: tuple[Option, ...]
+    chosen: str | None
+    refusal: str | None
+    excess_loss: tuple[float, float] | None
+    saturates_at: float | None
+    note: str | None = None
+    error: float | None = None
+
+    @property
+    def recommended(self) -> Option | None:
+        """The option `auto` takes; None where it refuses."""
+        return next((option for option in self.options if option.name == self.chosen), None)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        return {
+            "epsilon": self.epsilon,
+            "chosen": self.chosen,
+            "refusal": self.refusal,
+            "excess_loss": (
+                None
+                if self.excess_loss is None
+                else {"mean": self.excess_loss[0], "nearly_all": self.excess_loss[1]}
+            ),
+            "saturates_at": self.saturates_at,
+            "error": self.error,
+            "note": self.note,
+            "options": [option.describe() for option in self.options],
+        }
+
+    def __str__(self) -> str:
+        """Return a table for people."""
+        lines = [f"Plan at epsilon = {self.epsilon:g} (public: it does not depend on the data)", ""]
+        rows = [
+            _HEADS,
+            *(row for row in (_option_row(option) for option in self.options) if row is not None),
+        ]
+        widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADS))]
+        for row in rows:
+            mark = "*" if row[0] == self.chosen else " "
+            lines.append(
+                f"{mark} "
+                + "  ".join(
+                    cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+                ).rstrip()
+            )
+        lines += [
+            "",
+            f"* what auto takes: {self.chosen}" if self.chosen else f"auto refuses: {self.refusal}",
+        ]
+        if self.excess_loss is not None:
+            mean, most = self.excess_loss
+            lines.append(
+                f"loss above the least one: at most {mean:.3g} on average, below {most:.3g} in 95%"
+                " of draws"
+            )
+        if self.error is not None:
+            lines.append(
+                f"error: in 95% of releases each number is within {self.error:.3g} of what the rows"
+                " give as they are read"
+            )
+        if self.saturates_at is not None:
+            lines.append(
+                f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart."
+                " Where the least loss is above that, every answer is equally likely: declare"
+                " `bound`"
+            )
+        if self.note is not None:
+            lines += textwrap.wrap(self.note, width=110)
+        unfit = [option for option in self.options if option.forecast is None]
+        if unfit:
+            lines += ["", "Does not apply:"]
+            for option in unfit:
+                text = f"{option.name}: {option.reason}"
+                lines += textwrap.wrap(
+                    text, width=110, initial_indent="  ", subsequent_indent="    "
+                )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        return text_card(str(self))
+
+
+_HEADS = (
+    *("sampler", "delta", "timing", "evaluations: typical", "mean, best to worst", "99% below"),
+    "time, about",
+)
+
+
+def _option_row(option: Option) -> tuple[str, ...] | None:
+    """Return the cells of an option's line in a table; None where it does not apply."""
+    if option.forecast is None:
+        return None
+    delta = f"{option.delta:.1g}" if option.delta else "0"
+    expected, nearly_all = (
+        _interval(pair) for pair in (option.forecast.expected, option.forecast.nearly_all)
+    )
+    typical = option.forecast.typical
+    shown = "unknown" if typical == math.inf else show_number(typical)
+    time = show_seconds(option.seconds)
+    return option.name, delta, option.timing, shown, expected, nearly_all, time
+
+
+def _interval(pair: tuple[float, float | None]) -> str:
+    low, high = pair
+    if high is None:
+        return f"{show_number(low)} to no public bound"
+    least, most = show_number(low), show_number(high)
+    return least if least == most else f"{least} to {most}"
+
+
+def show_number(value: float) -> str:
+    """Return a number as a table shows it."""
+    if math.isinf(value):
+        return "over 1e300"
+    return f"{value:.3g}" if value < 1000 or value >= 1e6 else f"{value:.0f}"
+
+
+def show_seconds(seconds: float) -> str:
+    """Return a time as a table shows it, with the unit that suits it."""
+    if math.isinf(seconds):
+        return "unknown"
+    units = (("years", 3.156e7), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+    unit, size = next((pair for pair in units if seconds >= pair[1]), ("ms", 1e-3))
+    many = seconds / size
+    return f"{many:.2g} {unit}" if many < 100 else f"{show_number(round(many))} {unit}"
+
+
+def _finite(numbers: tuple[float | None, ...]) -> list[float | None]:
+    """Return numbers for JSON, which has no infinity.
+
+    None stands for no bound and for numbers beyond 1e300.
+    """
+    return [None if number is None or math.isinf(number) else number for number in numbers]
+
+
+def over_budget(name: str, seconds: float, budget_seconds: float) -> str:
+    """Say what a draw would take, and what would help."""
+    if math.isinf(seconds):
+        would = "nothing public bounds how long it takes"
+    else:
+        would = f"it would take about {show_seconds(seconds)} by a public forecast"
+    return (
+        f"refuses {name} within budget_seconds={budget_seconds:g}: {would}. A larger"
+        " budget_seconds runs it; a lower epsilon, fewer rows or columns, a smaller or coarser"
+        " domain, or a loss that declares its `growth`, `lipschitz` or `bound` may make it cheaper."
+    )

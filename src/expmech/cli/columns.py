@@ -1,0 +1,125 @@
+"""How the command line names a statistic: columns, bounds, lists, and what is common to all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from expmech.core.adjacency import Adjacency, adjacency_of_units
+from expmech.core.errors import ParameterError, validate_integer
+from expmech.tables.aggregates import validate_different
+from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.statistics import Statistic
+
+
+def parse_bounds(text: str) -> tuple[float, float]:
+    """Read ``LOWER,UPPER``."""
+    wrong = ParameterError(f"`--bounds` must be two numbers LOWER,UPPER; got {text!r}.")
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise wrong
+    try:
+        return float(parts[0]), float(parts[1])
+    except ValueError:
+        raise wrong from None
+
+
+def split(text: str) -> list[str]:
+    """Read a public list separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_numbers(text: str, name: str) -> tuple[float, ...]:
+    """Read public numbers separated by commas."""
+    try:
+        return tuple(map(float, split(text)))
+    except ValueError:
+        raise ParameterError(f"`{name}` must hold numbers; got {text!r}.") from None
+
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What is common to all statistics: neighbours, the rule for missing values, a named sampler.
+
+    ``bounded_range`` says that the ledger charges less for laws of bounded range.
+    """
+
+    adjacency: Adjacency
+    missing: str = "middle"
+    sampler_named: bool = False
+    bounded_range: bool = False
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Return the arguments that every statistic of a table takes."""
+        return {"adjacency": self.adjacency, "missing": self.missing}
+
+
+Statistics = Statistic | tuple[Statistic, ...]
+"""One statistic of all columns, or one for each of them: these share epsilon equally."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticCommand:
+    """A statistic of the command line: how `release` and how `plan` make it."""
+
+    name: str
+    of_table: Callable[..., Statistics]
+    of_numbers: Callable[..., Statistics]
+
+
+def of_units(column: str, adjacency: str) -> str:
+    """Return the adjacency of units; raise unless it is add-remove."""
+    if adjacency != Adjacency.ADD_REMOVE:
+        raise ParameterError(
+            "`--unit` needs --adjacency add-remove: neighbours differ by one unit more or less."
+        )
+    return adjacency_of_units(column)
+
+
+def limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
+    """Return the bounds of each column."""
+    pairs = zip(columns, for_each(columns, bounds, "--bounds"), strict=True)
+    return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
+
+
+def for_each(columns: Sequence[str], given: Sequence[Value], option: str) -> list[Value]:
+    """Return the value of an option for each column: given once for all, or once for each."""
+    validate_different(columns)
+    if len(given) not in (1, len(columns)):
+        raise ParameterError(
+            f"`{option}` must be given once for all columns or once for every column, in the same"
+            f" order; got {len(given)} for {len(columns)}."
+        )
+    return list(given) * len(columns) if len(given) == 1 else list(given)
+
+
+def over_columns(shared: Shared, columns: list[str], bounds: list[str]) -> dict[str, Any]:
+    """Return the arguments of a statistic of one number per column."""
+    return {
+        "columns": tuple(columns),
+        "bounds": limits(columns, bounds),
+        "adjacency": shared.adjacency,
+        "missing": shared.missing,
+        "named": True,
+    }
+
+
+def unnamed(given: Sequence[object]) -> list[str]:
+    """Return names for the columns of a plan, as many as options were given."""
+    return ["the column"] if len(given) == 1 else numbered_as("column", len(given))
+
+
+def numbered(features: int) -> tuple[str, ...]:
+    """Return names for columns of a plan, which has none."""
+    return tuple(numbered_as("column", features))
+
+
+def numbered_as(word: str, count: int) -> list[str]:
+    """Return so many names made of a word and a number."""
+    most = validate_integer(count, name="--features", owner="plan", low=1, high=1000)
+    return [f"{word} {j + 1}" for j in range(most)]

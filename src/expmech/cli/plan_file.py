@@ -1,0 +1,393 @@
+"""`expmech release --plan`: many releases, charged together or not at all, that can be continued.
+
+A file of releases is read into the commands that the command line has. Page: docs/plan_file.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+import typer
+from rich.table import Table
+from typer.models import OptionInfo
+
+from expmech.certificates.plan import show_number, show_seconds
+from expmech.cli.common import new_file
+from expmech.cli.console import MISTAKE, complaints, output
+from expmech.cli.endings import ending, warn_of
+from expmech.cli.options import options_of
+from expmech.cli.records import show
+from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
+from expmech.cli.statistics import STATISTICS
+from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.strict_json import read_json
+from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
+from expmech.ledger.entries import price
+from expmech.tables.plan import plan as plan_statistic
+from expmech.tables.release import PreparedRelease
+from expmech.tables.sources.source import Source
+
+_TOP = ("source", "ledger", "output", "defaults", "release")
+_WHOLE_RUN = ("ledger", "output", "redeem", "json", "verbose")
+_LISTS = ("candidates", "categories", "edges")  # what is said of one column is a list already
+_OPTIONS = {statistic.name: options_of(RECORDS, statistic.of_table) for statistic in STATISTICS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFile:
+    """The releases of a file.
+
+    ``digest`` names the run: what the file asks for, wherever it stands and is written to.
+    """
+
+    ledger: Path
+    output: Path | None
+    commands: tuple[ReleaseCommand, ...]
+    digest: str
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Read a file of releases; an option has the name and the meaning of the command line's."""
+    content = _read(path)
+    folder = path.parent
+    top = {name: value for name, value in content.items() if name not in _TOP}
+    ledger, written = folder / content["ledger"], content.get("output")
+    common = _named(top, f"{path}") | _named(content.get("defaults", {}), f"[defaults] of {path}")
+    known = {name for statistic in _OPTIONS for name in options_by_name(statistic)}
+    for name in common:
+        if name not in known:
+            raise ParameterError(f"`{name}` of {path} is no option of any release.")
+    base = {"ledger": ledger, "source": _near(content["source"], folder)}
+    commands = [
+        _command(entry, common, base, f"[[release]] {number} of {path}")
+        for number, entry in enumerate(content["release"], start=1)
+    ]
+    kept = {name: value for name, value in content.items() if name != "output"}
+    text = json.dumps(kept, sort_keys=True, default=str)
+    return PlanFile(
+        ledger=ledger,
+        output=None if written is None else folder / written,
+        commands=tuple(commands),
+        digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of the file; raise unless its parts are of the right kind."""
+    try:
+        content = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise ParameterError(f"`--plan` must be a file; got {path} ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"`--plan` must be a TOML file; {path} is not: {error}.") from None
+    except RecursionError:
+        raise ParameterError(
+            f"`--plan` must be a TOML file; {path} is nested too deeply."
+        ) from None
+    releases = content.get("release")
+    if (
+        not isinstance(releases, list)
+        or not releases
+        or not all(isinstance(entry, dict) for entry in releases)
+    ):
+        raise ParameterError(f"{path} must hold at least one [[release]].")
+    for name in ("source", "ledger"):
+        if not isinstance(content.get(name), str) or not content[name]:
+            raise ParameterError(f"{path} must say `{name} = ...` at the top, as text.")
+    if not isinstance(content.get("output", "text"), str) or content.get("output") == "":
+        raise ParameterError(f"`output` of {path} must be the name of a file, as text.")
+    if not isinstance(content.get("defaults", {}), dict):
+        raise ParameterError(f"`defaults` of {path} must be a table, [defaults].")
+    return content
+
+
+def _named(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return values by the names of options; raise for options of the whole run."""
+    named: dict[str, Any] = {}
+    for key, value in entry.items():
+        name = key.replace("_", "-")
+        if name in _WHOLE_RUN:
+            raise ParameterError(f"`{key}` belongs to the whole run, not to {where}.")
+        if name in named:
+            raise ParameterError(f"`{key}` of {where} must be given once, with _ or with -.")
+        named[name] = value
+    return named
+
+
+def options_by_name(statistic: str) -> dict[str, inspect.Parameter]:
+    """Return the options of a statistic by their names, without those of the whole run."""
+    named = {}
+    for parameter in _OPTIONS[statistic].parameters:
+        info = get_args(parameter.annotation)[1]
+        if isinstance(info, OptionInfo):
+            # of an annotation the first flag stands where a default would
+            flag = str(info.default).partition("/")[0]
+            named[flag.removeprefix("--")] = parameter
+    return {name: option for name, option in named.items() if name not in _WHOLE_RUN}
+
+
+def _near(source: str, folder: Path) -> str:
+    """Return a source whose path is read from the folder of the plan."""
+    is_file = source != "spark" and "://" not in source
+    return str(folder / source) if is_file else source
+
+
+def _command(
+    entry: Mapping[str, Any], common: Mapping[str, Any], base: Mapping[str, Any], where: str
+) -> ReleaseCommand:
+    """Return the command of one entry; ``base`` are the options of the whole run."""
+    name = entry.get("statistic")
+    if not isinstance(name, str) or name not in _OPTIONS:
+        listed = ", ".join(_OPTIONS)
+        raise ParameterError(f"`statistic` of {where} must be one of {listed}; got {name!r}.")
+    own = _named({key: value for key, value in entry.items() if key != "statistic"}, where)
+    known = options_by_name(name)
+    for key in own:
+        if key not in known:
+            raise ParameterError(f"`{key}` of {where} is no option of {name}.")
+    values = {key: value for key, value in common.items() if key in known} | own
+    options = _OPTIONS[name]
+    given = {option.name: option.default for option in options.parameters} | dict(base)
+    for key, value in values.items():
+        given[known[key].name] = _typed(known[key], key, value, where)
+    for key, option in known.items():
+        if given[option.name] is inspect.Parameter.empty:
+            raise ParameterError(f"{where}: `{key}` must be given.")
+    (statistic,) = [one for one in STATISTICS if one.name == name]
+    try:
+        return read_command(statistic, **options.gather(given))
+    except ExpmechError as error:
+        raise ParameterError(f"{where}: {error}") from None
+
+
+def _typed(option: inspect.Parameter, name: str, value: Any, where: str) -> Any:
+    """Return a value of the file as the command line reads it: lists as repeats, or by commas."""
+    kind: Any = get_args(option.annotation)[0]
+    if NoneType in get_args(kind):
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    if (kind is bool) != isinstance(value, bool):
+        rule = "true or false" if kind is bool else "a value, not true or false"
+        raise ParameterError(f"`{name}` of {where} must be {rule}; got {value!r}.")
+    if kind is bool:
+        return value
+    if get_origin(kind) is list:
+        several = isinstance(value, list) and all(isinstance(part, (list, str)) for part in value)
+        if several and name in _LISTS:
+            several = all(isinstance(part, list) for part in value)
+        return [_text(part, name, where) for part in (value if several else [value])]
+    text = _text(value, name, where)
+    try:
+        return kind(text)
+    except ValueError:
+        rule = "a whole number" if kind is int else "a number"
+        raise ParameterError(f"`{name}` of {where} must be {rule}; got {value!r}.") from None
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    """Return a value as text, a list by commas; raise where it would be read as another list."""
+    if isinstance(value, (bool, dict)):
+        raise ParameterError(f"`{name}` of {where} must hold text or numbers; got {value!r}.")
+    if not isinstance(value, list):
+        return str(value)
+    texts = [_text(part, name, where) for part in value]
+    for part, text in zip(value, texts, strict=True):
+        if not isinstance(part, list) and ("," in text or text != text.strip() or not text):
+            raise ParameterError(
+                f"`{name}` of {where} must list texts without commas, that neither are empty nor"
+                f" begin or end with a blank; got {text!r}."
+            )
+    return ",".join(texts)
+
+
+def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
+    """Check everything public, charge all releases at once, then draw those without a value."""
+    plan = read_plan(path)
+    with ending() as end, ExitStack() as opened:
+        sources = _open(plan, opened)
+        both = list(zip(plan.commands, sources, strict=True))
+        prepared = [each for order, source in both for each in order.prepare(source)]
+        (ledger, *_) = [order.ledger(source) for order, source in both]
+        if ledger is None:
+            raise LedgerError(f"{path} names no ledger.")
+        charges = _begun(ledger, plan, again=again)
+        _check_same(prepared, charges)
+        if dry_run:
+            _forecast(ledger, plan, prepared, charges, as_json=as_json)
+            return
+        with new_file(plan.output) as file:
+            entries = _entries(ledger, plan, prepared)
+            charges = end.charged(ledger, lambda: charges or ledger.charge_all(entries))
+            records = _draw(ledger, prepared, charges, as_json=as_json)
+            if file is not None:
+                file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+        if len(records) < len(charges):
+            complaints.print(
+                f"error: {len(records)} of {len(charges)} values were released. Run the plan again"
+                " once the cause is mended: nothing is charged a second time.",
+                style="red",
+                markup=False,
+            )
+            raise typer.Exit(MISTAKE)
+
+
+def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
+    """Return the source of each command: queries and bounds on units may differ between them."""
+    sources: dict[Any, Source] = {}
+    for order in plan.commands:
+        key = (order.place, order.adjacency)
+        if key not in sources:
+            sources[key] = opened.enter_context(closing(order.open()))
+    return [sources[order.place, order.adjacency] for order in plan.commands]
+
+
+def _begun(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:
+    """Return the charges of the latest run of this plan that has values to come, or none.
+
+    Where the latest run is complete, running the plan anew must be asked for: it costs again.
+    """
+    runs = _runs(ledger, plan)
+    if not runs:
+        return []
+    latest = runs[max(runs)]
+    shown = ledger.outbox()
+    if any(charge.number not in shown for charge in latest):
+        return latest
+    if not again:
+        raise LedgerError(
+            f"All values of this plan were released already, by charges {latest[0].number} to"
+            f" {latest[-1].number}: `expmech budget recover {ledger.path}` shows them. --again"
+            " charges for new ones. Nothing was charged."
+        )
+    return []
+
+
+def _runs(ledger: Ledger, plan: PlanFile) -> dict[int, list[Charge]]:
+    """Return the charges of every run of this plan, by the number of the run."""
+    runs: dict[int, list[Charge]] = {}
+    for charge in ledger.history():
+        digest, _, place = charge.run.partition("/")
+        if place and digest == plan.digest:
+            runs.setdefault(int(place.partition(":")[0]), []).append(charge)
+    return runs
+
+
+def _entries(ledger: Ledger, plan: PlanFile, prepared: Sequence[PreparedRelease]) -> list[Entry]:
+    number = max(_runs(ledger, plan), default=0) + 1
+    return [each.entry(f"{plan.digest}/{number}:{k}") for k, each in enumerate(prepared)]
+
+
+def _check_same(prepared: Sequence[PreparedRelease], charges: Sequence[Charge]) -> None:
+    """Raise unless every charge, if there are any, was made for the release at its place.
+
+    The number of rows is in certificates where it is public: a table that changed since is noticed.
+    """
+    if not charges:
+        return
+    paid = [(charge.statement, charge.certificate, charge.groups) for charge in charges]
+    entries = [each.entry() for each in prepared]
+    if paid != [(entry.statement, entry.certificate, entry.groups) for entry in entries]:
+        raise LedgerError(
+            "The plan was charged for, and what it asks for has changed since: the table has"
+            " another number of rows, or the program is another version. Nothing was drawn."
+        )
+
+
+def _draw(
+    ledger: Ledger,
+    prepared: Sequence[PreparedRelease],
+    charges: Sequence[Charge],
+    *,
+    as_json: bool,
+) -> list[Record]:
+    """Show what is in the outbox; draw, keep and then show what is not."""
+    shown, records = ledger.outbox(), []
+    for each, charge in zip(prepared, charges, strict=True):
+        try:
+            if charge.number in shown:
+                record = read_json(shown[charge.number], name=f"The value of {charge.number}")
+            else:
+                warn_of([each.certificate], each.request.epsilon, each.request.protected)
+                record = deliver(ledger, charge, each)
+        except ExpmechError as error:  # the others are not held up by it
+            text = f"error: {each.statement}, charge {charge.number}: {error}"
+            complaints.print(text, style="red", markup=False)
+            continue
+        records.append(record)
+        if not as_json:
+            try:
+                show(record, as_json=False)
+            except OSError as error:
+                raise unshown([record], ledger.path, error) from None
+    if as_json:
+        try:
+            output.print_json(json.dumps(records))
+        except OSError as error:
+            raise unshown(records, ledger.path, error) from None
+    return records
+
+
+def _forecast(
+    ledger: Ledger,
+    plan: PlanFile,
+    prepared: Sequence[PreparedRelease],
+    charges: Sequence[Charge],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what each release costs and takes; raise where the budget does not suffice."""
+    if not charges:
+        ledger.require_all(_entries(ledger, plan, prepared))
+    costs = _costs(ledger, prepared) if not charges else [Fraction(0)] * len(prepared)
+    seconds = [len(each.parts) * each.public.seconds for each in prepared]
+    rows = []
+    for each, cost, time in zip(prepared, costs, seconds, strict=True):
+        epsilon = show_amount(each.request.epsilon)
+        rows.append((each.statement, epsilon, show_amount(cost), _evaluations(each), time))
+    if as_json:
+        names = ("statement", "epsilon", "cost", "evaluations", "seconds")
+        output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
+        return
+    table = Table("release", "epsilon", "cost here", "evaluations", "time to draw")
+    for *texts, time in rows:
+        table.add_row(*texts, show_seconds(time))
+    output.print(table)
+    output.print(
+        f"The draws take about {show_seconds(sum(seconds))}, by a public forecast; reading the"
+        " table is not in it.",
+        markup=False,
+    )
+    total = show_amount(sum(costs, Fraction(0)))
+    state = "It was charged already and can be continued." if charges else "Nothing was charged."
+    output.print(f"Together epsilon = {total}. {state}", markup=False)
+
+
+def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction]:
+    """Return what each release would add to the epsilon spent, by the composition in force."""
+    spent = sum((charge.amount for charge in ledger.history()), Amount())
+    amounts = [price(each.entry(), owner="release").amount for each in prepared]
+    return ledger.limits.costs(amounts, spent)
+
+
+def _evaluations(prepared: PreparedRelease) -> str:
+    """Return the forecast of the loss evaluations of a draw, from public quantities."""
+    request = prepared.request
+    plan = plan_statistic(
+        prepared.statistic,
+        epsilon=request.row_epsilon,
+        count=prepared.count,
+        timing=request.timing,
+    )
+    option = plan.recommended
+    if option is None or option.forecast is None:
+        return "unknown"
+    return show_number(option.forecast.typical)

@@ -1,0 +1,1 @@
+"""Bits, coins, rounding, errors, adjacency and the registry of extensions."""

@@ -1,0 +1,17 @@
+"""Exact random decisions from fair bits."""
+
+from expmech.core.coins.exact import UNIT, UNITS_PER_NAT, Coins
+from expmech.core.coins.factory import FactoryState, LinearFactory
+from expmech.core.coins.reals import RevealedNormals
+from expmech.core.coins.table import ConstantTimeTable, ExponentialTable
+
+__all__ = [
+    "UNIT",
+    "UNITS_PER_NAT",
+    "Coins",
+    "ConstantTimeTable",
+    "ExponentialTable",
+    "FactoryState",
+    "LinearFactory",
+    "RevealedNormals",
+]

@@ -1,0 +1,175 @@
+"""Exact draws from a finite list of energies. Theory page: docs/theory/coins.md, section 6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.coins.exact import UNITS_PER_NAT, Coins, exp_evenly
+
+Propose = Callable[[Coins, int], tuple[NDArray[np.int64], NDArray[np.bool_]]]
+
+_LOG2_TOTAL = 61  # integer weights of a table sum to less than 2^62
+
+ACCEPTED = 1 - Fraction(1, 1 << 32)
+"""The probability that a round is accepted, whatever the energies are."""
+
+MOST = 1 << 22
+"""Entries of a list at most: the error analysis needs it."""
+
+_TOTAL = 1 << 61  # slots of a round; a power of two, so that one word decides which
+_SHARE = float(1 - Fraction(1, 1 << 33))  # of them that the list's weights fill, nearly
+
+
+class ExponentialTable:
+    """Draw exactly from ``P(j) ~ exp(-energies[j] / units_per_nat)`` on a finite list.
+
+    Each index carries the integer weight ``w_j >= scale * exp(-(E_j - E_min))``, at most two above
+    it. An index drawn by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``,
+    so the law is exact and a draw is repeated with probability about ``2 len(energies) / scale``.
+
+    Parameters
+    ----------
+    energies : ndarray of int64
+        One per index.
+    units_per_nat : int, default=2**40
+        A power of two.
+
+    Examples
+    --------
+    >>> from expmech.core.bits import seeded_bits
+    >>> table = ExponentialTable(np.array([0, 3 * UNITS_PER_NAT]))
+    >>> bool(table.draw(Coins(seeded_bits(1)), 1000).mean() < 0.1)
+    True
+    """
+
+    def __init__(self, energies: NDArray[np.int64], units_per_nat: int = UNITS_PER_NAT) -> None:
+        self.unit = Fraction(1, units_per_nat)
+        self.minimum = int(energies.min())
+        self.shifted = energies - self.minimum
+        self.scale = 1 << min(40, _LOG2_TOTAL - int(energies.size).bit_length())
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """The integer weight of each index."""
+        return weigh(self.shares(), self.scale)
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.int64]:
+        """Running sums of the weights."""
+        return np.cumsum(self.weights)
+
+    def shares(self) -> NDArray[np.float64]:
+        """Return ``exp(-(E_j - E_min))`` in float64; below exp(-500) a weight is 1 in any case."""
+        return exp_evenly(np.asarray(self.shifted * -float(self.unit), dtype=np.float64))
+
+    def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
+        """Return ``size`` independent indices."""
+        return draw_by(self.propose, coins, size)
+
+    def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return indices drawn by weight and whether each is accepted."""
+        index = coins.categorical(self.cumulative, size)
+        return index, coins.bernoulli_exp(
+            self.shifted[index],
+            rate=self.unit,
+            numerator=self.scale,
+            denominator=self.weights[index],
+        )
+
+    def sum(self, precision: int) -> flint.arb:
+        """Enclose ``sum_j exp(-(E_j - E_min))``, term by term.
+
+        A term of zero energy takes half as long: do not use it where the time must be constant.
+        """
+        with flint.ctx.workprec(precision + self.shifted.size.bit_length()):
+            total, scale = flint.arb(0), self.unit.denominator
+            for above in self.shifted.tolist():
+                total += flint.arb(flint.fmpq(-above, scale)).exp()
+            return total
+
+    def log_sum(self) -> float:
+        """Return ``log(sum_j exp(-(E_j - E_min)))`` in nats.
+
+        Its error is below 2^-45 times the logarithm of the list's length, or 1 if that is less.
+        """
+        return float(np.log(self.shares().sum()))
+
+    def float_sum(self) -> float:
+        """Return ``sum_j exp(-(E_j - E_min))``, for up to 2^22 entries within 55 2^-53 of it."""
+        return tree_sum(self.shares())
+
+
+class ConstantTimeTable:
+    """Accept index j with probability ``ACCEPTED exp(-E_j) / sum_i exp(-E_i)`` in a round, exactly.
+
+    A round draws one of 2^61 slots, of which j owns ``w_j >= scale exp(-(E_j - E_min))``, and flips
+    two coins, ``scale exp(-(E_j - E_min)) / w_j`` and ``ACCEPTED 2^61 / (scale sum_i ...)``; a slot
+    that no index owns is refused.
+    """
+
+    def __init__(self, table: ExponentialTable) -> None:
+        self.table = table
+        shares = table.shares()
+        self._sum = tree_sum(shares)
+        self.scale = int(_TOTAL * (_SHARE / self._sum))
+        self.weights = weigh(shares, self.scale)
+        self.cumulative = np.append(np.cumsum(self.weights), _TOTAL)
+
+    def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the indices of ``size`` rounds and which are accepted; all coins are flipped."""
+        slot = coins.categorical(self.cumulative, size)
+        owned = slot < self.weights.size
+        index = np.where(owned, slot, 0)
+        kept = coins.bernoulli_exp(
+            self.table.shifted[index],
+            rate=self.table.unit,
+            numerator=self.scale,
+            denominator=self.weights[index],
+        )
+        even = coins.bernoulli(np.full(size, self._even), lambda _, precision: self.even(precision))
+        return index, owned & kept & even
+
+    def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
+        """Return ``size`` independent indices, in a data-independent number of rounds."""
+        return draw_by(self.propose, coins, size)
+
+    @cached_property
+    def _even(self) -> float:
+        return float(ACCEPTED * _TOTAL) / (self.scale * self._sum)
+
+    def even(self, precision: int) -> flint.arb:
+        """Enclose the probability of the coin that makes up for the rounding of the weights."""
+        total = self.table.sum(precision)
+        with flint.ctx.workprec(precision):
+            return flint.arb(int(ACCEPTED * _TOTAL)) / (self.scale * total)
+
+
+def draw_by(propose: Propose, coins: Coins, size: int) -> NDArray[np.int64]:
+    """Return ``size`` independent indices, each proposed until it is accepted."""
+    drawn = np.empty(size, dtype=np.int64)
+    open_ = np.arange(size)
+    while open_.size:
+        drawn[open_], accepted = propose(coins, open_.size)
+        open_ = open_[~accepted]
+    return drawn
+
+
+def tree_sum(terms: NDArray[np.float64]) -> float:
+    """Add float64 numbers in pairs of pairs: each is rounded at most log2 of their number times."""
+    padded = np.zeros(1 << (terms.size - 1).bit_length())
+    padded[: terms.size] = terms
+    while padded.size > 1:
+        half = padded.size // 2
+        padded = padded[:half] + padded[half:]
+    return float(padded[0])
+
+
+def weigh(shares: NDArray[np.float64], scale: int) -> NDArray[np.int64]:
+    """Return whole numbers from ``scale`` times the exact shares up to two above them."""
+    return np.asarray((shares * (scale * (1.0 + 2.0**-45))).astype(np.int64) + 1)

@@ -1,0 +1,433 @@
+"""Domains whose points are vectors of numbers: boxes, balls about zero, the simplex."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.core.coins import UNITS_PER_NAT, Coins
+from expmech.core.coins.laws import draw_discrete_gaussian
+from expmech.core.errors import ParameterError, validate_integer, validate_scale, validate_vector
+from expmech.domains.base import Grid, Indices, Region, draw_distinct_sorted
+
+
+class Box(Grid):
+    """A box with ``2^bits`` points per axis.
+
+    The points are ``y_j = lower_j + (i_j + 1/2) (upper_j - lower_j) / 2^bits`` with whole numbers
+    ``0 <= i_j < 2^bits``.
+
+    Parameters
+    ----------
+    lower, upper : array-like of float
+        Corners, ``lower < upper`` on every axis. Public: never computed from the data.
+    bits : int, default=32
+        There are ``2^bits`` points per axis, 1 to 52.
+
+    Raises
+    ------
+    ParameterError, ParameterTypeError
+        Also where float64 cannot tell neighbouring points apart.
+
+    Examples
+    --------
+    >>> Box(lower=[0.0, -1.0], upper=[1.0, 1.0], bits=2).values(np.array([[0, 3]]))
+    array([[0.125, 0.75 ]])
+    """
+
+    is_convex = True
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, *, bits: int = 32) -> None:
+        self.lower = validate_vector(lower, name="lower", owner="Box")
+        self.upper = validate_vector(upper, name="upper", owner="Box", length=self.lower.size)
+        self.bits = validate_integer(bits, name="bits", owner="Box", low=1, high=52)
+        wrong = np.flatnonzero(self.lower >= self.upper)
+        if wrong.size:
+            j = int(wrong[0])
+            raise ParameterError(
+                f"`lower` of Box must be below `upper` on every axis; got {self.lower[j]} and"
+                f" {self.upper[j]} on axis {j}."
+            )
+        for width in (self.upper / 2.0 - self.lower / 2.0).tolist():
+            validate_scale(2 * Fraction(width), name="upper - lower", owner="Box")
+        self.dimension = int(self.lower.size)
+        largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        # (i + 1/2) * step and the sum each round once, the width once: four half-ulps of the
+        # largest number met.
+        self.value_errors = 4 * 2.0**-53 * (self.widths + largest)
+        spacing = np.spacing(np.nextafter(largest, 0.0))
+        if not np.isfinite(self.widths).all() or (self.steps < 2 * spacing).any():
+            raise ParameterError(
+                "`bits` of Box must leave lattice points that float64 can tell apart on"
+                f" [{self.lower}, {self.upper}]; got {bits}. Use fewer bits, or shift the box"
+                " nearer to zero."
+            )
+
+    @property
+    def box(self) -> Box:
+        return self
+
+    @property
+    def log_size(self) -> float:
+        return self.dimension * self.bits * math.log(2.0)
+
+    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+        # Negative coordinates are huge as unsigned numbers, so one comparison does for both ends.
+        inside = indices.view(np.uint64) < np.uint64(self.points_per_axis)
+        return inside[:, 0] if self.dimension == 1 else np.asarray(inside.all(axis=1))
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(((points >= self.lower) & (points <= self.upper)).all(axis=1))
+
+    def points(self, indices: Indices) -> NDArray[np.float64]:
+        coordinates: NDArray[np.float64] = indices.astype(np.float64)
+        coordinates += 0.5
+        coordinates *= self.steps
+        coordinates += self.lower
+        return coordinates
+
+    def locate(self, point: NDArray[np.float64]) -> Indices:
+        """Return the integer vector nearest to ``point``, which may lie outside the box."""
+        return np.floor((point - self.lower) / self.steps).astype(np.int64)
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        return coins.integers_below(self.points_per_axis, size * self.dimension).reshape(
+            size, self.dimension
+        )
+
+    def restrict(self, columns: tuple[int, ...]) -> Box:
+        chosen = list(columns)
+        return Box(self.lower[chosen], self.upper[chosen], bits=self.bits)
+
+    def is_listable(self, limit: int) -> bool:
+        return bool(self.points_per_axis**self.dimension <= limit)
+
+    def all_indices(self, limit: int) -> Indices | None:
+        if not self.is_listable(limit):
+            return None
+        axes = np.indices((self.points_per_axis,) * self.dimension, dtype=np.int64)
+        return np.ascontiguousarray(axes.reshape(self.dimension, -1).T)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "Box",
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "bits": self.bits,
+        }
+
+
+_SURE = 2.0**-40  # far above the rounding error of the float64 sum of squares
+_MOST_DRAWN = 1 << 16  # points proposed at a time
+_FEW_DIMENSIONS = 8  # up to here the cube is cheaper
+_CUBE_DIMENSION = 16  # up to here it serves a coarse lattice, on which the other way is worse
+_COARSE_BITS = 18
+
+
+class Ball(Grid):
+    """A ball about zero, on the lattice of the cube around it: the base of both balls.
+
+    A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius /
+    2^bits``.
+    """
+
+    norm: str
+    is_box = False
+    is_convex = True
+
+    def __init__(self, dimension: int, radius: float, bits: int) -> None:
+        owner = type(self).__name__
+        self.dimension = validate_integer(
+            dimension, name="dimension", owner=owner, low=1, high=1 << 20
+        )
+        self.radius = float(validate_scale(radius, name="radius", owner=owner))
+        self.bits = validate_integer(bits, name="bits", owner=owner, low=1, high=52)
+        side = [self.radius] * self.dimension
+        self.cube = Box(lower=[-self.radius] * self.dimension, upper=side, bits=bits)
+        self.lower, self.upper = self.cube.lower, self.cube.upper
+        self.value_errors = self.cube.value_errors
+
+    @property
+    def box(self) -> Box:
+        return self.cube
+
+    def odd(self, indices: Indices) -> Indices:
+        """Return the odd integer coordinates of the rows."""
+        return 2 * indices + (1 - self.cube.points_per_axis)
+
+    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+        inside = self.cube.contains(indices)
+        # as much work for rows outside the cube, so that the time of a walk does not count them
+        return inside & self._within(self.odd(np.where(inside[:, None], indices, 0)))
+
+    @abstractmethod
+    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+        """Tell which odd integer vectors the ball holds."""
+
+    def is_listable(self, limit: int) -> bool:
+        return self.cube.is_listable(limit)
+
+    def all_indices(self, limit: int) -> Indices | None:
+        cube = self.cube.all_indices(limit)
+        return None if cube is None else cube[self.contains(cube)]
+
+    def restrict(self, columns: tuple[int, ...]) -> Grid:
+        return type(self).rebuild(self.describe() | {"dimension": len(columns)})
+
+    def largest_square(self, norm: str) -> Fraction:
+        flatter = self.dimension if (self.norm, norm) == ("l2", "l1") else 1
+        return Fraction(self.radius) ** 2 * flatter
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": type(self).__name__,
+            "dimension": self.dimension,
+            "radius": self.radius,
+            "bits": self.bits,
+        }
+
+
+class L1Ball(Ball):
+    """The lattice points with ``|y|_1 <= radius``.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of coordinates.
+    radius : float
+        Public, positive.
+    bits : int, default=32
+        The cube around the ball has ``2^bits`` points per axis, at least ``dimension`` of them.
+
+    Raises
+    ------
+    ParameterError, ParameterTypeError
+
+    Examples
+    --------
+    >>> ball = L1Ball(dimension=2, radius=1.0, bits=2)
+    >>> len(ball.all_indices(100))
+    12
+    """
+
+    norm = "l1"
+
+    def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
+        super().__init__(dimension, radius, bits)
+        self._total = (self.cube.points_per_axis - self.dimension) // 2
+        if self._total < 0:
+            raise ParameterError(
+                f"`bits` of L1Ball must give at least {self.dimension} points per axis in dimension"
+                f" {self.dimension}; got {bits}."
+            )
+
+    @property
+    def log_size(self) -> float:
+        d = self.dimension
+        return d * math.log(2.0) + _log_binomial(self._total + d, d)
+
+    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(odd).sum(axis=1) <= self.cube.points_per_axis)
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(points).sum(axis=1) <= self.radius)
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        # magnitudes 2 a_j + 1 with sum a_j <= total by stars and bars, then signs
+        d = self.dimension
+        bars = draw_distinct_sorted(coins, self._total + d, d, size)
+        magnitudes = 2 * np.diff(bars, axis=1, prepend=-1) - 1
+        signs = 2 * coins.integers_below(2, size * d).reshape(size, d) - 1
+        return np.asarray(
+            (signs * magnitudes + (self.cube.points_per_axis - 1)) // 2, dtype=np.int64
+        )
+
+
+class L2Ball(Ball):
+    """The lattice points with ``|y|_2 <= radius``.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of coordinates, at most 1024.
+    radius : float
+        Public, positive.
+    bits : int, default=32
+        The cube around the ball has ``2^bits`` points per axis; at least ``1 + 1.5
+        log2(dimension)`` bits in more than 16 dimensions.
+
+    Raises
+    ------
+    ParameterError, ParameterTypeError
+
+    Notes
+    -----
+    Uniform draws come by rejection: from the cube in up to eight dimensions (63 cube points per
+    draw), else from a discrete Gaussian law, of which about one in ``sqrt(pi d)`` is accepted.
+    Proof: docs/theory/coins.md.
+
+    Examples
+    --------
+    >>> ball = L2Ball(dimension=2, radius=1.0, bits=2)
+    >>> ball.values(ball.all_indices(100)[:1])
+    array([[-0.75, -0.25]])
+    """
+
+    norm = "l2"
+
+    def __init__(self, dimension: int, radius: float, *, bits: int = 32) -> None:
+        validate_integer(dimension, name="dimension", owner="L2Ball", low=1, high=1 << 10)
+        super().__init__(dimension, radius, bits)
+        if dimension > _CUBE_DIMENSION and bits < self._gaussian_bits:
+            raise ParameterError(
+                f"`bits` of L2Ball must be at least {self._gaussian_bits} in {dimension}"
+                f" dimensions; got {bits}."
+            )
+        if not self._within(np.ones((1, self.dimension), dtype=np.int64))[0]:
+            raise ParameterError(
+                f"`bits` of L2Ball must put a lattice point inside the ball; got {bits}."
+            )
+
+    @property
+    def log_size(self) -> float:
+        d = self.dimension
+        # an upper bound: unit cubes about the points fit in a slightly larger ball
+        radius = self.cube.points_per_axis / 2 + math.sqrt(d) / 2
+        ball = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) + d * math.log(radius)
+        return min(ball, self.cube.log_size)
+
+    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+        squares = ((odd / self.cube.points_per_axis) ** 2).sum(axis=1)
+        inside = np.asarray(squares <= 1.0)
+        for j in np.flatnonzero(np.abs(squares - 1.0) <= _SURE):
+            inside[j] = sum(int(o) ** 2 for o in odd[j]) <= self.cube.points_per_axis**2
+        return inside
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray((points**2).sum(axis=1) <= self.radius**2)
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        from_cube = self.bits < self._gaussian_bits or self.dimension <= _FEW_DIMENSIONS
+        lots = [np.empty((0, self.dimension), dtype=np.int64)]
+        missing, lot = size, size
+        while missing > 0:
+            if from_cube:
+                proposed = self.cube.draw_uniform(coins, lot)
+                proposed = proposed[self.contains(proposed)]
+            else:
+                proposed = self.propose_gaussian(coins, lot)
+            lots.append(proposed[:missing])
+            missing -= len(lots[-1])
+            lot = min(max(2 * lot, missing), _MOST_DRAWN)
+        return np.concatenate(lots)
+
+    @property
+    def _gaussian_bits(self) -> int:
+        """Bits from which rounding to the cells of :meth:`propose_gaussian` costs little."""
+        return math.ceil(1.5 * math.log2(self.dimension)) + 1
+
+    def propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
+        """Propose ``size`` points; return those accepted, independent and uniform in the ball.
+
+        A cell of ``2^fine`` indices per axis, numbered u from the middle, is drawn with ``P(u) ~
+        exp(-c |u|^2)``, then a point of it uniformly; a point of the ball is accepted with
+        probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
+        """
+        d, fine = self.dimension, max(0, self.bits - coarse)
+        half = 1 << (self.bits - 1 - fine)
+        largest = (half + math.isqrt(d) + 1) ** 2
+        slope = max(1, d * UNITS_PER_NAT // (2 * half * half))
+        cells = draw_discrete_gaussian(coins, slope, size * d).reshape(size, d)
+        kept = ((cells >= -half) & (cells < half)).all(axis=1)
+        cells = cells[kept]
+        low = coins.integers_below(1 << fine, cells.size).reshape(cells.shape)
+        indices = ((cells + half) << fine) + low
+        inside = self.contains(indices)
+        # not negative: |u| <= half + sqrt(d) in the ball
+        deficit = slope * (largest - (cells[inside] ** 2).sum(axis=1))
+        return indices[inside][coins.bernoulli_exp(deficit)]
+
+
+def _log_binomial(n: int, k: int) -> float:
+    return sum(math.log(n - j) - math.log(j + 1) for j in range(k))
+
+
+_ENUMERABLE_DIMENSION = 8
+
+
+class Simplex(Region):
+    """The probability vectors ``y = i / 2^bits``, ``i_j >= 0`` and ``sum i_j = 2^bits``.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of coordinates, at least 2.
+    bits : int, default=32
+        The coordinates are multiples of ``2^-bits``, 1 to 52.
+
+    Raises
+    ------
+    ParameterError, ParameterTypeError
+
+    Examples
+    --------
+    >>> simplex = Simplex(dimension=3, bits=1)
+    >>> simplex.values(simplex.all_indices(100)).tolist()[0]
+    [0.0, 0.0, 1.0]
+    """
+
+    def __init__(self, dimension: int, *, bits: int = 32) -> None:
+        self.dimension = validate_integer(
+            dimension, name="dimension", owner="Simplex", low=2, high=1 << 20
+        )
+        self.bits = validate_integer(bits, name="bits", owner="Simplex", low=1, high=52)
+        self.total = 1 << self.bits
+        self.lower = np.zeros(self.dimension)
+        self.upper = np.ones(self.dimension)
+        self.value_errors = np.zeros(self.dimension)  # multiples of 2^-bits are exact
+
+    @property
+    def log_size(self) -> float:
+        return _log_binomial(self.total + self.dimension - 1, self.dimension - 1)
+
+    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+        return np.asarray((indices >= 0).all(axis=1) & (indices.sum(axis=1) == self.total))
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which points are non-negative and sum to 1 up to float64 rounding."""
+        return np.asarray((points >= 0).all(axis=1) & (np.abs(points.sum(axis=1) - 1.0) <= 1e-12))
+
+    def points(self, indices: Indices) -> NDArray[np.float64]:
+        return indices / self.total
+
+    def largest_square(self, norm: str) -> Fraction:
+        """Return 1: a vertex is the longest point in either norm."""
+        return Fraction(1)
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        # stars and bars
+        d = self.dimension
+        bars = draw_distinct_sorted(coins, self.total + d - 1, d - 1, size)
+        return np.diff(bars, axis=1, prepend=-1, append=self.total + d - 1) - 1
+
+    def is_listable(self, limit: int) -> bool:
+        return self.dimension <= _ENUMERABLE_DIMENSION and self.log_size <= math.log(limit) + 1e-9
+
+    def all_indices(self, limit: int) -> Indices | None:
+        if not self.is_listable(limit):
+            return None
+        rows = np.arange(self.total + 1, dtype=np.int64)[:, None]
+        for _ in range(self.dimension - 2):
+            left = self.total - rows.sum(axis=1)
+            parents = np.repeat(np.arange(len(rows)), left + 1)
+            starts = np.cumsum(left + 1) - (left + 1)
+            rows = np.column_stack([rows[parents], np.arange(len(parents)) - starts[parents]])
+        return np.ascontiguousarray(np.column_stack([rows, self.total - rows.sum(axis=1)]))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "Simplex", "dimension": self.dimension, "bits": self.bits}

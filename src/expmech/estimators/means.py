@@ -1,0 +1,158 @@
+"""A private mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.estimators.base import MissingParameter, PrivateEstimator, SamplerParameters
+from expmech.estimators.tables import numbers_of
+from expmech.tables.statistics import Mean, SumOf, VarianceOf
+from expmech.tables.statistics.sums import ColumnStatistic
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateNumbers(MissingParameter, PrivateEstimator):
+    """One number a column, clipped to its bounds, by noise that does not look at the data."""
+
+    bounds: Any = None
+
+    def _numbers(
+        self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any
+    ) -> NDArray[np.float64]:
+        """Return a number a column; keep their intervals and what was promised."""
+        budget = self._validate_parameters()
+        table, d = self._table(X)
+        statistic = kind(
+            columns=tuple(range(d)),
+            bounds=self._validate_column_bounds(self.bounds, d),
+            adjacency=self._relation,
+            missing=self.missing,
+            **own,
+        )
+        rows = numbers_of(table, d)
+        (release,) = self._draw([statistic], rows, epsilon=budget)
+        self.accuracy_ = release.accuracy
+        self.certificate_ = release.certificate
+        return np.asarray(release.value)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateSum(PrivateNumbers):
+    """The sum of each column, by discrete Laplace noise on integer sums.
+
+    Under "add-remove" the noise grows with the larger bound, not with the width of the bounds.
+
+    Parameters
+    ----------
+    epsilon, bounds, ledger, adjacency, missing, random_state
+        As for :class:`PrivateMean`.
+
+    Attributes
+    ----------
+    sum_ : ndarray of shape (n_features,)
+        The private sums, in the units of the data.
+    accuracy_ : Accuracy
+        A 95% interval for each sum, ``lower`` and ``upper``, and the ``scale`` of the noise.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> PrivateSum(epsilon=1.0, bounds=(0, 10)).fit([[2.0], [4.0], [9.0]]).sum_.shape
+    (1,)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> PrivateSum:
+        """Draw the sums of the columns of X; y is ignored."""
+        self.sum_ = self._numbers(X, SumOf)
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateVariance(PrivateNumbers):
+    """The variance of each column, the mean unknown, by discrete Laplace noise on integer sums.
+
+    Squared differences from the mean are divided by the number of rows.
+
+    Parameters
+    ----------
+    epsilon, bounds, ledger, adjacency, missing, random_state
+        As for :class:`PrivateMean`.
+
+    Attributes
+    ----------
+    variance_ : ndarray of shape (n_features,)
+        The private variances, in the squared units of the data.
+    accuracy_ : Accuracy
+        A 95% interval for each variance, ``lower`` and ``upper``.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> PrivateVariance(epsilon=1.0, bounds=(0, 10)).fit([[2.0], [4.0], [9.0]]).variance_.shape
+    (1,)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> PrivateVariance:
+        """Draw the variances of the columns of X; y is ignored."""
+        self.variance_ = self._numbers(X, VarianceOf)
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateMean(SamplerParameters, PrivateNumbers):
+    """The mean of each column, by discrete Laplace noise on integer sums, clamped to the bounds.
+
+    Parameters
+    ----------
+    epsilon
+        Budget of one fit, for all columns together: a number, or decimal text.
+    bounds
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        outside are clipped.
+    sampler
+        "auto" adds noise to the sums, which is always better; a sampler asks for the exponential
+        mechanism with the L1 loss.
+    timing
+        "auto" (a number of loss evaluations that is fixed beforehand where that is cheap),
+        "unprotected" or "constant": see docs/estimators.md. The noise is drawn without looking at
+        the data either way.
+    budget_seconds
+        What a public forecast says takes longer is refused before anything is charged; None leaves
+        it to `auto`, and refuses a named chain that takes over a minute.
+    ledger
+        A :class:`~expmech.Ledger` or the path of one, charged before the draw.
+    adjacency
+        "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a
+        noisy count).
+    missing
+        What a value that is no number counts as: "middle" or "lower" of its bounds; "drop" leaves
+        its row out (add-remove only); "error" refuses, which is then an assumption.
+    random_state
+        None for a release; a whole number makes the fit a study, which its certificate says.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        The private means, in the units of the data.
+    accuracy_ : Accuracy or None
+        A 95% interval for each mean, by the law of the noise; None where a sampler was named.
+    certificate_ : Certificate
+        What was promised.
+
+    Examples
+    --------
+    >>> PrivateMean(epsilon=1.0, bounds=(0, 10)).fit([[2.0], [4.0], [9.0]]).mean_.shape
+    (1,)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> PrivateMean:
+        """Draw the means of the columns of X; y is ignored."""
+        self.mean_ = self._numbers(X, Mean, exponential=self.sampler != "auto")
+        return self

@@ -1,0 +1,1 @@
+"""The exponential mechanism: target, kernels, envelopes and samplers."""

@@ -1,0 +1,385 @@
+"""The exponential mechanism: its law, its release by any sampler, and its checks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.checks import EXP_AND_LOG, Check, check_assumed, check_described
+from expmech.certificates.mechanism import (
+    Draw,
+    Draws,
+    Mechanism,
+    PreparedDraw,
+    PublicTerms,
+    ReleaseRequest,
+)
+from expmech.certificates.plan import Plan
+from expmech.certificates.postprocessing import rebuild_postprocessing, within
+from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT, TIMINGS, TimingRequirement
+from expmech.core.coins import UNITS_PER_NAT
+from expmech.core.errors import (
+    ExpmechError,
+    ParameterError,
+    UnsupportedError,
+    validate_choice,
+)
+from expmech.core.rounding import float_up, validate_epsilon
+from expmech.domains import Domain, Grid, Region, rebuild_domain
+from expmech.exponential.samplers import (
+    SAMPLERS,
+    Chain,
+    Sampler,
+    SamplerClaims,
+    choose_sampler,
+    make_plan,
+    run,
+    validate_sampler,
+)
+from expmech.exponential.samplers.choose import measured_pace, table_pace
+from expmech.exponential.target import (
+    SMALL_TABLE,
+    BaseMeasure,
+    Target,
+    calibrate,
+    make_problem,
+    make_target,
+)
+from expmech.exponential.target.calibration import COARSEST_UNIT
+from expmech.exponential.target.measure import REPEATABLE, Measure
+from expmech.losses.base import Declared, Loss
+from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+
+_OWNER = "ExponentialMechanism"
+_CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
+_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
+_DIGEST_BYTES = 32
+_MOST_TERMS = 64  # separately rounded terms a loss may have
+_FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
+
+
+class ExponentialMechanism(Mechanism):
+    """Draw exactly from the exponential mechanism f(y) ~ exp(-epsilon L(y) / 2D) on a lattice.
+
+    Parameters
+    ----------
+    loss
+        Takes an (m, d) C-contiguous float64 array (for :class:`~expmech.Candidates` the index
+        array) and returns (m,) numbers. An object may also offer what it knows: ``sensitivity``,
+        ``lipschitz``, ``growth``, ``minimum``, ``bound``, ``gap``, ``loss_error``.
+    sensitivity
+        ``D``: how much the loss may change at any point between adjacent data sets. May be left out
+        for a built-in loss.
+    domain
+        Where outputs live; public.
+    adjacency
+        "replace" (one row replaced, the number of rows public) or "add-remove"; what the
+        sensitivity refers to.
+    base
+        A public base measure: a log-density, at most 0, or a :class:`~expmech.BaseMeasure` that
+        knows more. The law is then f(y) ~ exp(base(y) - eta L(y)), at the same epsilon.
+    lipschitz
+        One constant per coordinate, true for every data set.
+    minimum, bound
+        Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
+        unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
+        where the least loss is very large, and sampler="auto" refuses.
+    gap
+        Public bound on how far the least loss lies above ``minimum``.
+    loss_error
+        Public bound on the difference between the computed and the true loss. By default 2^-44 of
+        the bound on the loss, or of where energies saturate when there is none.
+    growth
+        What the loss is known to grow by, see :class:`~expmech.Growth`.
+
+    Examples
+    --------
+    >>> import numpy as np, expmech as em
+    >>> rows = np.array([[0.2], [0.4], [0.9]])
+    >>> loss, box = em.losses.L1Mean(rows), em.Box([0.0], [1.0])
+    >>> mech = em.ExponentialMechanism(loss=loss, sensitivity=1 / 3, domain=box)
+    >>> mech.release(epsilon=1.0).value.shape
+    (1,)
+    """
+
+    name = _OWNER
+
+    def __init__(
+        self,
+        *,
+        loss: Loss,
+        domain: Domain,
+        adjacency: str = "replace",
+        base: BaseMeasure | Callable[[NDArray[Any]], Any] | None = None,
+        **declared: Unpack[Declared],
+    ) -> None:
+        self._problem = make_problem(
+            loss=loss, domain=domain, adjacency=adjacency, base=base, **declared
+        )
+        if not self._problem.proved:
+            self._problem.check_loss()
+        self._chosen: dict[tuple[Fraction, TimingRequirement], tuple[Sampler, Target]] = {}
+
+    @property
+    def domain(self) -> Domain:
+        """The public lattice."""
+        return self._problem.domain
+
+    def target(self, *, epsilon: float | Fraction) -> Target:
+        """Return the calibrated energies at ``epsilon``; they are confidential."""
+        return make_target(self._problem, validate_epsilon(epsilon, owner=_OWNER))
+
+    def chain(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Chain[Any]:
+        """Return the fitted chain of a draw, for enumeration and studies; it is confidential."""
+        chosen, target = self._choose(
+            ReleaseRequest(epsilon=epsilon, sampler=sampler, timing="unprotected"), _OWNER
+        )
+        return chosen.prepare(target)
+
+    def public_terms(self, budget: Fraction) -> PublicTerms:
+        """Return the terms of the sampler that `auto` takes."""
+        return self._terms(*self._choose(ReleaseRequest(epsilon=budget), _OWNER))
+
+    def fit(self, budget: Fraction) -> Draw:
+        """Return the draw of the sampler that `auto` takes."""
+        chain = self.chain(epsilon=budget)
+        return lambda coins, size: run(chain, coins, size)
+
+    def prepare_draw(self, request: ReleaseRequest) -> PreparedDraw:
+        """Choose, calibrate and certify; the loss is not looked at before the first draw."""
+        context = request.context
+        chosen, target = self._choose(request, context.owner or _OWNER)
+        chosen.validate_base(target)
+
+        def seconds() -> float:
+            measured = request.stand_in and request.budget_seconds is not None
+            pace = measured_pace(target) if measured else table_pace(target)
+            return pace.seconds(chosen.forecast(target))
+
+        def fit() -> Draw:
+            chain = chosen.prepare(target)
+            return lambda coins, size: run(chain, coins, size)
+
+        return PreparedDraw(
+            certificate=context.certify(_OWNER, request.epsilon, self._terms(chosen, target)),
+            sampler=chosen,
+            postprocessing=context.postprocessing,
+            fit=fit,
+            forecast_seconds=seconds,
+        )
+
+    def _terms(self, sampler: Sampler, target: Target) -> PublicTerms:
+        """Return what is public about a draw by a sampler calibrated to a target."""
+        own, base = sampler.terms(target), target.measure
+        flat: tuple[str, ...] = ()
+        if target.flat_above is not None:
+            flat = (
+                f"utility, not privacy: losses beyond {target.flat_above:.6g} either way"
+                " are not told apart, and where the least loss is above that the law is flat",
+            )
+        return PublicTerms(
+            adjacency=self._problem.adjacency,
+            sensitivity=float_up(self._problem.sensitivity),
+            loss_error=target.loss_error,
+            eta=target.eta,
+            unit=1 - target.units_per_nat.bit_length(),
+            delta=own.delta,
+            domain=target.domain.describe() | ({} if base is None else {"base": base.describe()}),
+            parameters=own.parameters,
+            timing=own.timing,
+            assumptions=(*self._problem.assumptions, *flat, *own.assumptions, EXP_AND_LOG),
+        )
+
+    def _choose(self, request: ReleaseRequest, owner: str) -> tuple[Sampler, Target]:
+        """Return the sampler and the target it is calibrated to; a public choice."""
+        budget = validate_epsilon(request.epsilon, owner=owner)
+        timing = validate_choice(request.timing, name="timing", owner=owner, choices=TIMINGS)
+        valid = validate_sampler(request.sampler)
+        if isinstance(valid, Sampler):
+            if timing == CONSTANT and valid.timing == DATA_DEPENDENT:
+                raise ParameterError(
+                    f"`sampler` of {owner} must be 'auto', Metropolis or ConfAtomAndRuntimePerfect"
+                    f" with timing='constant'; got {valid.label}, whose running time depends on the"
+                    " data."
+                )
+            return valid, valid.calibrate(self._problem, budget)
+        requirement = TimingRequirement(timing=timing, budget_seconds=request.budget_seconds)
+        if (budget, requirement) not in self._chosen:  # a public choice, made once
+            self._chosen[budget, requirement] = choose_sampler(
+                self._problem, budget, requirement, owner=owner
+            )
+        return self._chosen[budget, requirement]
+
+    def sample(  # type: ignore[override]
+        self,
+        *,
+        epsilon: float | Fraction,
+        size: int = 1,
+        sampler: Sampler | str = "auto",
+        seed: int | Sequence[int],
+    ) -> Draws:
+        """Draw ``size`` independent values from a seeded stream: for studies, never a release.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget of each.
+        size : int
+            How many values.
+        sampler : Sampler or "auto"
+            How to draw them.
+        seed : int or sequence of int
+            Of the stream; the same seed gives the same values.
+
+        Returns
+        -------
+        Draws
+            ``values`` and the number of ``proposals`` of each.
+        """
+        return self._sample(size, seed, epsilon=epsilon, sampler=sampler)
+
+    def planned(self, epsilon: float | Fraction, requirement: TimingRequirement) -> Plan:
+        """Return what every sampler would guarantee and cost."""
+        plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), requirement)
+        return dataclasses.replace(plan, epsilon=float(epsilon))
+
+    def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return every lattice point and its probability (confidential).
+
+        When the lattice has at most 2^16 points.
+        """
+        target = self.target(epsilon=epsilon)
+        indices = target.all_indices(SMALL_TABLE)
+        if indices is None:
+            raise UnsupportedError(
+                f"ExponentialMechanism.law lists lattices of at most {SMALL_TABLE} points; this"
+                " domain has more. Use fewer bits, or sample."
+            )
+        energies = target.energy(indices)
+        weights = np.exp((energies - energies.min()) * (-1.0 / target.units_per_nat))
+        return self.domain.values(indices), weights / weights.sum()
+
+    @classmethod
+    def verify(cls, certificate: Certificate) -> list[Check]:
+        """Recompute a certificate's domain, sampler and energy scale from its other fields."""
+        try:
+            domain = rebuild_domain(certificate.domain)
+        except (ExpmechError, TypeError, KeyError):
+            unknown = f"{certificate.domain.get('kind')!r} cannot be made from its description"
+            return [Check(claim="domain", holds=False, detail=unknown)]
+        name = str(certificate.sampler.get("sampler"))
+        written = {key: value for key, value in certificate.domain.items() if key != "base"}
+        checks = [check_described("domain", written, domain.describe())]
+        kind = SAMPLERS.find(name)
+        if kind is None:
+            return [*checks, Check(claim="timing", holds=False, detail=f"unknown sampler {name!r}")]
+        unit = certificate.unit
+        if unit is None or not 0 <= unit + _FINEST <= COARSEST_UNIT:
+            return [*checks, Check(claim="unit", holds=False, detail=f"no unit of 2^{unit} nats")]
+        if "base" in certificate.domain:
+            checks.append(_verify_base(certificate.domain["base"], domain))
+        sampler = kind.rebuild(certificate.sampler)
+        same = {name: getattr(certificate, name) for name in _CLAIMED}
+        claimed = SamplerClaims(**same, unit=unit, parameters=certificate.sampler, domain=domain)
+        needed = (*sampler.assumed(certificate.sampler), EXP_AND_LOG)
+        if "base" in certificate.domain:
+            needed = (*needed, REPEATABLE)
+        rebuilt = sampler.describe()
+        parameters = {key: certificate.sampler.get(key) for key in rebuilt}
+        return [
+            *checks,
+            check_described("parameters", parameters, rebuilt),
+            check_assumed(certificate, needed),
+            _verify_scale(certificate, sampler, 1 << -unit),
+            *sampler.verify(claimed),
+        ]
+
+    @classmethod
+    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+        """Tell whether a point can be a draw of the mechanism that the certificate describes.
+
+        On a list it is one label, which a certificate does not hold, or one number; else a point of
+        the lattice.
+        """
+        domain = rebuild_domain(certificate.domain)
+        if not isinstance(domain, Region):
+            return point is None or point.ndim == 0
+        if point is None or not within(point, domain.lower, domain.upper):
+            return False
+        return not isinstance(domain, Grid) or _on_lattice(certificate, domain, point)
+
+    @classmethod
+    def concentration(cls, certificate: Certificate) -> Fraction:
+        """Return that of a bounded range where the sampler has one."""
+        kind = SAMPLERS.find(str(certificate.sampler.get("sampler")))
+        if kind is None:
+            return PURE
+        return BOUNDED_RANGE if kind.rebuild(certificate.sampler).bounded_range else PURE
+
+
+def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
+    """Check what a certificate says of a base measure for sense; the function is not in it."""
+    try:
+        slopes, widths = written["lipschitz"], domain.axis_widths
+        known = BaseMeasure(
+            _unknown,
+            name=written["name"],
+            most=written["most"],
+            least=written["least"],
+            lipschitz=slopes,
+            excludes=written["excludes"],
+        )
+        typed = type(written["name"]) is str and (slopes is None or type(slopes) is list)
+        fits = slopes is None or known.slopes(0 if widths is None else len(widths)) is not None
+        holds = typed and fits and len(bytes.fromhex(written["digest"])) == _DIGEST_BYTES
+    except (ExpmechError, KeyError, TypeError, ValueError):
+        return Check(claim="base", holds=False, detail="no base measure is described like this")
+    return Check(claim="base", holds=holds, detail=f"{written['name']!r}, digest not compared")
+
+
+def _unknown(points: NDArray[Any]) -> NDArray[np.float64]:
+    """Stand in for a function that a certificate cannot hold."""
+    return np.zeros(len(points))
+
+
+def compare_base(certificate: Certificate, base: BaseMeasure | None) -> Check:
+    """Recompute what a certificate says of its base measure from the measure itself."""
+    written, expected = certificate.domain.get("base"), None
+    if base is not None and certificate.unit is not None:
+        domain = rebuild_domain(certificate.domain)
+        expected = Measure(base, domain, 1 << -certificate.unit).describe()
+    holds = written == expected
+    detail = "as described, by its energies at public points" if holds else "another than described"
+    return Check(claim="base measure", holds=holds, detail=detail)
+
+
+def _on_lattice(certificate: Certificate, domain: Grid, point: NDArray[np.float64]) -> bool:
+    """Tell whether a vector is a point of the grid, bit for bit where no map rounded it."""
+    indices = domain.locate(point)[None, :]
+    nearest = domain.points(indices)[0]
+    lost = rebuild_postprocessing(certificate.postprocessing).lost(point)
+    if not lost.any():
+        return bool(domain.contains(indices)[0]) and nearest.tobytes() == point.tobytes()
+    return bool((np.abs(nearest - point) <= lost + domain.value_errors).all())
+
+
+def _verify_scale(certificate: Certificate, sampler: Sampler, units: int) -> Check:
+    """Check ``eta`` against epsilon, sensitivity, loss error and what the sampler reserves."""
+    budget = Fraction(repr(certificate.epsilon)) - sampler.reserve
+    sensitivity, error = Fraction(certificate.sensitivity), Fraction(certificate.loss_error)
+    if sensitivity <= 0:
+        return Check(claim="eta", holds=False, detail="the sensitivity is not positive")
+    terms = sampler.rounded_terms
+    high, low = (
+        calibrate(budget, sensitivity, error, terms=most, units_per_nat=units).eta
+        for most in (terms, terms - 1 + _MOST_TERMS)
+    )
+    scale = certificate.eta
+    holds = 0.0 < low * (1.0 - _TOLERANCE) <= scale <= high * (1.0 + _TOLERANCE)
+    return Check(claim="eta", holds=holds, detail=f"{scale!r}, recomputed {high!r}")

@@ -1,0 +1,304 @@
+"""Chains: a sampler fitted to one target, and the loop that drives copies in lockstep."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.certificates.forecast import BLOCK
+from expmech.certificates.mechanism import Draws
+from expmech.certificates.progress import current_watch
+from expmech.core.coins import Coins
+from expmech.domains import Domain, Indices
+from expmech.exponential.kernels import Kernel
+from expmech.exponential.target import Energies, Target
+
+S = TypeVar("S", bound=Any)
+
+
+class Chain(Protocol[S]):
+    """A sampler fitted to one target: a start, a pure step, and the values at the end.
+
+    A state is a frozen dataclass of arrays with one row per copy. It has at least ``proposals``,
+    the number made so far, and ``done``.
+    """
+
+    def start(self, coins: Coins, size: int) -> S:
+        """Return ``size`` independent copies in their initial state."""
+
+    def step(self, state: S, coins: Coins) -> S:
+        """Advance every copy; those that finish are marked done and hold the point to release."""
+
+    def values(self, state: S) -> NDArray[Any]:
+        """Return the values of finished copies, one row per copy."""
+
+
+@dataclass(frozen=True)
+class PointState:
+    """The accepted point of each copy, once it has one."""
+
+    indices: Indices
+    proposals: NDArray[np.int64]
+    done: NDArray[np.bool_]
+
+
+def unstarted(domain: Domain, size: int) -> PointState:
+    """Return copies that have proposed nothing."""
+    return PointState(
+        indices=np.zeros((size, domain.dimension), dtype=np.int64),
+        proposals=np.zeros(size, dtype=np.int64),
+        done=np.zeros(size, dtype=np.bool_),
+    )
+
+
+class PointChain(ABC):
+    """A chain whose copies end at lattice points of the target's domain."""
+
+    target: Target
+
+    def start(self, coins: Coins, size: int) -> Any:
+        """Return copies that have proposed nothing."""
+        return unstarted(self.target.domain, size)
+
+    def values(self, state: Any) -> NDArray[Any]:
+        """Return the points at which copies ended."""
+        return self.target.domain.values(state.indices)
+
+
+class MemorylessChain(PointChain):
+    """A chain whose copies remember nothing until they are done.
+
+    All can then share one stream of proposals, ``batch`` at a time (None leaves it to the loop).
+
+    Parameters
+    ----------
+    target : Target
+        The law to draw from.
+    batch : int or None
+        Proposals made together.
+    """
+
+    batch: int | None
+
+    @abstractmethod
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Make ``size`` independent proposals; return the points and which are accepted."""
+
+    def first_lot(self, size: int) -> int:
+        """Return how many proposals to make first, for ``size`` draws."""
+        return self.batch or min(size, BLOCK)
+
+    def next_lot(self, lot: int) -> int:
+        """Return how many to make after a lot that did not suffice."""
+        return self.batch or min(2 * lot, BLOCK)
+
+    def step(self, state: PointState, coins: Coins) -> PointState:
+        """Make one proposal per copy."""
+        proposed, accepted = self.propose(coins, len(state.proposals))
+        return PointState(proposed, state.proposals + 1, accepted)
+
+
+class CountingChain(ABC):
+    """A chain that counts its steps by kind too, for studies."""
+
+    @abstractmethod
+    def counts(self, state: Any) -> dict[str, NDArray[np.int64]]:
+        """Return what finished copies counted, by name."""
+
+
+class FixedChain(PointChain):
+    """A chain whose number of proposals is public, so its progress may be shown."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Number of proposals of every copy."""
+
+
+LOT = 1 << 14
+"""Rounds of a constant number that are evaluated together."""
+
+
+@dataclass(frozen=True)
+class RoundsState(PointState):
+    """The point that a copy will release, and whether a round has accepted it."""
+
+    accepted: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundsChain(FixedChain):
+    """Make a constant number of rounds; release the first acceptance, else a uniform draw."""
+
+    target: Target
+    rounds: int
+    lot: int = LOT
+
+    @abstractmethod
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Make ``size`` rounds; return the points and which are accepted."""
+
+    @property
+    def length(self) -> int:
+        return self.rounds
+
+    def start(self, coins: Coins, size: int) -> RoundsState:
+        """Return copies that hold a public uniform draw."""
+        no = np.zeros(size, dtype=np.bool_)
+        indices = self.target.draw_uniform(coins, size)
+        return RoundsState(indices, np.zeros(size, dtype=np.int64), no, accepted=no)
+
+    def step(self, state: RoundsState, coins: Coins) -> RoundsState:
+        """Make the next lot of rounds; its size is public."""
+        size = len(state.proposals)
+        rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
+        proposed, accepted = self.propose(coins, size * rounds)
+        rows, accepted_any, _ = first_accepted(accepted, size)
+        take = ~state.accepted & accepted_any
+        indices = np.where(take[:, None], proposed[rows], state.indices)
+        proposals = state.proposals + rounds
+        done = proposals >= self.rounds
+        return RoundsState(indices, proposals, done, accepted=state.accepted | take)
+
+
+def select(state: S, rows: NDArray[Any]) -> S:
+    """Return the copies of ``state`` named by a mask or an index array."""
+    parts = {}
+    for field in dataclasses.fields(state):
+        value = getattr(state, field.name)
+        # the state of a chain within a chain is a record too
+        within = dataclasses.is_dataclass(value)
+        parts[field.name] = select(value, rows) if within else value[rows]
+    return dataclasses.replace(state, **parts)
+
+
+def join(parts: list[S], rows: list[NDArray[np.int64]]) -> S:
+    """Return the copies of several states as one, each in the row given for it."""
+    back = np.argsort(np.concatenate(rows))
+    joined = {}
+    for field in dataclasses.fields(parts[0]):
+        pieces = [getattr(part, field.name) for part in parts]
+        within = dataclasses.is_dataclass(pieces[0])
+        joined[field.name] = join(pieces, rows) if within else np.concatenate(pieces)[back]
+    return dataclasses.replace(parts[0], **joined)
+
+
+def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
+    """Drive independent copies of a chain to their end.
+
+    Parameters
+    ----------
+    chain : Chain
+        A sampler fitted to its target, by :meth:`Sampler.prepare`.
+    coins : Coins
+        Where all randomness comes from.
+    size : int
+        Number of draws.
+
+    Returns
+    -------
+    Draws
+        The values and the number of proposals of each draw.
+    """
+    if isinstance(chain, MemorylessChain):
+        return _run_memoryless(chain, coins, size)
+    values, proposals, counts = [], [], []
+    for first in range(0, size, BLOCK):
+        block = _run_block(chain, coins, min(BLOCK, size - first))
+        values.append(chain.values(block))
+        proposals.append(block.proposals)
+        counts.append(chain.counts(block) if isinstance(chain, CountingChain) else {})
+    return Draws(
+        values=np.concatenate(values),
+        proposals=np.concatenate(proposals),
+        counts={name: np.concatenate([block[name] for block in counts]) for name in counts[0]},
+    )
+
+
+def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
+    """Read draws off one stream: the j-th accepted is the j-th draw, the gaps are the counts."""
+    points, counts = [], []
+    missing, since, lot = size, 0, chain.first_lot(size)
+    while missing > 0:
+        indices, accepted = chain.propose(coins, lot)
+        hits = np.flatnonzero(accepted)[:missing]
+        if hits.size:
+            points.append(indices[hits])
+            counts.append(np.diff(hits, prepend=-1 - since))
+            since = lot - 1 - int(hits[-1])
+        else:
+            since += lot
+        missing -= hits.size
+        lot = chain.next_lot(lot)
+    return Draws(
+        values=chain.target.domain.values(np.concatenate(points)), proposals=np.concatenate(counts)
+    )
+
+
+def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
+    state = chain.start(coins, size)
+    ended: list[S] = []
+    copies, order = np.arange(size), []
+    watch = current_watch() if isinstance(chain, FixedChain) else None
+    while copies.size:
+        state = chain.step(state, coins)
+        done = state.done
+        if watch is not None and isinstance(chain, FixedChain):
+            watch(int(state.proposals[0]) / chain.length)
+        if done.any():
+            ended.append(select(state, done))
+            order.append(copies[done])
+            state, copies = select(state, ~done), copies[~done]
+    return join(ended, order)
+
+
+def first_accepted(
+    accepted: NDArray[np.bool_], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Find the first accepted of each copy's proposals, which lie side by side.
+
+    Return the row of the last proposal that each copy used, whether it was accepted, and how many
+    the copy used. Every proposal is looked at: `argmax` and `any` of NumPy stop at the first that
+    is accepted, and `where` takes a third longer if many are and many are not.
+    """
+    grid = accepted.reshape(size, -1)
+    batch = grid.shape[1]
+    places = (np.arange(batch) + batch * ~grid).min(axis=1)
+    done, first = places < batch, np.minimum(places, batch - 1)
+    return np.arange(size) * batch + first, done, first + 1
+
+
+def metropolis_move(
+    target: Target,
+    indices: Indices,
+    energies: Energies,
+    coins: Coins,
+    moves: Kernel,
+    *,
+    even: bool = False,
+) -> tuple[Indices, Energies]:
+    """Advance each row by one Metropolis step with a symmetric proposal; exp(-E) is invariant.
+
+    Moves out of the domain are refused. With ``even`` the loss is evaluated and a coin is flipped
+    for them too, at the row's own point, so their number shows neither in the evaluations nor in
+    the coins.
+    """
+    proposed = moves.propose(target.domain, coins, indices)
+    inside = target.contains(proposed)
+    if even:
+        new = target.energy(np.where(inside[:, None], proposed, indices))
+        kept = inside & coins.bernoulli_exp(np.maximum(0, new - energies), rate=target.unit)
+        return np.where(kept[:, None], proposed, indices), np.where(kept, new, energies)
+    rows = np.flatnonzero(inside)
+    moved, moved_energies = indices.copy(), energies.copy()
+    if rows.size:
+        new = target.energy(proposed[rows])
+        kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]), rate=target.unit)
+        moved[rows[kept]] = proposed[rows[kept]]
+        moved_energies[rows[kept]] = new[kept]
+    return moved, moved_energies

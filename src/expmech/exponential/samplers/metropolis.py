@@ -1,0 +1,444 @@
+"""Metropolis for a fixed public number of steps, with the delta that costs, or none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from expmech.certificates.checks import Check, check_equal
+from expmech.certificates.forecast import Forecast, forecast_constant
+from expmech.certificates.timing import CONSTANT
+from expmech.core.coins import Coins
+from expmech.core.errors import (
+    ParameterError,
+    ParameterTypeError,
+    UnsupportedError,
+    validate_choice,
+    validate_fraction,
+    validate_integer,
+    validate_positive,
+)
+from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel, validate_kernel
+from expmech.exponential.samplers.base import (
+    PublicTerms,
+    Sampler,
+    SamplerClaims,
+    find_kernel,
+    verify_kernel,
+)
+from expmech.exponential.samplers.chain import FixedChain, PointState, metropolis_move
+from expmech.exponential.target import Energies, Target
+from expmech.theory import (
+    delta_from_ergodicity,
+    delta_from_steps,
+    pure_steps,
+    steps_from_delta,
+    steps_from_ergodicity,
+)
+
+_ROUND = 1.0 + 2.0**-40  # far above the rounding of a delta's few operations
+
+
+@dataclass(frozen=True)
+class Minorisation:
+    """``Pi(y, .) >= beta nu`` for every y: total variation at most ``(1 - beta)^m``."""
+
+    log_beta: float
+
+    @classmethod
+    def declared(cls, beta: object) -> Minorisation:
+        """Return a caller's beta, rounded down."""
+        exact = validate_fraction(beta, name="beta", owner="Metropolis")
+        logged = math.log(exact)
+        return cls(logged - 2.0**-50 * (1.0 + abs(logged)))
+
+    def steps_for(self, epsilon: float, delta: float) -> int:
+        """Return the fewest steps whose delta is at most ``delta``."""
+        return steps_from_delta(epsilon, self.log_beta, delta)
+
+    def delta_after(self, epsilon: float, steps: int) -> float:
+        """Return ``(1 + e^epsilon) (1 - beta)^steps``."""
+        return delta_from_steps(epsilon, self.log_beta, steps)
+
+    def describe(self) -> dict[str, Any]:
+        return {"log_beta": self.log_beta}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ergodicity:
+    """``TV <= constant * potential * ratio^m`` for every data set: V-geometric ergodicity.
+
+    Parameters
+    ----------
+    constant, ratio : float
+        C and r, 0 < r < 1, of ``C V(y_0) r^m``; the paper prints r^-m (errata, row 11).
+    potential : float
+        The mean of ``V`` over the chain's public uniform start; 1 for a uniformly ergodic chain.
+
+    Examples
+    --------
+    >>> Ergodicity(constant=2.0, potential=1.0, ratio=0.5).steps_for(1.0, 1e-3)
+    13
+    """
+
+    constant: float
+    potential: float
+    ratio: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("constant", self.constant), ("potential", self.potential)):
+            validate_positive(value, name=name, owner="Ergodicity")
+        if self.potential < 1.0:
+            raise ParameterError(
+                f"`potential` of Ergodicity must be at least 1; got {self.potential!r}."
+            )
+        validate_fraction(self.ratio, name="ratio", owner="Ergodicity")
+
+    def steps_for(self, epsilon: float, delta: float) -> int:
+        """Return the fewest steps whose delta is at most ``delta``."""
+        return steps_from_ergodicity(epsilon, delta=delta / _ROUND, **self.describe())
+
+    def delta_after(self, epsilon: float, steps: int) -> float:
+        """Return ``(1 + e^epsilon) C V(y_0) r^steps``, rounded up."""
+        delta = delta_from_ergodicity(epsilon, steps=steps, **self.describe())
+        return min(1.0, math.nextafter(delta * _ROUND, 1.0))
+
+    def describe(self) -> dict[str, float]:
+        return {"constant": self.constant, "potential": self.potential, "ratio": self.ratio}
+
+
+Convergence = Minorisation | Ergodicity
+
+
+def convergence_of(parameters: Mapping[str, Any]) -> Convergence:
+    """Return the convergence that a certificate names."""
+    if "ergodicity" in parameters:
+        return Ergodicity(**parameters["ergodicity"])
+    return Minorisation(parameters["log_beta"])
+
+
+@dataclass(frozen=True)
+class MetropolisState(PointState):
+    """Where each copy is, and its energy there."""
+
+    energies: Energies
+
+
+@dataclass(frozen=True)
+class MetropolisChain(FixedChain):
+    """A fixed number of steps from a public uniform start."""
+
+    target: Target
+    steps: int
+    kernel: Kernel
+    delta: float
+
+    @property
+    def length(self) -> int:
+        return self.steps
+
+    def start(self, coins: Coins, size: int) -> MetropolisState:
+        indices = self.target.draw_uniform(coins, size)
+        return MetropolisState(
+            indices=indices,
+            energies=self.target.energy(indices),
+            proposals=np.zeros(size, dtype=np.int64),
+            done=np.zeros(size, dtype=np.bool_),
+        )
+
+    def step(self, state: MetropolisState, coins: Coins) -> MetropolisState:
+        """Advance every copy by one Metropolis step."""
+        indices, energies = metropolis_move(
+            self.target, state.indices, state.energies, coins, self.kernel, even=True
+        )
+        proposals = state.proposals + 1
+        return MetropolisState(indices, proposals, proposals >= self.steps, energies=energies)
+
+
+PROPOSALS = ("uniform", "laplace")
+_MOST_STEPS = 1 << 40
+_ROUNDING = 1 << 11  # units that rounding energies may add to epsilon
+
+MOST_STEPS = 5e5
+"""What `auto` regards as affordable for steps, which go one by one."""
+
+MOST_RUN = 1 << 30
+"""Steps beyond which a chain is refused instead of being left to run for weeks."""
+
+PROVED = "the Lipschitz constants or bound behind the minorisation hold for every data set"
+DECLARED = (
+    "the chain comes as near to its target as the caller declares (beta or ergodicity), for every"
+    " data set; nothing proves it here"
+)
+
+
+class Metropolis(Sampler):
+    """Run a Metropolis chain for a public number of steps.
+
+    The law of the value comes near f, not to it: the price is delta, or more steps for delta = 0.
+    Give exactly one of ``delta``, ``steps`` and ``pure``.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        Symmetric moves, see :mod:`expmech.exponential.kernels`; None takes those of ``proposal``.
+    delta : float, optional
+        Run the fewest steps whose delta is at most this.
+    steps : int, optional
+        Run this many steps; the certificate states the delta that follows.
+    pure : bool, default False
+        Run so many steps that the law is within a factor 1 +- 2^-40 of f at every lattice point:
+        pure epsilon-DP.
+    proposal : {"uniform", "laplace"}, optional
+        "uniform" (independence proposals on the domain) or "laplace" (a discrete Laplace random
+        walk on a box), where no kernel is given; None takes "uniform".
+    rate : float, optional
+        Rate alpha of the Laplace walk in nats per width of the box; None takes 1, the rate with the
+        best bound.
+    beta : float, optional
+        The caller's own minorisation, ``Pi(y, .) >= beta nu`` for every y **and every data set**;
+        None takes what is proved of the kernel. It stands in the certificate as an assumption.
+    ergodicity : Ergodicity, optional
+        The caller's own ``TV <= C V(y_0) r^m`` for every data set, instead of ``beta``.
+
+    Raises
+    ------
+    UnsupportedError
+        At the draw, where neither the kernel nor the loss gives a public minorisation.
+
+    Notes
+    -----
+    Law: within total variation ``(1 - beta)^steps`` of f, for all data at once. The number of
+    proposals is constant. Theory page: docs/theory/metropolis.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mech = em.ExponentialMechanism(
+    ...     loss=lambda y: abs(y[:, 0] - 0.3),
+    ...     sensitivity=0.1,
+    ...     domain=em.Box([0.0], [1.0]),
+    ...     lipschitz=[1.0],
+    ... )
+    >>> draws = mech.sample(epsilon=1.0, size=2, sampler=em.Metropolis(delta=1e-6), seed=1)
+    >>> len(set(draws.proposals.tolist()))
+    1
+    """
+
+    timing = CONSTANT
+    most_affordable = MOST_STEPS
+    least_typical = 2.0
+    serves_base = True
+    assumptions = (PROVED,)
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        *,
+        delta: float | None = None,
+        steps: int | None = None,
+        pure: bool = False,
+        proposal: str | None = None,
+        rate: float | None = None,
+        beta: float | None = None,
+        ergodicity: Ergodicity | None = None,
+    ) -> None:
+        if not isinstance(pure, bool):
+            raise ParameterTypeError(f"`pure` of Metropolis must be True or False; got {pure!r}.")
+        if (delta is not None) + (steps is not None) + pure != 1:
+            raise ParameterError(
+                f"Metropolis takes exactly one of `delta`, `steps` and `pure=True`; got {delta!r},"
+                f" {steps!r} and {pure!r}."
+            )
+        if delta is not None:
+            validate_fraction(delta, name="delta", owner="Metropolis")
+        if steps is not None:
+            steps = validate_integer(
+                steps, name="steps", owner="Metropolis", low=1, high=_MOST_STEPS
+            )
+        self.kernel = _choose_kernel(kernel, proposal, rate)
+        self.beta, self.ergodicity = beta, ergodicity
+        self.declared = _declared(beta, ergodicity, pure=pure)
+        self.delta, self.steps, self.pure = delta, steps, pure
+
+    @property
+    def reserve(self) -> Fraction:
+        """2^-38 for the factor 1 +- 2^-40 of the pure form."""
+        return Fraction(1, 1 << 38) if self.pure else Fraction(0)
+
+    @property
+    def automatic(self) -> bool:  # type: ignore[override]
+        return self.pure and self.declared is None
+
+    @property
+    def bounded_range(self) -> bool:  # type: ignore[override]
+        return self.pure
+
+    @property
+    def planned_delta(self) -> float:  # type: ignore[override]
+        return self.delta or 0.0
+
+    @property
+    def label(self) -> str:
+        if self.pure:
+            return f"{self.name()}, pure"
+        return f"{self.name()}, " + (
+            f"{self.steps} steps" if self.delta is None else f"delta {self.delta:g}"
+        )
+
+    def terms(self, target: Target) -> PublicTerms:
+        """Find beta, the number of steps and delta from public quantities."""
+        check_kernel(self.kernel, target.domain)
+        speed = self._speed(target)
+        steps, delta = self._count(target, speed)
+        if steps > MOST_RUN:
+            raise UnsupportedError(
+                f"Metropolis would take {float(steps):.2g} steps here, more than the {MOST_RUN}"
+                " that are run. Lower epsilon, the number of rows or the dimension, choose a"
+                " smaller domain, or use a sampler that the plan recommends."
+            )
+        parameters = self.describe() | {
+            "kernel": self.kernel.describe(),
+            "steps": steps,
+            "energy_range": target.energy_range,
+            "pure": self.pure,
+            "declared": self.declared is not None,
+        }
+        bound = speed.describe()
+        parameters |= bound if isinstance(speed, Minorisation) else {"ergodicity": bound}
+        source = PROVED if self.declared is None else DECLARED
+        assumptions = (source, *self.kernel.assumptions)
+        return PublicTerms(
+            timing=self.timing, parameters=parameters, delta=delta, assumptions=assumptions
+        )
+
+    def prepare(self, target: Target) -> MetropolisChain:
+        terms = self.terms(target)
+        target.problem.check_repeatable()
+        steps = terms.parameters["steps"]
+        return MetropolisChain(target=target, steps=steps, kernel=self.kernel, delta=terms.delta)
+
+    def forecast(self, target: Target) -> Forecast:
+        steps = float(self._count(target, self._speed(target))[0])
+        return forecast_constant(1.0 + steps, calls=steps)
+
+    @classmethod
+    def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the chain of a certificate, by its number of steps unless it is pure."""
+        run = {"pure": True} if parameters["pure"] is True else {"steps": parameters["steps"]}
+        return cls(find_kernel(parameters["kernel"]), **run)
+
+    def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        source = DECLARED if parameters["declared"] is True else PROVED
+        return (source, *self.kernel.assumptions)
+
+    def verify(self, claims: SamplerClaims) -> list[Check]:
+        """Recompute delta from steps and beta, or the steps that a pure guarantee needs."""
+        parameters = claims.parameters
+        checks = [self.verify_timing(claims), _verify_terms(parameters)]
+        speed, steps = convergence_of(parameters), parameters["steps"]
+        expected = 0.0
+        if self.pure and isinstance(speed, Minorisation):
+            spread, size = parameters["energy_range"], claims.domain.log_size
+            needed = pure_steps(speed.log_beta, spread, size)
+            checks.append(check_equal("steps", steps, needed))
+        else:
+            expected = speed.delta_after(_spent(claims), steps)
+        holds = math.isclose(claims.delta, expected, rel_tol=1e-9, abs_tol=0.0)
+        detail = f"{claims.delta!r}, recomputed {expected!r}"
+        checks.append(Check(claim="delta", holds=holds, detail=detail))
+        return [*checks, *verify_kernel(parameters["kernel"], claims.domain)]
+
+    def _speed(self, target: Target) -> Convergence:
+        """Return what is declared of the chain, or what is proved of its kernel here."""
+        if self.declared is not None:
+            return self.declared
+        floor = target.log_floor()
+        if floor is None or target.energy_range is None:
+            raise UnsupportedError(
+                "Metropolis needs a public minorisation, from `lipschitz` or a declared `bound`;"
+                " this problem has neither. Declare one of them, or `beta`, or use Rejection."
+            )
+        spread = self.kernel.log_minorisation(target.domain)
+        if spread is None:
+            raise UnsupportedError(
+                f"Metropolis has no proved minorisation of the {self.kernel.name} kernel on"
+                f" {type(target.domain).__name__}. Use proposal='uniform', mix the kernel with"
+                " UniformMoves(), or declare `beta`."
+            )
+        return Minorisation(floor + spread)
+
+    def _count(self, target: Target, speed: Convergence) -> tuple[int, float]:
+        """Return the number of steps and the delta that follows."""
+        if self.pure and isinstance(speed, Minorisation):
+            if target.energy_range is None:
+                raise UnsupportedError(
+                    "Metropolis(pure=True) needs a public bound on the range of the loss. Declare"
+                    " `lipschitz` or `bound`, or ask for a delta."
+                )
+            return pure_steps(speed.log_beta, target.energy_range, target.domain.log_size), 0.0
+        used = target.problem.sensitivity + 2 * Fraction(target.loss_error)
+        epsilon = 2.0 * target.eta * float(used) + _ROUNDING / target.units_per_nat
+        steps = self.steps
+        if self.delta is not None:
+            steps = speed.steps_for(epsilon, self.delta)
+        elif steps is None:
+            raise ParameterError(
+                "Metropolis takes exactly one of `delta`, `steps` and `pure=True`."
+            )
+        return steps, speed.delta_after(epsilon, steps)
+
+
+def _verify_terms(parameters: Mapping[str, Any]) -> Check:
+    """Check the types; the range of energies may be unknown where beta is declared."""
+    spread, flags = parameters["energy_range"], (parameters["pure"], parameters["declared"])
+    known = type(spread) is float and 0.0 <= spread < math.inf
+    holds = all(type(flag) is bool for flag in flags) and (
+        known or (spread is None and parameters["declared"])
+    )
+    return Check(claim="terms", holds=holds, detail=f"energies over {spread!r} nats")
+
+
+def _choose_kernel(kernel: Kernel | None, proposal: str | None, rate: float | None) -> Kernel:
+    """Return the kernel given, or that of a name; raise where both are."""
+    if kernel is None:
+        named = validate_choice(
+            proposal or "uniform", name="proposal", owner="Metropolis", choices=PROPOSALS
+        )
+        walk = Laplace() if rate is None else Laplace(rate)
+        return UniformMoves() if named == "uniform" else walk
+    if proposal is not None or rate is not None:
+        raise ParameterError(
+            "`kernel` of Metropolis takes the place of `proposal` and `rate`: give one of them; got"
+            f" {kernel!r}, {proposal!r} and {rate!r}."
+        )
+    return validate_kernel(kernel, owner="Metropolis")
+
+
+def _declared(
+    beta: float | None, ergodicity: Ergodicity | None, *, pure: bool
+) -> Convergence | None:
+    if beta is not None and ergodicity is not None:
+        raise ParameterError("Metropolis takes at most one of `beta` and `ergodicity`.")
+    if ergodicity is not None and not isinstance(ergodicity, Ergodicity):
+        raise ParameterTypeError(
+            "`ergodicity` of Metropolis must be an Ergodicity(constant=..., potential=...,"
+            f" ratio=...); got {ergodicity!r}."
+        )
+    if ergodicity is not None and pure:
+        raise ParameterError(
+            "`pure` of Metropolis needs a minorisation, which bounds every point: give `beta` in"
+            " the place of `ergodicity`."
+        )
+    return ergodicity if beta is None else Minorisation.declared(beta)
+
+
+def _spent(claims: SamplerClaims) -> float:
+    """Return the epsilon that a certificate's energy scale spends."""
+    used = claims.sensitivity + 2.0 * claims.loss_error
+    return 2.0 * claims.eta * used + _ROUNDING * 2.0**claims.unit

@@ -1,0 +1,31 @@
+"""From a loss, a sensitivity and a domain to integer energies at a given epsilon."""
+
+from expmech.exponential.target.calibration import ENERGY_CAP, Calibration, calibrate
+from expmech.exponential.target.measure import SMALL_TABLE, BaseMeasure
+from expmech.exponential.target.problem import Problem, make_problem
+from expmech.exponential.target.target import (
+    ENERGY_ROUNDING,
+    LEAST_SLOPE,
+    TABLE_LIMIT,
+    Energies,
+    IntegerSlopes,
+    Target,
+    make_target,
+)
+
+__all__ = [
+    "ENERGY_CAP",
+    "ENERGY_ROUNDING",
+    "LEAST_SLOPE",
+    "SMALL_TABLE",
+    "TABLE_LIMIT",
+    "BaseMeasure",
+    "Calibration",
+    "Energies",
+    "IntegerSlopes",
+    "Problem",
+    "Target",
+    "calibrate",
+    "make_problem",
+    "make_target",
+]

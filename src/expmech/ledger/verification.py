@@ -1,0 +1,187 @@
+"""Recompute every claim of a certificate that follows from its other fields.
+
+Each mechanism, sampler, envelope and domain recomputes its own claims: this asks them in turn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from expmech._version import __version__
+from expmech.certificates.accuracy import LEVEL, Accuracy
+from expmech.certificates.certificate import RELEASE, STUDY, Certificate, digest_of
+from expmech.certificates.checks import Check, check_described
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import rebuild_postprocessing
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import OPERATING_SYSTEM, SEEDED
+from expmech.core.errors import ExpmechError
+from expmech.core.registry import Registry
+from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
+from expmech.exponential.mechanism import ExponentialMechanism, compare_base
+from expmech.exponential.target import BaseMeasure
+from expmech.mechanisms.directions import PrincipalDirection
+from expmech.mechanisms.noisy_sums import NoisyMean, NoisySums
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+from expmech.mechanisms.quantiles import JointQuantiles
+from expmech.mechanisms.selection import PermuteAndFlip, TopK
+from expmech.theory.concentrated import PURE
+
+MECHANISMS: Registry[type[Mechanism]] = Registry(
+    "expmech.mechanisms",
+    [
+        (kind.name, kind)
+        for kind in (
+            ExponentialMechanism,
+            NoisyMean,
+            NoisySums,
+            PrincipalDirection,
+            JointQuantiles,
+            PermuteAndFlip,
+            TopK,
+            PerturbedOptimum,
+        )
+    ],
+)
+_WRONG = "a field is missing, of the wrong type or out of range"
+_DAMAGED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
+
+
+def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = None) -> list[Check]:
+    """Return one check per claim that can be recomputed; a certificate stands if all hold.
+
+    ``base`` is the public base measure to compare with the one described; None compares none.
+    """
+    try:
+        certificate.check_types()
+    except ExpmechError:
+        return [Check(claim="fields", holds=False, detail=_WRONG)]
+    checks = [
+        _numbers(certificate),
+        _assumptions(certificate),
+        _kind(certificate),
+        _version(certificate),
+        _budget(certificate),
+        _adjacency(certificate),
+    ]
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    if mechanism is None:
+        detail = f"unknown mechanism {certificate.mechanism!r}"
+        return [*checks, Check(claim="mechanism", holds=False, detail=detail)]
+    try:
+        rebuilt = rebuild_postprocessing(certificate.postprocessing).describe()
+        checks.append(check_described("map", certificate.postprocessing, rebuilt))
+        checks += mechanism.verify(certificate)
+        if base is not None:
+            checks.append(compare_base(certificate, base))
+    except _DAMAGED:
+        checks.append(Check(claim="fields", holds=False, detail=_WRONG))
+    return checks
+
+
+def concentration(certificate: Certificate) -> Fraction:
+    """Return rho over epsilon squared, as the certificate's mechanism says; a half if unknown."""
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    try:
+        return PURE if mechanism is None else mechanism.concentration(certificate)
+    except _DAMAGED:
+        return PURE
+
+
+def verify_value(certificate: Certificate, released: Any) -> Check:
+    """Check that a released value can be what the certificate's mechanism and map give."""
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    holds = False
+    try:
+        point = rebuild_postprocessing(certificate.postprocessing).back(released)
+        holds = mechanism is not None and mechanism.admits(certificate, point)
+    except _DAMAGED:
+        pass
+    detail = f"a possible {certificate.statistic}" if holds else f"no {certificate.statistic}"
+    return Check(claim="value", holds=holds, detail=f"{detail} of this certificate")
+
+
+def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str, Any]) -> Check:
+    """Check that an interval stated for a released value is what its mechanism gives.
+
+    ``stated`` holds ``lower``, ``upper``, ``scale`` and ``level``, and ``noisy`` where the value
+    does not tell its noisy sums.
+    """
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    holds = False
+    try:
+        back = rebuild_postprocessing(certificate.postprocessing).back
+        point, lower, upper = map(back, (released, stated["lower"], stated["upper"]))
+        scale, noisy = stated.get("scale"), stated.get("noisy")
+        whole = noisy is None or all(type(total) is int for total in noisy)
+        near = Accuracy(
+            lower=lower,
+            upper=upper,
+            scale=None if scale is None else back(scale),
+            noisy=None if noisy is None else tuple(noisy),
+        )
+        if mechanism is not None and mechanism.gives_intervals and point is not None:
+            holds = mechanism.explains(certificate, point, near)
+        level = stated.get("level")
+        holds = holds and whole and type(level) is float and level == float(LEVEL)
+    except _DAMAGED:
+        holds = False
+    detail = "recomputed from the noise and the value" if holds else "does not follow"
+    return Check(claim="interval", holds=holds, detail=detail)
+
+
+def gives_interval(certificate: Certificate) -> bool:
+    """Tell whether the mechanism of a certificate gives an interval for every value."""
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    return mechanism is not None and mechanism.gives_intervals
+
+
+def _numbers(certificate: Certificate) -> Check:
+    """Check the signs of the numbers that every certificate has, and that all are finite."""
+    c = certificate
+    positive = c.epsilon > 0 and c.sensitivity > 0 and c.eta > 0 and c.loss_error >= 0
+    finite = all(map(_finite, dataclasses.asdict(c).values()))
+    detail = "finite, and positive where they must be" if positive and finite else _WRONG
+    return Check(claim="numbers", holds=positive and finite, detail=detail)
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, (dict, list, tuple)):
+        return all(map(_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _assumptions(certificate: Certificate) -> Check:
+    """Check that no assumption was lost or changed since the certificate was written."""
+    holds = certificate.assumptions_digest == digest_of(certificate.assumptions)
+    detail = f"{len(certificate.assumptions)}, {'as written' if holds else 'not as written'}"
+    return Check(claim="assumptions", holds=holds, detail=detail)
+
+
+def _kind(certificate: Certificate) -> Check:
+    expected = {RELEASE: OPERATING_SYSTEM, STUDY: SEEDED}.get(certificate.kind)
+    holds = expected is not None and certificate.randomness == expected
+    detail = f"{certificate.kind!r} with randomness from {certificate.randomness!r}"
+    return Check(claim="kind", holds=holds, detail=detail)
+
+
+def _version(certificate: Certificate) -> Check:
+    holds = certificate.version == __version__
+    detail = f"written by {certificate.version}, recomputed by {__version__}"
+    return Check(claim="version", holds=holds, detail=detail)
+
+
+def _budget(certificate: Certificate) -> Check:
+    epsilon, delta = certificate.epsilon, certificate.delta
+    holds = EPSILON_MIN <= epsilon <= EPSILON_MAX and 0.0 <= delta < 1.0
+    detail = f"epsilon = {epsilon!r}, delta = {delta!r}"
+    return Check(claim="budget", holds=holds, detail=detail)
+
+
+def _adjacency(certificate: Certificate) -> Check:
+    holds = certificate.adjacency in list(Adjacency)
+    return Check(claim="adjacency", holds=holds, detail=repr(certificate.adjacency))

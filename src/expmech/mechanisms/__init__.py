@@ -1,0 +1,1 @@
+"""One folder for each law that is drawn without a sampler."""

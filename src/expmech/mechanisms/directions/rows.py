@@ -1,0 +1,95 @@
+"""From rows of floats to whole-number rows of norm at most one, each row by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.losses.ridge import cross_products
+from expmech.mechanisms.directions.bingham import Moments
+from expmech.mechanisms.directions.whole import WholeMatrix
+
+ROW_BITS = 20
+MOST_ROWS = 1 << 32
+_LARGEST = 1e150  # squares of larger numbers may overflow
+_ONE = 1 << (2 * ROW_BITS)
+_LOT = 1 << 16
+
+
+def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return whole numbers k with ``|k|_2 <= 2^20``: rows shortened to norm 1, times 2^20.
+
+    Snapped toward zero, and checked in integers: a row that float64 leaves above one loses units
+    of its largest entry until it is not.
+    """
+    near = np.clip(rows, -_LARGEST, _LARGEST)
+    norms = np.sqrt((near * near).sum(axis=1))
+    near = near / np.maximum(norms, 1.0)[:, None]
+    whole: NDArray[np.int64] = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
+    return shorten(whole)
+
+
+def shorten(whole: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Take units off the largest entry of each row until ``|k|_2 <= 2^20``, in integers.
+
+    After float64 division by the norm there is nothing left to do in up to 2^11 columns: the
+    guarantee rests on this check and not on that.
+    """
+    late = np.flatnonzero((whole * whole).sum(axis=1) > _ONE)
+    while late.size:
+        largest = np.abs(whole[late]).argmax(axis=1)
+        whole[late, largest] -= np.sign(whole[late, largest])
+        late = late[(whole[late] * whole[late]).sum(axis=1) > _ONE]
+    return whole
+
+
+def unit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return every row divided by its norm; a row of zeros stays one."""
+    near = np.clip(rows, -_LARGEST, _LARGEST)
+    largest = np.abs(near).max(axis=1, initial=0.0)
+    near = near / np.where(largest > 0.0, largest, 1.0)[:, None]
+    norms = np.sqrt((near * near).sum(axis=1))
+    return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
+
+
+def row_products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
+    """Return the sums ``sum_i k_i k_i'`` of snapped rows, as Python integers."""
+    d = rows.shape[1]
+    products = np.zeros((d, d), dtype=object)
+    for first in range(0, len(rows), _LOT):
+        products += cross_products(snap_rows(rows[first : first + _LOT]))
+    return products
+
+
+def make_moments(products: NDArray[np.object_]) -> Moments:
+    """Return ``A`` from the sums of products of rows in units of 2^-20."""
+    return Moments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
+
+
+def validate_count(count: object, *, least: int, owner: str) -> int:
+    """Return the number of rows; an error does not tell it, for it may be confidential."""
+    rule = f"`count` of {owner} must be a whole number up to 2^32, at least 1 under 'replace'."
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+        raise ParameterTypeError(rule)
+    if not least <= count <= MOST_ROWS:
+        raise ParameterError(rule)
+    return int(count)
+
+
+def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> NDArray[np.object_]:
+    """Return the products as Python integers; raise unless rows of norm one can have them."""
+    rule = (
+        f"`products` of {owner} must be sums of products of whole-number rows of norm at most"
+        " 2^20: a symmetric table of whole numbers whose trace is at most count * 2^40."
+    )
+    if not all(isinstance(entry, (int, np.integer)) for entry in whole.flat):
+        raise ParameterTypeError(rule)
+    products = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
+    diagonal = np.diagonal(products)
+    pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| per row
+    if (products != products.T).any() or (2 * abs(products) > pairs).any():
+        raise ParameterError(rule)
+    if sum(diagonal) > count << (2 * ROW_BITS):
+        raise ParameterError(rule)
+    return products

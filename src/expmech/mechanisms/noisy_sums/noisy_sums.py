@@ -1,0 +1,423 @@
+"""Discrete Laplace noise on integer sums, and the mean that is read from them.
+
+Theory pages: docs/theory/noisy_sums.md and docs/theory/noisy_mean.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.certificates.accuracy import Accuracy
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.checks import (
+    SECRET_KEY,
+    Check,
+    check_assumed,
+    check_described,
+    check_equal,
+)
+from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
+from expmech.certificates.timing import DATA_INDEPENDENT
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.coins import Coins
+from expmech.core.errors import (
+    ParameterError,
+    ParameterTypeError,
+    confidential_array,
+    shielded,
+    validate_integer,
+    validate_vector,
+)
+from expmech.core.rounding import float_down, float_up, validate_epsilon
+from expmech.mechanisms.noisy_sums.interpretations import (
+    Counts,
+    Interpretation,
+    Means,
+    Shares,
+    Totals,
+)
+from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
+
+LEAST_RATE = Fraction(1, 1 << 55)
+"""What :meth:`expmech.core.coins.Coins.discrete_laplace` draws within int64."""
+
+MOST_BITS = 32
+
+
+@np.errstate(all="ignore")
+def snap(
+    rows: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], bits: int
+) -> NDArray[np.int64]:
+    """Return ``floor((clip(x) - lower) 2^bits / (upper - lower) + 1/2)`` for every entry.
+
+    A whole number in ``0 .. 2^bits``. Clipped first: then nothing but a denormal value can raise a
+    flag, an underflow, and it snaps to the right step.
+    """
+    shares = (np.minimum(np.maximum(rows, lower), upper) - lower) * (2.0**bits / (upper - lower))
+    return np.floor(shares + 0.5).astype(np.int64)
+
+
+def affordable_bits(epsilon: Fraction, dimension: int, most: int = MOST_BITS) -> int:
+    """Return the most bits, up to ``most``, whose noise fits in int64.
+
+    ``epsilon / (d 2^bits) >= 2^-55``. A public choice.
+    """
+    return max(1, min(most, (epsilon / (dimension * LEAST_RATE)).__floor__().bit_length() - 1))
+
+
+_NOISE = "discrete Laplace"
+_ALONE = "what a row adds to the sums was decided from that row alone and public numbers"
+_CLIPPED = (
+    "rows were clipped to the public bounds and snapped to 2^bits steps one by one before they were"
+    " summed"
+)
+_SUMS: dict[str, str] = {Adjacency.REPLACE: "one", Adjacency.ADD_REMOVE: "two"}
+"""How many noisy sums a mean takes: from below, and under add-remove also from above."""
+
+_INTERPRETATIONS: dict[str, type[Interpretation]] = {
+    kind.kind: kind for kind in (Counts, Means, Totals, Variances, ThreeSums)
+}
+_TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
+
+
+class NoisySums(Mechanism):
+    """Release what integer sums mean after noise with ``P(N = k) ~ exp(-epsilon |k| / D)`` on each.
+
+    D is the L1 distance that one row can move the sums, which their interpretation states.
+
+    Parameters
+    ----------
+    totals : sequence of int
+        The sums: Python integers, confidential.
+    interpretation : Interpretation
+        What they are sums of and what is read from them; public.
+    adjacency : {"replace", "add-remove"}
+        Which data sets are neighbours.
+
+    Examples
+    --------
+    >>> from expmech.mechanisms.noisy_sums import Counts
+    >>> cells = NoisySums(totals=[3, 5], interpretation=Counts(size=2, disjoint=True, count=8))
+    >>> cells.release(epsilon=1.0).value.shape
+    (2,)
+    """
+
+    name = "NoisySums"
+    gives_intervals = True
+    summed: ClassVar[str] = _ALONE  # what the guarantee assumes of the sums
+
+    def __init__(
+        self, *, totals: Sequence[int], interpretation: Interpretation, adjacency: str = "replace"
+    ) -> None:
+        self.adjacency = validate_adjacency(adjacency, owner=self.name)
+        self.interpretation = interpretation
+        if self.adjacency.count_is_public != (interpretation.count is not None):
+            raise ParameterError(
+                f"`interpretation` of {self.name} must hold the number of rows under"
+                " 'replace', where it is public, and only there."
+            )
+        self._totals = shielded(
+            lambda: [int(total) for total in totals],
+            ParameterTypeError(f"`totals` of {self.name} must be whole numbers."),
+        )
+
+    def public_terms(self, budget: Fraction) -> PublicTerms:
+        """Return what is public about a draw: everything but the sums."""
+        rate = self._rate(budget)
+        return PublicTerms(
+            adjacency=self.adjacency,
+            sensitivity=float_up(Fraction(self.interpretation.sensitivity(self.adjacency))),
+            eta=float_down(rate),
+            domain=self.interpretation.domain,
+            parameters={"noise": _NOISE, **self._parameters},
+            assumptions=(self.summed, SECRET_KEY),
+            timing=DATA_INDEPENDENT,
+            seconds=self.seconds(),
+            note=self.interpretation.note,
+            error=self.interpretation.error(rate),
+        )
+
+    @property
+    def _parameters(self) -> dict[str, str]:
+        """What a certificate states besides."""
+        return {}
+
+    def seconds(self) -> float:
+        """Return about how long a draw takes, by a public table; measured."""
+        return 4e-4 + 3e-4 * len(self._totals)
+
+    def fit(self, budget: Fraction) -> Draw:
+        """Return the draw: noise on Python integers, as a sum of 2^31 rows may pass int64."""
+        rate = self._rate(budget)
+
+        def draw(coins: Coins, size: int) -> Draws:
+            noisy = np.empty((size, len(self._totals)), dtype=object)
+            for j, total in enumerate(self._totals):
+                noises = coins.discrete_laplace(rate, size).tolist()
+                noisy[:, j] = [total + noise for noise in noises]
+            values = np.stack([self.interpretation.value(row) for row in noisy.tolist()])
+            return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=noisy)
+
+        return draw
+
+    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
+        """Draw ``size`` answers, one per row, from ``coins``."""
+        return self.fit(validate_epsilon(epsilon, owner=self.name))(coins, size).values
+
+    def interval(self, budget: Fraction) -> Callable[[Sequence[int]], Accuracy]:
+        """Return the interval of noisy sums, with the sums where the value does not tell them."""
+        rate, interpretation = self._rate(budget), self.interpretation
+
+        def accuracy(noisy: Sequence[int]) -> Accuracy:
+            ends = interpretation.accuracy(noisy, rate)
+            if interpretation.sums_of(interpretation.value(noisy).tolist()) is not None:
+                return ends
+            return dataclasses.replace(ends, noisy=tuple(int(total) for total in noisy))
+
+        return accuracy
+
+    def _rate(self, budget: Fraction) -> Fraction:
+        rate = budget / self.interpretation.sensitivity(self.adjacency)
+        if rate < LEAST_RATE:
+            raise ParameterError(self._too_fine(budget))
+        return rate
+
+    def _too_fine(self, budget: Fraction) -> str:
+        return (
+            f"`epsilon` of {self.name} is too small for so many sums: their noise does not fit in"
+            f" 64 bits; got {float(budget):g}."
+        )
+
+    @classmethod
+    def verify(cls, certificate: Certificate) -> list[Check]:
+        """Recompute the rate of the noise and the sensitivity of the sums."""
+        parameters = certificate.sampler
+        kind = _INTERPRETATIONS.get(str(certificate.domain["kind"]))
+        if kind is None or kind.mechanism != cls.name:
+            other = f"{certificate.domain['kind']!r} is not what {cls.name} releases"
+            return [Check(claim="domain", holds=False, detail=other)]
+        interpretation = _rebuild(certificate.domain)
+        public = certificate.adjacency == Adjacency.REPLACE
+        timing = parameters.get("sampler") == cls.name and certificate.timing == DATA_INDEPENDENT
+        rate = float(Fraction(repr(certificate.epsilon)) / Fraction(certificate.sensitivity))
+        holds = rate * (1.0 - _TOLERANCE) <= certificate.eta <= rate * (1.0 + _TOLERANCE)
+        moved = float_up(Fraction(interpretation.sensitivity(_relation(certificate))))
+        return [
+            Check(claim="domain", holds=True, detail=interpretation.kind),
+            Check(claim="timing", holds=timing, detail=f"{certificate.timing!r} of {cls.name}"),
+            Check(claim="eta", holds=holds, detail=f"{certificate.eta!r}, recomputed {rate!r}"),
+            check_equal("delta", float(certificate.delta), 0.0),
+            check_equal("unit", certificate.unit, None),
+            check_equal("noise", parameters.get("noise"), _NOISE),
+            check_equal("sensitivity", certificate.sensitivity, moved),
+            check_equal("public count", interpretation.count is not None, public),
+            check_equal("loss error", float(certificate.loss_error), 0.0),
+            check_described("sums", certificate.domain, interpretation.domain),
+            check_assumed(certificate, (cls.summed, SECRET_KEY)),
+        ]
+
+    @classmethod
+    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+        """Tell whether a point can be what sums of the certificate mean."""
+        return point is not None and _rebuild(certificate.domain).admits(point)
+
+    @classmethod
+    def explains(
+        cls, certificate: Certificate, point: NDArray[np.float64], stated: Accuracy
+    ) -> bool:
+        """Tell whether the interval stated for a point is the one that the noise gives."""
+        interpretation = _rebuild(certificate.domain)
+        implied = interpretation.sums_of(point.tolist())
+        sums = implied if implied is not None else [int(total) for total in stated.noisy or ()]
+        step = 0.0 if interpretation.unit is None else float(interpretation.unit)
+        bounds = [*certificate.domain.get("lower", ()), *certificate.domain.get("upper", ())]
+        spare = step / 2 + _TOLERANCE * max(map(abs, [*point.tolist(), *bounds]))
+        if not np.allclose(interpretation.value(sums), point, rtol=0.0, atol=spare):
+            return False
+        moved = interpretation.sensitivity(_relation(certificate))
+        # a certificate's epsilon may be a share rounded up to a float: the exact one is between
+        epsilons = certificate.epsilon, np.nextafter(certificate.epsilon, 0.0)
+        rates = [Fraction(repr(float(epsilon))) / moved for epsilon in epsilons]
+        return any(_same(interpretation.accuracy(sums, rate), stated, spare) for rate in rates)
+
+
+def _same(expected: Accuracy, stated: Accuracy, spare: float) -> bool:
+    """Compare ends and scale, up to half a step and what float64 loses of a value."""
+    if (expected.scale is None) != (stated.scale is None):
+        return False
+    scales = expected.scale is None or np.allclose(
+        expected.scale, stated.scale, rtol=1e-9, atol=0.0
+    )
+    pairs = ((expected.lower, stated.lower), (expected.upper, stated.upper))
+    near = all(np.allclose(end, other, rtol=_TOLERANCE, atol=spare) for end, other in pairs)
+    return scales and near
+
+
+def _rebuild(described: Mapping[str, Any]) -> Interpretation:
+    """Return the interpretation that a certificate's domain describes; raise if there is none."""
+    kind = _INTERPRETATIONS.get(str(described["kind"]))
+    if kind is None:
+        raise ParameterError(f"`domain` must be of a known kind; got {described['kind']!r}.")
+    return kind.rebuild(described)
+
+
+def _relation(certificate: Certificate) -> Adjacency:
+    public = certificate.adjacency == Adjacency.REPLACE
+    return Adjacency.REPLACE if public else Adjacency.ADD_REMOVE
+
+
+class NoisyMean(NoisySums):
+    """Release ``lower + width clamp((S + noise) / (n 2^bits))``.
+
+    S the integer sum of snapped rows, noise discrete Laplace.
+
+    The noise has rate ``epsilon / (d 2^bits)`` per coordinate: half the scale of the exponential
+    mechanism with L1 loss, which pays a factor 2. Under "add-remove" the number of rows is
+    confidential, and the sums from below ``U = S`` and from above ``V = n 2^bits - S`` both get
+    such noise; ``U / (U + V)`` is then a noisy sum over a noisy count.
+
+    Parameters
+    ----------
+    count : int
+        Number of rows. Confidential, except under "replace".
+    sums : sequence of int
+        For each column the sum of the whole numbers that :func:`snap` gives. Confidential.
+    bits : int
+        Rows were snapped to ``2^bits`` steps, 1 to 32.
+    lower, upper : array-like
+        Public bounds, one pair per column.
+    adjacency : {"replace", "add-remove"}
+        Which data sets are neighbours.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.2], [0.4], [0.9]])
+    >>> NoisyMean.from_rows(rows, lower=[0.0], upper=[1.0]).release(epsilon=1.0).value.shape
+    (1,)
+    """
+
+    name = "NoisyMean"
+    summed = _CLIPPED
+
+    def __init__(
+        self,
+        *,
+        count: int,
+        sums: Sequence[int],
+        bits: int,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        adjacency: str = "replace",
+    ) -> None:
+        name = self.name
+        relation = validate_adjacency(adjacency, owner=name)
+        self.bits = validate_integer(bits, name="bits", owner=name, low=1, high=MOST_BITS)
+        self.lower = validate_vector(lower, name="lower", owner=name, length=len(sums))
+        self.upper = validate_vector(upper, name="upper", owner=name, length=len(sums))
+        if not (self.lower < self.upper).all():
+            raise ParameterError(
+                f"`lower` of {name} must be below `upper`; got {lower!r} and {upper!r}."
+            )
+        if any(
+            not 1e-290 <= float(up) - float(lo) < float("inf")
+            for lo, up in zip(self.lower, self.upper, strict=True)
+        ):
+            raise ParameterError(
+                f"`lower` and `upper` of {name} must differ by a number of usual size; got"
+                f" {lower!r}, {upper!r}."
+            )
+        if not relation.count_is_public and (type(count) is not int or not 0 <= count <= 1 << 62):
+            # it is confidential, so it is not repeated
+            raise ParameterError(f"`count` of {name} must be a whole number from 0 to 2^62.")
+        least = 1 if relation.count_is_public else 0
+        self._count = validate_integer(count, name="count", owner=name, low=least, high=1 << 62)
+        self._sums = shielded(
+            lambda: [int(total) for total in sums],
+            ParameterTypeError(f"`sums` of {name} must be whole numbers."),
+        )
+        if any(not 0 <= total <= self._count << self.bits for total in self._sums):
+            raise ParameterError(
+                f"`sums` of {name} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
+            )
+        public = relation.count_is_public  # then one sum per column does, else the share of two
+        interpretation = (Means if public else Shares)(
+            lower=tuple(self.lower.tolist()),
+            upper=tuple(self.upper.tolist()),
+            bits=self.bits,
+            count=self._count if public else None,
+        )
+        super().__init__(
+            totals=interpretation.sums(self._count, self._sums),
+            interpretation=interpretation,
+            adjacency=relation,
+        )
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: ArrayLike,
+        *,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        bits: int = MOST_BITS,
+        adjacency: str = "replace",
+    ) -> NoisyMean:
+        """Clip, snap and sum confidential rows.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n, d)
+            Numbers without nan; confidential.
+        lower, upper, bits, adjacency
+            As for the class; public.
+
+        Returns
+        -------
+        NoisyMean
+        """
+        name = cls.name
+        numbers = confidential_array(rows, name="rows", owner=name, kinds="fiub")
+        with np.errstate(all="ignore"):  # a longer float may become infinite
+            table = numbers.astype(np.float64)
+        if table.ndim != 2 or table.shape[1] == 0 or np.isnan(table).any():
+            raise ParameterTypeError(
+                f"`rows` of {name} must be numbers of shape (n, d) without nan."
+            )
+        low = validate_vector(lower, name="lower", owner=name, length=table.shape[1])
+        high = validate_vector(upper, name="upper", owner=name, length=table.shape[1])
+        empty = cls(
+            count=1, sums=[0] * low.size, bits=bits, lower=low, upper=high, adjacency=adjacency
+        )  # checks before use
+        sums = snap(table, low, high, empty.bits).sum(
+            axis=0
+        )  # below 2^63: fewer than 2^31 rows fit in memory
+        return cls(
+            count=len(table),
+            sums=sums.tolist(),
+            bits=empty.bits,
+            lower=low,
+            upper=high,
+            adjacency=adjacency,
+        )
+
+    def _too_fine(self, budget: Fraction) -> str:
+        return (
+            f"`bits` of {self.name} must be at most {affordable_bits(budget, len(self._sums))} at"
+            f" this epsilon and dimension; got {self.bits}."
+        )
+
+    @property
+    def _parameters(self) -> dict[str, str]:
+        return {"sums": _SUMS[self.adjacency]}
+
+    @classmethod
+    def verify(cls, certificate: Certificate) -> list[Check]:
+        """Recompute what noise on sums claims, and how many sums there are."""
+        sums, expected = certificate.sampler.get("sums"), _SUMS.get(certificate.adjacency)
+        return [*super().verify(certificate), check_equal("sums", sums, expected)]

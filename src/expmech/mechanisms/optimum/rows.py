@@ -1,0 +1,292 @@
+"""Rows shortened to public norms and snapped toward zero, each by a rule of its own.
+
+Products with them are exact sums of whole numbers. Theory: docs/theory/perturbed_optimum.md, 4.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array, shielded
+from expmech.mechanisms.optimum.calibration import OWNER, RowNorms
+from expmech.mechanisms.optimum.risks import Risk
+
+Floats = NDArray[np.float64]
+
+STEP_BITS = 20
+"""Entries are whole multiples of 2^-20."""
+
+GRID_BITS = 46
+"""Residuals are computed at points whose coordinates are whole multiples of 2^-46."""
+
+BLOCK = 1 << 15
+"""Rows multiplied at a time: 20 bits of an entry, 18 of a limb and 15 of a count make 53."""
+
+_CACHED = 1 << 18  # entries of a block: 2 MB stay in the cache from one operation to the next
+
+MOST_COLUMNS = 8192
+"""Squares of 40 bits add up below 2^53 for so many columns."""
+
+_UNIT = float(1 << STEP_BITS)
+SHORTER = 1.0 - 2.0**-30
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegressionRows:
+    """Confidential rows: entries are multiples of 2^-20, norms at most the public ones."""
+
+    matrix: Any  # a float64 array, or a CSR matrix of scipy
+    targets: Floats
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows, which is confidential under add-remove."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """Return the number of columns."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def blocks(self) -> Iterator[slice]:
+        """Return slices of at most 2^15 rows."""
+        return _blocks(self.count, self.dimension)
+
+    def cross_exactly(self, limbs: NDArray[np.float64]) -> list[list[int]]:
+        """Return ``2^20 X' limbs`` as integers, for whole numbers of at most 18 bits a limb."""
+        total = ExactSums(self.dimension, limbs.shape[1])
+        for rows in self.blocks:
+            total.add(self.matrix[rows], limbs[rows])
+        return total.values
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return ``X' diag(weights) X`` as floats, block by block."""
+        total = np.zeros((self.dimension, self.dimension))
+        roots = np.sqrt(weights) if (weights >= 0.0).all() else None
+        for rows in self.blocks:
+            part = self.matrix[rows]
+            if not isinstance(part, np.ndarray):
+                total += (part.T @ part.multiply(weights[rows][:, None]).tocsr()).toarray()
+            elif roots is None:
+                total += (part * weights[rows][:, None]).T @ part
+            else:  # a matrix with its own transpose: half the work in BLAS
+                part = part * roots[rows][:, None]
+                total += part.T @ part
+        return total
+
+    def take(self, kept: Any) -> RegressionRows:
+        """Return some of the rows."""
+        return RegressionRows(matrix=self.matrix[kept], targets=self.targets[kept])
+
+    @property
+    def absolute_sums(self) -> Floats:
+        """Bound the column sums of |x| by those of x^2, with Cauchy and Schwarz."""
+        return np.sqrt(self.squared_sums * self.count) * (1.0 + 2.0**-30)
+
+    @cached_property
+    def squared_sums(self) -> Floats:
+        """Return the column sums of x^2, rounded up."""
+        total = np.zeros(self.dimension)
+        for rows in self.blocks:
+            part = self.matrix[rows]
+            if isinstance(part, np.ndarray):
+                total += np.einsum("ij,ij->j", part, part)
+            else:
+                total += np.asarray(part.multiply(part).sum(axis=0)).ravel()
+        return total * (1.0 + 2.0**-30)
+
+
+def block_times(block: Any, vectors: Floats) -> Floats:
+    """Return the product of a block of rows with vectors in columns."""
+    if vectors.shape[1] == 1:  # a vector goes a faster way through BLAS
+        return np.asarray(block @ vectors[:, 0])[:, None]
+    return np.asarray(block @ np.ascontiguousarray(vectors))
+
+
+def block_cross(block: Any, values: Floats) -> Floats:
+    """Return the product of a transposed block of rows with values in columns."""
+    if values.shape[1] == 1:
+        return np.asarray(block.T @ values[:, 0])[:, None]
+    return np.asarray(block.T @ values)
+
+
+class ExactSums:
+    """Sums of ``2^20 X' limbs`` over blocks of at most 2^15 rows, in integers."""
+
+    def __init__(self, dimension: int, columns: int) -> None:
+        self.values = [[0] * columns for _ in range(dimension)]
+
+    def add(self, block: Any, limbs: Floats) -> None:
+        """Add a block: below 2^53 its sums of whole numbers are exact in any order."""
+        part = np.asarray(block.T @ limbs) * _UNIT
+        for j, line in enumerate(part.astype(np.int64).tolist()):
+            self.values[j] = [old + new for old, new in zip(self.values[j], line, strict=True)]
+
+
+def _blocks(count: int, dimension: int) -> Iterator[slice]:
+    size = min(BLOCK, max(256, _CACHED // dimension))
+    return (slice(first, first + size) for first in range(0, count, size))
+
+
+class LazyRows(ABC):
+    """Features that are computed block by block, so that no second table has to be held."""
+
+    dtype = np.dtype(np.float64)
+    ndim = 2
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> Floats:
+        """Return some of the rows."""
+
+
+def prepare_rows(
+    features: Any,
+    targets: Any,
+    *,
+    risk: Risk,
+    norms: RowNorms,
+    counts: NDArray[np.int64] | None = None,
+) -> RegressionRows:
+    """Shorten rows to public norms, target included.
+
+    Entries are clipped to [-1, 1], missing ones are 0; a whole row is multiplied by one factor, and
+    everything is snapped toward zero to multiples of 2^-20. The norms are then checked in whole
+    numbers, so they hold for the rows that are used.
+    """
+    table, given = validate_table(features, targets)
+    labels = risk.prepare_targets(given)
+    factors = np.ones(table.shape[0])
+    if isinstance(table, (np.ndarray, LazyRows)):
+        matrix = np.empty(table.shape)
+        for rows in _blocks(*table.shape):
+            factors[rows] = _shorten(table[rows], norms, matrix[rows])
+    else:
+        matrix, factors = _shorten_sparse(table, norms)
+    if risk.scales_targets():
+        labels = np.trunc(labels * factors * _UNIT) / _UNIT
+    prepared = RegressionRows(matrix=matrix, targets=labels)
+    if counts is None or (counts == 1).all():
+        return prepared
+    return prepared.take(np.repeat(np.arange(len(counts)), counts))
+
+
+def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+    """Return how many equal rows each row stands for: one where nothing is said."""
+    if counts is None:
+        return np.ones(rows, dtype=np.int64)
+    whole = confidential_array(counts, name="counts", owner=OWNER)
+    if whole.dtype.kind not in "iu" or whole.shape != (rows,):
+        raise ParameterTypeError(
+            f"`counts` of {OWNER} must be whole numbers, one per row of `features`."
+        )
+    return np.maximum(whole.astype(np.int64), 0)
+
+
+def validate_table(features: Any, targets: Any) -> tuple[Any, NDArray[Any]]:
+    """Return features as a table or a CSR matrix, and targets: numbers, one per row."""
+    if isinstance(features, LazyRows):
+        table: Any = features
+    elif hasattr(features, "tocsr"):
+        error = ParameterTypeError(f"`features` of {OWNER} must be an array of numbers.")
+        table = shielded(features.tocsr, error)
+        if table.dtype.kind not in "fiub":
+            raise error
+    else:
+        table = confidential_array(features, name="features", owner=OWNER, kinds="fiub")
+    given = confidential_array(targets, name="targets", owner=OWNER, kinds="fiub")
+    if table.ndim != 2 or not 1 <= table.shape[1] <= MOST_COLUMNS:
+        raise ParameterError(
+            f"`features` of {OWNER} must have 2 dimensions and 1 to {MOST_COLUMNS} columns."
+        )
+    if given.size != table.shape[0]:
+        raise ParameterError(f"`targets` of {OWNER} must have one entry per row of `features`.")
+    return table, given
+
+
+def _factors(squares: Floats, sums: Floats | None, norms: RowNorms) -> Floats:
+    """Return the factor of each row: 1, or what brings it just below the norms.
+
+    Less by 2^-30, so that a row whose entries were whole multiples of 2^-20 is short enough
+    whatever the square root was rounded to; an engine does the same.
+    """
+    most = float(norms.squared)
+    factors = np.where(squares <= most, 1.0, np.sqrt(most / np.maximum(squares, most)) * SHORTER)
+    if norms.total is not None and sums is not None:
+        most = float(norms.total)
+        less = np.where(sums <= most, 1.0, most / np.maximum(sums, most) * SHORTER)
+        factors = np.minimum(factors, less)
+    return np.asarray(factors)
+
+
+def _whole_limits(norms: RowNorms) -> tuple[int, int | None]:
+    """Return the norms of rows in units of 2^-20, squared and summed."""
+    total = None if norms.total is None else (norms.total * (1 << STEP_BITS)).__floor__()
+    return (norms.squared * (1 << 2 * STEP_BITS)).__floor__(), total
+
+
+def _shorten(rows: Any, norms: RowNorms, out: Floats) -> Floats:
+    """Write shortened and snapped rows to ``out``; return their factors."""
+    clipped = np.clip(rows, -1.0, 1.0, dtype=np.float64)
+    squares = np.einsum("ij,ij->i", clipped, clipped)
+    missing = np.flatnonzero(np.isnan(squares))
+    clipped[missing] = np.nan_to_num(clipped[missing], nan=0.0)
+    squares[missing] = (clipped[missing] ** 2).sum(axis=1)
+    sums = None if norms.total is None else np.abs(clipped).sum(axis=1)
+    factors = _factors(squares, sums, norms)
+    np.multiply(clipped, (factors * _UNIT)[:, None], out=out)
+    np.trunc(out, out=out)
+    late = _too_long(out, norms)
+    while late.size:  # by rounding alone, of entries that were no multiples of 2^-20
+        factors[late] *= SHORTER
+        out[late] = np.trunc(clipped[late] * (factors[late] * _UNIT)[:, None])
+        late = late[_too_long(out[late], norms)]
+    out *= 1.0 / _UNIT
+    return factors
+
+
+def _too_long(whole: Floats, norms: RowNorms) -> NDArray[np.int64]:
+    """Return the rows over a norm; sums of whole numbers below 2^53 are exact in any order."""
+    squared, total = _whole_limits(norms)
+    late = np.einsum("ij,ij->i", whole, whole) > squared
+    if total is not None:
+        late |= np.abs(whole).sum(axis=1) > total
+    return np.flatnonzero(late)
+
+
+def _shorten_sparse(table: Any, norms: RowNorms) -> tuple[Any, Floats]:
+    """Do the same to the stored entries of a sparse table."""
+    matrix = table.astype(np.float64).copy()
+    matrix.sum_duplicates()
+    matrix.data = np.clip(np.nan_to_num(matrix.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+    count, clipped = matrix.shape[0], matrix.data.copy()
+    row_of = np.repeat(np.arange(count), np.diff(matrix.indptr))
+
+    def summed(values: Floats) -> Floats:
+        sums: Floats = np.bincount(row_of, values, count).astype(np.float64)
+        return sums
+
+    factors = _factors(summed(clipped * clipped), summed(np.abs(clipped)), norms)
+    squared, total = _whole_limits(norms)
+    while True:
+        whole = np.trunc(clipped * (factors * _UNIT)[row_of])
+        late = summed(whole * whole) > squared
+        if total is not None:
+            late |= summed(np.abs(whole)) > total
+        if not late.any():
+            break
+        factors[late] *= SHORTER
+    matrix.data = whole / _UNIT
+    return matrix, factors

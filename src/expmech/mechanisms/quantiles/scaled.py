@@ -1,0 +1,214 @@
+"""Positive numbers of any size, as a float64 mantissa and an int64 exponent.
+
+Every operation adds or multiplies non-negative numbers, so its relative error is at most 2^-52: no
+cancellation, no underflow, no floor. Error analysis: docs/theory/joint_quantiles.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+ABSENT = -(1 << 60)
+"""The exponent of zero: below that of every number met, with room for sums of several."""
+
+_DIGIT = 8  # exponentials of whole numbers come from one table per byte
+_PRECISION = 160  # bits of the balls that tables are read from: exponents take up to 60
+_ROW = 64  # numbers summed in one go
+_SPREAD = 900  # binary orders within which float64 numbers lose no digit beside each other
+_PART = 1 << 13  # entries worked on at a time: they stay in the processor's cache
+_FIELD = 0x7FF << 52  # the exponent field of a float64
+_HALF = 1022 << 52  # what it holds for numbers in [1/2, 1)
+
+
+class Scaled(NamedTuple):
+    """The numbers ``mantissa * 2^exponent``, mantissas 0 or between 2^-100 and 2^100."""
+
+    mantissa: NDArray[np.float64]
+    exponent: NDArray[np.int64]
+
+    def at(self, index: int | slice | NDArray[np.int64]) -> Scaled:
+        """Return some of the numbers."""
+        return Scaled(self.mantissa[index], self.exponent[index])
+
+    def where(self, condition: NDArray[np.bool_]) -> Scaled:
+        """Return the numbers where a condition holds, zero elsewhere."""
+        return Scaled(
+            np.where(condition, self.mantissa, 0.0), np.where(condition, self.exponent, ABSENT)
+        )
+
+
+def normalise(numbers: Scaled) -> Scaled:
+    """Return the same numbers with mantissas in [1/2, 1)."""
+    digits = numbers.mantissa.view(np.int64)
+    shift = digits >> 52
+    shift -= 1022
+    shift += numbers.exponent
+    fraction = ((digits & ~_FIELD) | _HALF).view(np.float64)
+    if not numbers.mantissa.all():
+        none = numbers.mantissa == 0.0
+        fraction[none], shift[none] = 0.0, ABSENT
+    return Scaled(fraction, shift)
+
+
+def power_of_two(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return ``2^exponent`` for exponents of at most 0, as 0 below -1022."""
+    field = np.maximum(exponent, -1023)
+    field += 1023
+    field <<= 52
+    return np.asarray(field.view(np.float64))
+
+
+def times(first: Scaled, *others: Scaled) -> Scaled:
+    """Return products, entry by entry."""
+    mantissa, exponent = first
+    for other in others:
+        mantissa, exponent = mantissa * other.mantissa, exponent + other.exponent
+    return Scaled(mantissa, exponent)
+
+
+def plus(first: Scaled, other: Scaled) -> Scaled:
+    """Return sums, entry by entry."""
+    top = np.maximum(first.exponent, other.exponent)
+    mantissa = first.mantissa * power_of_two(first.exponent - top)
+    mantissa += other.mantissa * power_of_two(other.exponent - top)
+    return Scaled(mantissa, top)
+
+
+def inverse(number: Scaled) -> Scaled:
+    """Return one over each number; none may be zero."""
+    return normalise(Scaled(1.0 / number.mantissa, -number.exponent))
+
+
+def in_parts(size: int, compute: Callable[[slice], Scaled]) -> Scaled:
+    """Return ``size`` normalised numbers, computed a part at a time."""
+    numbers = Scaled(np.empty(size), np.empty(size, dtype=np.int64))
+    for first in range(0, size, _PART):
+        part = slice(first, min(first + _PART, size))
+        numbers.mantissa[part], numbers.exponent[part] = normalise(compute(part))
+    return numbers
+
+
+def total(numbers: Scaled) -> Scaled:
+    """Return the sum of a list, as a list of one."""
+    top = numbers.exponent.max(keepdims=True)
+    mantissa = numbers.mantissa * power_of_two(numbers.exponent - top)
+    return normalise(Scaled(mantissa.sum(keepdims=True), top))
+
+
+def whole(number: int) -> Scaled:
+    """Return a positive integer of any size, to 2^-53 of itself, as a list of one."""
+    bits = number.bit_length()
+    return Scaled(np.array([number / (1 << bits)]), np.array([bits]))
+
+
+def whole_numbers(numbers: NDArray[Any]) -> Scaled:
+    """Return positive numbers of usual size."""
+    return Scaled(numbers.astype(np.float64), np.zeros(numbers.size, dtype=np.int64))
+
+
+def exponential(nats: Fraction) -> Scaled:
+    """Return ``exp(nats)``, to 2^-52 of itself, as a list of one."""
+    with flint.ctx.workprec(_PRECISION):
+        ball = flint.arb(flint.fmpq(nats.numerator, nats.denominator)).exp()
+        man, exp = ball.mid().man_exp()
+    bits = int(man).bit_length()
+    return normalise(Scaled(np.array([int(man) / (1 << bits)]), np.array([int(exp) + bits])))
+
+
+def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
+    """Return ``exp(rate * number)`` for whole numbers that are at least 0.
+
+    A product over the bytes of a number, each factor within 2^-52 of itself.
+    """
+    largest = int(numbers.max(initial=0))
+    places = range(0, max(1, largest.bit_length()), _DIGIT)
+    tables = []
+    for place in places:
+        listed = range(min(1 << _DIGIT, (largest >> place) + 1))
+        factors = [exponential(rate * (digit << place)) for digit in listed]
+        tables.append(Scaled(*map(np.concatenate, zip(*factors, strict=True))))
+
+    def compute(part: slice) -> Scaled:
+        digits = [(numbers[part] >> place) & ((1 << _DIGIT) - 1) for place in places]
+        return times(*(table.at(digit) for table, digit in zip(tables, digits, strict=True)))
+
+    return in_parts(numbers.size, compute)
+
+
+def cumulate(numbers: Scaled, starts: NDArray[np.bool_] | None = None) -> Scaled:
+    """Return running sums, which begin anew wherever ``starts`` is true.
+
+    The list is cut into rows of 64, summed side by side; then what enters each row is added. A
+    number passes at most 65 additions a layer, and there are at most six layers.
+    """
+    size = numbers.mantissa.size
+    missing = -size % _ROW
+    flags = np.zeros(size, dtype=np.bool_) if starts is None else starts
+    grid = Scaled(
+        np.pad(numbers.mantissa, (0, missing)).reshape(-1, _ROW),
+        np.pad(numbers.exponent, (0, missing), mode="edge").reshape(-1, _ROW),
+    )
+    begins = np.pad(flags, (0, missing)).reshape(-1, _ROW)
+    rows = len(begins)
+    parts = [slice(first, first + _PART // _ROW) for first in range(0, rows, _PART // _ROW)]
+    mixed = np.zeros(rows, dtype=np.bool_)
+    for part in parts:
+        mixed[part] = _sum_rows(grid.at(part), begins[part])
+    if rows > 1:
+        last = Scaled(grid.mantissa[:, -1], grid.exponent[:, -1])
+        enter = cumulate(last, np.asarray(begins.any(axis=1)))
+        carry = Scaled(np.append(0.0, enter.mantissa[:-1]), np.append(ABSENT, enter.exponent[:-1]))
+        for part in parts:
+            _carry(grid.at(part), carry.at(part), begins[part], mixed[part])
+    return Scaled(grid.mantissa.reshape(-1)[:size], grid.exponent.reshape(-1)[:size])
+
+
+def _sum_rows(grid: Scaled, begins: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Replace rows by their running sums; return which now have an exponent a number.
+
+    Rows whose numbers lie within 900 binary orders of each other share an exponent; the others,
+    and those in which a sum begins anew, do not.
+    """
+    top, bottom = grid.exponent.max(axis=1), grid.exponent.min(axis=1)
+    mixed = (top - bottom > _SPREAD) | begins.any(axis=1)
+    rows = np.flatnonzero(mixed)
+    kept = grid.at(rows)
+    relative = power_of_two(grid.exponent - top[:, None])
+    relative *= grid.mantissa
+    np.cumsum(relative, axis=1, out=grid.mantissa)
+    grid.exponent[:] = top[:, None]
+    running = Scaled(np.zeros(rows.size), np.full(rows.size, ABSENT))
+    for column in range(_ROW if rows.size else 0):
+        running = running.where(~begins[rows, column])
+        running = plus(running, Scaled(kept.mantissa[:, column], kept.exponent[:, column]))
+        grid.mantissa[rows, column], grid.exponent[rows, column] = running
+    return np.asarray(mixed)
+
+
+def _carry(
+    sums: Scaled, carry: Scaled, begins: NDArray[np.bool_], mixed: NDArray[np.bool_]
+) -> None:
+    """Add to each row what enters it, up to where its sum begins anew."""
+    rows = np.flatnonzero(mixed)
+    opened = np.logical_or.accumulate(begins[rows], axis=1)
+    entering = carry.at(rows)
+    joined = plus(
+        sums.at(rows),
+        Scaled(
+            np.where(opened, 0.0, entering.mantissa[:, None]),
+            np.where(opened, ABSENT, entering.exponent[:, None]),
+        ),
+    )
+    shared = sums.exponent[:, 0]
+    top = np.maximum(shared, carry.exponent)
+    np.multiply(sums.mantissa, power_of_two(shared - top)[:, None], out=sums.mantissa)
+    added = carry.mantissa * power_of_two(carry.exponent - top)
+    np.add(sums.mantissa, added[:, None], out=sums.mantissa)
+    sums.exponent[:] = top[:, None]
+    sums.mantissa[rows], sums.exponent[rows] = joined

@@ -1,0 +1,469 @@
+"""Aggregations: what a statistic asks of the rows, and exact integers as the answer.
+
+Values are clipped to public bounds and snapped to whole numbers row by row, then counted and
+summed. Here aggregates come from arrays; an engine computes the same integers where the data live
+(:mod:`expmech.tables.engines.rows`). Why that keeps the sensitivity: docs/theory/noisy_mean.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.errors import DataError, ParameterError, shielded
+from expmech.losses.ridge import cross_products
+from expmech.mechanisms.noisy_sums.noisy_sums import snap
+from expmech.mechanisms.optimum import ArrayTable
+from expmech.mechanisms.optimum.rows import STEP_BITS
+from expmech.tables.arrays import ArrayRows, SparseRows, class_places
+from expmech.tables.expressions import Column as Column
+from expmech.tables.expressions import Condition, evaluate
+from expmech.tables.keys import tally_values
+from expmech.tables.reading import FOUND_MISSING, read_column, stand_in
+from expmech.tables.scaling import (
+    STANDARD_BITS,
+    Bounds,
+    ScaledRows,
+    Scaling,
+    Standard,
+    make_standard,
+    scalings,
+    snapped_columns,
+)
+
+PRODUCT_BITS = 20
+"""Bits of columns whose products are summed: steps of 2^-20 of a width, far below the noise.
+
+Products of two fit in 64 bits.
+"""
+
+NOWHERE = -1
+"""The cell of rows that are in none of those that are counted."""
+
+_SCORING_FAILED = "`scoring` failed on the data, or gave a score that is no finite number."
+
+
+class Rows(Protocol):
+    """Confidential rows that answer aggregations."""
+
+    def count(self) -> int:
+        """Return how many rows there are; public under "replace", and asked for only then."""
+
+    def aggregate(self, aggregation: Aggregation) -> Any:
+        """Return the aggregate; confidential."""
+
+
+class Aggregation(ABC):
+    """What a statistic asks of the rows; public.
+
+    It says which columns it reads, and how it is computed from arrays. How engines compute it is in
+    the table of :mod:`expmech.tables.engines.rows`.
+    """
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        """The columns whose values are read as numbers."""
+        return ()
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The columns whose values are compared with public ones."""
+        return ()
+
+    @property
+    def row_conditions(self) -> tuple[Condition, ...]:
+        """The conditions that rows are held to."""
+        return ()
+
+    @abstractmethod
+    def of_arrays(self, rows: ArrayRows) -> Any:
+        """Return the aggregate of rows in memory; confidential."""
+
+    def of_sparse(self, rows: SparseRows) -> Any:
+        """Return the aggregate of a sparse table; confidential."""
+        raise ParameterError(
+            "This statistic needs a dense table: only linear and logistic regressions take a"
+            " sparse one."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """Count, sums and sums of products of columns snapped to ``0 .. 2^bits``; confidential.
+
+    Exact integers. ``products[i][j]`` is the sum of ``k_i k_j``; empty where only sums were asked
+    for.
+    """
+
+    count: int
+    sums: tuple[int, ...]
+    products: tuple[tuple[int, ...], ...]
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Counts of candidates, cells or conditions, and of all rows.
+
+    Confidential, but for the number of rows under replace.
+    """
+
+    counts: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TargetRows:
+    """Rows with a target, a number or a place, each standing for ``counts`` equal ones.
+
+    Confidential, and not clipped yet: what uses them does that first of all.
+    """
+
+    features: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowProducts:
+    """Cross products of rows in units of 2^-20, and how many rows. Confidential."""
+
+    products: tuple[tuple[int, ...], ...]
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsOf(Aggregation):
+    """Columns of numbers with their public bounds, and what a missing value counts as."""
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    missing: str
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return self.columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsOf(ColumnsOf):
+    """Count, integer sums and, if asked, integer cross products of clipped, snapped columns."""
+
+    bits: int
+    products: bool = False
+
+    def of_arrays(self, rows: ArrayRows) -> Moments:
+        values = rows.filled(self.columns, self.bounds, self.missing)
+        return moments_of(values, self.bounds, bits=self.bits, products=self.products)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductsOf(ColumnsOf):
+    """Integer cross products of standardised rows, each of norm at most one.
+
+    Clipped columns minus ``center``, over ``scale``, then each row by itself over its own norm, or
+    over ``row_norm`` and shortened: :class:`expmech.tables.scaling.Standard`.
+    """
+
+    center: tuple[float, ...]
+    scale: tuple[float, ...]
+    row_norm: float | None
+
+    def standard(self) -> Standard:
+        """Return the map to rows of norm at most one; raise where a number cannot serve."""
+        lower, upper = np.array(self.bounds, dtype=np.float64).T
+        return make_standard(
+            lower=lower,
+            upper=upper,
+            center=self.center,
+            scale=self.scale,
+            row_norm=self.row_norm,
+            owner="a principal component analysis",
+        )
+
+    def of_arrays(self, rows: ArrayRows) -> RowProducts:
+        values = rows.filled(self.columns, self.bounds, self.missing)
+        lower, upper = np.array(self.bounds, dtype=np.float64).T
+        return self.of_steps(snap(values, lower, upper, STANDARD_BITS))
+
+    def of_steps(self, steps: NDArray[np.int64]) -> RowProducts:
+        """Return the cross products of rows that are given as steps of their bounds."""
+        products = self.standard().products(steps)
+        return RowProducts(products=tuple(map(tuple, products.tolist())), count=len(steps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsAggregation(Aggregation):
+    """How many values of a column are in each of public cells.
+
+    The cell of a value depends on that value alone; of some values it is :data:`NOWHERE`.
+    """
+
+    column: Column
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return (self.column,)
+
+    @abstractmethod
+    def of_counts(self, counts: Mapping[int, int]) -> Any:
+        """Return the aggregate from the number of rows in each cell, NOWHERE among them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramOf(CellsAggregation):
+    """How many clipped values of a column fall in each of ``2^bits`` cells of its bounds."""
+
+    bounds: Bounds
+    bits: int
+    missing: str
+
+    def of_arrays(self, rows: ArrayRows) -> NDArray[np.int64]:
+        values = rows.filled((self.column,), (self.bounds,), self.missing)
+        return histogram_of(values[:, 0], self.bounds, bits=self.bits)
+
+    def of_counts(self, counts: Mapping[int, int]) -> NDArray[np.int64]:
+        if self.missing == "error" and NOWHERE in counts:
+            raise DataError(FOUND_MISSING)
+        histogram = np.zeros(1 << self.bits, dtype=np.int64)
+        for place, rows in counts.items():
+            if place != NOWHERE:
+                histogram[place] = rows
+        return histogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsOf(CellsAggregation):
+    """How many numbers of a column fall between each edge and the next, which the last one holds.
+
+    Numbers outside of the edges and what is missing are in no cell.
+    """
+
+    edges: tuple[float, ...]
+
+    def of_arrays(self, rows: ArrayRows) -> Tally:
+        values = rows.columns((self.column,))[:, 0]
+        last = len(self.edges) - 2
+        cells = np.searchsorted(self.edges, values, side="right") - 1  # NaN: beyond the last edge
+        cells = np.where(values == self.edges[-1], last, cells)
+        counts = np.bincount(cells[(cells >= 0) & (cells <= last)], minlength=last + 1)
+        return Tally(counts=tuple(counts.tolist()), rows=rows.count())
+
+    def of_counts(self, counts: Mapping[int, int]) -> Tally:
+        cells = range(len(self.edges) - 1)
+        return Tally(counts=tuple(counts.get(k, 0) for k in cells), rows=sum(counts.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TallyOf(Aggregation):
+    """How many values of a column equal each of a public list, by their canonical keys."""
+
+    column: Column
+    candidates: tuple[Any, ...]
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        return (self.column,)
+
+    def of_arrays(self, rows: ArrayRows) -> Tally:
+        return Tally(counts=tally_values(rows.raw, self.candidates), rows=rows.count())
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlagsOf(Aggregation):
+    """How many rows satisfy each of several conditions, and how many there are."""
+
+    conditions: tuple[Condition, ...]
+
+    @property
+    def row_conditions(self) -> tuple[Condition, ...]:
+        return self.conditions
+
+    def of_arrays(self, rows: ArrayRows) -> Tally:
+        count = rows.count()
+
+        def holds(condition: Condition) -> int:
+            flags = evaluate(condition, lambda column: rows.columns((column,))[:, 0])
+            return int(np.broadcast_to(flags == 1.0, (count,)).sum())
+
+        return Tally(counts=tuple(map(holds, self.conditions)), rows=count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledRowsOf(ColumnsOf):
+    """Columns, and the class of each row by the column ``target``: its place in a public list.
+
+    ``classes`` are those after the first one, places 1, 2, ...; any other label has place 0.
+    """
+
+    target: Column
+    classes: tuple[Any, ...]
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        return (self.target,)
+
+    def of_arrays(self, rows: ArrayRows) -> TargetRows:
+        places = class_places(rows.target, self.classes, self.missing)
+        features, targets = rows.filled_with_targets(
+            self.columns, self.bounds, places, (0.0, 1.0), self.missing
+        )
+        return TargetRows(
+            features=features, targets=targets, counts=np.ones(len(targets), dtype=np.int64)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOf(ColumnsOf):
+    """Rows of a regression: a constant and scaled columns, and the column ``target``.
+
+    Which is a number, scaled by ``target_bounds``, or, where these are None, the place of a class
+    as of :class:`LabelledRowsOf`. The aggregate is a :class:`expmech.mechanisms.optimum.Table`:
+    arrays, or a table that stays in its engine.
+    """
+
+    target: Column
+    target_bounds: Bounds | None = None
+    classes: tuple[Any, ...] = ()
+    center: bool = True
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return self.columns if self.target_bounds is None else (*self.columns, self.target)
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        return (self.target,) if self.target_bounds is None else ()
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The maps of the columns to [-1, 1]."""
+        return scalings(self.bounds, center=self.center)
+
+    @property
+    def target_scaling(self) -> Scaling | None:
+        """The map of a target that is a number."""
+        return None if self.target_bounds is None else scalings((self.target_bounds,))[0]
+
+    def of_arrays(self, rows: ArrayRows) -> ArrayTable:
+        if self.target_bounds is None:
+            targets = class_places(rows.target, self.classes, self.missing)
+        else:
+            targets = rows.columns((self.target,))[:, 0]
+        features, targets = rows.filled_with_targets(
+            self.columns, self.bounds, targets, self.target_bounds or (0.0, 1.0), self.missing
+        )
+        return ArrayTable(ScaledRows(features, self.scalings), self._scaled_target(targets))
+
+    def of_sparse(self, rows: SparseRows) -> ArrayTable:
+        if self.center:
+            return super().of_sparse(rows)  # type: ignore[no-any-return]
+        from scipy.sparse import hstack
+
+        matrix = rows.matrix.astype(np.float64).copy()
+        matrix.sum_duplicates()
+        if self.target_bounds is None:
+            targets = class_places(rows.target, self.classes, self.missing)
+        else:
+            targets = read_column(rows.target)
+        lost = np.isnan(targets)
+        row_of_entry = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        np.logical_or.at(lost, row_of_entry, np.isnan(matrix.data))
+        if self.missing == "error" and lost.any():
+            raise DataError(FOUND_MISSING)
+        if self.missing == "drop":
+            matrix, targets = matrix[~lost], targets[~lost]
+        matrix.data = self._scaled_entries(matrix)
+        if self.target_bounds is not None:
+            replacement = stand_in(self.target_bounds, self.missing)
+            targets = np.where(np.isnan(targets), replacement, targets)
+        with_constant = hstack([np.ones((matrix.shape[0], 1)), matrix], format="csr")
+        return ArrayTable(with_constant, self._scaled_target(targets))
+
+    def _scaled_entries(self, matrix: Any) -> NDArray[np.float64]:
+        """Scale the stored entries, each by the map of its column; 0 is 0 on every scale."""
+        table = np.array(
+            [(*s.bounds, s.factor, stand_in(s.bounds, self.missing)) for s in self.scalings]
+        )
+        lower, upper, factor, replacement = table[matrix.indices].T
+        values = np.where(np.isnan(matrix.data), replacement, matrix.data)
+        steps = np.floor(np.minimum(np.maximum(values, lower), upper) * factor + 0.5)
+        return np.asarray(steps * 2.0**-STEP_BITS)
+
+    def _scaled_target(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        scaling = self.target_scaling
+        return targets if scaling is None else snapped_columns(targets[:, None], [scaling])[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoresOf(Aggregation):
+    """The score of each candidate by a function of the caller's, of whole tables."""
+
+    scoring: Any
+    candidates: tuple[Any, ...]
+
+    def of_arrays(self, rows: ArrayRows) -> tuple[float, ...]:
+        def work() -> tuple[float, ...]:
+            scores = (self.scoring(rows.raw, rows.target, option) for option in self.candidates)
+            return tuple(map(float, scores))
+
+        scores = shielded(work, DataError(_SCORING_FAILED))
+        if not np.isfinite(scores).all():
+            raise DataError(_SCORING_FAILED)
+        return scores
+
+
+def validate_columns(columns: Sequence[str], bounds: Sequence[object]) -> None:
+    """Raise unless the columns differ, whatever their case, and each has bounds."""
+    if len(bounds) != len(columns):
+        raise ParameterError(
+            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
+            " columns."
+        )
+    validate_different(columns)
+
+
+def validate_different(columns: Sequence[str]) -> None:
+    """Raise unless the columns differ, whatever their case."""
+    if len({name.lower() for name in columns}) != len(columns):
+        raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
+
+
+def moments_of(
+    rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int, products: bool = False
+) -> Moments:
+    """Return the count, integer sums and, if asked (at most 20 bits), integer cross products.
+
+    Columns are clipped and snapped first.
+    """
+    lower, upper = np.array(bounds, dtype=np.float64).T
+    snapped = snap(rows, lower, upper, bits)
+    table = cross_products(snapped).tolist() if products else []
+    return Moments(
+        count=len(rows),
+        sums=tuple(snapped.sum(axis=0).tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
+        products=tuple(map(tuple, table)),
+        bits=bits,
+    )
+
+
+@np.errstate(all="ignore")  # a denormal value may underflow, to a cell that is right
+def histogram_of(values: NDArray[np.float64], bounds: Bounds, *, bits: int) -> NDArray[np.int64]:
+    """Return how many clipped values fall in each of the ``2^bits`` cells of the bounds.
+
+    The upper bound belongs to the last.
+    """
+    lower, upper = bounds
+    steps = (np.minimum(np.maximum(values, lower), upper) - lower) * (2.0**bits / (upper - lower))
+    cells = np.minimum(np.floor(steps).astype(np.int64), (1 << bits) - 1)
+    return np.bincount(cells, minlength=1 << bits)

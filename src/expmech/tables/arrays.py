@@ -1,0 +1,113 @@
+"""Rows in memory, dense and sparse: their numbers, labels and targets, each value read alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.errors import ParameterError
+from expmech.tables.expressions import Column
+from expmech.tables.keys import places_of
+from expmech.tables.reading import fill_missing, missing_rows
+from expmech.tables.scaling import Bounds
+
+if TYPE_CHECKING:
+    from expmech.tables.aggregates import Aggregation
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrayRows:
+    """A table of numbers (NaN is missing), the values a tally counts, and targets by class.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_rows, n_columns), optional
+        The columns that are read as numbers.
+    raw : list, array or column of a frame, optional
+        The values that are compared with candidates, as the caller gave them.
+    target : list, array or column of a frame, optional
+        The labels of a classification, as the caller gave them.
+
+    Examples
+    --------
+    >>> from expmech.tables.aggregates import HistogramOf
+    >>> rows = ArrayRows(numbers=np.array([[1.0], [3.0], [np.nan]]))
+    >>> cells = HistogramOf(column=0, bounds=(0.0, 4.0), bits=2, missing="middle")
+    >>> rows.aggregate(cells).tolist()
+    [0, 1, 1, 1]
+    """
+
+    numbers: Numbers | None = None
+    raw: Any = None
+    target: Any = None
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        for rows in (self.numbers, self.raw):
+            if rows is not None:
+                return len(rows)
+        raise ParameterError("There are no rows to be counted.")
+
+    def aggregate(self, aggregation: Aggregation) -> Any:
+        """Return the aggregate; confidential."""
+        return aggregation.of_arrays(self)
+
+    def columns(self, columns: Sequence[Column]) -> Numbers:
+        """Return columns of numbers by their positions."""
+        if self.numbers is None:
+            raise ParameterError("This statistic needs a table of numbers.")
+        positions = [int(column) for column in columns]
+        if positions == list(range(len(positions))):  # no copy: nothing writes to what was read
+            return self.numbers[:, : len(positions)]
+        return self.numbers[:, positions]
+
+    def filled(self, columns: Sequence[Column], bounds: Sequence[Bounds], missing: str) -> Numbers:
+        """Return columns with public stand-ins for what is missing, or without those rows."""
+        return fill_missing(self.columns(columns), bounds, missing)
+
+    def filled_with_targets(
+        self,
+        columns: Sequence[Column],
+        bounds: Sequence[Bounds],
+        targets: Numbers,
+        target_bounds: Bounds,
+        missing: str,
+    ) -> tuple[Numbers, Numbers]:
+        """Return columns and targets, filled alike."""
+        features = self.columns(columns)
+        if missing == "drop":
+            kept = ~(missing_rows(features) | np.isnan(targets))
+            features, targets = features[kept], targets[kept]
+        filled = fill_missing(targets[:, None], (target_bounds,), missing)[:, 0]
+        return fill_missing(features, bounds, missing), filled
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseRows:
+    """A CSR matrix of scipy, and one target per row; a stored NaN is missing."""
+
+    matrix: Any
+    target: Any
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self.matrix.shape[0])
+
+    def aggregate(self, aggregation: Aggregation) -> Any:
+        """Return the aggregate; confidential."""
+        return aggregation.of_sparse(self)
+
+
+def class_places(labels: Any, classes: Sequence[Any], missing: str) -> Numbers:
+    """Return the place of each label in a public list, from 1; 0 where it is none of it.
+
+    A missing label is NaN where missing values are dropped or refused, else no class of the list.
+    """
+    places = places_of(labels, classes)
+    return places if missing in ("drop", "error") else np.nan_to_num(places, nan=0.0)

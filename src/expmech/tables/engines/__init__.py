@@ -1,0 +1,1 @@
+"""Aggregates computed where the rows live: DuckDB, PostgreSQL and Spark, through Ibis."""

@@ -1,0 +1,240 @@
+"""Rows of a regression in their engine: small tables are read, large ones are summed pass by pass.
+
+Theory: docs/theory/perturbed_optimum_in_engine.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.coins import Coins
+from expmech.core.errors import DataError, shielded
+from expmech.mechanisms.optimum import (
+    ArrayTable,
+    Lattice,
+    OptimumTerms,
+    RegressionRows,
+    RowNorms,
+    Table,
+)
+from expmech.mechanisms.optimum.draw import DrawCells
+from expmech.mechanisms.optimum.in_engine import Sums, draw_in_engine
+from expmech.mechanisms.optimum.risks import Risk
+from expmech.mechanisms.optimum.rows import STEP_BITS
+from expmech.tables.aggregates import DesignOf
+from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of
+from expmech.tables.engines.sums import SnappedColumns, check_target, class_place, snap_columns
+from expmech.tables.reading import FOUND_MISSING
+from expmech.tables.sources.execution import FAILED, by_row, run, run_sql, sum_or_zero
+from expmech.tables.sources.source import Source
+
+Progress = Callable[[int], None]
+"""Called with the number of each pass as it starts. That number is confidential, as time is."""
+
+IN_ENGINE = (
+    "the engine's float64 is IEEE 754, its exp is within 2^-44 of the true value, and the table"
+    " does not change while it is read"
+)
+"""What a certificate lists where rows stay in an engine."""
+
+SMALL = 1 << 16
+"""Tables of so many rows are read into memory; of larger ones so many rows are, to start from."""
+
+_BATCH = 1 << 15
+
+
+def silent(number: int) -> None:
+    """Show nothing."""
+
+
+def _snapped_rows(source: Source, aggregation: DesignOf) -> SnappedColumns:
+    """Return the steps of a regression's columns and its target, in the engine, not yet whole."""
+    columns, target = [str(column) for column in aggregation.columns], str(aggregation.target)
+    check_target(target, columns)
+    maps, limits, label = list(aggregation.scalings), list(aggregation.bounds), None
+    if aggregation.target_scaling is None:
+        label = class_place(source, target, aggregation.classes)
+    else:
+        columns.append(target)
+        maps.append(aggregation.target_scaling)
+        limits.append(aggregation.target_scaling.bounds)
+    return snap_columns(
+        source,
+        columns,
+        limits,
+        bits=STEP_BITS,
+        missing=aggregation.missing,
+        rounding=lambda steps: steps,  # left as floats: what takes them rounds them as `nearest`
+        label=label,
+        maps=[(scaling.middle, scaling.factor) for scaling in maps],
+    )
+
+
+class EngineTable(Table):
+    """The rows of a regression in an engine, as snapped columns with the target last."""
+
+    def __init__(self, source: Source, aggregation: DesignOf, progress: Progress = silent) -> None:
+        self._snapped, self._engine = _snapped_rows(source, aggregation), source.engine
+        self._scales_target = aggregation.target_bounds is not None
+        self._backend = self._snapped.table.get_backend()
+        self.progress = progress
+        self.dimension = len(aggregation.columns) + 1
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows there are."""
+        table = self._snapped.table
+        return int(run(self._backend, lambda: table.count().to_pyarrow().as_py()))
+
+    def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
+        """Return all rows, shortened and snapped, in memory."""
+        return self._array(self._snapped.in_memory()).rows(risk, norms)
+
+    def prepare_draws(self, terms: OptimumTerms) -> DrawCells:
+        """Return draws from sums in the engine, or from memory where all rows easily fit."""
+        if self.count <= SMALL:
+            return self._array(self._snapped.in_memory()).prepare_draws(terms)
+        self._refuse_missing()
+        passes = EnginePasses(table=self, terms=terms)
+
+        def draw(lattice: Lattice, coins: Coins) -> NDArray[np.int64]:
+            with self._frozen():
+                return draw_in_engine(terms, passes, self.count, lattice, coins)
+
+        return draw
+
+    def plan(self) -> None:
+        """Let the engine compute the rows, which are none: raise where it cannot."""
+        self._snapped.in_memory()
+        run_sql(self._backend, f"SELECT * FROM ({self.query().text}) AS rows_0")
+
+    def query(self) -> RowQuery:
+        """Return the rows as text of the engine's own language."""
+        import ibis
+
+        text = str(ibis.to_sql(self._snapped.table, dialect=self._engine))
+        return RowQuery(text=text, columns=self._snapped.names, engine=self._engine)
+
+    def run(self, text: str) -> tuple[Any, ...]:
+        """Return the one row that a query has."""
+        (row,) = run_sql(self._backend, text)
+        return row
+
+    def some(self) -> ArrayTable:
+        """Return as many rows as are read into memory."""
+        few = replace(self._snapped, table=self._snapped.table.limit(SMALL))
+        return self._array(few.in_memory())
+
+    def batches(self) -> Iterator[ArrayTable]:
+        """Return all rows, a part at a time: at most a batch (of Spark, a partition) is held."""
+        rows = self._tuples(self.query().text)
+        with by_row(self._backend):
+            while batch := shielded(
+                lambda: list(itertools.islice(rows, _BATCH)), DataError(FAILED)
+            ):
+                yield self._array(np.array(batch, dtype=np.float64))
+
+    def _array(self, unrounded: NDArray[np.float64]) -> ArrayTable:
+        steps = np.floor(unrounded + 0.5)
+        target = steps[:, -1]
+        if self._scales_target:
+            target = target * 2.0**-STEP_BITS
+        features = np.column_stack([np.ones(len(steps)), steps[:, :-1] * 2.0**-STEP_BITS])
+        return ArrayTable(features, target)
+
+    def _refuse_missing(self) -> None:
+        lost = self._snapped.lost
+        if lost is None:
+            return
+        table = self._snapped.table
+        count = table.count(where=table[lost])
+        if run(self._backend, lambda: count.to_pyarrow().as_py()):
+            raise DataError(FOUND_MISSING)
+
+    def _tuples(self, text: str) -> Iterator[tuple[Any, ...]]:
+        width = len(self._snapped.names)
+        if self._engine == "pyspark":
+            for row in self._backend.raw_sql(text).toLocalIterator():
+                yield tuple(row)[:width]
+        elif self._engine == "duckdb":
+            yield from _fetched(self._backend.raw_sql(text), width)
+        else:
+            connection = self._backend.con
+            # a cursor with a name leaves its rows with the server, as long as a transaction lasts
+            with connection.transaction(), connection.cursor(name="expmech_rows") as cursor:
+                cursor.execute(text)
+                yield from _fetched(cursor, width)
+
+    @contextmanager
+    def _frozen(self) -> Iterator[None]:
+        """Let every pass see the same rows, where the engine can promise that."""
+        if self._engine != "postgres":
+            yield
+            return
+        connection = self._backend.con
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+
+def _fetched(cursor: Any, width: int) -> Iterator[tuple[Any, ...]]:
+    """Return the first columns of the rows of a cursor, fetched a batch at a time."""
+    while many := cursor.fetchmany(_BATCH):
+        yield from (row[:width] for row in many)
+
+
+@dataclass(eq=False, kw_only=True)
+class EnginePasses:
+    """Passes over a table in its engine, at the terms of a release."""
+
+    table: EngineTable
+    terms: OptimumTerms
+    number: int = 0
+
+    @cached_property
+    def _queries(self) -> PassQueries:
+        return PassQueries(
+            rows=self.table.query(),
+            formulas=formulas_of(self.terms.risk),
+            norms=self.terms.norms,
+        )
+
+    def sums(self, point: NDArray[np.float64]) -> Sums:
+        """Return the sums at a grid point: one aggregate query."""
+        values = [value for text in self._queries.sums(point) for value in self._run(text)]
+        return self._queries.read_sums(values, point)
+
+    def slopes(
+        self, point: NDArray[np.float64], step: NDArray[np.float64], lengths: Sequence[float]
+    ) -> NDArray[np.float64]:
+        """Return slopes along a step, in floats."""
+        slopes = self._run(self._queries.slopes(point, step, lengths))
+        return np.array([float(sum_or_zero(slope, self.table.count)) for slope in slopes])
+
+    def some(self) -> RegressionRows:
+        """Return the rows that fit in memory."""
+        return self._prepared(self.table.some())
+
+    def batches(self) -> Iterator[RegressionRows]:
+        """Return all rows, a part at a time."""
+        self._count()
+        return map(self._prepared, self.table.batches())
+
+    def _prepared(self, part: ArrayTable) -> RegressionRows:
+        return part.rows(self.terms.risk, self.terms.norms)
+
+    def _run(self, text: str) -> tuple[Any, ...]:
+        self._count()
+        return self.table.run(text)
+
+    def _count(self) -> None:
+        self.number += 1
+        self.table.progress(self.number)

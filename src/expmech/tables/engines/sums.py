@@ -1,0 +1,248 @@
+"""Columns clipped and snapped to whole numbers in the engine: their sums, products and rows.
+
+Values are clipped to public bounds first of all, so that nothing is computed from a value outside
+them and nothing can overflow; then they are snapped row by row and summed as integers: exact, in
+any order. Why that keeps the sensitivity: docs/theory/noisy_mean.md; why no row reaches another:
+docs/theory/reading.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.errors import DataError, ParameterError, validate_integer
+from expmech.tables.aggregates import (
+    LabelledRowsOf,
+    Moments,
+    MomentsOf,
+    ProductsOf,
+    RowProducts,
+    TargetRows,
+    validate_columns,
+)
+from expmech.tables.keys import canonical_key
+from expmech.tables.reading import FOUND_MISSING, stand_in, validate_missing
+from expmech.tables.scaling import STANDARD_BITS, Bounds, validate_bounds
+from expmech.tables.sources.casts import constant
+from expmech.tables.sources.execution import run, run_query, sum_or_zero
+from expmech.tables.sources.source import Source
+
+_ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
+_MOST_PRODUCT_BITS = 30  # so that a product of two snapped values fits in a signed 64-bit number
+
+Rounding = Callable[[Any], Any]
+"""How ``(clipped - origin) factor`` becomes a whole number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnappedColumns:
+    """A table of whole numbers, with no column of the source left in it.
+
+    ``names`` are those of its columns in order; ``lost``, where missing values are to be refused,
+    names the flag of rows that have one; ``prefix`` starts names that are free.
+    """
+
+    table: Any
+    names: tuple[str, ...]
+    lost: str | None
+    prefix: str
+
+    def in_memory(self, dtype: type = np.float64) -> NDArray[Any]:
+        """Return the rows as an array; raise where missing values are refused and there are some.
+
+        Confidential: for what is no function of counts and sums.
+        """
+        result = run(self.table.get_backend(), lambda: self.table.to_pyarrow())
+        if self.lost is not None and any(result[self.lost].to_pylist()):
+            raise DataError(FOUND_MISSING)
+        return np.column_stack([np.array(result[n].to_numpy(), dtype=dtype) for n in self.names])
+
+
+def snap_columns(
+    source: Source,
+    columns: Sequence[str],
+    bounds: Sequence[Bounds],
+    *,
+    bits: int,
+    missing: str,
+    rounding: Rounding | None = None,
+    label: tuple[Any, Any] | None = None,
+    maps: Sequence[tuple[float, float]] | None = None,
+) -> SnappedColumns:
+    """Return columns clipped and snapped to whole numbers, missing values by the public rule.
+
+    ``label`` is an expression of whole numbers, and one that says whether it is missing; it becomes
+    the last column. ``maps`` are the origin of each column and its number of steps per unit; None:
+    the lower bound, and ``2^bits`` steps per width. ``rounding`` is by default :func:`nearest`.
+    """
+    rule = validate_missing(missing, owner="the data layer")
+    validate_columns(columns, bounds)
+    limits = [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
+    (prefix,) = fresh_names(source.table.columns, 1)
+    raw = {f"{prefix}r{j}": source.number(name) for j, name in enumerate(columns)}
+    flags = {} if label is None else {f"{prefix}f": label[0], f"{prefix}g": label[1]}
+    table = source.staged({**raw, **flags})
+    absent = [~present(table[name]) for name in raw] + ([table[f"{prefix}g"]] if flags else [])
+    lost = functools.reduce(operator.or_, absent)
+    if rule == "drop":
+        table = table.filter(~lost)
+    names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
+    lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in limits]
+    snapped = [
+        (rounding or nearest)(
+            steps_of(table[name], pair, stand_in(pair, rule), line, source.engine)
+        )
+        for name, pair, line in zip(raw, limits, lines, strict=True)
+    ]
+    if flags:
+        snapped.append(table[f"{prefix}f"].cast("int64"))
+    flag = {f"{prefix}l": lost} if rule == "error" else {}
+    chosen = table.select(**dict(zip(names, snapped, strict=True)), **flag)
+    return SnappedColumns(table=chosen, names=names, lost=next(iter(flag), None), prefix=prefix)
+
+
+def nearest(steps: Any) -> Any:
+    """Snap to the nearest whole number, as ``mechanisms.noisy_sums.noisy_sums.snap`` does."""
+    return (steps + constant(0.5)).floor().cast("int64")
+
+
+def fresh_names(columns: Sequence[str], count: int) -> list[str]:
+    """Return names that no column starts with, whatever the case.
+
+    Some engines do not tell ``A`` from ``a``.
+    """
+    prefix = "em"
+    while any(column.lower().startswith(prefix) for column in columns):
+        prefix += "_"
+    return [f"{prefix}{chr(ord('a') + k)}" for k in range(count)]
+
+
+def present(number: Any) -> Any:
+    """Return whether there is a number; never NULL."""
+    return number.notnull() & ~number.isnan()
+
+
+def steps_of(
+    number: Any, pair: Bounds, replacement: float, line: tuple[float, float], engine: str
+) -> Any:
+    """Return ``(clipped - origin) factor`` of a value, or of what replaces a missing one."""
+    import ibis
+
+    low, high = map(constant, pair)
+    origin, factor = line
+    # NaN is sorted out before anything is compared. Comparisons take DuckDB half the time of
+    # `least` and `greatest`.
+    clipped = ibis.cases(
+        (number.isnull() | number.isnan(), constant(replacement)),
+        (number < low, low),
+        (number > high, high),
+        else_=number,
+    )
+    rise = clipped - constant(origin)
+    if engine == "postgres":  # it raises where a product underflows; so small a rise snaps to 0
+        least = constant(max(2.0**-70 / factor, 2.0**-1000))
+        rise = (rise.abs() > least).ifelse(rise, constant(0.0))
+    return rise * constant(factor)
+
+
+def moments(source: Source, aggregation: MomentsOf) -> Moments:
+    """Return the count, the integer sums and, if asked, the integer cross products."""
+    columns, bits, products = aggregation.columns, aggregation.bits, aggregation.products
+    most = _MOST_PRODUCT_BITS if products else 52
+    validate_integer(bits, name="bits", owner="moments", low=1, high=most)
+    names = [str(column) for column in columns]
+    rows = snap_columns(source, names, aggregation.bounds, bits=bits, missing=aggregation.missing)
+    d, table, prefix = len(columns), rows.table, rows.prefix
+    values = [table[name] for name in rows.names]
+    pairs = [(i, j) for i in range(d) for j in range(i, d)] if products else []
+    totals = {f"{prefix}s{j}": _wide_sum(table, value) for j, value in enumerate(values)}
+    totals |= {f"{prefix}p{i}_{j}": _wide_sum(table, values[i] * values[j]) for i, j in pairs}
+    if rows.lost is not None:
+        totals[f"{prefix}m"] = table.count(where=table[rows.lost])
+    (row,) = run_query(table.aggregate(**{f"{prefix}n": table.count()}, **totals))
+    count = int(row[f"{prefix}n"])
+    sums = {name: int(sum_or_zero(row[name], count)) for name in totals}
+    if sums.get(f"{prefix}m"):
+        raise DataError(FOUND_MISSING)
+    crossed = []
+    if products:
+        for i in range(d):
+            names = [f"{prefix}p{min(i, j)}_{max(i, j)}" for j in range(d)]
+            crossed.append(tuple(sums[name] for name in names))
+    return Moments(
+        count=count,
+        sums=tuple(sums[f"{prefix}s{j}"] for j in range(d)),
+        products=tuple(crossed),
+        bits=bits,
+    )
+
+
+def _wide_sum(table: Any, value: Any) -> Any:
+    """Sum 64-bit integers without overflow: DuckDB and PostgreSQL widen the sum themselves."""
+    if table.get_backend().name == "pyspark":
+        return value.cast("decimal(20, 0)").sum()
+    return value.sum().cast("decimal(38, 0)")
+
+
+def labelled_rows(source: Source, aggregation: LabelledRowsOf) -> TargetRows:
+    """Return the clipped columns, and each record's place in the list of classes, in memory.
+
+    Places are counted from 1; a target that is no class of the list has place 0, a missing one too,
+    which is a missing value where those are dropped or refused.
+    """
+    columns, target = [str(column) for column in aggregation.columns], str(aggregation.target)
+    check_target(target, columns)
+    rows = snap_columns(
+        source,
+        columns,
+        aggregation.bounds,
+        bits=_ROW_BITS,
+        missing=aggregation.missing,
+        label=class_place(source, target, aggregation.classes),
+    )
+    steps = rows.in_memory()
+    lower, upper = np.array(aggregation.bounds, dtype=np.float64).T
+    return TargetRows(
+        features=lower + steps[:, :-1] * ((upper - lower) / (1 << _ROW_BITS)),
+        targets=steps[:, -1],
+        counts=np.ones(len(steps), dtype=np.int64),
+    )
+
+
+def class_place(source: Source, target: str, classes: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the place of a class, 0 for no class of the list, and whether it is missing."""
+    import ibis
+
+    key = source.key(target)
+    cases = [(key.equals(canonical_key(label)), k + 1) for k, label in enumerate(classes)]
+    return ibis.cases(*cases, else_=0), key.missing()
+
+
+def check_target(target: str, columns: Sequence[str]) -> None:
+    """Raise where the target is one of the features."""
+    if target.lower() in {name.lower() for name in columns}:
+        raise ParameterError(f"`target` must not be one of the features; got {target}.")
+
+
+def standardised_products(source: Source, aggregation: ProductsOf) -> RowProducts:
+    """Return the cross products of standardised rows, and their number.
+
+    Dividing each row by its own norm, and checking in integers that none is longer than one, is not
+    left to an engine: clipped rows leave it as whole steps of their bounds and must fit in memory.
+    They are confidential, and multiplied here; arrays give the same integers.
+    """
+    rows = snap_columns(
+        source,
+        [str(column) for column in aggregation.columns],
+        aggregation.bounds,
+        bits=STANDARD_BITS,
+        missing=aggregation.missing,
+    )
+    return aggregation.of_steps(rows.in_memory(np.int64))

@@ -1,0 +1,233 @@
+"""What a value is compared by: one canonical key, decided for each value alone.
+
+A number, or text that spells one, is compared by its value as float64 (true and false are 1 and 0;
+a float32 counts as the number it is, so 0.1 in float32 is not 0.1 in float64); time as nanoseconds
+since 1970 in UTC; other text as text without blanks around it. No type of a column is consulted,
+for one row can change it: docs/theory/reading.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.core.errors import ParameterError
+from expmech.tables.reading import BLANKS, number_of, read_column
+
+_TIME = re.compile(
+    "([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    "(?:[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.]([0-9]{1,9}))?)?Z?)?"
+)
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_SECOND = 10**9
+_DAY = 86_400 * _SECOND
+_UNITS: dict[str, int | Fraction] = {
+    "W": 7 * _DAY,
+    "D": _DAY,
+    "h": 3600 * _SECOND,
+    "m": 60 * _SECOND,
+    "s": _SECOND,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+    "ps": Fraction(1, 10**3),
+    "fs": Fraction(1, 10**6),
+    "as": Fraction(1, 10**9),
+}
+"""Nanoseconds of NumPy's units of time; years and months are counted in days."""
+
+
+class Key(NamedTuple):
+    """What a value is compared by; ``kind`` is "number", "time", "text" or "missing"."""
+
+    kind: str
+    value: float | int | str | Fraction | None
+
+
+MISSING = Key("missing", None)
+"""The key of what is missing: it equals no candidate."""
+
+
+def canonical_key(value: Any) -> Key:
+    """Return what ``value`` is compared by, whatever column it stands in.
+
+    >>> canonical_key(" 7.0 ") == canonical_key(7) == canonical_key(np.float32(7))
+    True
+    >>> canonical_key("2020-01-31 00:00") == canonical_key(datetime.date(2020, 1, 31))
+    True
+    >>> canonical_key("yes"), canonical_key("NaN")
+    (Key(kind='text', value='yes'), Key(kind='missing', value=None))
+    """
+    number = number_of(value)
+    if number == number:
+        return Key("number", number + 0.0)  # -0 is 0
+    if isinstance(value, (bytes, bytearray)):
+        value = value.decode(errors="replace")
+    if isinstance(value, str):
+        return _key_of_text(value.strip(BLANKS))
+    if value is None or isinstance(value, (float, np.floating)):
+        return MISSING
+    if isinstance(value, (np.datetime64, datetime.date)):
+        instant = _instant(value)
+        return MISSING if instant is None else Key("time", instant)
+    return _key_of_other(value)
+
+
+def validate_candidates(candidates: tuple[Any, ...]) -> None:
+    """Raise unless there are two candidates and their keys differ."""
+    keys = [canonical_key(candidate) for candidate in candidates]
+    if len(keys) < 2 or len(set(keys)) != len(keys):
+        raise ParameterError(
+            "`candidates` must be at least two different values; got"
+            f" {', '.join(map(str, candidates)) or 'none'}."
+        )
+
+
+def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
+    """Return how many values of a column have the key of each public candidate.
+
+    ``column`` is a list, a vector of any type, or a column of a pandas or Polars frame. What is
+    missing equals no candidate.
+    """
+    wanted = [canonical_key(candidate) for candidate in candidates]
+    found = _counted(column, {key for key in wanted if key is not MISSING})
+    return tuple(found[key] if key != MISSING else 0 for key in wanted)
+
+
+def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
+    """Return the place of each value in a public list, counted from 1; 0 where it is none of it.
+
+    What is missing is NaN. Each value is looked up by its own key.
+
+    >>> places_of([" b", "a", "x", None], ["a", "b"]).tolist()
+    [2.0, 1.0, 0.0, nan]
+    """
+    places = {canonical_key(label): float(k + 1) for k, label in enumerate(classes)}
+    places[MISSING] = math.nan
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufU":
+        values, where = np.unique(column, return_inverse=True)  # each value's key once
+        found = np.array([places.get(canonical_key(value), 0.0) for value in values])
+        return np.asarray(found[where] if found.size else np.zeros(0))
+    return np.array([places.get(canonical_key(value), 0.0) for value in column], dtype=np.float64)
+
+
+def time_spellings(instant: int) -> list[str]:
+    """Return every text that :func:`canonical_key` reads as this time.
+
+    Engines compare text with these, so that none of them has to parse a date.
+    """
+    microseconds, rest = divmod(instant, 1000)
+    try:
+        moment = _EPOCH + microseconds * _MICROSECOND
+    except OverflowError:
+        return []
+    day, fraction = f"{moment:%Y-%m-%d}".rjust(10, "0"), f"{moment.microsecond:06d}{rest:03d}"
+    times = [
+        f"{moment:%H:%M:%S}.{fraction[:n]}" for n in range(1, 10) if not int(fraction[n:] or 0)
+    ]
+    if not int(fraction):
+        times.append(f"{moment:%H:%M:%S}")
+        times += [f"{moment:%H:%M}"] if not moment.second else []
+    spelt = [day + mark + time + zone for mark in " T" for time in times for zone in ("", "Z")]
+    return [*spelt, day] if instant % _DAY == 0 else spelt
+
+
+def _counted(column: Any, wanted: set[Key]) -> Counter[Key]:
+    """Return the number of values of each wanted key."""
+    kind = getattr(column, "dtype", None)
+    if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
+        column = column.to_numpy()  # a pandas column of a NumPy type
+    if isinstance(column, np.ma.MaskedArray):
+        column = column.compressed()
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+        numbers = sorted(key.value for key in wanted if key.kind == "number")  # type: ignore[type-var]
+        return _counted_numbers(read_column(column.ravel()), numbers)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "MUS":
+        values, counts = np.unique(column, return_counts=True)
+        found: Counter[Key] = Counter()
+        for value, count in zip(list(values), counts.tolist(), strict=True):
+            found[canonical_key(value)] += count
+        return found
+    return Counter(map(canonical_key, each_value(column)))
+
+
+def _counted_numbers(values: Any, numbers: Sequence[Any]) -> Counter[Key]:
+    if not numbers:
+        return Counter()
+    listed = np.array(numbers, dtype=np.float64)
+    place = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
+    counts = np.bincount(place[listed[place] == values], minlength=len(listed))
+    return Counter(
+        {Key("number", number): int(count) for number, count in zip(numbers, counts, strict=True)}
+    )
+
+
+def each_value(column: Any) -> Iterable[Any]:
+    """Return the values of a list, a vector or a column of a frame, one by one."""
+    if isinstance(column, np.ndarray):
+        return list(column.ravel())
+    if hasattr(column, "to_physical") and type(column.dtype).__name__ == "Datetime":
+        # A Polars column of time: its own objects would lose nanoseconds.
+        unit = column.dtype.time_unit
+        physical = column.to_physical().to_list()
+        return [None if value is None else np.datetime64(value, unit) for value in physical]
+    return column.to_list() if hasattr(column, "to_list") else column  # type: ignore[no-any-return]
+
+
+def _key_of_text(text: str) -> Key:
+    if not text or text.lower() in ("nan", "+nan", "-nan"):
+        return MISSING
+    parts = _TIME.fullmatch(text)
+    instant = None if parts is None else _instant_of_parts(*parts.groups(default="0"))
+    return Key("text", text) if instant is None else Key("time", instant)
+
+
+def _key_of_other(value: Any) -> Key:
+    """Return the text of a value of another type, as long as it has one."""
+    if str(type(value).__name__) in ("NAType", "NaTType", "MaskedConstant"):
+        return MISSING
+    try:
+        return _key_of_text(str(value).strip(BLANKS))
+    except Exception:  # whatever a type of the caller's raises
+        return MISSING
+
+
+def _instant_of_parts(*parts: str) -> int | None:
+    year, month, day, hour, minute, second = map(int, parts[:6])
+    try:
+        moment = datetime.datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        return None
+    return (moment - _EPOCH) // _MICROSECOND * 1000 + int(parts[6].ljust(9, "0"))
+
+
+def _instant(value: Any) -> int | Fraction | None:
+    """Return nanoseconds since 1970 in UTC; None for no time. A time without zone is in UTC."""
+    if hasattr(value, "asm8"):
+        value = value.asm8  # a pandas Timestamp, as NumPy has it in UTC
+    if isinstance(value, np.datetime64):
+        return _instant_of_numpy(value)
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    offset = value.utcoffset() or datetime.timedelta()
+    elapsed = value.replace(tzinfo=None) - _EPOCH - offset
+    return int(elapsed // _MICROSECOND) * 1000
+
+
+def _instant_of_numpy(value: np.datetime64) -> int | Fraction | None:
+    if np.isnat(value):
+        return None
+    if np.datetime_data(value.dtype)[0] in ("Y", "M"):
+        value = value.astype("datetime64[D]")
+    unit, count = np.datetime_data(value.dtype)
+    instant = Fraction(int(value.astype(np.int64))) * count * _UNITS[unit]
+    return int(instant) if instant.denominator == 1 else instant

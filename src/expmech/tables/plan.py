@@ -1,0 +1,73 @@
+"""Plans of a statistic, and the least epsilon whose error is small enough; no row is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from expmech.certificates.plan import Plan
+from expmech.certificates.timing import AUTO
+from expmech.core.errors import ParameterError
+from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
+from expmech.tables.statistics.base import Statistic
+
+_DIGITS = 900  # numbers of three digits between two powers of ten
+_LOWEST, _HIGHEST = -7 * _DIGITS, 7 * _DIGITS  # beyond the least and the greatest epsilon
+
+
+def plan(
+    statistic: Statistic,
+    *,
+    epsilon: Fraction,
+    count: int | None,
+    timing: str = AUTO,
+    budget_seconds: float | None = None,
+) -> Plan:
+    """Return what a release of the statistic would guarantee and cost; no row is needed."""
+    mechanism = statistic.on_public_stand_in(epsilon, count, timing)
+    return mechanism.plan(epsilon, timing=timing, budget_seconds=budget_seconds)
+
+
+def enough(
+    statistic: Statistic,
+    *,
+    error: Fraction,
+    count: int | None,
+    timing: str = AUTO,
+    planned: Callable[[Fraction], Plan] | None = None,
+) -> Fraction:
+    """Return the least epsilon of three digits with at most this error in 95% of releases.
+
+    The error of a number is its distance from the truth, in its own units; that of a quantile or a
+    choice is the loss above the least one, in rows. ``planned`` is for who keeps plans by epsilon.
+    """
+    make = planned or (lambda epsilon: plan(statistic, epsilon=epsilon, count=count, timing=timing))
+
+    def error_at(epsilon: Fraction) -> float:
+        forecast = make(epsilon)
+        bound = forecast.error
+        if bound is None:
+            bound = (forecast.excess_loss or (0.0, None))[1]
+        if bound is None:
+            raise ParameterError(
+                f"`--error` cannot be planned for the {statistic.name}: no public quantity decides"
+                " how far it is from the truth. Give `--epsilon`."
+            )
+        return bound
+
+    low, high = _LOWEST, _HIGHEST
+    if error_at(_amount(high)) > error:
+        raise ParameterError(
+            f"`--error` must be within reach of an epsilon up to 2^20; got {float(error):g}."
+        )
+    while high - low > 1:  # the error falls as epsilon grows
+        middle = (low + high) // 2
+        low, high = (low, middle) if error_at(_amount(middle)) <= error else (middle, high)
+    return _amount(high)
+
+
+def _amount(place: int) -> Fraction:
+    """Return the decimal of three digits at this place, within what a mechanism can spend."""
+    power, digits = divmod(place, _DIGITS)
+    amount = (100 + digits) * Fraction(10) ** (power - 2)
+    return min(max(amount, EPSILON_MIN), Fraction(EPSILON_MAX))

@@ -1,0 +1,412 @@
+"""The one road of a release: prepare what is public, charge, aggregate, draw, post-process.
+
+Estimators, :func:`release` and the command line walk it alike. The order is that of the guarantee:
+nothing but public quantities decides what is charged, and no row is read before the charge.
+
+>>> import pyarrow
+>>> from expmech.core.adjacency import Adjacency
+>>> from expmech.tables.sources.opening import open_frame
+>>> from expmech.tables.statistics import CountOf
+>>> visits = open_frame(pyarrow.table({"who": ["a", "a", "b"]}), name="visits")
+>>> count = CountOf(adjacency=Adjacency.ADD_REMOVE)
+>>> release(visits, count, epsilon=1000, unit="who", max_rows=1).value
+2
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.mechanism import CertificateContext, PreparedDraw, Release
+from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import DataError, ParameterError, validate_integer
+from expmech.core.markup import visible
+from expmech.core.rounding import EPSILON_MIN
+from expmech.exponential.samplers import Sampler
+from expmech.ledger import Entry, Ledger, charges_noted, exact_amount, show_amount
+from expmech.tables.aggregates import Aggregation, Rows
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.units import MOST_ROWS, Units
+from expmech.tables.statistics.base import Statistic, one_of_several
+
+LEAST_ROWS = 2
+LONGEST = 60.0
+"""Seconds that a named chain may take unless a budget says otherwise."""
+
+NO_INTERVAL = "No interval can be given without looking at the data again."
+_AS_READ = (
+    "In at least 95% of releases the interval covers what the rows give as they are read. It"
+    " follows from the noise and from what was released, not from the data."
+)
+_CHANGED = (
+    "The rows do not fit the certificate that was charged: their number changed after it was"
+    " counted. Nothing was released."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """What a caller asks of a release, checked before a row is read.
+
+    ``epsilon`` is what one row spends or, with ``units``, one unit with all its rows. ``groups``
+    are the public values of the column ``by``; ``owner`` is who errors speak of, and ``notes`` are
+    added to the certificate.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    sampler: Sampler | str = "auto"
+    timing: str = AUTO
+    budget_seconds: float | None = None
+    by: str | None = None
+    groups: tuple[str, ...] = ()
+    units: Units | None = None
+    owner: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def row_epsilon(self) -> Fraction:
+        """Return the epsilon of a row: all of it, unless a unit has several rows."""
+        return self.epsilon if self.units is None else self.units.of_a_row(self.epsilon)
+
+    @property
+    def protected(self) -> str:
+        """Return the unit of privacy: 'row', or the name of the unit column."""
+        return "row" if self.units is None else self.units.column
+
+    def relation(self, adjacency: Adjacency) -> str:
+        """Return the neighbours a ledger counts: tables that differ by a row, or by a unit."""
+        return str(adjacency) if self.units is None else self.units.adjacency
+
+    def share(self, count: int) -> ReleaseRequest:
+        """Return the request for one of ``count`` statistics that share epsilon equally."""
+        if count == 1:
+            return self
+        if self.delta:
+            raise ParameterError("`--delta` belongs to one column: ask for each column by itself.")
+        if self.epsilon / count < EPSILON_MIN:
+            raise ParameterError(
+                "`--epsilon` of release must leave each column at least 2^-20; got"
+                f" {show_amount(self.epsilon)} for {count} columns."
+            )
+        note = one_of_several(count, "call", show_amount(self.epsilon))
+        return dataclasses.replace(self, epsilon=self.epsilon / count, notes=(note, *self.notes))
+
+    def prepare(self, statistic: Statistic, source: Source) -> PreparedRelease:
+        """Check columns and prepare what is public; raise where a release cannot be.
+
+        Under add-remove, where there are groups, nothing public distinguishes them, so one
+        certificate serves all of them.
+        """
+        if statistic.adjacency.count_is_public and not source.keeps_all:
+            raise ParameterError(
+                "`query` needs 'add-remove' adjacency unless it only computes columns: how many"
+                " rows its result has depends on the data."
+            )
+        parts = {
+            group: TableRows(source=source, by=self.by, group=group)
+            for group in self.groups or [""]
+        }
+        aggregation = statistic.aggregation(self.row_epsilon)
+        for rows in parts.values():
+            rows.check(aggregation)
+        first = next(iter(parts.values()))
+        units = () if self.units is None else self.units.notes(self.epsilon)
+        statement = statistic.name if self.by is None else f"{statistic.name} by {self.by}"
+        if self.units is not None:
+            statement += f", at most {self.units.max_rows} rows of each {self.units.column}"
+        prepared = _prepare(
+            dataclasses.replace(self, notes=(*self.notes, *units, *first.notes(aggregation))),
+            statistic,
+            count=public_count(first, statistic.adjacency),
+            premises=source.notes,
+            statement=visible(statement),
+            parts=parts,
+        )
+        if self.units is not None and prepared.certificate.delta:
+            raise ParameterError("`unit` needs a pure release: name no sampler with a delta.")
+        return prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedRelease:
+    """A statistic with its budget, everything public decided: charge it, then aggregate and draw.
+
+    ``parts`` are the rows of each group of a table; without groups there is one part, without a
+    name.
+    """
+
+    statistic: Statistic
+    request: ReleaseRequest
+    context: CertificateContext
+    public: PreparedDraw
+    count: int | None
+    statement: str
+    parts: Mapping[str, TableRows] = field(default_factory=dict)
+
+    @property
+    def certificate(self) -> Certificate:
+        """Return the certificate the release will carry; it was made without looking at a row."""
+        return self.public.certificate
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """Return what will be computed from the rows."""
+        return self.statistic.aggregation(self.request.row_epsilon)
+
+    def entry(self, run: str = "") -> Entry:
+        """Return what a ledger is charged, once for all groups: they are disjoint."""
+        return Entry(
+            epsilon=self.request.epsilon,
+            delta=self.request.delta or self.certificate.delta,
+            statement=self.statement,
+            certificate=self.certificate.to_json(),
+            adjacency=self.request.relation(self.statistic.adjacency),
+            groups=self.request.groups,
+            run=run,
+        )
+
+    def release(self, aggregate: Any) -> Release:
+        """Draw the value from an aggregate of the rows; it may leave."""
+        return self._draw(aggregate).release()
+
+    def study(self, aggregate: Any, seed: int | Sequence[int]) -> Release:
+        """Draw the value from a seeded stream: never a release."""
+        return self._draw(aggregate).study(seed)
+
+    @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
+    def _draw(self, aggregate: Any) -> PreparedDraw:
+        epsilon, timing = self.request.row_epsilon, self.request.timing
+        mechanism = self.statistic.mechanism(aggregate, epsilon, timing)
+        draw = mechanism.prepare(
+            epsilon=epsilon,
+            sampler=self.public.sampler or "auto",
+            timing=timing,
+            context=self.context,
+        )
+        if draw.certificate != self.certificate:
+            raise DataError(_CHANGED)
+        return draw
+
+    def nearness(self, *, has_interval: bool) -> str:
+        """Return what can be said in public about how far a release is from the truth."""
+        if has_interval:
+            return _AS_READ
+        excess = None
+        if self.statistic.shortfall is not None:
+            epsilon, timing = self.request.row_epsilon, self.request.timing
+            mechanism = self.statistic.on_public_stand_in(epsilon, self.count, timing)
+            excess = mechanism.plan(epsilon, timing=timing).excess_loss
+        if self.statistic.shortfall is None or excess is None:
+            return NO_INTERVAL
+        sentence = self.statistic.shortfall.format(excess[1])
+        return f"In at least 95% of releases {sentence}. {NO_INTERVAL}"
+
+
+def prepare_release(
+    statistic: Statistic,
+    *,
+    epsilon: Fraction,
+    count: int | None,
+    sampler: Sampler | str = "auto",
+    timing: str = UNPROTECTED,
+    budget_seconds: float | None = None,
+    owner: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> PreparedRelease:
+    """Return the public half of a release of rows in memory; raise where there is none.
+
+    ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``;
+    ``notes`` say what the guarantee rests on because of how the rows were given.
+    """
+    request = ReleaseRequest(
+        epsilon=epsilon,
+        sampler=sampler,
+        timing=timing,
+        budget_seconds=budget_seconds,
+        owner=owner,
+        notes=notes,
+    )
+    statement = statistic.name if owner is None else f"{owner}: {statistic.name}"
+    return _prepare(request, statistic, count=count, statement=statement)
+
+
+@np.errstate(all="ignore")  # of public numbers here: bounds of 1e308 may underflow
+def _prepare(
+    request: ReleaseRequest,
+    statistic: Statistic,
+    *,
+    count: int | None,
+    statement: str,
+    premises: tuple[str, ...] = (),
+    parts: Mapping[str, TableRows] | None = None,
+) -> PreparedRelease:
+    """Certify on a public stand-in; ``premises`` come first among the assumptions.
+
+    What the stand-in forecasts to take longer than the budget of seconds is refused, and without
+    one a named chain of constant length that would take over a minute.
+    """
+    own, seconds = statistic.context, request.budget_seconds
+    context = dataclasses.replace(
+        own, owner=request.owner, premises=premises, notes=(*own.notes, *request.notes)
+    )
+    if seconds is None and isinstance(request.sampler, Sampler):
+        seconds = LONGEST if request.sampler.timing == CONSTANT else None
+    mechanism = statistic.on_public_stand_in(request.row_epsilon, count, request.timing)
+    public = mechanism.prepare(
+        epsilon=request.row_epsilon,
+        sampler=request.sampler,
+        timing=request.timing,
+        budget_seconds=seconds,
+        stand_in=True,
+        context=context,
+    )
+    return PreparedRelease(
+        statistic=statistic,
+        request=request,
+        context=context,
+        public=public,
+        count=count,
+        statement=statement,
+        parts=parts or {},
+    )
+
+
+def make_units(
+    unit: str | None,
+    max_rows: int | None,
+    adjacency: Adjacency,
+    *,
+    spelt: tuple[str, str] = ("`unit`", "`max_rows`"),
+) -> Units | None:
+    """Return the bound on the rows of a unit, or None; ``spelt`` are the names that errors use."""
+    column, limit = spelt
+    if (unit is None) != (max_rows is None):
+        raise ParameterError(
+            f"{column} and {limit} belong together: a column that names people, and how many rows"
+            " of each count."
+        )
+    if unit is None or max_rows is None:
+        return None
+    if adjacency != Adjacency.ADD_REMOVE:
+        relation = "--adjacency add-remove" if "--" in column else "'add-remove' adjacency"
+        raise ParameterError(
+            f"{column} needs {relation}: neighbours differ by one unit more or less."
+        )
+    most = validate_integer(max_rows, name=limit.strip("`"), owner="release", low=1, high=MOST_ROWS)
+    return Units(column=unit, max_rows=most)
+
+
+def public_count(rows: Rows, adjacency: Adjacency, *, least: int = LEAST_ROWS) -> int | None:
+    """Return the number of rows where it is public; refuse a table too small for a statistic."""
+    if not adjacency.count_is_public:
+        return None
+    count = rows.count()
+    if count == 0:
+        raise DataError("The table has no rows.")
+    if count < least:
+        raise DataError("The table has one row: at least two are needed for a statistic of many.")
+    return count
+
+
+@np.errstate(all="ignore")
+def aggregate_all(prepared: Sequence[PreparedRelease], rows: Rows) -> list[Any]:
+    """Return the aggregate each release needs; equal aggregations are computed once."""
+    aggregations = [release.aggregation for release in prepared]
+    first = [aggregations.index(aggregation) for aggregation in aggregations]
+    computed = {k: rows.aggregate(aggregations[k]) for k in dict.fromkeys(first)}
+    return [computed[k] for k in first]
+
+
+@contextmanager
+def charged(ledger: Ledger | None, prepared: Sequence[PreparedRelease]) -> Iterator[None]:
+    """Charge all releases at once, before the work inside; an error inside names the charges."""
+    if ledger is None:
+        yield
+        return
+    charges = ledger.charge_all([each.entry() for each in prepared])
+    with charges_noted(ledger.path, charges):
+        yield
+
+
+def release_all(
+    prepared: Sequence[PreparedRelease], rows: Rows, *, ledger: Ledger | None
+) -> list[Release]:
+    """Charge all releases at once, then aggregate and draw, in this order."""
+    with charged(ledger, prepared):
+        aggregates = aggregate_all(prepared, rows)
+        return [each.release(part) for each, part in zip(prepared, aggregates, strict=True)]
+
+
+def release(
+    source: Source,
+    statistic: Statistic,
+    *,
+    epsilon: Any,
+    ledger: Ledger | str | Path | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    sampler: Sampler | str = "auto",
+    timing: str = AUTO,
+    budget_seconds: float | None = None,
+) -> Release:
+    """Release one statistic of a table, computed where the rows are.
+
+    Parameters
+    ----------
+    source : Source
+        A table, from :func:`~expmech.tables.sources.open_source` or
+        :func:`~expmech.tables.sources.open_frame`.
+    statistic : Statistic
+        What is released: one of :mod:`expmech.tables.statistics`.
+    epsilon : number or str
+        Budget: a number, or decimal text.
+    ledger : Ledger, path or None
+        Charged before a row is read; a ledger of another data set or adjacency refuses. An error
+        after that, Ctrl-C too, has a note that names the charge.
+    unit : str or None
+        Where people have several rows: the column that names them. Epsilon is then that of one
+        unit added or removed, which the certificate says.
+    max_rows : int or None
+        How many rows of each unit count; given together with ``unit``.
+    sampler, timing, budget_seconds
+        As for the estimators.
+
+    Returns
+    -------
+    Release
+        ``value``, ``certificate`` and ``accuracy``.
+
+    Raises
+    ------
+    ParameterError
+        Where an argument breaks its rule; nothing was charged.
+    LedgerError
+        Where the ledger refuses; nothing was charged.
+    """
+    request = ReleaseRequest(
+        epsilon=exact_amount(epsilon, name="epsilon", owner="release"),
+        sampler=sampler,
+        timing=timing,
+        budget_seconds=budget_seconds,
+        units=make_units(unit, max_rows, statistic.adjacency),
+    )
+    units = request.units
+    prepared = request.prepare(statistic, source if units is None else units.bound(source))
+    account = None
+    if ledger is not None:
+        path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+        account = Ledger(path, data_set=source.names, members=source.members)
+    (released,) = release_all([prepared], prepared.parts[""], ledger=account)
+    return released

@@ -1,0 +1,267 @@
+"""Casts that no value can make fail: the same number, text, time and key on every engine.
+
+The engines' side of :mod:`expmech.tables.reading` and :mod:`expmech.tables.keys`. PostgreSQL, which
+raises where others return NULL, is given guarded expressions. The guards are CASE expressions,
+whose branches run only for the rows that take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from expmech.tables.keys import Key, time_spellings
+from expmech.tables.reading import BLANKS, MOST_DIGITS, NUMBER_PATTERN, WORDS
+
+_OVERFLOWS = str((1 << 1024) - (1 << 970))  # from here on, nearest float64 is infinite
+_UNDERFLOWS = f"{5**1075}e-1075"  # 2^-1075: up to here, it is zero
+_MANTISSA = NUMBER_PATTERN.rpartition("(")[0]
+_TOO_LARGE = f"{_MANTISSA}[eE][+]?0*[1-9][0-9]{{4,}}"
+_TOO_SMALL = f"{_MANTISSA}[eE]-0*[1-9][0-9]{{4,}}"
+_ZERO = "^[+-]?[0.]+[eE]"
+_INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
+
+MOST_MICROSECONDS = 9_223_372_022_400_000_000
+"""About 292,000 years: DuckDB shows no time so far before 1970, and has none so far after."""
+
+
+def constant(number: float) -> Any:
+    """Return a float64 constant.
+
+    Engines read a bare decimal as a decimal type, but text as the nearest float64.
+    """
+    import ibis
+
+    return ibis.literal(repr(float(number))).cast("float64")
+
+
+def null(kind: Any = "float64") -> Any:
+    """Return a missing value of a type."""
+    import ibis
+
+    return ibis.null(kind)
+
+
+def cases(*branches: tuple[Any, Any], otherwise: Any = None) -> Any:
+    """Return the result of the first branch that holds; ``otherwise`` is by default no number."""
+    import ibis
+
+    return ibis.cases(*branches, else_=null() if otherwise is None else otherwise)
+
+
+def is_readable(kind: Any) -> bool:
+    """Return whether a column of this type is read as numbers: a public question."""
+    return bool(kind.is_numeric() or kind.is_boolean() or kind.is_string())
+
+
+def number(column: Any, *, engine: str, decimal: str = ".") -> Any:
+    """Return a column as float64; NULL or NaN where a value is no number."""
+    kind = column.type()
+    if kind.is_string():
+        return _number_of_text(column, engine, decimal)
+    if kind.is_boolean():  # PostgreSQL casts no boolean to a number
+        return cases((column, constant(1.0)), (~column, constant(0.0)))
+    if kind.is_decimal() and engine == "postgres":
+        return _number_of_decimal(column)
+    return column.cast("float64")
+
+
+def as_text(column: Any, *, engine: str) -> Any:
+    """Return a column as text; no value can fail."""
+    if column.type().is_string():
+        return column
+    return moment(column, engine=engine).cast("string")
+
+
+def text(column: Any, *, engine: str) -> Any:
+    """Return a column of text without blanks around the values."""
+    import ibis
+
+    if engine != "duckdb":
+        return column.strip()
+
+    def trim(text: str) -> str:
+        raise NotImplementedError  # the engine's own function of this name
+
+    # DuckDB trims spaces six times faster than other characters, which are rare.
+    shorter = ibis.udf.scalar.builtin(trim)(column)
+    edged = shorter < "!"  # starts with a blank, or is empty
+    for blank in BLANKS[1:]:
+        edged = edged | shorter.endswith(blank)
+    return edged.ifelse(shorter.strip(), shorter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineKey:
+    """The canonical key of a column's values: a number, a text, a time, each NULL where it is not.
+
+    Expressions are None where the type of the column has no such values.
+    """
+
+    engine: str
+    number: Any = None
+    text: Any = None
+    time: Any = None
+
+    def equals(self, key: Key) -> Any:
+        """Return whether values have this key; never NULL, and false for what is missing."""
+        import ibis
+
+        listed = self.listed([key])
+        matches = [
+            expression.isin(values).fill_null(False)
+            for expression, values in zip((self.number, self.text, self.time), listed, strict=True)
+            if values
+        ]
+        return matches[0] if matches else ibis.literal(False)
+
+    def listed(self, keys: Sequence[Key]) -> tuple[list[Any], list[str], list[Any]]:
+        """Return the numbers, texts and times that values of this column with the keys have."""
+        numbers = [constant(float(key.value)) for key in keys if key.kind == "number"]  # type: ignore[arg-type]
+        texts = [spelt for key in keys for spelt in spellings(key)]
+        times = [] if self.time is None else [time_literal(self.time, key) for key in keys]
+        return (
+            numbers if self.number is not None else [],
+            texts if self.text is not None else [],
+            [time for time in times if time is not None],
+        )
+
+    def missing(self) -> Any:
+        """Return whether a value is missing."""
+        if self.text is not None:
+            return self.text.isnull() | _spells(self.text, "([+-]?[nN][aA][nN])?", self.engine)
+        if self.number is not None:
+            return self.number.isnull() | self.number.isnan()
+        return self.time.isnull()
+
+
+def spellings(key: Key) -> list[str]:
+    """Return the texts that are no numbers and have this key."""
+    if key.kind == "text":
+        return [str(key.value)]
+    if key.kind == "time" and isinstance(key.value, int):
+        return time_spellings(key.value)
+    return []
+
+
+def has_key(kind: Any) -> bool:
+    """Return whether values of this type can be compared: a public question."""
+    return bool(is_readable(kind) or kind.is_date() or kind.is_timestamp())
+
+
+def engine_key(column: Any, *, engine: str, decimal: str = ".") -> EngineKey:
+    """Return the canonical key of a column's values."""
+    kind = column.type()
+    if kind.is_date() or kind.is_timestamp():
+        return EngineKey(engine=engine, time=moment(column, engine=engine))
+    value = number(column, engine=engine, decimal=decimal) + constant(0.0)  # -0 is 0
+    trimmed = text(column, engine=engine) if kind.is_string() else None
+    return EngineKey(engine=engine, number=value, text=trimmed)
+
+
+def moment(column: Any, *, engine: str) -> Any:
+    """Return a column of times; those that the engine holds but cannot show are missing.
+
+    DuckDB fails on them in every cast, and its database with it.
+    """
+    import ibis
+
+    kind = column.type()
+    if engine != "duckdb" or not kind.is_timestamp() or (kind.scale or 0) > 6:
+        return column
+
+    def epoch_us(time):  # type: ignore[no-untyped-def]
+        raise NotImplementedError  # the engine's own function of this name
+
+    ticks = ibis.udf.scalar.builtin(epoch_us, signature=((kind,), "int64"))(column)
+    return ibis.ifelse(ticks >= -MOST_MICROSECONDS, column, ibis.null(kind))
+
+
+def time_literal(column: Any, key: Key) -> Any:
+    """Return a constant of the column's own type, or None where it cannot hold the time."""
+    import ibis
+
+    if key.kind != "time" or not isinstance(key.value, int):
+        return None
+    kind = column.type()
+    if kind.is_date():
+        days = [spelt for spelt in time_spellings(key.value) if len(spelt) == 10]
+        return ibis.literal(days[0]).cast("date") if days else None
+    digits = 6 if kind.scale is None else kind.scale
+    step = 10 ** (9 - digits)
+    spelt = [text for text in time_spellings(key.value) if "T" in text and text[-1] != "Z"]
+    longest = max(spelt, key=len, default="")
+    if not longest or key.value % step:
+        return None
+    moment = longest[: len(longest) - 9 + digits].rstrip(".")
+    return ibis.literal(moment + ("" if kind.timezone is None else "+00:00")).cast(kind)
+
+
+def _number_of_text(column: Any, engine: str, decimal: str) -> Any:
+    if decimal == ",":  # a dot then stands in no number
+        column = column.translate(",.", ".,")
+    if engine == "duckdb":
+        return _number_in_duckdb(column)
+    trimmed = column.strip()
+    spelt = _spells(trimmed, NUMBER_PATTERN, engine)
+    words = [
+        (_spells(trimmed, f"[+]?{_INFINITE}", engine), constant(float("inf"))),
+        (_spells(trimmed, f"-{_INFINITE}", engine), constant(float("-inf"))),
+        *_truth(trimmed, engine),
+    ]
+    long = (trimmed.length() > MOST_DIGITS, null())
+    if engine != "postgres":
+        return cases(long, (spelt, trimmed.try_cast("float64")), *words)
+    huge = cases(
+        (trimmed.re_search(_ZERO), constant(0.0)),
+        (trimmed.startswith("-"), constant(float("-inf"))),
+        otherwise=constant(float("inf")),
+    )
+    return cases(
+        long,
+        (_spells(trimmed, _TOO_LARGE, engine), huge),
+        (_spells(trimmed, _TOO_SMALL, engine), constant(0.0)),
+        (spelt, _number_of_decimal(trimmed.cast("decimal"))),
+        *words,
+    )
+
+
+def _spells(text: Any, pattern: str, engine: str) -> Any:
+    """Return whether a pattern fits the whole text. Spark's ``$`` fits before a last U+2028 too."""
+    return text.re_search(f"^({pattern})" + ("\\z" if engine == "pyspark" else "$"))
+
+
+def _number_in_duckdb(column: Any) -> Any:
+    """DuckDB's cast follows the rule but for underscores, two signs and words; it trims itself."""
+    trimmed = text(column, engine="duckdb")
+    short = trimmed.length() <= MOST_DIGITS
+    return cases(
+        (column.contains("_") | column.contains("+-"), null()),
+        (column.length() > MOST_DIGITS, cases((short, trimmed.try_cast("float64")))),
+        otherwise=column.try_cast("float64").fill_null(cases(*_truth(trimmed, "duckdb"))),
+    )
+
+
+def _truth(trimmed: Any, engine: str) -> list[tuple[Any, Any]]:
+    return [
+        (_spells(trimmed, "[tT][rR][uU][eE]", engine), constant(WORDS["true"])),
+        (_spells(trimmed, "[fF][aA][lL][sS][eE]", engine), constant(WORDS["false"])),
+    ]
+
+
+def _number_of_decimal(column: Any) -> Any:
+    """Return a numeric of PostgreSQL as the nearest float64.
+
+    Its own cast raises where the nearest is infinite, or zero for what is not zero.
+    """
+    import ibis
+
+    largest, least = (ibis.literal(digits).cast("decimal") for digits in (_OVERFLOWS, _UNDERFLOWS))
+    return cases(
+        (column == ibis.literal("NaN").cast("decimal"), null()),
+        (column >= largest, constant(float("inf"))),
+        (column <= -largest, constant(float("-inf"))),
+        (column.abs() <= least, constant(0.0)),
+        otherwise=column.cast("float64"),
+    )

@@ -1,0 +1,242 @@
+"""What an engine is told so that it reads each row alone, and how its queries are run.
+
+An engine may skip rows by statistics of the rows around them, and a collation may call two texts
+the same: then one row decides about another. Why these settings: docs/theory/reading.md, 4.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from expmech.core.errors import DataError, shielded
+
+Result = TypeVar("Result")
+
+FAILED = "The engine could not compute the aggregates: it failed, or was stopped."
+
+_BY_STATISTICS = (
+    "statistics_propagation",
+    "filter_pushdown",
+    "join_filter_pushdown",
+    "row_group_pruner",
+    "partial_aggregate_pushdown",
+)
+"""DuckDB's optimisers that look at the least and greatest value of many rows."""
+
+_SPARK = {
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
+    "spark.sql.csv.filterPushdown.enabled": "false",
+    "spark.sql.json.filterPushdown.enabled": "false",
+    "spark.sql.avro.filterPushdown.enabled": "false",
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+    "spark.sql.optimizer.metadataOnly": "false",
+    "spark.sql.cbo.enabled": "false",
+    # what cannot be computed is NULL, for that row: under ANSI it would end the query
+    "spark.sql.ansi.enabled": "false",
+    # a day before the year 1582 is read as it is written: in other modes it ends the query
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+}
+
+_POSTGRES_COLUMNS = """
+    SELECT attname, CASE
+        WHEN typname = 'money' THEN 'numeric'
+        WHEN typname = 'oid' THEN 'int8'
+        ELSE 'text' END
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+    WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+        AND (typtype = 'e' OR typname IN ('citext', 'money', 'oid')
+             OR (typname IN ('text', 'varchar', 'bpchar', 'name') AND NOT collisdeterministic))
+"""
+"""Columns that are text or numbers only after a cast, or whose texts are not compared by bytes."""
+
+SPARK_TIMES = (
+    "no time in the files that Spark reads lies beyond the years it can hold, about 290,000 before"
+    " and after 1970: Spark would fail, and that would tell of the record"
+)
+
+_views = itertools.count()
+
+
+def optional_module(module: str, extra: str) -> Any:
+    """Return a module of an optional part of the library."""
+    missing = DataError(
+        f"This source needs an optional part of the library: pip install 'expmech[{extra}]'."
+    )
+    return shielded(lambda: importlib.import_module(module), missing)
+
+
+@contextmanager
+def by_row(backend: Any) -> Iterator[None]:
+    """Let an engine decide nothing by statistics for as long as this lasts; then as it was.
+
+    The connections of this program are set up so from the start. A Spark session belongs to its
+    user, and so does the connection of a table made by other code.
+    """
+    before = _settings(backend)
+    required = _required_settings(backend, before)
+    changed = {name: value for name, value in required.items() if before[name] != value}
+    for name, value in changed.items():
+        _set(backend, name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            _set(backend, name, before[name])
+
+
+def configure_duckdb(connection: Any) -> None:
+    """Set up a connection of this program's own, for good."""
+    for name, value in _required_settings(connection, _settings(connection)).items():
+        _set(connection, name, value)
+
+
+def _settings(backend: Any) -> Mapping[str, str | None]:
+    """Return the settings in force; None: not set."""
+    if backend.name == "pyspark":
+        return {name: backend._session.conf.get(name, None) for name in _SPARK}
+    if backend.name == "duckdb":
+        names = ("disabled_optimizers", "default_collation")
+        settings = ", ".join(f"current_setting('{name}')" for name in names)
+        return dict(zip(names, backend.con.execute(f"SELECT {settings}").fetchone(), strict=True))
+    return {}
+
+
+def _required_settings(backend: Any, before: Mapping[str, str | None]) -> Mapping[str, str | None]:
+    if backend.name == "pyspark":
+        return _SPARK
+    if backend.name != "duckdb":
+        return {}
+    known = {name for (name,) in backend.con.execute("FROM duckdb_optimizers()").fetchall()}
+    off = {name.strip().lower() for name in (before["disabled_optimizers"] or "").split(",")}
+    if set(_BY_STATISTICS) & known <= off:
+        return {"default_collation": ""}
+    every = sorted((off | set(_BY_STATISTICS)) & known)
+    return {"disabled_optimizers": ",".join(every), "default_collation": ""}
+
+
+def _set(backend: Any, name: str, value: str | None) -> None:
+    if backend.name == "duckdb":
+        backend.con.execute(f"SET {name} = '{value}'")
+    elif value is None:
+        backend._session.conf.unset(name)
+    else:
+        backend._session.conf.set(name, value)
+
+
+def run(backend: Any, work: Callable[[], Result]) -> Result:
+    """Return ``work()``, done row by row; the engine's own message, which may quote, is dropped."""
+
+    def row_by_row() -> Result:
+        with by_row(backend):
+            return work()
+
+    return shielded(row_by_row, DataError(FAILED))
+
+
+def run_query(query: Any) -> list[dict[str, Any]]:
+    """Return the rows of the result of an Ibis expression."""
+    return run(query.get_backend(), lambda: list(query.to_pyarrow().to_pylist()))
+
+
+def run_sql(backend: Any, text: str) -> list[tuple[Any, ...]]:
+    """Return the rows of the result of a query in the engine's own language."""
+
+    def work() -> list[tuple[Any, ...]]:
+        cursor = backend.raw_sql(text)
+        if backend.name == "pyspark":
+            return [tuple(row) for row in cursor.collect()]
+        rows = [tuple(row) for row in cursor.fetchall()]
+        if backend.name == "postgres":
+            cursor.close()
+        return rows
+
+    return run(backend, work)
+
+
+def sum_or_zero(value: Any, rows: int) -> Any:
+    """Return a sum: of no rows engines return NULL, which is 0; of rows it is a number."""
+    if value is None and rows:
+        raise DataError(
+            "The engine returned no sum for rows that are there: an addition overflowed in it."
+        )
+    return value or 0
+
+
+def plain_columns(connection: Any, name: str, table: Any) -> Any:
+    """Return a table or view called ``name`` with text that is compared by its bytes.
+
+    Only the catalogue decides, which is public. In PostgreSQL also enums and citext become text,
+    money and oid numbers; other types are as they were.
+    """
+    casts = _CASTS[connection.name](connection, name, table)
+    if not casts:
+        return table
+    mark = "`" if connection.name == "pyspark" else '"'
+    columns = ", ".join(
+        f"{casts[column].format(quoted(column, mark))} AS {quoted(column, mark)}"
+        if column in casts
+        else quoted(column, mark)
+        for column in table.columns
+    )
+    view = f"expmech_plain_{next(_views)}"
+    whole = ".".join(quoted(part, mark) for part in name.split("."))
+
+    def create_view() -> Any:
+        connection.raw_sql(f"CREATE TEMPORARY VIEW {view} AS SELECT {columns} FROM {whole}")
+        return connection.table(view)
+
+    refused = DataError(
+        f"The columns {', '.join(casts)} of {name} are compared by a collation, or are of a type"
+        " that has to be cast, and the user may not create a temporary view that does so. Give the"
+        " right to (TEMPORARY), or a query that casts them to text under a binary collation."
+    )
+    return shielded(create_view, refused)
+
+
+def _duckdb_casts(connection: Any, name: str, table: Any) -> dict[str, str]:
+    """Return all columns of text: the catalogue does not tell their collations."""
+    return {column: "{} COLLATE C" for column, kind in table.schema().items() if kind.is_string()}
+
+
+def _spark_casts(connection: Any, name: str, table: Any) -> dict[str, str]:
+    fields = connection._session.table(name).schema.fields
+    return {
+        field.name: "CAST({} AS STRING)"
+        for field in fields
+        if getattr(field.dataType, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+    }
+
+
+def _postgres_casts(connection: Any, name: str, table: Any) -> dict[str, str]:
+    casts = {
+        "text": 'CAST({} AS text) COLLATE "C"',
+        "numeric": "CAST({} AS numeric)",
+        "int8": "CAST({} AS int8)",
+    }
+    whole = ".".join(quoted(part) for part in name.split("."))
+    with connection.con.cursor() as cursor:
+        columns = cursor.execute(_POSTGRES_COLUMNS, (whole,)).fetchall()
+    return {column: casts[kind] for column, kind in columns}
+
+
+_CASTS: dict[str, Callable[[Any, str, Any], dict[str, str]]] = {
+    "duckdb": _duckdb_casts,
+    "pyspark": _spark_casts,
+    "postgres": _postgres_casts,
+}
+
+
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name as it stands in a query."""
+    return mark + name.replace(mark, mark * 2) + mark

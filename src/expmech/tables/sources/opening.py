@@ -1,0 +1,330 @@
+"""Open a table: files through DuckDB, PostgreSQL and Spark through Ibis, frames in memory."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from expmech.core.errors import DataError, ParameterError, ParameterTypeError, shielded
+from expmech.tables.sources import casts
+from expmech.tables.sources.columnar import (
+    arrow_table,
+    duckdb_connection,
+    open_parquet,
+    refuse_equal_names,
+)
+from expmech.tables.sources.execution import SPARK_TIMES, by_row, optional_module, plain_columns
+from expmech.tables.sources.identity import (
+    Identity,
+    canonical_host,
+    file_identity,
+    postgres_identity,
+    qualified,
+    refuse_twice,
+)
+from expmech.tables.sources.queries import FILE_TABLE, Query, read_query, select_rows
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.text_files import TextLines, header_names, register_text
+from expmech.tables.sources.text_format import ENDINGS, RECORD_IS_A_LINE, TextFormat, text_ending
+
+_PARQUET = ".parquet"
+_FRAME = "expmech_frame"
+_views = itertools.count()
+Result = TypeVar("Result")
+
+
+def open_source(
+    source: str,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    text_format: TextFormat | None = None,
+) -> Source:
+    r"""Open a table of a file, of PostgreSQL or of Spark; no row is read yet.
+
+    Parameters
+    ----------
+    source : str
+        A CSV, TSV or Parquet file, a pattern such as ``part-*.parquet``, a folder of Parquet files,
+        ``postgresql://user@host:port/database``, or ``spark`` for the catalogue of the running
+        Spark session (without one, a local session is started).
+    table : str, optional
+        The name of the table, for PostgreSQL and Spark.
+    query : str, optional
+        One SELECT to read instead of a table. For a file, it reads the table ``source``.
+    text_format : TextFormat, optional
+        How text files are written. Default: ``TextFormat()``.
+
+    Returns
+    -------
+    Source
+        The table, to be given to :func:`expmech.tables.release.release`.
+
+    Raises
+    ------
+    DataError
+        There is no such file or table, the engine cannot read it, or an optional part of the
+        library is not installed.
+    ParameterError
+        An argument does not belong to this kind of source, or the query is not one SELECT.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "patients.csv"
+    >>> _ = path.write_text("age,city\n30,Bern\n41,Chur\n")
+    >>> patients = open_source(str(path), query="SELECT age + 1 AS age FROM source")
+    >>> patients.table.columns, patients.engine
+    (('age',), 'duckdb')
+    >>> patients.close()
+    """
+    is_address = source.startswith(("postgresql://", "postgres://"))
+    if is_address or source == "spark":
+        if text_format is not None:
+            raise ParameterError("`text_format` belongs to text files; the source is no file.")
+        if bool(table) == bool(query):
+            raise ParameterError(
+                f"`table` must name a table of {source.partition(':')[0]}, or `query` be a SELECT,"
+                f" and not both; got {table!r} and {query!r}."
+            )
+        return _open_postgres(source, table, query) if is_address else _open_spark(table, query)
+    if table is not None:
+        raise ParameterError(
+            f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
+        )
+    return _open_file(source, text_format, query)
+
+
+def open_frame(frame: Any, *, name: str) -> Source:
+    """Open a data frame in memory.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        The table. In a column of objects every value is read as its text, each by itself; a value
+        that has no text is missing.
+    name : str
+        What a ledger calls the data set. It must tell the data set from others: a frame has no
+        identity that could be checked.
+
+    Returns
+    -------
+    Source
+        The table, to be given to :func:`expmech.tables.release.release`.
+
+    Raises
+    ------
+    ParameterTypeError
+        ``frame`` is none of the types above.
+    DataError
+        Two columns have the same name, or the frame cannot be read as a table.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> source = open_frame(pyarrow.table({"age": [30, 41]}), name="trial 7")
+    >>> source.identity, source.table.columns
+    ('trial 7', ('age',))
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ParameterError(f"`name` of open_frame must tell the data set; got {name!r}.")
+    unreadable = DataError("The data frame cannot be read as a table of columns.")
+    table = shielded(lambda: arrow_table(frame), unreadable)
+    if table is None:
+        raise ParameterTypeError(
+            "`frame` of open_frame must be a pandas or Polars data frame or an Arrow table; got"
+            f" {type(frame).__name__}."
+        )
+    refuse_equal_names(table.column_names, name)
+    connection = duckdb_connection()
+    connection.con.register(_FRAME, table)
+    return Source(table=connection.table(_FRAME), identity=name, members=(f"name {name}",))
+
+
+def _open_file(source: str, text_format: TextFormat | None, query_text: str | None) -> Source:
+    """Open the files that a path, a pattern or a folder of partitions names."""
+    is_text = bool(text_ending(source))
+    is_folder = os.path.isdir(source)
+    if not is_text and not is_folder and not source.lower().endswith(_PARQUET):
+        endings = ", ".join([_PARQUET, *ENDINGS])
+        raise DataError(
+            f"The source {source!r} must end in {endings}, or be a folder of Parquet files, a"
+            " postgresql:// address, or 'spark'."
+        )
+    if text_format is not None and not is_text:
+        raise ParameterError(f"`text_format` belongs to text files; {source!r} is none.")
+    pattern = os.path.join(source, "**", f"*{_PARQUET}") if is_folder else source
+    paths = sorted(glob.glob(pattern, recursive=True))
+    if not paths:
+        raise DataError(f"There is no file {pattern!r}.{_near(source)}")
+    refuse_twice(paths)
+    query = None if query_text is None else read_query(query_text, dialect="duckdb")
+    if query is not None and [name.lower() for name in query.tables] != [FILE_TABLE]:
+        raise ParameterError(
+            f"`--query` of a file must read the table {FILE_TABLE!r} and no other; got"
+            f" {', '.join(query.tables)}."
+        )
+    completed = (text_format or TextFormat()).completed(source) if is_text else None
+    table = _reading(
+        source, lambda: open_parquet(paths) if completed is None else _open_text(paths, completed)
+    )
+    return _made(table, file_identity(source, paths), query, completed)
+
+
+def _open_text(paths: Sequence[str], text_format: TextFormat) -> Any:
+    headers = {path: header_names(path, text_format) for path in paths}
+    for path, names in headers.items():
+        refuse_equal_names(names, path)
+    names = headers[paths[0]]
+    if any(other != names for other in headers.values()):
+        raise DataError("The files must have the same names of columns, in the same order.")
+    return register_text(duckdb_connection(), TextLines(paths, text_format, len(names)), names)
+
+
+def _open_postgres(address: str, table: str | None, query_text: str | None) -> Source:
+    """Open a table of PostgreSQL, or a query, to be read only; no user or password is kept."""
+    misshapen = ParameterError(  # the parser's own message may quote a password
+        "`source` must be an address such as postgresql://user@host:5432/database, with no host,"
+        " port, database, schema or options after a question mark; got another one."
+    )
+    host, port, path = shielded(lambda: _address(address), misshapen)
+    query = None if query_text is None else read_query(query_text, dialect="postgres")
+    server = f"postgresql://{canonical_host(host)}:{port}{path}"
+    tables = (str(table),) if query is None else query.tables
+    ibis = optional_module("ibis", "data")
+    unreachable = DataError(
+        f"There is no connection to {server}/{tables[0]}. Check host, port, database and user."
+    )
+    optional_module("psycopg", "postgres")
+    connection = shielded(lambda: ibis.connect(address), unreachable)
+    with ExitStack() as refused:  # a table that is refused leaves no connection open
+        refused.callback(connection.disconnect)
+        first, *_ = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
+        identity = postgres_identity(connection, tables, (host, port, path))
+        source = _made(_plain(connection, tables[0], first), identity, query)
+        shielded(lambda: _make_read_only(connection), unreachable)
+        refused.pop_all()
+    return source
+
+
+def _make_read_only(connection: Any) -> None:
+    """Let a session change nothing, and show numbers with all their digits."""
+    with connection.con.cursor() as cursor:
+        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+        cursor.execute("SET extra_float_digits = 3")  # as text, numbers that differ must differ
+    connection.con.commit()
+
+
+def _open_spark(table: str | None, query_text: str | None) -> Source:
+    """Open a table of the running Spark session, or a query."""
+    query = None if query_text is None else read_query(query_text, dialect="spark")
+    ibis = optional_module("ibis", "data")
+    session = optional_module("pyspark.sql", "spark").SparkSession
+    connection = _reading("spark", lambda: ibis.pyspark.connect(session.builder.getOrCreate()))
+    tables = (str(table),) if query is None else query.tables
+    first, *_ = [_catalogued(connection, name, f"spark/{name}") for name in tables]
+    whole = [qualified(name, str(connection.current_database)).lower() for name in tables]
+    identity = Identity(
+        name=f"spark/{'+'.join(whole)}",
+        aliases=(f"spark/{'+'.join(tables)}",),
+        members=tuple(f"table spark/{name}" for name in whole),
+    )
+    return _made(_plain(connection, tables[0], first), identity, query)
+
+
+def _made(
+    table: Any, identity: Identity, query: Query | None, text_format: TextFormat | None = None
+) -> Source:
+    """Return a table, or the result of a query in its place, as a source."""
+    source = Source(
+        table=table,
+        identity=identity.name,
+        aliases=identity.aliases,
+        members=identity.members,
+        decimal="." if text_format is None else text_format.decimal,
+        # not those that a text file begins with: its first line may be a record
+        public_columns=text_format is None or text_format.names is not None,
+    )
+    if query is not None:
+        table, query = _answered(source, query, is_text=text_format is not None)
+    read = [] if text_format is None else [RECORD_IS_A_LINE]
+    if source.engine == "pyspark":
+        times = [kind for kind in table.schema().values() if kind.is_timestamp()]
+        read += [SPARK_TIMES] if times else []
+    return replace(
+        source,
+        table=table,
+        notes=(*(() if query is None else query.notes), *read),
+        unit_notes=(*(() if query is None else query.unit_notes), *read),
+        keeps_all=query is None or query.keeps_all,
+    )
+
+
+def _answered(source: Source, query: Query, *, is_text: bool) -> tuple[Any, Query]:
+    """Return the result of a query, compiled by us or else by its text; no row is read yet."""
+    result, query = select_rows(source.table, query, source.compiler)
+    if result is not None:
+        return result, query
+    connection = source.table.get_backend()
+    if source.engine == "duckdb":  # what the text calls the table of a file
+        table = source.table
+        if is_text:  # fields of text have no blanks around
+            fields = {name: casts.text(table[name], engine="duckdb") for name in table.columns}
+            table = table.select(**fields)
+        connection.create_view(FILE_TABLE, table, overwrite=True)
+    name = f"expmech_query_{next(_views)}"
+
+    def create_view() -> Any:
+        with by_row(connection):  # Spark keeps what a view was made under
+            connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query.text}")
+            return plain_columns(connection, name, connection.table(name))
+
+    refused = DataError(
+        "The engine refuses the query: a column or a function of it does not exist, or is of"
+        " another type. Columns of text files are text; TRY_CAST reads them as numbers."
+    )
+    return shielded(create_view, refused), query
+
+
+def _near(source: str) -> str:
+    folder = os.path.dirname(source)
+    near = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    close = difflib.get_close_matches(os.path.basename(source), near, n=1)
+    return f" Did you mean {os.path.join(folder, close[0])!r}?" if close else ""
+
+
+def _address(address: str) -> tuple[str, int, str]:
+    parts = urlsplit(address)
+    place = {"host", "hostaddr", "port", "database", "dbname", "schema", "service", "options"}
+    if place & {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}:
+        raise ValueError  # what stands before the question mark would be another place
+    return parts.hostname or "localhost", parts.port or 5432, parts.path
+
+
+def _catalogued(connection: Any, table: str, identity: str) -> Any:
+    schema, _, name = table.rpartition(".")
+    where = {"database": schema} if schema else {}
+    tables = _reading(identity, lambda: connection.list_tables(**where))
+    if name not in tables:
+        close = difflib.get_close_matches(name, tables, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise DataError(f"There is no table {name!r} at {identity}.{hint}")
+    return _reading(identity, lambda: connection.table(name, **where))
+
+
+def _plain(connection: Any, name: str, table: Any) -> Any:
+    return _reading(name, lambda: plain_columns(connection, name, table))
+
+
+def _reading(source: str, work: Callable[[], Result]) -> Result:
+    unreadable = DataError(
+        f"The engine cannot read {source!r}: it is no table of the kind its name says."
+    )
+    return shielded(work, unreadable)

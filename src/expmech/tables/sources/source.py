@@ -1,0 +1,137 @@
+"""A table in an engine: its columns as numbers, text and keys, each value read alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from expmech.core.errors import DataError
+from expmech.tables.keys import canonical_key
+from expmech.tables.sources import casts
+from expmech.tables.sources.compiler import Compiler, catalogued_column
+
+_views = itertools.count()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A table in an engine: DuckDB (files and frames), PostgreSQL or Spark.
+
+    Use :func:`open_source` and :func:`open_frame`, which fill in all of it.
+
+    Parameters
+    ----------
+    table : ibis.Table
+        The rows, as an Ibis table expression.
+    identity : str
+        What a ledger calls the data set. It holds no password.
+    aliases : tuple of str, default=()
+        The names it had in ledgers of earlier versions.
+    members : tuple of str, default=()
+        The files or tables it is made of, as a register of budgets knows them.
+    decimal : str, default="."
+        The decimal mark of text.
+    public_columns : bool, default=True
+        Whether errors may list the names of the columns. False where they are read from a text
+        file, whose first line may be a record.
+    notes, unit_notes : tuple of str, default=()
+        What a guarantee rests on because of how the rows are read: for a row, and for a unit where
+        people have several rows.
+    keeps_all : bool, default=True
+        Whether there are as many rows as in the table that a query reads.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from expmech.tables.sources import open_frame
+    >>> source = open_frame(pyarrow.table({"city": ["Bern", "Chur", "Bern"]}), name="people")
+    >>> source.engine, source.names
+    ('duckdb', ('people',))
+    >>> source.where("city", "Bern").table.count().to_pyarrow().as_py()
+    2
+    """
+
+    table: Any
+    identity: str
+    aliases: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    decimal: str = "."
+    public_columns: bool = True
+    notes: tuple[str, ...] = ()
+    unit_notes: tuple[str, ...] = ()
+    keeps_all: bool = True
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine: duckdb, postgres or pyspark."""
+        return str(self.table.get_backend().name)
+
+    def close(self) -> None:
+        """Close the connection, unless it is a Spark session, which belongs to its user."""
+        backend = self.table.get_backend()
+        if backend.name != "pyspark":
+            backend.disconnect()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a ledger of it may hold, the canonical one first."""
+        return (self.identity, *self.aliases)
+
+    def column(self, name: str, *, owner: str = "column") -> Any:
+        """Return the column called ``name``.
+
+        Case counts only where the table tells names apart by it.
+        """
+        return catalogued_column(
+            self.table, name, identity=self.identity, listed=self.public_columns, owner=owner
+        )
+
+    @property
+    def compiler(self) -> Compiler:
+        """What writes expressions of the columns for the engine."""
+        return Compiler(column=self.column, engine=self.engine, decimal=self.decimal)
+
+    def number(self, name: str) -> Any:
+        """Return the column as float64, NULL or NaN where a value is no number.
+
+        Raise, before any record is read, where its type holds no numbers.
+        """
+        column = self._of_type(name, casts.is_readable, "numbers, or text that spells numbers")
+        return casts.number(column, engine=self.engine, decimal=self.decimal)
+
+    def text(self, name: str) -> Any:
+        """Return a column as text without blanks around it; compare with :meth:`key`, not by it."""
+        column = self._of_type(name, casts.has_key, "text, numbers or time")
+        return casts.text(casts.as_text(column, engine=self.engine), engine=self.engine)
+
+    def key(self, name: str) -> casts.EngineKey:
+        """Return what the column's values are compared by; see :mod:`expmech.tables.keys`."""
+        column = self._of_type(name, casts.has_key, "text, numbers or time")
+        return casts.engine_key(column, engine=self.engine, decimal=self.decimal)
+
+    def where(self, name: str, value: Any) -> Source:
+        """Return the rows whose column ``name`` has the key of ``value``."""
+        matching = self.key(name).equals(canonical_key(value))
+        return replace(self, table=self.table.filter(matching))
+
+    def staged(self, columns: Mapping[str, Any]) -> Any:
+        """Return a table of these expressions, each computed once however often it is used.
+
+        Ibis would repeat them in every place; DuckDB computes those of a view once.
+        """
+        chosen = self.table.select(**columns)
+        if self.engine != "duckdb":
+            return chosen
+        backend = self.table.get_backend()
+        return backend.create_view(f"expmech_stage_{next(_views)}", chosen, overwrite=True)
+
+    def _of_type(self, name: str, rule: Any, content: str) -> Any:
+        column = self.column(name)
+        if not rule(column.type()):
+            raise DataError(
+                f"The column {name!r} must hold {content}; {self.identity} has it as"
+                f" {column.type()}."
+            )
+        return column

@@ -1,0 +1,129 @@
+"""Units of privacy with several rows: of each at most so many count, chosen by a public rule.
+
+Theory: docs/theory/sources.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from expmech.core.adjacency import adjacency_of_units
+from expmech.core.errors import ParameterError
+from expmech.core.rounding import EPSILON_MIN
+from expmech.ledger import show_amount
+from expmech.tables.sources import casts
+from expmech.tables.sources.source import Source
+from expmech.tables.sources.text_format import RECORD_IS_A_LINE
+
+MOST_ROWS = 1 << 20
+
+_KEPT = "rows are kept, the least by a public hash"
+
+_UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """People with several rows: the column that names them, and how many rows of each count.
+
+    A release at ``epsilon / max_rows`` for a row is a release at epsilon for a unit, over all
+    groups together: docs/theory/sources.md.
+
+    Parameters
+    ----------
+    column : str
+        The column that names the unit of each row.
+    max_rows : int
+        How many rows of a unit count: those least by a public hash of their content.
+
+    Examples
+    --------
+    >>> Units(column="patient", max_rows=4).of_a_row(Fraction(1))
+    Fraction(1, 4)
+    """
+
+    column: str
+    max_rows: int
+
+    @property
+    def adjacency(self) -> str:
+        """What a ledger calls one unit more or less."""
+        return adjacency_of_units(self.column)
+
+    def of_a_row(self, epsilon: Fraction) -> Fraction:
+        """Return the epsilon of a row."""
+        share = epsilon / self.max_rows
+        if share < EPSILON_MIN:
+            raise ParameterError(
+                f"`max_rows` must leave a row at least 2^-20 of epsilon; got {self.max_rows}."
+            )
+        return share
+
+    def notes(self, epsilon: Fraction) -> tuple[str, ...]:
+        """Return what a certificate says about it."""
+        amounts = (show_amount(epsilon), show_amount(self.of_a_row(epsilon)))
+        return unit_notes(self.column, self.max_rows, *amounts)
+
+    def bound(self, source: Source) -> Source:
+        """Return the rows that count."""
+        return bound_units(source, self.column, self.max_rows)
+
+
+def bound_units(source: Source, column: str, max_rows: int) -> Source:
+    """Keep of every unit the ``max_rows`` rows that are least by a public hash of their content.
+
+    Which rows of a unit are kept depends on nothing but the rows of that unit; rows that name no
+    unit are left out. So one unit more or less is at most ``max_rows`` rows more or less.
+    """
+    import ibis
+
+    def md5(text):  # type: ignore[no-untyped-def]
+        """Stand for the function that every engine has under this name."""
+
+    digest = ibis.udf.scalar.builtin(md5, signature=((str,), str))
+    table = source.table
+    names = list(table.columns)
+    parts = [_part(source, name) for name in names if casts.has_key(table[name].type())]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.concat(part)
+    wide = table.mutate(**{_UNIT: source.text(column), _WHOLE: whole})
+    # also NaN and its spellings name nobody: as one unit, one person more would move others' rows
+    named = wide.filter(~source.key(column).missing())
+    hashed = named.mutate(**{_HASH: digest(named[_WHOLE])})
+    # rows of a unit with the same content are the same row: which of them is kept does not matter
+    order = [hashed[_HASH], hashed[_WHOLE]]
+    window = ibis.window(group_by=hashed[_UNIT], order_by=order)
+    ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
+    kept = ranked.filter(ranked[_PLACE] < max_rows)
+    notes = source.unit_notes
+    if set(notes) - {RECORD_IS_A_LINE}:  # a query may call another column by this name
+        notes = (*notes, f"{column} names the same people in the result of the query as elsewhere")
+    return replace(source, table=kept.select(*names), notes=notes)
+
+
+def _part(source: Source, name: str) -> Any:
+    """Return a value as text that tells where it ends, and missing from empty."""
+    import ibis
+
+    text = casts.as_text(source.table[name], engine=source.engine)
+    present = ibis.literal("v") + text.length().cast("string") + ibis.literal(":") + text
+    return ibis.ifelse(text.isnull(), ibis.literal("n"), present)
+
+
+def unit_notes(column: str, max_rows: int, epsilon: str, row_epsilon: str) -> tuple[str, ...]:
+    """Return what a certificate says about units."""
+    return (
+        f"of each {column} at most {max_rows} {_KEPT} of their content,"
+        f" and rows that name none are left out: epsilon = {row_epsilon} for one row is"
+        f" epsilon = {epsilon} for one {column} added or removed with all its rows, over all groups"
+        " together",
+    )
+
+
+def speaks_of_units(assumptions: Sequence[str]) -> bool:
+    """Return whether a certificate is of a release in which people have several rows."""
+    return any(_KEPT in text for text in assumptions)

@@ -1,0 +1,38 @@
+"""Statistics of a table, one file each; and how they are settled, charged, read and drawn."""
+
+from expmech.tables.statistics.base import Statistic
+from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf
+from expmech.tables.statistics.logistic import (
+    LogisticLikelihood,
+    LogisticOptimum,
+    logistic_regression,
+)
+from expmech.tables.statistics.pca import PrincipalComponents
+from expmech.tables.statistics.quantiles import QuantileOf, QuantilesOf
+from expmech.tables.statistics.regression import Linear, settings_of_columns
+from expmech.tables.statistics.ridge import Ridge
+from expmech.tables.statistics.selection import BestScore, LargestTotal, MostFrequent, TopOf
+from expmech.tables.statistics.sums import Mean, SumOf, VarianceOf
+
+__all__ = [
+    "BestScore",
+    "CountOf",
+    "HistogramIn",
+    "LargestTotal",
+    "Linear",
+    "LogisticLikelihood",
+    "LogisticOptimum",
+    "Mean",
+    "MissingOf",
+    "MostFrequent",
+    "PrincipalComponents",
+    "QuantileOf",
+    "QuantilesOf",
+    "Ridge",
+    "Statistic",
+    "SumOf",
+    "TopOf",
+    "VarianceOf",
+    "logistic_regression",
+    "settings_of_columns",
+]

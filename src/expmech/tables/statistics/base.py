@@ -1,0 +1,112 @@
+"""A statistic says everything about itself: what it needs of the rows, its mechanism, its units."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from expmech.certificates.mechanism import CertificateContext, Mechanism
+from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.tables.aggregates import Aggregation, Column
+from expmech.tables.reading import NOTHING_MISSING, validate_missing
+
+
+class Statistic(ABC):
+    """What is released about a table: its aggregation, its mechanism and its units, in one file.
+
+    A statistic of one's own gives :attr:`name`, :meth:`aggregation`, :meth:`stand_in` and
+    :meth:`mechanism`; it is then planned, charged, released and certified like the library's.
+
+    Attributes
+    ----------
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    missing : str
+        What a missing value counts as: one of :data:`~expmech.tables.reading.MISSING_RULES`.
+    """
+
+    adjacency: Adjacency
+    missing: str = "middle"
+    shortfall: ClassVar[str | None] = None
+    """A sentence on how far the loss of a draw may lie above the least, with a place for it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Return the name that certificates and ledgers use."""
+
+    @abstractmethod
+    def aggregation(self, epsilon: Fraction) -> Aggregation:
+        """Return what is computed from the rows; it depends on public quantities only."""
+
+    @abstractmethod
+    def stand_in(self, count: int, epsilon: Fraction) -> Any:
+        """Return the aggregate of some table of ``count`` rows.
+
+        Certificate and plan are made from it: they do not depend on which table it is.
+        """
+
+    @abstractmethod
+    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the mechanism that releases the statistic of an aggregate."""
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        """Return the public map from a draw to the units of the data."""
+        return Unchanged()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the guarantee rests on besides the mechanism's own assumptions."""
+        return (NOTHING_MISSING,) if self.missing == "error" else ()
+
+    @property
+    def context(self) -> CertificateContext:
+        """Return what the certificate says about the statistic."""
+        return CertificateContext(
+            statistic=self.name, postprocessing=self.postprocessing, notes=self.notes
+        )
+
+    def on_public_stand_in(self, epsilon: Fraction, count: int | None, timing: str) -> Mechanism:
+        """Return the mechanism of a made-up table: what is public about it is true of every table.
+
+        ``count`` is the number of rows; it is looked at under 'replace' only, where it is public.
+        """
+        if not self.adjacency.count_is_public:
+            count = 1  # nothing public may depend on it, and any number will do
+        elif count is None:
+            raise ParameterError(
+                "The number of rows must be given under replace, where it is public."
+            )
+        return self.mechanism(self.stand_in(count, epsilon), epsilon, timing)
+
+
+def named_or_one(columns: Sequence[Column], *, named: bool) -> Postprocessing:
+    """Return the map to numbers by name, to the only number, or to the numbers as they are."""
+    if not named:
+        return Unchanged()
+    return OneNumber() if len(columns) == 1 else ByName(labels=tuple(map(str, columns)))
+
+
+def one_of_several(count: int, whole: str, epsilon: str) -> str:
+    """Return the note of a certificate that was charged together with others."""
+    return (
+        f"one of {count} releases of this {whole}, which together cost epsilon = {epsilon} by basic"
+        " composition"
+    )
+
+
+def check_missing(missing: str, adjacency: Adjacency, *, owner: str) -> str:
+    """Return the rule for missing values; raise where it would move a public number of rows."""
+    rule = validate_missing(missing, owner=owner)
+    if rule == "drop" and adjacency.count_is_public:
+        raise ParameterError(
+            "`missing` must not be 'drop' under 'replace' adjacency: whether a row is dropped would"
+            " change the number of rows, which 'replace' treats as public. Use 'middle' or 'lower',"
+            " or 'add-remove' adjacency."
+        )
+    return rule

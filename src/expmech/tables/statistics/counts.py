@@ -1,0 +1,244 @@
+"""Counts of rows: all of them, under a condition, with a missing value, in cells of a histogram."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.mechanisms.noisy_sums import Counts
+from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
+from expmech.tables.aggregates import CellsOf, Column, FlagsOf, Tally, TallyOf
+from expmech.tables.expressions import Condition, Node
+from expmech.tables.keys import validate_candidates
+from expmech.tables.statistics.base import Statistic, named_or_one
+
+OTHER = "other"
+"""The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
+
+
+def _noisy_counts(
+    counts: tuple[int, ...], rows: int, *, disjoint: bool, adjacency: Adjacency
+) -> NoisySums:
+    """Return noise on counts; ``rows`` bounds them where it is public."""
+    interpretation = Counts(
+        size=len(counts), disjoint=disjoint, count=rows if adjacency.count_is_public else None
+    )
+    return NoisySums(totals=counts, interpretation=interpretation, adjacency=adjacency)
+
+
+class ConditionCounts(Statistic):
+    """How many rows satisfy each of several conditions, each decided by the row alone."""
+
+    @property
+    @abstractmethod
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the conditions; none for all rows."""
+
+    def aggregation(self, epsilon: Fraction) -> FlagsOf:
+        return FlagsOf(conditions=self.conditions)
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
+        return Tally(counts=(0,) * len(self.conditions), rows=count)
+
+    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
+        counts = tally.counts if self.conditions else (tally.rows,)
+        # one row may change all of them by one
+        return _noisy_counts(counts, tally.rows, disjoint=False, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountOf(ConditionCounts):
+    """The number of rows, or of those that satisfy a condition, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to. Under replace the number of all rows is public,
+        and a condition is needed.
+    where : Condition, optional
+        The condition, from :func:`expmech.tables.grammar.parse_condition`. Default: all rows.
+    text : str, default=""
+        How certificates write the condition.
+    missing : str, default="middle"
+        Not used: a condition decides itself what holds where a value is missing.
+
+    Examples
+    --------
+    >>> from expmech.tables.grammar import parse_condition
+    >>> condition = "age >= 65"
+    >>> CountOf(
+    ...     adjacency=Adjacency.ADD_REMOVE, where=parse_condition(condition), text=condition
+    ... ).name
+    'number of rows where age >= 65'
+    """
+
+    adjacency: Adjacency
+    where: Condition | None = None
+    text: str = ""
+    missing: str = "middle"
+
+    def __post_init__(self) -> None:
+        if self.where is None and self.adjacency.count_is_public:
+            raise ParameterError(
+                "The number of rows is public under 'replace' adjacency, so there is nothing to"
+                " release. Use 'add-remove' adjacency, where it is confidential, or count the rows"
+                " that satisfy a condition (`--where`)."
+            )
+
+    @property
+    def name(self) -> str:
+        return "number of rows" + (f" where {self.text}" if self.where is not None else "")
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return OneNumber()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return () if self.where is None else (self.where,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingOf(ConditionCounts):
+    """How many values of each column are missing, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The columns.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    labels : bool, default=False
+        Whether the columns hold labels. Otherwise text that spells no number is missing, too.
+    missing : str, default="middle"
+        Not used.
+    named : bool, default=False
+        Whether the numbers are released by name of their column.
+
+    Examples
+    --------
+    >>> MissingOf(columns=("age", "income"), adjacency=Adjacency.REPLACE).name
+    'missing values of age, income'
+    """
+
+    columns: tuple[Column, ...]
+    adjacency: Adjacency
+    labels: bool = False
+    missing: str = "middle"
+    named: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"missing values of {', '.join(map(str, self.columns))}"
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return named_or_one(self.columns, named=self.named)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        columns = [Node("column", value=column) for column in self.columns]
+        if self.labels:
+            return tuple(Node("missing", (column,)) for column in columns)
+        return tuple(Node("not", (Node("is_number", (column,)),)) for column in columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramIn(Statistic):
+    """How many rows are in each cell between public edges, or of each public category, and in none.
+
+    Every row is in exactly one cell, so a row that comes or goes moves one count by one, and one
+    that is replaced two: epsilon is spent once for all cells.
+
+    Parameters
+    ----------
+    column : str or int
+        The name of the column, or its position in an array.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    edges : tuple of float, optional
+        Rising public edges. A cell holds its lower edge, the last one its upper edge too.
+    categories : tuple, optional
+        Public values to count; either these or ``edges``.
+    missing : str, default="middle"
+        Not used: a missing value is in the cell :data:`OTHER`.
+    named : bool, default=False
+        Whether the counts are released by name of their cell.
+    label : str, optional
+        What certificates call the column. Default: its name.
+    shares : tuple of str, default=()
+        What several histograms cost together, for the certificate.
+
+    Examples
+    --------
+    >>> ages = HistogramIn(column="age", edges=(0.0, 18.0, 65.0), adjacency=Adjacency.REPLACE)
+    >>> ages.cells
+    ('[0, 18)', '[18, 65]', 'other')
+    """
+
+    column: Column
+    adjacency: Adjacency
+    edges: tuple[float, ...] | None = None
+    categories: tuple[Any, ...] | None = None
+    missing: str = "middle"
+    named: bool = False
+    label: str | None = None
+    shares: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.edges is None) == (self.categories is None):
+            raise ParameterError("A histogram needs either `edges` or `categories`, both public.")
+        if self.edges is not None:
+            _check_edges(self.edges)
+        else:
+            validate_candidates(self.categories or ())
+            if OTHER in map(str, self.categories or ()):
+                raise ParameterError(f"`categories` must not hold {OTHER!r}: rows of no category.")
+
+    @property
+    def name(self) -> str:
+        return f"histogram of {self.label or self.column}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*super().notes, *self.shares)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The names of the cells, the others last."""
+        if self.edges is None:
+            return (*map(str, self.categories or ()), OTHER)
+        pairs = list(pairwise(self.edges))
+        inner = [f"[{low:.12g}, {high:.12g})" for low, high in pairs[:-1]]
+        return (*inner, f"[{pairs[-1][0]:.12g}, {pairs[-1][1]:.12g}]", OTHER)
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return ByName(labels=self.cells) if self.named else Unchanged()
+
+    def aggregation(self, epsilon: Fraction) -> CellsOf | TallyOf:
+        if self.edges is not None:
+            return CellsOf(column=self.column, edges=self.edges)
+        return TallyOf(column=self.column, candidates=self.categories or ())
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
+        return Tally(counts=(0,) * (len(self.cells) - 1), rows=count)
+
+    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
+        counts = (*tally.counts, tally.rows - sum(tally.counts))
+        return _noisy_counts(counts, tally.rows, disjoint=True, adjacency=self.adjacency)
+
+
+def _check_edges(edges: tuple[float, ...]) -> None:
+    rising = all(low < high for low, high in pairwise(edges))
+    if len(edges) < 2 or not rising or any(math.isnan(edge) for edge in edges):
+        shown = ", ".join(f"{edge:g}" for edge in edges)
+        raise ParameterError(f"`edges` must be at least two rising numbers; got {shown or 'none'}.")

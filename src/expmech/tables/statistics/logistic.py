@@ -1,0 +1,243 @@
+"""Logistic regression with an intercept, by one of two laws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import Coefficients
+from expmech.core.errors import ParameterError, validate_choice, validate_positive
+from expmech.domains import L2Ball
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.losses import LogisticRisk
+from expmech.mechanisms.optimum import Table, risks
+from expmech.tables.aggregates import Column, DesignOf, LabelledRowsOf, TargetRows
+from expmech.tables.scaling import centres, check_penalty, check_radius, scaled
+from expmech.tables.statistics.regression import (
+    OptimumRegression,
+    Regression,
+    settings_of_columns,
+)
+
+OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
+LAWS = (OPTIMUM, LIKELIHOOD)
+LOGISTIC_PENALTY = 0.01
+"""On rows of norm one: just enough to keep the optimum unique."""
+
+LOGISTIC = "a logistic regression"
+_STEEPEST = 2.0**30
+"""Bound on ``epsilon penalty B``: beyond some 2^36 the rounding of the penalty's energies is
+coarser than the law."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRegression(Regression):
+    """A regression of labels: ``positive`` is the label whose odds are modelled, against others."""
+
+    kind = "logistic"
+    positive: Any = None
+    label_notes: tuple[str, ...] = ()
+
+    @property
+    def predicted(self) -> str:
+        return f"{self.target} = {self.positive}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the labels were determined, where they were not given."""
+        return (*super().notes, *self.label_notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticOptimum(OptimumRegression, LabelRegression):
+    """A logistic regression by the perturbed optimum of the penalised log-likelihood.
+
+    ``classes`` are three labels or more, of which each has coefficients of its own, and any other
+    label counts as the first; None where there is one label, ``positive``, against all others. The
+    release is the intercept and the slopes, in the units of the data.
+    """
+
+    classes: tuple[Any, ...] | None = None
+
+    @property
+    def predicted(self) -> str:
+        if self.classes is not None:
+            return f"{self.target} in {', '.join(map(str, self.classes))}"
+        return super().predicted
+
+    @property
+    def postprocessing(self) -> Coefficients:
+        """Intercept and slopes in the units of the data, of each class where there are several."""
+        middles, halves = np.array([(column.middle, column.half) for column in self.scalings]).T
+        labels = tuple(map(str, self.classes)) if self.classes is not None and self.named else None
+        return Coefficients(
+            scales=(1.0, *(1.0 / halves).tolist()),
+            centers=tuple(middles.tolist()),
+            names=self.names,
+            classes=labels,
+        )
+
+    def aggregation(self, epsilon: Fraction) -> DesignOf:
+        return self.design(classes=(self.positive,) if self.classes is None else self.classes[1:])
+
+    def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the perturbed optimum of the logistic risk, or of softmax for several classes."""
+        if self.classes is None:
+            return self.optimum_of(risks.Logistic(), aggregate)
+        return self.optimum_of(risks.Softmax(len(self.classes)), aggregate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticLikelihood(LabelRegression):
+    """Two classes by the exponential mechanism with the penalised log-likelihood.
+
+    Columns are scaled to [-1, 1] by their bounds, and rows longer than ``data_norm`` (by default
+    half of what they can be) are shortened to it; a constant is added, and all is divided by
+    ``sqrt(1 + data_norm^2)`` so that no row is longer than one. On that scale ``radius`` bounds the
+    coefficients' Euclidean norm (None takes :func:`logistic_radius`) and ``penalty`` is the ridge
+    penalty (None takes :data:`LOGISTIC_PENALTY`).
+    """
+
+    penalty: float | None = None
+    radius: float | None = None
+    data_norm: float | None = None
+
+    @property
+    def postprocessing(self) -> Coefficients:
+        """Intercept and slopes in the units of the data."""
+        middles, halves = centres(self.bounds)
+        longest = self._longest
+        return Coefficients(
+            scales=(1.0 / longest, *(1.0 / longest / halves).tolist()),
+            centers=tuple(middles.tolist()),
+            names=self.names,
+        )
+
+    @property
+    def _norm(self) -> float:
+        if self.data_norm is None:
+            return math.sqrt(len(self.bounds)) / 2
+        return float(validate_positive(self.data_norm, name="data_norm", owner=LOGISTIC))
+
+    @property
+    def _longest(self) -> float:
+        return math.sqrt(1.0 + self._norm**2)
+
+    def aggregation(self, epsilon: Fraction) -> LabelledRowsOf:
+        """Ask for rows and labels: the law is no function of a few sums."""
+        return LabelledRowsOf(
+            columns=self.columns,
+            bounds=self.bounds,
+            target=self.target,
+            classes=(self.positive,),
+            missing=self.missing,
+        )
+
+    def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
+        """Return as many rows of zeros."""
+        zeros = np.zeros((1, len(self.columns)))
+        return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
+
+    def mechanism(self, aggregate: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the exponential mechanism with the penalised log-likelihood."""
+        d = len(self.bounds) + 1
+        count = aggregate.count if self.adjacency.count_is_public else None
+        radius = self.radius
+        if radius is None:
+            radius = logistic_radius(count, d, float(epsilon))
+        most = _STEEPEST / (check_radius(radius, LOGISTIC) * float(epsilon))
+        penalty = LOGISTIC_PENALTY if self.penalty is None else self.penalty
+        check_penalty(penalty, most, LOGISTIC)
+        loss = LogisticRisk(
+            self._design(aggregate.features),
+            aggregate.targets > 0.0,
+            counts=aggregate.counts,
+            penalty=penalty,
+            radius=radius,
+            adjacency=self.adjacency,
+        )
+        domain = L2Ball(d, radius)
+        return ExponentialMechanism(loss=loss, domain=domain, adjacency=self.adjacency)
+
+    def _design(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rows of norm at most one: clipped, scaled, shortened, with a constant."""
+        design = scaled(rows, self.bounds)
+        lengths = np.linalg.norm(design, axis=1, keepdims=True)
+        design *= np.minimum(1.0, self._norm / np.maximum(lengths, 2.0**-60))
+        return np.column_stack([np.ones(len(rows)), design]) / self._longest
+
+
+def logistic_radius(count: int | None, dimension: int, epsilon: float) -> float:
+    """Return ``sqrt(n epsilon / d)``, but at least 8 and at most 16: the largest log odds of a row.
+
+    8 where n is not public. The sensitivity grows with the radius, and beyond 16 a probability is
+    within 1e-7 of certainty. Why: docs/estimators.md.
+    """
+    return 8.0 if count is None else min(max(math.sqrt(count * epsilon / dimension), 8.0), 16.0)
+
+
+def logistic_regression(
+    *,
+    columns: tuple[Column, ...],
+    law: str = OPTIMUM,
+    classes: tuple[Any, ...] | None = None,
+    center: bool = True,
+    penalty: float | None = None,
+    radius: float | None = None,
+    data_norm: float | None = None,
+    sum_norm: float | None = None,
+    intercept_penalty: float | None = None,
+    rows: int | None = None,
+    **labelled: Any,
+) -> LogisticOptimum | LogisticLikelihood:
+    """Return a logistic regression by one of two laws; refuse a setting that only the other has.
+
+    Parameters
+    ----------
+    columns : tuple
+        The features.
+    law : {"perturbed optimum", "log-likelihood"}
+        The first makes a :class:`LogisticOptimum`, the second a :class:`LogisticLikelihood`.
+    penalty, data_norm : float, optional
+        Settings that both laws have.
+    radius : float, optional
+        Of the log-likelihood only.
+    classes, center, sum_norm, intercept_penalty, rows
+        Of the perturbed optimum only.
+    **labelled
+        Bounds, target, label, adjacency and treatment of missing values: the other fields of
+        either class.
+    """
+    validate_choice(law, name="law", owner=LOGISTIC, choices=LAWS)
+    owned: dict[str, Any] = {"radius": radius}
+    if law == LIKELIHOOD:
+        owned = {"classes": classes, "rows": rows, "sum_norm": sum_norm}
+        owned |= {"intercept_penalty": intercept_penalty, "center": None if center else False}
+    other = OPTIMUM if law == LIKELIHOOD else LIKELIHOOD
+    for name, value in owned.items():
+        if value is not None:
+            raise ParameterError(
+                f"`{name}` of {LOGISTIC} belongs to law={other!r}: {law!r} has none; got {value!r}."
+            )
+    if law == LIKELIHOOD:
+        return LogisticLikelihood(
+            columns=columns, penalty=penalty, radius=radius, data_norm=data_norm, **labelled
+        )
+    settings = settings_of_columns(
+        len(columns),
+        owner=LOGISTIC,
+        data_norm=data_norm,
+        sum_norm=sum_norm,
+        penalty=penalty,
+        intercept_penalty=intercept_penalty,
+        rows=rows,
+    )
+    return LogisticOptimum(
+        columns=columns, classes=classes, settings=settings, center=center, **labelled
+    )

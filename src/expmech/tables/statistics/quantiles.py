@@ -1,0 +1,215 @@
+"""Quantiles of a column, alone or jointly, from the histogram of the cells of its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError, validate_integer
+from expmech.domains import Box
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.losses import Quantile
+from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR
+from expmech.tables.aggregates import Column, HistogramOf
+from expmech.tables.scaling import Bounds
+from expmech.tables.statistics.base import Statistic
+
+MOST_BITS = 22
+_MOST_ROWS = 1 << 31
+_STEPS = 10**9  # levels without a small common denominator go to the nearest of these
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramStatistic(Statistic):
+    """A statistic of how many values lie in each of ``2^bits`` cells of public bounds."""
+
+    column: Column
+    bounds: Bounds
+    adjacency: Adjacency
+    bits: int = 16
+    missing: str = "middle"
+    label: str | None = None
+    shares: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for level in self._levels:
+            if not 0 < level < 1:
+                raise ParameterError(
+                    f"`q` of a quantile must be strictly between 0 and 1; got {float(level):g}."
+                )
+        validate_integer(self.bits, name="bits", owner="a quantile", low=1, high=MOST_BITS)
+
+    @property
+    def _levels(self) -> tuple[Fraction, ...]:
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*super().notes, *self.shares)
+
+    def aggregation(self, epsilon: Fraction) -> HistogramOf:
+        return HistogramOf(
+            column=self.column, bounds=self.bounds, bits=self.bits, missing=self.missing
+        )
+
+    def stand_in(self, count: int, epsilon: Fraction) -> NDArray[np.int64]:
+        counts = np.zeros(1 << self.bits, dtype=np.int64)
+        counts[0] = count  # rows at the lower bound
+        return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileOf(HistogramStatistic):
+    """The q-quantile of a column: the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points.
+
+    Values are first moved to the middle of their cell, so ranks are cumulative counts. The
+    sensitivity is 1, and max(q, 1 - q) under add-remove.
+
+    Parameters
+    ----------
+    column : str or int
+        The name of the column, or its position in an array.
+    q : Fraction
+        The level, strictly between 0 and 1.
+    bounds : tuple of float
+        Public bounds ``(lower, upper)`` that values are clipped to.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    bits : int, default=16
+        The answer is one of ``2^bits`` points between the bounds; at most 22.
+    missing : str, default="middle"
+        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
+    label : str, optional
+        What certificates call the column. Default: its name.
+    shares : tuple of str, default=()
+        What several such statistics cost together, for the certificate.
+
+    Examples
+    --------
+    >>> median = QuantileOf(
+    ...     column="age", q=Fraction(1, 2), bounds=(0.0, 100.0), adjacency=Adjacency.REPLACE
+    ... )
+    >>> median.name
+    '0.5-quantile of age'
+    """
+
+    shortfall = (
+        "the number of rows below the value misses its share by at most {:.3g} more than that of"
+        " the best answer does"
+    )
+    q: Fraction
+
+    @property
+    def _levels(self) -> tuple[Fraction, ...]:
+        return (self.q,)
+
+    @property
+    def name(self) -> str:
+        return f"{float(self.q):g}-quantile of {self.label or self.column}"
+
+    @property
+    def postprocessing(self) -> OneNumber:
+        return OneNumber()
+
+    def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
+        box = Box([self.bounds[0]], [self.bounds[1]], bits=(len(counts) - 1).bit_length())
+        loss = rank_loss(counts, self.q, box, self.adjacency)
+        return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantilesOf(HistogramStatistic):
+    """Quantiles of a column by one draw from the joint exponential mechanism.
+
+    They come in order, and together cost what a single quantile would.
+
+    Parameters
+    ----------
+    column : str or int
+        The name of the column, or its position in an array.
+    levels : tuple of Fraction
+        Increasing levels, strictly between 0 and 1.
+    bounds : tuple of float
+        Public bounds ``(lower, upper)`` that values are clipped to.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    texts : tuple of str, optional
+        The names of the levels, where values are released by name. Default: a tuple in order.
+    bits, missing, label, shares
+        As for :class:`QuantileOf`.
+
+    Examples
+    --------
+    >>> quartiles = QuantilesOf(
+    ...     column="age",
+    ...     levels=(Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)),
+    ...     bounds=(0.0, 100.0),
+    ...     adjacency=Adjacency.REPLACE,
+    ... )
+    >>> quartiles.name
+    'quantiles 0.25, 0.5, 0.75 of age'
+    """
+
+    shortfall = (
+        "the numbers of rows between the values miss their shares by at most {:.3g} in all more"
+        " than those of the best answer do"
+    )
+    levels: tuple[Fraction, ...]
+    texts: tuple[str, ...] | None = None
+
+    @property
+    def _levels(self) -> tuple[Fraction, ...]:
+        return self.levels
+
+    @property
+    def name(self) -> str:
+        listed = ", ".join(self.texts or [f"{float(level):g}" for level in self.levels])
+        return f"quantiles {listed} of {self.label or self.column}"
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return Unchanged() if self.texts is None else ByName(labels=self.texts)
+
+    def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
+        return JointQuantiles.from_counts(
+            counts,
+            levels=self.levels,
+            lower=self.bounds[0],
+            upper=self.bounds[1],
+            adjacency=self.adjacency,
+        )
+
+
+def rank_loss(counts: NDArray[np.int64], q: Fraction, box: Box, adjacency: str) -> Quantile:
+    """Return the rank loss of values moved to the middle of their cell, from the cells' counts."""
+    total = int(counts.sum())
+    if total > _MOST_ROWS:
+        raise ParameterError("A quantile takes at most 2^31 rows.")
+    middles = box.points(np.arange(len(counts))[:, None])[:, 0]
+    return Quantile.from_ranks(
+        edges=middles,
+        ranks=np.cumsum(counts) - counts,
+        count=total,
+        q=q,
+        lower=float(box.lower[0]),
+        upper=float(box.upper[0]),
+        adjacency=adjacency,
+    )
+
+
+def near_levels(levels: list[Fraction]) -> list[Fraction]:
+    """Return levels with a common denominator of at most 2^30, at most 5e-10 from those given.
+
+    Floats that were computed (0.30000000000000004) have none. Levels are public, and so is this.
+    """
+    if lcm(*(level.denominator for level in levels)) <= MOST_DENOMINATOR:
+        return levels
+    return [Fraction(round(level * _STEPS), _STEPS) for level in levels]

@@ -1,0 +1,195 @@
+"""Regressions of one column on others, and linear regression by a perturbed optimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import Coefficients
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError, validate_positive
+from expmech.core.rounding import float_down
+from expmech.mechanisms.optimum import ArrayTable, RegressionSettings, Table
+from expmech.mechanisms.optimum.calibration import default_threshold
+from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
+from expmech.mechanisms.optimum.risks import Huber, Risk
+from expmech.tables.aggregates import Column, DesignOf
+from expmech.tables.scaling import Bounds, Scaling, check_center, scalings
+from expmech.tables.statistics.base import Statistic
+
+
+def settings_of_columns(
+    columns: int,
+    *,
+    owner: str,
+    data_norm: float | None = None,
+    sum_norm: float | None = None,
+    penalty: float | None = None,
+    intercept_penalty: float | None = None,
+    rows: int | None = None,
+) -> RegressionSettings:
+    """Return the settings of a regression on scaled columns and a constant, which comes first.
+
+    Parameters
+    ----------
+    columns : int
+        The number of columns, without the constant.
+    owner : str
+        Whom errors name.
+    data_norm, sum_norm : float, optional
+        Public bounds on the Euclidean norm and on the sum of absolute entries of the scaled
+        columns, without the constant; a row beyond them is shortened as a whole.
+    penalty, intercept_penalty, rows
+        As in :class:`~expmech.mechanisms.optimum.RegressionSettings`.
+
+    Examples
+    --------
+    >>> settings_of_columns(3, owner="a linear regression", data_norm=1.0).squared_norm
+    Fraction(2, 1)
+    """
+    squared = None
+    if data_norm is not None:
+        squared = validate_positive(data_norm, name="data_norm", owner=owner) ** 2
+    total = None
+    if sum_norm is not None:
+        total = validate_positive(sum_norm, name="sum_norm", owner=owner)
+    # at most what rows of a cube can be, as a float64 number, which a certificate can hold
+    squared_norm, with_constant = (
+        None if norm is None else Fraction(float_down(1 + min(norm, Fraction(columns))))
+        for norm in (squared, total)
+    )
+    return RegressionSettings(
+        penalty=penalty,
+        intercept_penalty=intercept_penalty,
+        squared_norm=squared_norm,
+        sum_norm=with_constant,
+        rows=rows,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regression(Statistic):
+    """A regression of ``target`` on ``columns``: an intercept, and one slope per column.
+
+    ``named`` releases the slopes by the names of their columns.
+    """
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    target: Column
+    adjacency: Adjacency
+    missing: str = "middle"
+    named: bool = False
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """What certificates call it."""
+        columns = ", ".join(map(str, self.columns))
+        return f"{self.kind} regression of {self.predicted} on {columns}"
+
+    @property
+    def predicted(self) -> str:
+        """What is predicted, in words."""
+        return str(self.target)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """What the slopes are called."""
+        return tuple(map(str, self.columns)) if self.named else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberRegression(Regression):
+    """A regression of a target that is a number within ``target_bounds``."""
+
+    target_bounds: Bounds
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The maps of the columns to [-1, 1]."""
+        return scalings(self.bounds)
+
+    @property
+    def postprocessing(self) -> Coefficients:
+        """Intercept and slopes in the units of the data, from columns scaled by their bounds."""
+        maps = (*self.scalings, *scalings((self.target_bounds,)))
+        middles, halves = np.array([(column.middle, column.half) for column in maps]).T
+        with np.errstate(all="ignore"):
+            scales = halves[-1] / halves[:-1]
+        if not np.isfinite(scales).all():
+            raise ParameterError(
+                f"The bounds of a {self.kind} regression must be of comparable size: those of the"
+                " target are more than 1e308 times as wide as those of a feature."
+            )
+        return Coefficients(
+            scales=(float(halves[-1]), *scales.tolist()),
+            centers=tuple(middles[:-1].tolist()),
+            shift=float(middles[-1]),
+            names=self.names,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimumRegression(Regression):
+    """A regression by a perturbed optimum: noise on the gradient of a penalised risk, then solve.
+
+    Columns are scaled to [-1, 1] by their bounds, about their middle or, without ``center``, about
+    0, as sparse ones must be, and a constant is added. ``settings`` are on that scale.
+    """
+
+    settings: RegressionSettings = field(default_factory=RegressionSettings)
+    center: bool = True
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The maps of the columns to [-1, 1], about their middle or about 0."""
+        check_center(self.bounds, center=self.center, owner=f"a {self.kind} regression")
+        return scalings(self.bounds, center=self.center)
+
+    def design(self, **target: Any) -> DesignOf:
+        """Ask for scaled rows, and for what the target counts as: no few sums give the law."""
+        return DesignOf(
+            columns=self.columns,
+            bounds=self.bounds,
+            target=self.target,
+            missing=self.missing,
+            center=self.center,
+            **target,
+        )
+
+    def stand_in(self, count: int, epsilon: Fraction) -> ArrayTable:
+        """Return as many rows of zeros."""
+        return ArrayTable(np.zeros((1, len(self.columns) + 1)), np.zeros(1), [count])
+
+    def optimum_of(self, risk: Risk, table: Table) -> Mechanism:
+        """Return the mechanism that draws the perturbed optimum of a risk."""
+        return PerturbedOptimum(risk, table, settings=self.settings, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(OptimumRegression, NumberRegression):
+    """A linear regression of one column on others, by the perturbed optimum of Huber's risk.
+
+    The target is scaled to [-1, 1] by its bounds too, and shortened with its row, which leaves a
+    linear relation as it is. On that scale residuals beyond ``threshold`` count linearly; None
+    takes the public rule. The release is the intercept and the slopes, in the units of the data.
+    """
+
+    kind = "linear"
+    threshold: float | None = None
+
+    def aggregation(self, epsilon: Fraction) -> DesignOf:
+        return self.design(target_bounds=self.target_bounds)
+
+    def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the perturbed optimum of Huber's risk."""
+        threshold = self.threshold
+        if threshold is None:
+            count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
+            threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
+        return self.optimum_of(Huber(threshold), aggregate)

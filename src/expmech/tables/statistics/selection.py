@@ -1,0 +1,342 @@
+"""The best of a public list: the most frequent values, the largest total, the highest score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import Listed
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.core.rounding import float_up
+from expmech.domains import Candidates
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.losses import Scores
+from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from expmech.mechanisms.selection.top_k import TopK
+from expmech.tables.aggregates import (
+    PRODUCT_BITS,
+    Column,
+    Moments,
+    MomentsOf,
+    ScoresOf,
+    Tally,
+    TallyOf,
+)
+from expmech.tables.keys import validate_candidates
+from expmech.tables.scaling import Bounds
+from expmech.tables.statistics.base import Statistic
+
+_SCORING = (
+    "the caller's `scoring` gives a finite score for every data set, and its scores move by at most"
+    " the stated sensitivity between adjacent ones"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """Scores up to a shift, their sensitivity, and a public bound on their differences.
+
+    ``sensitivity`` is that of a score; ``monotone`` says that between neighbours all of them move
+    the same way, up to a shift that they share, which halves what counts. Only a constant running
+    time of the exponential mechanism needs the bound.
+    """
+
+    scores: tuple[float, ...]
+    sensitivity: Fraction
+    monotone: bool
+    bound: Fraction | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection(Statistic):
+    """The choice of one of ``labels`` by score: permute-and-flip, or the exponential mechanism."""
+
+    labels: tuple[Any, ...]
+    adjacency: Adjacency
+    missing: str = "middle"
+    exponential: bool = False
+
+    @abstractmethod
+    def scoring(self, aggregate: Any) -> Scoring:
+        """Return the scores that an aggregate gives."""
+
+    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
+        scoring = self.scoring(aggregate)
+        if not self.exponential:
+            return PermuteAndFlip.from_scores(
+                scoring.scores,
+                sensitivity=scoring.sensitivity,
+                candidates=self.labels,
+                monotone=scoring.monotone,
+                adjacency=self.adjacency,
+            )
+        return ExponentialMechanism(
+            loss=Scores(scoring.scores),
+            domain=Candidates(self.labels),
+            adjacency=self.adjacency,
+            sensitivity=scoring.sensitivity / (2 if scoring.monotone else 1),
+            bound=None if scoring.bound is None else float_up(scoring.bound),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MostFrequent(Selection):
+    """The most frequent of a public list of values of a column.
+
+    Parameters
+    ----------
+    column : str or int
+        The name of the column, or its position in an array.
+    candidates : tuple
+        At least two different public values. Others in the column are passed over.
+    labels : tuple
+        What is released, one label per candidate.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    missing : str, default="middle"
+        Not used: a missing value is no candidate.
+    exponential : bool, default=False
+        Whether to use the exponential mechanism instead of permute-and-flip, whose expected loss is
+        never higher.
+
+    Examples
+    --------
+    >>> cities = ("Bern", "Chur")
+    >>> MostFrequent(
+    ...     column="city", candidates=cities, labels=cities, adjacency=Adjacency.REPLACE
+    ... ).name
+    'most frequent city'
+    """
+
+    shortfall = "the value occurs in at most {:.3g} fewer rows than the most frequent one"
+    column: Column
+    candidates: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        validate_candidates(self.candidates)
+
+    @property
+    def name(self) -> str:
+        return f"most frequent {self.column}"
+
+    def aggregation(self, epsilon: Fraction) -> TallyOf:
+        return TallyOf(column=self.column, candidates=self.candidates)
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
+        return Tally(counts=(0,) * len(self.candidates), rows=count)
+
+    def scoring(self, tally: Tally) -> Scoring:
+        """Score by count; under add-remove all counts move the same way."""
+        public = self.adjacency.count_is_public
+        return Scoring(
+            scores=tuple(map(float, tally.counts)),
+            sensitivity=Fraction(1),
+            monotone=not public,
+            bound=Fraction(tally.rows) if public else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestTotal(Selection):
+    """The column with the largest total of clipped values.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The names of the columns, or their positions in an array.
+    bounds : tuple of (float, float)
+        Public bounds, one pair per column, that values are clipped to.
+    labels : tuple
+        What is released, one label per column.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    missing : str, default="middle"
+        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
+    exponential : bool, default=False
+        As for :class:`MostFrequent`.
+
+    Examples
+    --------
+    >>> LargestTotal(
+    ...     columns=("rent", "food"),
+    ...     bounds=((0.0, 3000.0), (0.0, 1000.0)),
+    ...     labels=("rent", "food"),
+    ...     adjacency=Adjacency.REPLACE,
+    ... ).name
+    'column with the largest total of 2'
+    """
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+
+    def __post_init__(self) -> None:
+        spread = max(high for _, high in self.bounds) - min(low for low, _ in self.bounds)
+        if not 1e-120 <= spread <= 1e120:
+            raise ParameterError(
+                "The `bounds` of a largest total must together span a number of usual size, between"
+                f" 1e-120 and 1e120; got {spread:g}."
+            )
+
+    @property
+    def name(self) -> str:
+        return f"column with the largest total of {len(self.columns)}"
+
+    def aggregation(self, epsilon: Fraction) -> MomentsOf:
+        return MomentsOf(
+            columns=self.columns, bounds=self.bounds, bits=PRODUCT_BITS, missing=self.missing
+        )
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Moments:
+        sums = (0,) * len(self.columns)
+        return Moments(count=count, sums=sums, products=(), bits=PRODUCT_BITS)
+
+    def scoring(self, moments: Moments) -> Scoring:
+        """Score by total, computed exactly and shifted by the best before it is rounded."""
+        lower = [Fraction(low) for low, _ in self.bounds]
+        upper = [Fraction(high) for _, high in self.bounds]
+        totals = []
+        for low, high, steps in zip(lower, upper, moments.sums, strict=True):
+            totals.append(moments.count * low + (high - low) * steps / (1 << moments.bits))
+        scores = tuple(float(total - max(totals)) for total in totals)
+        spread = max(upper) - min(lower)
+        if self.adjacency.count_is_public:
+            widest = max(high - low for low, high in zip(lower, upper, strict=True))
+            bound = moments.count * spread
+            return Scoring(scores=scores, sensitivity=widest, monotone=False, bound=bound)
+        # a row adds points of [0, most - least] to each total, up to the same shift for all
+        return Scoring(scores=scores, sensitivity=spread, monotone=True, bound=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestScore(Selection):
+    """The candidate with the highest score by a function of the caller's; rows in memory only.
+
+    Parameters
+    ----------
+    candidates : tuple
+        What is scored: ``function(X, y, candidate)`` is a finite number for every data set.
+    labels : tuple
+        What is released, one label per candidate.
+    function : callable
+        The score of a candidate on a whole table.
+    sensitivity : Fraction
+        How far the score of a candidate moves between neighbours, at most: the caller's promise.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    monotone : bool, default=False
+        Whether all scores move the same way between neighbours: halves what counts.
+    missing, exponential
+        As for :class:`MostFrequent`.
+
+    Examples
+    --------
+    >>> BestScore(
+    ...     candidates=(1, 2),
+    ...     labels=("one", "two"),
+    ...     function=lambda X, y, k: sum(x == k for x in X),
+    ...     sensitivity=Fraction(1),
+    ...     adjacency=Adjacency.REPLACE,
+    ... ).name
+    'best of 2 candidates'
+    """
+
+    candidates: tuple[Any, ...]
+    function: Any
+    sensitivity: Fraction
+    monotone: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"best of {len(self.candidates)} candidates"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*super().notes, _SCORING)
+
+    def aggregation(self, epsilon: Fraction) -> ScoresOf:
+        return ScoresOf(scoring=self.function, candidates=self.candidates)
+
+    def stand_in(self, count: int, epsilon: Fraction) -> tuple[float, ...]:
+        return (0.0,) * len(self.candidates)
+
+    def scoring(self, scores: tuple[float, ...]) -> Scoring:
+        """Return the scores with the sensitivity that the caller promises."""
+        return Scoring(
+            scores=scores, sensitivity=self.sensitivity, monotone=self.monotone, bound=None
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopOf(Statistic):
+    """The ``k`` most frequent of a public list of values of a column, the most frequent first.
+
+    A row holds at most one of them, which sharpens the joint draw under replace.
+
+    Parameters
+    ----------
+    column : str or int
+        The name of the column, or its position in an array.
+    candidates : tuple
+        At least two different public values.
+    labels : tuple
+        What is released, one label per candidate.
+    k : int
+        The length of the list.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    method : {"joint", "peeling"}, default="joint"
+        One joint draw of the list, or one choice after the other: see
+        :class:`expmech.mechanisms.selection.top_k.TopK`.
+    missing : str, default="middle"
+        Not used: a missing value is no candidate.
+
+    Examples
+    --------
+    >>> cities = ("Bern", "Chur", "Genf")
+    >>> TopOf(
+    ...     column="city", candidates=cities, labels=cities, k=2, adjacency=Adjacency.REPLACE
+    ... ).name
+    '2 most frequent city'
+    """
+
+    shortfall = "no place of the list falls short of what is due to it by more than {:.3g} rows"
+    column: Column
+    candidates: tuple[Any, ...]
+    labels: tuple[Any, ...]
+    k: int
+    adjacency: Adjacency
+    method: str = "joint"
+    missing: str = "middle"
+
+    def __post_init__(self) -> None:
+        validate_candidates(self.candidates)
+
+    @property
+    def name(self) -> str:
+        return f"{self.k} most frequent {self.column}"
+
+    @property
+    def postprocessing(self) -> Listed:
+        return Listed()
+
+    def aggregation(self, epsilon: Fraction) -> TallyOf:
+        return TallyOf(column=self.column, candidates=self.candidates)
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
+        return Tally(counts=(0,) * len(self.candidates), rows=count)
+
+    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
+        return TopK.from_counts(
+            np.array(tally.counts, dtype=np.int64),
+            k=self.k,
+            items=self.labels,
+            method=self.method,
+            adjacency=self.adjacency,
+            one_item_each=True,
+        )

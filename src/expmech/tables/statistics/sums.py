@@ -1,0 +1,219 @@
+"""Sums, means and variances of columns, by noise on integer sums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.postprocessing import Postprocessing
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.domains import Box
+from expmech.exponential.mechanism import ExponentialMechanism
+from expmech.losses import L1Mean
+from expmech.mechanisms.noisy_sums import ThreeSums, Totals, Variances
+from expmech.mechanisms.noisy_sums.noisy_sums import (
+    LEAST_RATE,
+    NoisyMean,
+    NoisySums,
+    affordable_bits,
+)
+from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
+from expmech.tables.scaling import Bounds
+from expmech.tables.statistics.base import Statistic, named_or_one
+
+_FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnStatistic(Statistic):
+    """One number per column, clipped to its bounds; from sums as fine as the noise allows."""
+
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    adjacency: Adjacency
+    missing: str = "middle"
+    named: bool = False
+    what: ClassVar[str] = ""
+    products: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.what} of {', '.join(map(str, self.columns))}"
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return named_or_one(self.columns, named=self.named)
+
+    @property
+    def lower(self) -> tuple[float, ...]:
+        """The lower bounds."""
+        return tuple(low for low, _ in self.bounds)
+
+    @property
+    def upper(self) -> tuple[float, ...]:
+        """The upper bounds."""
+        return tuple(high for _, high in self.bounds)
+
+    def bits(self, epsilon: Fraction) -> int:
+        """Return the bits that columns are snapped to."""
+        return affordable_bits(epsilon, len(self.columns))
+
+    def aggregation(self, epsilon: Fraction) -> MomentsOf:
+        return MomentsOf(
+            columns=self.columns,
+            bounds=self.bounds,
+            bits=self.bits(epsilon),
+            missing=self.missing,
+            products=self.products,
+        )
+
+    def stand_in(self, count: int, epsilon: Fraction) -> Moments:
+        zeros = (0,) * len(self.columns)  # rows at the lower bounds
+        products = (zeros,) * len(zeros) if self.products else ()
+        return Moments(count=count, sums=zeros, products=products, bits=self.bits(epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(ColumnStatistic):
+    """The mean of each column, clipped to its bounds, with discrete Laplace noise on integer sums.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The names of the columns, or their positions in an array.
+    bounds : tuple of (float, float)
+        Public bounds, one pair per column, that values are clipped to.
+    adjacency : Adjacency
+        The neighbours that the guarantee refers to.
+    missing : str, default="middle"
+        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
+    named : bool, default=False
+        Whether the numbers are released by name of their column.
+    exponential : bool, default=False
+        Whether to use the exponential mechanism with the L1 loss, whose error is twice as large.
+
+    Examples
+    --------
+    >>> Mean(columns=("age",), bounds=((0.0, 100.0),), adjacency=Adjacency.REPLACE).name
+    'mean of age'
+    """
+
+    exponential: bool = False
+    what = "mean"
+
+    def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        if not self.exponential:
+            return NoisyMean(
+                count=moments.count,
+                sums=moments.sums,
+                bits=moments.bits,
+                lower=self.lower,
+                upper=self.upper,
+                adjacency=self.adjacency,
+            )
+        loss = L1Mean.from_sums(
+            count=max(1, moments.count),
+            sums=moments.sums,
+            scale=1 << moments.bits,
+            lower=self.lower,
+            upper=self.upper,
+        )
+        box = Box(self.lower, self.upper)
+        return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumOf(ColumnStatistic):
+    """The sum of each column, clipped to its bounds, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    columns, bounds, adjacency, missing, named
+        As for :class:`Mean`.
+
+    Raises
+    ------
+    ParameterError
+        Bounds are a million times nearer to each other than to zero.
+
+    Examples
+    --------
+    >>> SumOf(columns=("income",), bounds=((0.0, 1e5),), adjacency=Adjacency.ADD_REMOVE).name
+    'sum of income'
+    """
+
+    what = "sum"
+
+    def __post_init__(self) -> None:
+        if max(self._farthest) > _FARTHEST:
+            raise ParameterError(
+                "`bounds` of a sum must not be a million times nearer to each other than to zero:"
+                " release the sum of what is above the lower bound."
+            )
+
+    @property
+    def _farthest(self) -> list[float]:
+        return [max(abs(low), abs(high)) / (high - low) for low, high in self.bounds]
+
+    def bits(self, epsilon: Fraction) -> int:
+        # a row can move the sums by as many widths as its bounds are from zero
+        return affordable_bits(epsilon, sum(math.ceil(far) + 1 for far in self._farthest))
+
+    def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        count = moments.count if self.adjacency.count_is_public else None
+        interpretation = Totals(lower=self.lower, upper=self.upper, bits=moments.bits, count=count)
+        totals = interpretation.sums(moments.count, moments.sums)
+        return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarianceOf(ColumnStatistic):
+    """The variance of each column, clipped to its bounds; its mean is not known and not released.
+
+    Squared differences from the mean are divided by the number of rows. The noise is on the sum
+    over pairs of rows or, without a public number of rows, on three sums.
+
+    Parameters
+    ----------
+    columns, bounds, adjacency, missing, named
+        As for :class:`Mean`.
+
+    Examples
+    --------
+    >>> VarianceOf(columns=("age",), bounds=((0.0, 100.0),), adjacency=Adjacency.REPLACE).name
+    'variance of age'
+    """
+
+    what = "variance"
+    products = True
+
+    def bits(self, epsilon: Fraction) -> int:
+        if self.adjacency.count_is_public:
+            return PRODUCT_BITS
+        return affordable_bits(epsilon, len(self.columns), most=2 * PRODUCT_BITS) // 2
+
+    def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        squares = [line[j] for j, line in enumerate(moments.products)]
+        interpretation: Variances | ThreeSums = ThreeSums(
+            lower=self.lower, upper=self.upper, bits=moments.bits
+        )
+        if self.adjacency.count_is_public:
+            interpretation = Variances(
+                lower=self.lower,
+                upper=self.upper,
+                bits=moments.bits,
+                count=moments.count,
+                coarse=self._coarse(moments.count, epsilon),
+            )
+        totals = interpretation.sums(moments.count, moments.sums, squares)
+        return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+
+    def _coarse(self, count: int, epsilon: Fraction) -> int:
+        """Return the unit of the sum over pairs, so that its noise fits in 64 bits."""
+        steps = len(self.columns) * count << (2 * PRODUCT_BITS)
+        over = math.ceil(steps * LEAST_RATE / epsilon)
+        return min(2 * PRODUCT_BITS, max(0, over - 1).bit_length())
