@@ -23,7 +23,7 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from expmech.mechanisms.optimum import Lattice, draw_cells
-from expmech.mechanisms.optimum.calibration import default_threshold
+from expmech.mechanisms.optimum.rule import default_threshold
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
 from expmech.mechanisms.optimum.risks import Huber, Logistic, Risk
 

@@ -14,9 +14,9 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_positive
 from expmech.core.rounding import float_down
 from expmech.mechanisms.optimum import ArrayTable, RegressionSettings, Table
-from expmech.mechanisms.optimum.calibration import default_threshold
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
-from expmech.mechanisms.optimum.risks import Huber, Risk
+from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
+from expmech.mechanisms.optimum.rule import default_threshold
 from expmech.tables.aggregates import Column, DesignOf
 from expmech.tables.scaling import Bounds, Scaling, check_center, scalings
 from expmech.tables.statistics.base import Statistic
@@ -173,11 +173,12 @@ class OptimumRegression(Regression):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(OptimumRegression, NumberRegression):
-    """A linear regression of one column on others, by the perturbed optimum of Huber's risk.
+    """A linear regression of one column on others, by the perturbed optimum of a robust risk.
 
     The target is scaled to [-1, 1] by its bounds too, and shortened with its row, which leaves a
-    linear relation as it is. On that scale residuals beyond ``threshold`` count linearly; None
-    takes the public rule. The release is the intercept and the slopes, in the units of the data.
+    linear relation as it is. On that scale residuals beyond ``threshold`` count linearly, by
+    Huber's risk; None takes the log-cosh risk, at the threshold of the public rule. The release is
+    the intercept and the slopes, in the units of the data.
     """
 
     kind = "linear"
@@ -187,9 +188,9 @@ class Linear(OptimumRegression, NumberRegression):
         return self.design(target_bounds=self.target_bounds)
 
     def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the perturbed optimum of Huber's risk."""
-        threshold = self.threshold
-        if threshold is None:
-            count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
-            threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
-        return self.optimum_of(Huber(threshold), aggregate)
+        """Return the perturbed optimum of the log-cosh risk, or of Huber's."""
+        if self.threshold is not None:
+            return self.optimum_of(Huber(self.threshold), aggregate)
+        count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
+        threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
+        return self.optimum_of(LogCosh(threshold), aggregate)
