@@ -607,6 +607,23 @@ class Custom(_OneMargin):
         self._declared = None
         if curvature_bound is not None:
             self._declared = validate_curvature_bound(curvature_bound, self.bound)
+            self._probe_curvature_bound()
+
+    def _probe_curvature_bound(self) -> None:
+        """Raise where the declared bound fails at one of many public margins."""
+        sizes = np.concatenate([np.linspace(0.0, 8.0, 2049), np.logspace(1.0, 4.0, 256)])
+        margins = np.concatenate([-sizes, sizes])[:, None]
+        first, second, third = (float(number) for number in self.curvature_bound)
+        for target in (-1.0, 0.0, 1.0):
+            targets = np.full(len(margins), target)
+            size = np.abs(self.derivative(margins, targets)[:, 0])
+            ((_, _, bend),) = self.curvature(margins, targets)
+            slack = 2.0**-20 * float(self.lipschitz) + 4.0 * (second + third) * self.error
+            if (bend > first + second * size - third * size**2 + slack).any():
+                raise ParameterError(
+                    "`curvature_bound` of Custom must hold at every margin; it does not at some of"
+                    " a public list."
+                )
 
     @property
     def curvature_bound(self) -> CurvatureBound:
