@@ -44,7 +44,7 @@ def test_certificates_stand_and_no_field_can_be_changed(risk: Risk, adjacency: s
         assert stands(em.Certificate.from_json(certificate.to_json()))
     assert ("count" in certificate.domain) == (adjacency == "replace")
     known = certificate.sampler
-    names = ("row_nats", "determinant", "bound", "lipschitz", "spread")
+    names: tuple[str, ...] = ("row_nats", "determinant", "bound", "lipschitz", "spread")
     names += () if "norm" in known else ("penalty", "rate", "squared_norm", "leverage")
     for name in names:
         for factor in (0.5, 2.0):
@@ -89,7 +89,7 @@ def test_a_private_norm_and_its_share_stand_in_the_certificate(risk: Risk, adjac
         assert ("penalty" in certificate.sampler) != measured
     told = certificate.sampler
     assert told["norm"] == {"epsilon": 0.04, "level": 0.5, "points": 13}
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         {"norm": told["norm"] | {"epsilon": 0.02}},
         {"norm": told["norm"] | {"epsilon": 0.06}},
         {"norm": told["norm"] | {"epsilon": -0.04}},
@@ -99,7 +99,8 @@ def test_a_private_norm_and_its_share_stand_in_the_certificate(risk: Risk, adjac
         {"leverage": told["leverage"] * 64.0},
         {"leverage": -told["leverage"]},
         {"law": True},
-    ):
+    )
+    for change in changes:
         assert not stands(dataclasses.replace(certificate, sampler=told | change)), change
     hidden = {name: value for name, value in told.items() if name != "norm"}
     assert not stands(dataclasses.replace(certificate, sampler=hidden))

@@ -465,9 +465,9 @@ def all_rows_of_a_unit(real: Any, source: Any, column: str, max_rows: int) -> An
     return real(source, column, 100)
 
 
-def twice_the_rate(real: Any, **given: Any) -> Any:
-    terms = real(**given)
-    return dataclasses.replace(terms, rate=terms.rate * 2)
+def twice_the_rate(real: Any, *given: Any, **more: Any) -> Any:
+    terms = real(*given, **more)
+    return dataclasses.replace(terms, rate=terms.rate * 2, row_nats=terms.row_nats * 2)
 
 
 MEAN, SUM = fitted(CASES["mean"], "add-remove"), fitted(CASES["sum"], "replace")

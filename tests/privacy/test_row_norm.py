@@ -66,6 +66,7 @@ def test_all_neighbours_are_within_epsilon(epsilon: Fraction, adjacency: Adjacen
     worst = 0.0
     for places in itertools.combinations_with_replacement(points, 3):
         law = np.log(list(exact(given, places).values()))
+        others: list[tuple[int, ...]]
         if adjacency is Adjacency.ADD_REMOVE:
             others = [(*places, more) for more in points]
         else:

@@ -199,11 +199,8 @@ def count_within(features: Any, counts: NDArray[np.int64], limits: Sequence[Frac
             squares = np.einsum("ij,ij->i", block, block)
             totals += counts[rows] @ (squares[:, None] <= most)
     else:
-        matrix = features.astype(np.float64).copy()
-        matrix.sum_duplicates()
-        cells = np.clip(np.nan_to_num(matrix.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-        row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        squares = np.bincount(row_of, np.trunc(cells * _UNIT) ** 2, matrix.shape[0])
+        matrix, row_of = _clipped_sparse(features)
+        squares = np.bincount(row_of, np.trunc(matrix.data * _UNIT) ** 2, matrix.shape[0])
         totals += counts @ (squares[:, None] <= most)
     return [int(total) for total in totals]
 
@@ -291,13 +288,18 @@ def _too_long(whole: Floats, norms: RowNorms) -> NDArray[np.int64]:
     return np.flatnonzero(late)
 
 
-def _shorten_sparse(table: Any, norms: RowNorms) -> tuple[Any, Floats]:
-    """Do the same to the stored entries of a sparse table."""
+def _clipped_sparse(table: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return a sparse table with entries in [-1, 1], each stored once, and the row of each."""
     matrix = table.astype(np.float64).copy()
     matrix.sum_duplicates()
     matrix.data = np.clip(np.nan_to_num(matrix.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+    return matrix, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _shorten_sparse(table: Any, norms: RowNorms) -> tuple[Any, Floats]:
+    """Do the same to the stored entries of a sparse table."""
+    matrix, row_of = _clipped_sparse(table)
     count, clipped = matrix.shape[0], matrix.data.copy()
-    row_of = np.repeat(np.arange(count), np.diff(matrix.indptr))
 
     def summed(values: Floats) -> Floats:
         sums: Floats = np.bincount(row_of, values, count).astype(np.float64)

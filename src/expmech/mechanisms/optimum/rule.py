@@ -44,8 +44,8 @@ def default_leverage(risk: Risk, dimension: int, rows: int | None, epsilon: Frac
 
 
 def default_threshold(dimension: int, rows: int | None, epsilon: Fraction) -> float:
-    """Return Huber's threshold c, a multiple of 2^-10: larger where there is less noise."""
-    c = min(1.0, 0.2 * max(1.0, amount_of(rows, epsilon) / (30.0 * dimension**2)) ** 0.25)
+    """Return the threshold c of the log-cosh risk, a multiple of 2^-10: larger with less noise."""
+    c: float = min(1.0, 0.14 * max(1.0, amount_of(rows, epsilon) / (30.0 * dimension**2)) ** 0.25)
     return round(c * 1024) / 1024
 
 

@@ -104,7 +104,7 @@ def row_bound(risk: Risk, adjacency: Adjacency) -> float:
 def _with_numbers(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return the terms with numbers where numbers belong: a text or a truth value is none."""
     whole = {name: int(described[name]) for name in _WHOLE if name in described}
-    real = {
+    real: dict[str, Any] = {
         name: float(described[name])
         for name in (*_REAL, *_SHARED)
         if name in described and name not in whole
@@ -113,8 +113,8 @@ def _with_numbers(described: Mapping[str, Any]) -> dict[str, Any]:
     norm = {} if total is None else {"sum_norm": float(total)}
     if "norm" in described:
         search = described["norm"]
-        real |= {"norm": {"epsilon": float(search["epsilon"]), "level": float(search["level"])}}
-        real["norm"]["points"] = int(search["points"])  # type: ignore[index]
+        numbers = {"epsilon": float(search["epsilon"]), "level": float(search["level"])}
+        real["norm"] = {**numbers, "points": int(search["points"])}
     return {**described, **real, **whole, **norm}
 
 
