@@ -202,6 +202,8 @@ def test_every_rounding_is_toward_privacy() -> None:
                 assert exact * (1 - 1e-12) <= float(terms.determinant) <= exact * (1 + 1e-9) + 1e-15
             rows = 2 * risk.spread
             cost = {"max": 2 * risk.bound, "class": rows, "sum": rows * 7}[noise]
+            assert terms.row_nats * (1 - Fraction(1, 1 << 50)) < terms.rate * cost / 2
+            assert terms.rate * cost / 2 <= terms.row_nats
             spent = terms.rate * cost + terms.determinant
             assert (
                 epsilon * (1 - Fraction(1, 10**9)) < spent <= epsilon * (1 + Fraction(1, 1 << 50))

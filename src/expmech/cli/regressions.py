@@ -65,7 +65,7 @@ class OptimumOptions:
 def _linear(
     shared: Shared, table: Numbers, settings: OptimumOptions, threshold: options.Threshold = None
 ) -> Linear:
-    """Release a linear regression (Huber's) with intercept."""
+    """Release a robust linear regression with intercept."""
     columns = len(table.column)
     return Linear(
         **table.named,
