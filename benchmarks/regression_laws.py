@@ -55,7 +55,7 @@ class Problem:
         if self.kind == "normal":
             x = np.sqrt(1.0 - self.common) * generator.normal(size=(n, p))
             x += np.sqrt(self.common) * generator.normal(size=(n, 1))
-            x = np.clip(x / 4.0, -1.0, 1.0)
+            x = np.clip(x / 3.5, -1.0, 1.0)
         elif self.kind == "uniform":
             x = generator.uniform(-1.0, 1.0, (n, p))
         else:
@@ -63,7 +63,7 @@ class Problem:
         signal = x[:, : self.relevant] @ generator.choice([-1.0, 1.0], self.relevant)
         signal /= signal.std()
         if score == LABEL:
-            y = np.where(2.0 * signal + generator.logistic(size=n) > 0.0, 1.0, -1.0)
+            y = np.where(2.5 * signal + generator.logistic(size=n) > 0.0, 1.0, -1.0)
         else:
             y = np.clip((signal + self.noise * generator.normal(size=n)) / 4.0, -1.0, 1.0)
         return np.column_stack([np.ones(n), x]), y
@@ -74,8 +74,8 @@ PROBLEMS = (
             epsilon=1.0, goals=(0.83, 0.82)),
     Problem(name="the same, 300 rows", kind="normal", rows=300, columns=50, relevant=3,
             epsilon=10.0, goals=(0.72, None)),
-    Problem(name="10 normal columns, correlated", kind="normal", rows=300, columns=10, relevant=5,
-            epsilon=1.0, common=0.5, noise=1.0, goals=(0.51, None)),
+    Problem(name="10 normal columns, correlated", kind="normal", rows=1000, columns=10, relevant=10,
+            epsilon=1.0, common=0.5, noise=0.9, goals=(0.51, None)),
     Problem(name="10 normal columns", kind="normal", rows=1000, columns=10, relevant=3,
             epsilon=1.0),
     Problem(name="10 uniform columns", kind="uniform", rows=1000, columns=10, relevant=3,
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 HOW = """One run of `python -m benchmarks.regression_laws --tables {tables}`: mean scores on 4,000 rows that were not fitted,
-over {tables} tables, each fitted once by both laws with the same seed; under replace. Normal columns are clipped to four standard
+over {tables} tables, each fitted once by both laws with the same seed; under replace. Normal columns are clipped to 3.5 standard
 deviations, which are their bounds. The first law is the product bound with noise in the max norm, Huber's risk and rows of half the
 length that they can have; the present one is what the estimators take ([theory](../../docs/theory/perturbed_optimum.md)). The
 rules of both were fitted on synthetic tables of such kinds, not on these seeds."""

@@ -384,6 +384,8 @@ def test_a_declared_bound_on_curvature_is_attacked(epsilon: Fraction, adjacency:
     assert worst <= float(epsilon)
     declared, worst = attacked(pseudo_huber((1.0, 0.0, 1.0)))
     assert worst <= float(epsilon) * (1.0 + 1e-9) and declared.rate > product.rate
+    loose, _ = attacked(pseudo_huber((9.0, 0.0, 0.0)))
+    assert loose.rate == product.rate  # a bound that says less than the Lipschitz constant
     with pytest.raises(ParameterError, match="`curvature_bound` of Custom must hold"):
         pseudo_huber((0.25, 0.0, 0.25))
     false = pseudo_huber(None)

@@ -79,15 +79,14 @@ def spent_by_row(
     """Return what noise and determinant cost together, rounded up.
 
     With one margin and ``phi'' <= W(|phi'|)``, W concave, that is ``J = max_p [s p + ln(1 + q
-    W(c p))]`` for a row that is added, s the ``row_nats``, and s more for one that is replaced. A
-    risk of several margins pays ``s`` for each row and the determinant at its largest.
+    W(c p))]`` for a row that is added, s the ``row_nats``, and s more for one that is replaced; or
+    what risks of several margins pay, ``s`` and the determinant at its largest, if that is less.
     """
     with flint.ctx.workprec(_PRECISION):
         others = (rows_moved(adjacency) - 1) * _ball(row_nats)
-        if risk.margins > 1:
-            one = _ball(row_nats) + _determinant(risk, leverage)
-        else:
-            one = _largest_gain(risk, _ball(row_nats), _ball(leverage))
+        one = _ball(row_nats) + _determinant(risk, leverage)
+        if risk.margins == 1:
+            one = one.min(_largest_gain(risk, _ball(row_nats), _ball(leverage)))
         return fraction_of((others + one).upper())
 
 

@@ -192,13 +192,14 @@ def _verify_norms(
 
 
 def _gain(risk: Risk, nats: Fraction, q: Fraction) -> Decimal:
-    """Bound ``max_p [s p + ln(1 + q W(c p))]``: halve the interval where its slope changes sign.
+    """Bound what one row costs: noise and determinant together, or each at its worst."""
+    inner = 1 + _decimal(risk.trace * q / risk.rank)
+    product = _decimal(nats) + risk.rank * inner.ln()
+    return product if risk.margins > 1 else min(product, _together(risk, nats, q))
 
-    For several margins: the noise and the determinant, each at its worst.
-    """
-    if risk.margins > 1:
-        inner = 1 + _decimal(risk.trace * q / risk.rank)
-        return _decimal(nats) + risk.rank * inner.ln()
+
+def _together(risk: Risk, nats: Fraction, q: Fraction) -> Decimal:
+    """Bound ``max_p [s p + ln(1 + q W(c p))]``: halve the interval where its slope changes sign."""
     w0, w1, w2 = (_decimal(number) for number in risk.curvature_bound)
     s, lever, c = _decimal(nats), _decimal(q), _decimal(risk.bound)
 
