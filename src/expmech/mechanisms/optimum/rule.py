@@ -37,7 +37,7 @@ def default_leverage(risk: Risk, dimension: int, rows: int | None, epsilon: Frac
     """Return q, the squared norm of rows over the penalty, where a determinant may be free."""
     amount = amount_of(rows, epsilon)
     if risk.scales_targets():
-        q = float(epsilon) / (4.0 * max(0.5, 0.27 * dimension**1.5 / amount**0.5))
+        q = float(epsilon) / (4.0 * max(0.4, 0.22 * dimension**1.5 / amount**0.5))
     else:
         q = float(epsilon) / (2.0 * max(0.5, 0.27 * dimension**2 / amount**0.6))
     return Fraction(q)
