@@ -12,7 +12,7 @@ import numpy as np
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator, bounds_by_name, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of, only_column
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import (
     NUMBER,

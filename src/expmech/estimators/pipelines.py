@@ -26,7 +26,8 @@ from sklearn.preprocessing import (
 
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
-from expmech.ledger import Ledger, show_amount
+from expmech.ledger import Ledger
+from expmech.ledger.amounts import show_amount
 
 PRIVATE, BY_ROW = "private", "row by row"
 LEARNS, MAY_LEARN = "learns from the data", "may learn from the data"

@@ -31,18 +31,12 @@ from expmech.core.errors import (
     validate_choice,
 )
 from expmech.core.rounding import float_up, validate_epsilon
-from expmech.domains import Domain, Grid, Region, rebuild_domain
-from expmech.exponential.samplers import (
-    SAMPLERS,
-    Chain,
-    Sampler,
-    SamplerClaims,
-    choose_sampler,
-    make_plan,
-    run,
-    validate_sampler,
-)
-from expmech.exponential.samplers.choose import measured_pace, table_pace
+from expmech.domains import Domain, Grid, Region
+from expmech.domains.registry import rebuild_domain
+from expmech.exponential.samplers import SAMPLERS, Sampler, SamplerClaims
+from expmech.exponential.samplers.chain import Chain, run
+from expmech.exponential.samplers.choose import choose_sampler, make_plan, measured_pace, table_pace
+from expmech.exponential.samplers.registry import validate_sampler
 from expmech.exponential.target import (
     SMALL_TABLE,
     BaseMeasure,

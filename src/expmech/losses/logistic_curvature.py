@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import Ball, Domain, Grid
+from expmech.domains import Domain, Grid
+from expmech.domains.regions import Ball
 from expmech.losses.base import Curvature
 
 if TYPE_CHECKING:

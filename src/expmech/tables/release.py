@@ -33,7 +33,9 @@ from expmech.core.errors import DataError, ParameterError, validate_integer
 from expmech.core.markup import visible
 from expmech.core.rounding import EPSILON_MIN
 from expmech.exponential.samplers import Sampler
-from expmech.ledger import Entry, Ledger, charges_noted, exact_amount, show_amount
+from expmech.ledger import Entry, Ledger, exact_amount
+from expmech.ledger.amounts import show_amount
+from expmech.ledger.outbox import charges_noted
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources.source import Source

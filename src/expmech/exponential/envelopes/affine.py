@@ -15,7 +15,8 @@ from expmech.certificates.forecast import Forecast
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.coins.laws import propose_cube_laplace
 from expmech.core.errors import ParameterError, validate_choice, validate_positive
-from expmech.domains import Ball, Grid, Indices
+from expmech.domains import Grid, Indices
+from expmech.domains.regions import Ball
 from expmech.exponential.envelopes.affine_fit import Split, Tail, choose_split, fit_affine_map
 from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.envelopes.affine_vertex import bind_vertex

@@ -15,7 +15,8 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 
-from expmech.domains import Ball, Box, Grid
+from expmech.domains import Box, Grid
+from expmech.domains.regions import Ball
 from expmech.exponential.envelopes.affine_map import (
     AffineMap,
     CertifiedMap,

@@ -16,7 +16,8 @@ from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Ball, Indices
+from expmech.domains import Indices
+from expmech.domains.regions import Ball
 from expmech.exponential.envelopes import affine_map as maps
 from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import RoundedImage

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.core.rounding import float_up
-from expmech.domains import Box, Cover, Indices
+from expmech.domains import Box, Indices
+from expmech.domains.base import Cover
 from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
 from expmech.exponential.target.calibration import ENERGY_CAP
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.coins.laws import gaussian_mass
-from expmech.domains import Ball, Box, Grid
+from expmech.domains import Box, Grid
+from expmech.domains.regions import Ball
 from expmech.exponential.envelopes.rationals import (
     Vector,
     dot,

@@ -29,14 +29,9 @@ from expmech.domains import Indices
 from expmech.exponential.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.exponential.envelopes.laplace import log_worst_laplace
 from expmech.exponential.envelopes.uniform import log_usual_uniform, log_worst_uniform
-from expmech.exponential.kernels import (
-    Kernel,
-    Laplace,
-    LaplaceSteps,
-    UniformMoves,
-    check_kernel,
-    validate_kernel,
-)
+from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
+from expmech.exponential.kernels.mixture import validate_kernel
+from expmech.exponential.kernels.steps import LaplaceSteps
 from expmech.exponential.samplers.base import (
     PublicTerms,
     Sampler,

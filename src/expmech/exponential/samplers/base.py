@@ -14,7 +14,8 @@ from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.errors import ExpmechError, UnsupportedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes import ENVELOPES
-from expmech.exponential.kernels import Kernel, check_kernel, rebuild_kernel
+from expmech.exponential.kernels import Kernel, check_kernel
+from expmech.exponential.kernels.mixture import rebuild_kernel
 from expmech.exponential.samplers.chain import Chain
 from expmech.exponential.target import Problem, Target, make_target
 

@@ -23,7 +23,8 @@ from expmech.core.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel, validate_kernel
+from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
+from expmech.exponential.kernels.mixture import validate_kernel
 from expmech.exponential.samplers.base import (
     PublicTerms,
     Sampler,
@@ -36,10 +37,10 @@ from expmech.exponential.target import Energies, Target
 from expmech.theory import (
     delta_from_ergodicity,
     delta_from_steps,
-    pure_steps,
     steps_from_delta,
     steps_from_ergodicity,
 )
+from expmech.theory.bounds import pure_steps
 
 _ROUND = 1.0 + 2.0**-40  # far above the rounding of a delta's few operations
 

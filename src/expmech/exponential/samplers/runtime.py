@@ -31,7 +31,7 @@ from expmech.exponential.samplers.padding import (
 )
 from expmech.exponential.samplers.rejection import VIOLATION, propose_evenly
 from expmech.exponential.target import LEAST_SLOPE, Target
-from expmech.theory import constant_rounds
+from expmech.theory.bounds import constant_rounds
 
 MODES = ("pad", "constant")
 PROPOSALS = ("laplace", "uniform")

@@ -21,11 +21,8 @@ from expmech.domains import Domain, Grid, Indices, Region
 from expmech.exponential.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
 from expmech.exponential.target.measure import SMALL_TABLE, Measure
 from expmech.exponential.target.problem import Problem
-from expmech.theory import (
-    log_acceptance_floor_box,
-    log_acceptance_floor_convex,
-    log_acceptance_floor_finite,
-)
+from expmech.theory import log_acceptance_floor_box
+from expmech.theory.bounds import log_acceptance_floor_convex, log_acceptance_floor_finite
 
 LEAST_SLOPE = 1 << 10
 """Integer slopes from here up lose at most 0.1% of epsilon to rounding.

@@ -40,6 +40,7 @@ from expmech.paper.plotting import (
 )
 from expmech.paper.study import Results, Section, Study
 from expmech.paper.work import Parameters, Result
+from expmech.theory import divergence
 
 PROPOSALS = ("uniform", "laplace")
 MEASURES = ("tv", "delta", "claimed", "epsilon", "range", "renyi")
@@ -104,7 +105,7 @@ def _measure(powers: list[Matrix], targets: list[Matrix], epsilon: float) -> dic
         "delta": theory.true_delta(pairs, own),
         "claimed": theory.true_delta(pairs, epsilon),
         "epsilon": theory.true_epsilon(pairs),
-        "range": theory.bounded_range(pairs),
+        "range": divergence.bounded_range(pairs),
         "renyi": theory.true_renyi(pairs, _RENYI_ORDER),
     }
 
