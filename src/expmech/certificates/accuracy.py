@@ -31,9 +31,9 @@ class Accuracy:
 
     Parameters
     ----------
-    lower, upper
+    lower, upper : float or ndarray
         The ends, in the shape of the value.
-    scale
+    scale : float or ndarray, optional
         Of the Laplace noise, in the units of the value; None where it depends on what is
         confidential.
     noisy : tuple of int, optional

@@ -63,34 +63,45 @@ class ExponentialMechanism(Mechanism):
 
     Parameters
     ----------
-    loss
+    loss : callable
         Takes an (m, d) C-contiguous float64 array (for :class:`~expmech.Candidates` the index
-        array) and returns (m,) numbers. An object may also offer what it knows: ``sensitivity``,
-        ``lipschitz``, ``growth``, ``minimum``, ``bound``, ``gap``, ``loss_error``.
-    sensitivity
-        ``D``: how much the loss may change at any point between adjacent data sets. May be left out
-        for a built-in loss.
-    domain
+        array) and returns (m,) numbers. An object may also offer what it knows, see
+        :class:`~expmech.Facts`.
+    domain : Domain
         Where outputs live; public.
-    adjacency
-        "replace" (one row replaced, the number of rows public) or "add-remove"; what the
-        sensitivity refers to.
-    base
+    adjacency : {"replace", "add-remove"}, default "replace"
+        What the sensitivity refers to: one row replaced, the number of rows being public, or one
+        row added or removed.
+    base : callable or BaseMeasure, optional
         A public base measure: a log-density, at most 0, or a :class:`~expmech.BaseMeasure` that
         knows more. The law is then f(y) ~ exp(base(y) - eta L(y)), at the same epsilon.
-    lipschitz
-        One constant per coordinate, true for every data set.
-    minimum, bound
-        Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
-        unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
-        where the least loss is very large, and sampler="auto" refuses.
-    gap
-        Public bound on how far the least loss lies above ``minimum``.
-    loss_error
-        Public bound on the difference between the computed and the true loss. By default 2^-44 of
-        the bound on the loss, or of where energies saturate when there is none.
-    growth
-        What the loss is known to grow by, see :class:`~expmech.Growth`.
+    **declared
+        Facts about a loss that does not state them itself; each is an assumption of the
+        certificate.
+
+        sensitivity : float or Fraction
+            ``D``: how much the loss may change at any point between adjacent data sets. May be left
+            out for a built-in loss.
+        lipschitz : array-like
+            One constant per coordinate, true for every data set.
+        minimum, bound : float
+            Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
+            unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
+            where the least loss is very large, and sampler="auto" refuses.
+        gap : float
+            Public bound on how far the least loss lies above ``minimum``.
+        loss_error : float
+            Public bound on the difference between the computed and the true loss. By default 2^-44
+            of the bound on the loss, or of where energies saturate when there is none.
+        growth : Growth
+            What the loss is known to grow by, see :class:`~expmech.Growth`.
+        convex, gradient, gradient_error, lower_bound, terms, terms_lower_bound, evaluation_seconds
+            As in :class:`~expmech.Facts`.
+
+    Raises
+    ------
+    ParameterError
+        If a fact is out of range, unknown, or contradicts the loss at public points.
 
     Examples
     --------
@@ -130,7 +141,20 @@ class ExponentialMechanism(Mechanism):
         return make_target(self._problem, validate_epsilon(epsilon, owner=_OWNER))
 
     def chain(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Chain[Any]:
-        """Return the fitted chain of a draw, for enumeration and studies; it is confidential."""
+        """Return the fitted chain of a draw, for enumeration and studies; it is confidential.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        sampler : Sampler or "auto", default "auto"
+            How to draw.
+
+        Returns
+        -------
+        Chain
+            With ``start``, ``step`` and ``values``.
+        """
         chosen, target = self._choose(
             ReleaseRequest(epsilon=epsilon, sampler=sampler, timing="unprotected"), _OWNER
         )
@@ -224,9 +248,9 @@ class ExponentialMechanism(Mechanism):
         ----------
         epsilon : float or Fraction
             The budget of each.
-        size : int
+        size : int, default 1
             How many values.
-        sampler : Sampler or "auto"
+        sampler : Sampler or "auto", default "auto"
             How to draw them.
         seed : int or sequence of int
             Of the stream; the same seed gives the same values.
@@ -239,14 +263,28 @@ class ExponentialMechanism(Mechanism):
         return self._sample(size, seed, epsilon=epsilon, sampler=sampler)
 
     def planned(self, epsilon: float | Fraction, requirement: TimingRequirement) -> Plan:
-        """Return what every sampler would guarantee and cost."""
         plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), requirement)
         return dataclasses.replace(plan, epsilon=float(epsilon))
 
     def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return every lattice point and its probability (confidential).
+        """Return every lattice point and its probability; confidential.
 
-        When the lattice has at most 2^16 points.
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+
+        Returns
+        -------
+        values : ndarray
+            Every point, as a release would return it.
+        probabilities : ndarray of float
+            Of each point.
+
+        Raises
+        ------
+        UnsupportedError
+            If the lattice has more than 2^16 points.
         """
         target = self.target(epsilon=epsilon)
         indices = target.all_indices(SMALL_TABLE)

@@ -178,7 +178,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("convex", "exact_lower_bound"), (bool, "True or False")),
     "growth": (Growth, "an expmech.Growth"),
     "integer_form": (IntegerForm, "an expmech.losses.IntegerForm"),
-    "affine": (AffineForm, "an expmech.AffineForm"),
+    "affine": (AffineForm, "an expmech.losses.AffineForm"),
 }
 
 

@@ -136,7 +136,7 @@ class BoundConvex(RoundedImage):
 class Convex(Envelope):
     """Proposals by the curvature at the optimum.
 
-    They serve a smooth convex loss that knows it (:class:`~expmech.Curvature`).
+    They serve a smooth convex loss that knows it (:class:`~expmech.losses.Curvature`).
 
     Parameters
     ----------
@@ -200,8 +200,8 @@ class Convex(Envelope):
         if target.problem.find_curvature is None:
             raise UnsupportedError(
                 "Convex needs a loss that knows its curvature; this one declares no `curvature`."
-                " Use a loss such as LogisticRisk, declare an expmech.Curvature, or use another"
-                " envelope."
+                " Use a loss such as LogisticRisk, declare an expmech.losses.Curvature, or use"
+                " another envelope."
             )
 
     def forecast(self, target: Target) -> Forecast:

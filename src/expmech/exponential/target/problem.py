@@ -252,7 +252,8 @@ def validate_curvature(curvature: object, dimension: int) -> Curvature:
     """Return the curvature; raise unless its numbers are finite and of the right shape."""
     if not isinstance(curvature, Curvature):
         raise ParameterTypeError(
-            f"`curvature` of a loss must be an expmech.Curvature; got {type(curvature).__name__}."
+            "`curvature` of a loss must be an expmech.losses.Curvature; got"
+            f" {type(curvature).__name__}."
         )
     d, c = dimension, curvature
     numbers = (c.center, c.gradient, c.hessian, c.value, c.skew, c.gradient_error)
