@@ -337,6 +337,20 @@ class L2Ball(Ball):
         A cell of ``2^fine`` indices per axis, numbered u from the middle, is drawn with ``P(u) ~
         exp(-c |u|^2)``, then a point of it uniformly; a point of the ball is accepted with
         probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        size : int
+            How many proposals.
+        coarse : int
+            The ball is cut into about ``2^coarse`` cells per axis; a smaller number is for tests.
+
+        Returns
+        -------
+        ndarray of int
+            The accepted points, one per row; fewer than ``size``.
         """
         d, fine = self.dimension, max(0, self.bits - coarse)
         half = 1 << (self.bits - 1 - fine)

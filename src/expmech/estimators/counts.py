@@ -65,7 +65,20 @@ class PrivateCount(PrivateEstimator):
     where: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateCount:
-        """Draw the number of rows of X; y is ignored."""
+        """Draw the number of rows of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateCount
+            The fitted estimator itself.
+        """
         budget = self._validate_parameters()
         table, d = self._table(X)
         count = CountOf(
@@ -152,7 +165,20 @@ class PrivateHistogram(PrivateEstimator):
     categories: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateHistogram:
-        """Draw the counts of the cells of the columns of X; y is ignored."""
+        """Draw the counts of the cells of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateHistogram
+            The fitted estimator itself.
+        """
         budget = self._validate_parameters()
         table, d = self._table(X)
         histograms = self._histograms(d, budget)

@@ -68,7 +68,20 @@ class PrivateSum(PrivateNumbers):
     """
 
     def fit(self, X: Any, y: Any = None) -> PrivateSum:
-        """Draw the sums of the columns of X; y is ignored."""
+        """Draw the sums of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateSum
+            The fitted estimator itself.
+        """
         self.sum_ = self._numbers(X, SumOf)
         return self
 
@@ -100,7 +113,20 @@ class PrivateVariance(PrivateNumbers):
     """
 
     def fit(self, X: Any, y: Any = None) -> PrivateVariance:
-        """Draw the variances of the columns of X; y is ignored."""
+        """Draw the variances of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateVariance
+            The fitted estimator itself.
+        """
         self.variance_ = self._numbers(X, VarianceOf)
         return self
 
@@ -153,6 +179,19 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
     """
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
-        """Draw the means of the columns of X; y is ignored."""
+        """Draw the means of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateMean
+            The fitted estimator itself.
+        """
         self.mean_ = self._numbers(X, Mean, exponential=self.sampler != "auto")
         return self

@@ -57,7 +57,7 @@ class PrivatePCA(
         rows longer than it (after centring and scaling) are shortened to it.
     variances
         Whether a tenth of what the components get goes to their variances.
-    timing
+    timing, budget_seconds
         "unprotected": how long a fit took may tell about the data. "constant" is refused.
     ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
@@ -90,7 +90,20 @@ class PrivatePCA(
     variances: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
-        """Draw the components of X; y is ignored."""
+        """Draw the components of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivatePCA
+            The fitted estimator itself.
+        """
         epsilon = self._validate_parameters()
         table, d = self._table(X)
         statistic = self._statistic(self._validate_column_bounds(self.bounds, d))

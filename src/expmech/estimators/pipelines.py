@@ -43,7 +43,14 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineCheck:
-    """What the steps of a pipeline do with the data."""
+    """What the steps of a pipeline do with the data.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Each step by its name, with its kind: "private", "row by row", "learns from the data" or
+        "may learn from the data".
+    """
 
     steps: tuple[Step, ...]
 
@@ -181,6 +188,23 @@ def reserve(search: Any, ledger: Ledger) -> Any:
     The sum is charged at once, or LedgerError is raised and nothing is. The search that is
     returned charges its fits to a ledger of its own, beside the other, that holds this sum and no
     more; what a search leaves of it is not given back.
+
+    Parameters
+    ----------
+    search : GridSearchCV
+        The search, not fitted yet, of a model of this package or a pipeline that ends in one.
+    ledger : Ledger
+        The ledger that is charged.
+
+    Returns
+    -------
+    GridSearchCV
+        A copy of the search that charges its fits to a ledger of its own.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger holds less than the search may cost.
 
     Notes
     -----

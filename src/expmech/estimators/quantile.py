@@ -70,7 +70,20 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     joint: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivateQuantile:
-        """Draw the quantiles of the columns of X; y is ignored."""
+        """Draw the quantiles of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateQuantile
+            The fitted estimator itself.
+        """
         budget, levels = self._validate_parameters(), self._levels()
         bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
         table, d = self._table(X)

@@ -77,7 +77,20 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
     bounds: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
-        """Draw the best candidate; y goes to ``scoring`` and is otherwise ignored."""
+        """Draw the best candidate, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : array-like, optional
+            Passed to `scoring`; otherwise ignored.
+
+        Returns
+        -------
+        PrivateSelector
+            The fitted estimator itself.
+        """
         budget = self._validate_parameters()
         self._validate_choice()
         table, d = self._table(X)

@@ -56,7 +56,7 @@ class Entry:
 class Charge:
     """A charge of a ledger.
 
-    Attributes
+    Parameters
     ----------
     number : int
         Its number in the ledger, from 1.

@@ -208,9 +208,16 @@ class Quantile:
     def lower_bound(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the least loss any rank between those of the two ends can have.
+        """Return the least loss that any rank between those of the two ends can have.
 
-        One for each interval ``lower <= y <= upper``.
+        Parameters
+        ----------
+        lower, upper : ndarray of float, shape (m, 1)
+            The ends of each interval ``lower <= y <= upper``.
+
+        Returns
+        -------
+        ndarray of float, shape (m,)
         """
         above, below = self._rank(lower) - self._target, self._target - self._rank(upper)
         return np.asarray(np.maximum(np.maximum(above, below) - self._least, 0.0), dtype=np.float64)

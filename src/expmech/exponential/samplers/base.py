@@ -144,7 +144,20 @@ class Sampler(ABC):
         return 1
 
     def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
-        """Return the target of ``problem`` at ``epsilon`` that this sampler draws from."""
+        """Return the target of a problem at epsilon that this sampler draws from.
+
+        Parameters
+        ----------
+        problem : Problem
+            Loss, sensitivity and domain.
+        epsilon : Fraction
+            The budget.
+
+        Returns
+        -------
+        Target
+            Integer energies at what is left of epsilon after :attr:`reserve`.
+        """
         return make_target(problem, epsilon - self.reserve, terms=self.rounded_terms)
 
     def validate_base(self, target: Target) -> None:

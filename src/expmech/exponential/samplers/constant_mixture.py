@@ -166,7 +166,6 @@ class ConstantMixture(Sampler):
         return self.sampler.rounded_terms
 
     def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
-        """Return the target of f's sampler, by whose energies the points are drawn too."""
         return self.sampler.calibrate(problem, epsilon)
 
     def validate_base(self, target: Target) -> None:

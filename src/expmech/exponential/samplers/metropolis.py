@@ -101,11 +101,35 @@ class Ergodicity:
         validate_fraction(self.ratio, name="ratio", owner="Ergodicity")
 
     def steps_for(self, epsilon: float, delta: float) -> int:
-        """Return the fewest steps whose delta is at most ``delta``."""
+        """Return the fewest steps whose delta is at most ``delta``.
+
+        Parameters
+        ----------
+        epsilon : float
+            Of the chain's target.
+        delta : float
+            The largest delta that is acceptable.
+
+        Returns
+        -------
+        int
+        """
         return steps_from_ergodicity(epsilon, delta=delta / _ROUND, **self.describe())
 
     def delta_after(self, epsilon: float, steps: int) -> float:
-        """Return ``(1 + e^epsilon) C V(y_0) r^steps``, rounded up."""
+        """Return ``(1 + e^epsilon) C V(y_0) r^steps``, rounded up.
+
+        Parameters
+        ----------
+        epsilon : float
+            Of the chain's target.
+        steps : int
+            Steps of the chain.
+
+        Returns
+        -------
+        float
+        """
         delta = delta_from_ergodicity(epsilon, steps=steps, **self.describe())
         return min(1.0, math.nextafter(delta * _ROUND, 1.0))
 
