@@ -249,11 +249,11 @@ def positions_evenly(
     For sorted edges, the last of them infinite and fewer than 2^digits finite. NumPy's own search
     takes fewer steps for some data than for others, and a clock would tell.
     """
-    found = np.zeros(keys.size, dtype=np.int64)
+    positions = np.zeros(keys.size, dtype=np.int64)
     for digit in reversed(range(digits)):
-        middle = np.minimum(found + ((1 << digit) - 1), edges.size - 1)
-        found += (edges[middle] < keys).astype(np.int64) << digit
-    return found
+        middle = np.minimum(positions + ((1 << digit) - 1), edges.size - 1)
+        positions += (edges[middle] < keys).astype(np.int64) << digit
+    return positions
 
 
 def validate_values(values: Any, *, owner: str) -> NDArray[np.float64]:

@@ -147,7 +147,7 @@ class BoundAffine(RoundedImage):
                 for slope in (self.slope, self.tail.slope)
             ]
             steep, flat = (
-                (one / 2).tanh() if self.map.norm == "l1" else -(-one).expm1() for one in rates
+                (rate / 2).tanh() if self.map.norm == "l1" else -(-rate).expm1() for rate in rates
             )
             weight = flint.arb(flint.fmpq(-self.tail.height, self.units_per_nat)).exp() * (
                 steep / flat
@@ -206,7 +206,7 @@ class Affine(Envelope):
         if vertex is None:
             return spread
         units = target.units_per_nat
-        return min((spread, vertex), key=lambda one: one.offset / units + one.log_mass())
+        return min((spread, vertex), key=lambda rate: rate.offset / units + rate.log_mass())
 
     def validate(self, target: Target) -> None:
         """Refuse a lattice that is no grid, and a loss that declares no affine form."""

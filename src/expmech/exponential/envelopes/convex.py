@@ -94,8 +94,8 @@ class BoundConvex(RoundedImage):
         np.clip(steps, -limit, limit, out=steps)
         squares = (steps * steps).sum(axis=1)
         edges, heights, slopes = (
-            np.array(one, dtype=np.int64)
-            for one in (self.shells.edges, self.shells.heights, self.shells.slopes)
+            np.array(candidate, dtype=np.int64)
+            for candidate in (self.shells.edges, self.shells.heights, self.shells.slopes)
         )
         kept = (squares >= edges[shells]) & (squares < edges[shells + 1])
         squares[~kept] = 0
@@ -178,8 +178,8 @@ class Convex(Envelope):
         candidates = [promised, promise(curvature, domain, target, tilted=True)]
         best: BoundConvex | BoundUniform = uniform
         fewest = uniform.offset / units + uniform.log_mass() + math.log(IDLE)
-        for one in candidates[: 1 + candidates[1].is_steep]:
-            fitted = fit_convex(one, box, self.slack, units)
+        for candidate in candidates[: 1 + candidates[1].is_steep]:
+            fitted = fit_convex(candidate, box, self.slack, units)
             if fitted is None:
                 continue
             bound = BoundConvex(

@@ -136,8 +136,8 @@ def _push_in_ball(
     if tilted:
         pull = whole / 2
     # rounded coordinates may put a point beyond the ball
-    reach = exact(domain.radius) + total(exact_vector(domain.value_errors))
-    beyond = squared - reach**2  # at most zero, and nearly zero at an optimum on the sphere
+    radius = exact(domain.radius) + total(exact_vector(domain.value_errors))
+    beyond = squared - radius**2  # at most zero, and nearly zero at an optimum on the sphere
     return _Push(
         pull=pull,
         gained=pull / 2 * beyond,
@@ -242,8 +242,8 @@ def choose_edges(
 def _list_candidates(unit: float, widest: float, last: int) -> set[int]:
     """Return squared lengths of u strictly between 0 and ``last``, evenly spaced in the log."""
     lengths = np.geomspace(min(0.3, widest), widest, _CANDIDATES)
-    rounded = {round(one**2 / unit) for one in lengths.tolist()}
-    return {one for one in rounded if one > 0 and float(one) < float(last)}
+    rounded = {round(edge**2 / unit) for edge in lengths.tolist()}
+    return {edge for edge in rounded if edge > 0 and float(edge) < float(last)}
 
 
 def _add_edges(rise: _Rise, last: int, candidates: set[int]) -> list[int]:
@@ -252,8 +252,8 @@ def _add_edges(rise: _Rise, last: int, candidates: set[int]) -> list[int]:
     least = rise.cost(edges)
     while candidates and len(edges) <= _MOST_SHELLS:
         costs = {}
-        for one in candidates:
-            costs[one] = rise.cost(sorted([*edges, one]))
+        for edge in candidates:
+            costs[edge] = rise.cost(sorted([*edges, edge]))
         best = min(costs, key=costs.__getitem__)
         if costs[best] > least - _WORTH:
             break
@@ -285,14 +285,14 @@ class Shells:
 
     def masses(self, dimension: int, precision: int) -> list[arb]:
         """Enclose ``sum_u exp(-heights_k - slopes_k |u|^2)`` over integer vectors, for each k."""
-        found = []
+        masses = []
         with flint.ctx.workprec(precision + 64):
             for height, slope in zip(self.heights, self.slopes, strict=True):
                 weight = arb(fmpq(-height, self.units_per_nat)).exp()
                 # the square of a length is a sum over coordinates, which are independent
                 mass = gaussian_mass(slope, precision, self.units_per_nat)
-                found.append(weight * mass**dimension)
-        return found
+                masses.append(weight * mass**dimension)
+        return masses
 
 
 def fit_shells(

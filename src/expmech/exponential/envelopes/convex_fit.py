@@ -141,7 +141,7 @@ def _round_columns(
     rows = []
     for row in root.tolist():
         columns = zip(row, scaled, strict=True)
-        rows.append(tuple(int((one.fmpq() * scale).floor()) for one, scale in columns))
+        rows.append(tuple(int((entry.fmpq() * scale).floor()) for entry, scale in columns))
     return tuple(rows)
 
 

@@ -130,8 +130,8 @@ def _spread(target: Target, count: int) -> list[float]:
         return [1.0] * count
     points = domain.points(domain.draw_uniform(Coins(seeded_bits(0)), _POINTS))
     distances = np.abs(points - points.mean(axis=0)).mean(axis=0)
-    found: list[float] = (4.0 * distances / np.maximum(domain.widths, 1e-300)).tolist()
-    return found
+    spreads: list[float] = (4.0 * distances / np.maximum(domain.widths, 1e-300)).tolist()
+    return spreads
 
 
 _POINTS = 128

@@ -113,9 +113,9 @@ def _write_steps(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> No
             needed = steps_to_smallest_double(epsilon, rate) if rate > 0.0 else math.inf
             rows.append((n, epsilon, d, name, log_beta / bounds.LOG10, needed))
         if d == 1 and slope(n, epsilon) <= RESOLVED:
-            found = truth[round(slope(n, epsilon), 10)]
+            rates = truth[round(slope(n, epsilon), 10)]
             for name in ("uniform", "laplace"):
-                needed = steps_to_smallest_double(epsilon, float(found[f"rate_{name}"]))
+                needed = steps_to_smallest_double(epsilon, float(rates[f"rate_{name}"]))
                 rows.append((n, epsilon, d, f"{name} true", "", needed))
     names = ("n", "epsilon", "d", "bound", "log10_beta", "steps_to_smallest_double")
     write_table(out, "fig1_steps", names, rows)
