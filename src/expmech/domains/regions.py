@@ -129,7 +129,7 @@ _CUBE_DIMENSION = 16  # up to here it serves a coarse lattice, on which the othe
 _COARSE_BITS = 18
 
 
-class Ball(Grid):
+class NormBall(Grid):
     """A ball about zero, on the lattice of the cube around it: the base of both balls.
 
     A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius /
@@ -192,7 +192,7 @@ class Ball(Grid):
         }
 
 
-class L1Ball(Ball):
+class L1Ball(NormBall):
     """The lattice points with ``|y|_1 <= radius``.
 
     Parameters
@@ -248,7 +248,7 @@ class L1Ball(Ball):
         )
 
 
-class L2Ball(Ball):
+class L2Ball(NormBall):
     """The lattice points with ``|y|_2 <= radius``.
 
     Parameters

@@ -132,7 +132,7 @@ class PrivateHistogram(PrivateEstimator):
     ----------
     edges
         Public rising numbers; each cell holds its lower edge and the last one both. One list for
-        all columns, or one a column, in order or by name.
+        all columns, or one per column, in order or by name.
     categories
         Public list of values to be counted, in the place of edges; X then has one column, of any
         kind.
@@ -143,14 +143,14 @@ class PrivateHistogram(PrivateEstimator):
 
     Attributes
     ----------
-    counts_ : list of ndarray of shape (n_cells + 1,), one a column
+    counts_ : list of ndarray of shape (n_cells + 1,), one per column
         The private counts of the cells; the last one is that of the rows in none of them.
-    cells_ : list of tuple of str, one a column
+    cells_ : list of tuple of str, one per column
         The names of the cells, the last one "other".
-    accuracies_ : tuple of Accuracy, one a column
+    accuracies_ : tuple of Accuracy, one per column
         A 95% interval for each count, and the scale of the noise.
     certificates_ : tuple of Certificate
-        One a column; where there are several, each says so and what they cost together.
+        One per column; where there are several, each says so and what they cost together.
     certificate_ : Certificate
         The first of them.
 

@@ -35,7 +35,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         Budget of one fit. Columns get equal shares of it, and so do several quantiles unless they
         are drawn jointly: basic composition.
     bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
     bits
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
@@ -51,8 +51,8 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     quantiles_ : ndarray of shape (n_features,), or (n_quantiles, n_features) where q is a list
         The private quantiles, in the units of the data. Those of a list come in order.
     certificates_ : tuple of Certificate
-        One a column where quantiles are drawn jointly; else one a value, quantile by quantile. Each
-        with its share of epsilon.
+        One per column where quantiles are drawn jointly; else one per value, quantile by quantile.
+        Each with its share of epsilon.
     certificate_ : Certificate
         The first of them; where there are several it says that it is one of so many, and what they
         cost together.

@@ -50,7 +50,8 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         mechanism; a sampler asks for the latter, and so does a ledger under concentrated
         composition, where its bounded range costs less.
     timing, budget_seconds, ledger, adjacency, missing, random_state
-        As for :class:`PrivateMean`. Permute-and-flip flips one coin a candidate, whatever the data.
+        As for :class:`PrivateMean`. Permute-and-flip flips one coin per candidate, whatever the
+        data.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.coins.laws import propose_cube_laplace
 from expmech.core.errors import ParameterError, validate_choice, validate_positive
 from expmech.domains import Grid, Indices
-from expmech.domains.regions import Ball
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes.affine_fit import Split, Tail, choose_split, fit_affine_map
 from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.envelopes.affine_vertex import bind_vertex
@@ -86,7 +86,7 @@ class BoundAffine(RoundedImage):
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        ``exp(offset + log_mass) / Z_f`` proposals per draw.
         """
         rate, p = self.slope / self.units_per_nat, len(self.map.shift)
         if self.map.norm == "l1":
@@ -201,7 +201,7 @@ class Affine(Envelope):
         bound = None if split is None else bind_split(target, form, domain, self.slack, split)
         spread = bound or Uniform().bind(target)
         vertex = None
-        if form.norm == "linf" and isinstance(domain, Ball) and domain.norm == "l1":
+        if form.norm == "linf" and isinstance(domain, NormBall) and domain.norm == "l1":
             vertex = bind_vertex(target, form, domain, self.slack)
         if vertex is None:
             return spread
@@ -243,7 +243,7 @@ def _log_typical(target: Target) -> float:
         return 0.0
     p, rise = len(target.slopes), max(min(target.slopes) / 4.0, 1e-300)
     domain = need_grid(target, "Affine")
-    if isinstance(domain, Ball) and domain.norm == "l1":
+    if isinstance(domain, NormBall) and domain.norm == "l1":
         # a point of the ball has all but one coordinate near 0
         uniform, corners, enough = rise * (math.log(p) + 0.6) / p, 2.0, p * p / 2
     else:

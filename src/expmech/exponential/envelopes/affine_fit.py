@@ -16,7 +16,7 @@ from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 
 from expmech.domains import Box, Grid
-from expmech.domains.regions import Ball
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes.affine_map import (
     AffineMap,
     CertifiedMap,
@@ -176,7 +176,7 @@ def _best_pull(form: AffineForm, domain: Grid, eta: float, pivots: _Pivots) -> t
     except np.linalg.LinAlgError:
         return 0.0, np.zeros(k)
     # only in L1, and off the L1 ball, do the coordinates add up
-    in_l1_ball = isinstance(domain, Ball) and domain.norm == "l1"
+    in_l1_ball = isinstance(domain, NormBall) and domain.norm == "l1"
     largest = k if form.norm == "l1" and not in_l1_ball else 1
     pulls = _PULLS * (k / (eta * largest))
     # a warning would depend on the data; what is not finite is not chosen
@@ -235,7 +235,7 @@ def fit_affine_map(
     It is None when no precision certifies one.
     """
     box = domain.box
-    ball = isinstance(domain, Ball) and domain.norm == "l1"
+    ball = isinstance(domain, NormBall) and domain.norm == "l1"
     part = _choose_part(form, box, split, ball=ball)
     step = grid_step(slack, len(split.columns), target.eta)
     system = _make_system(part, split, step, box.points_per_axis)

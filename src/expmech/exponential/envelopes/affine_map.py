@@ -274,7 +274,7 @@ class RoundedImage:
     def _margin(self, size: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bound what float64 and the digits not yet revealed may do, given ``max_j |u_j + xi_j|``.
 
-        One line a row of u. Terms: docs/theory/affine.md, section 5, fast path.
+        One line per row of u. Terms: docs/theory/affine.md, section 5, fast path.
         """
         arithmetic = size * ((len(self.map.shift) + 8) * 2.0**-53)
         margin = np.multiply.outer(arithmetic + 2.0**-self.digits, self._row_sums)

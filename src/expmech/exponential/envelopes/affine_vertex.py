@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Indices
-from expmech.domains.regions import Ball
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes import affine_map as maps
 from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import RoundedImage
@@ -60,7 +60,7 @@ class _Optimum:
     steepness: float
 
 
-def find_vertex(form: AffineForm, ball: Ball) -> Vertex | None:
+def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
     """Return the vertex; None where the ball holds the zero, or where there is no clear one."""
     size = max(np.abs(form.matrix).max() * ball.radius, np.abs(form.vector).max())
     if not size:
@@ -217,7 +217,7 @@ class _HalfSpace:
 
 
 def fit_vertex(
-    form: AffineForm, ball: Ball, target: Target, slack: Fraction, vertex: Vertex
+    form: AffineForm, ball: NormBall, target: Target, slack: Fraction, vertex: Vertex
 ) -> FittedVertex | None:
     """Return the certified integers of the envelope at ``vertex``.
 
@@ -257,7 +257,7 @@ def fit_vertex(
     )
 
 
-def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
+def _sign_rows(form: AffineForm, ball: NormBall, vertex: Vertex) -> _SignedRows:
     """Return the rows whose residuals are largest at the vertex, turned positive there."""
     rows = list(vertex.rows)
     matrix, vector = [], []
@@ -278,7 +278,7 @@ def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
 
 
 def _make_system(
-    signed: _SignedRows, ball: Ball, vertex: Vertex, step: fmpq, level: int
+    signed: _SignedRows, ball: NormBall, vertex: Vertex, step: fmpq, level: int
 ) -> maps.System:
     """Return ``C i + O j - c``: the residuals less the level of the vertex, ``r - s level``."""
     steps = [signed.width] * ball.dimension
@@ -297,7 +297,7 @@ def _make_system(
 
 
 def _bound_distance(
-    signed: _SignedRows, ball: Ball, system: maps.System, inverse: maps.CertifiedMap, level: int
+    signed: _SignedRows, ball: NormBall, system: maps.System, inverse: maps.CertifiedMap, level: int
 ) -> tuple[fmpq, int]:
     """Return e and u bar: ``|r - s (level + u)| <= e``, ``|u| <= u bar`` where the ball is reached.
 
@@ -414,7 +414,7 @@ class BoundVertex(RoundedImage, FittedVertex):
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw. Z is that of the Lemma.
+        ``exp(offset + log_mass) / Z_f`` proposals per draw. Z is that of the Lemma.
         """
         lowest = self.level + Fraction(self.floor, sum(self.weights))
         mass = -float(lowest * self.slope / self.units_per_nat)
@@ -441,7 +441,7 @@ class BoundVertex(RoundedImage, FittedVertex):
 
         Return it and that cost.
         """
-        # zero is between two lattice points: ball lattices have an even number an axis
+        # zero is between two lattice points: ball lattices have an even number per axis
         middle = self.points_per_axis // 2
         low, high = pair
         enclosure = partial(self._enclose_above, pair)
@@ -466,7 +466,7 @@ class BoundVertex(RoundedImage, FittedVertex):
 
 
 def bind_vertex(
-    target: Target, form: AffineForm, ball: Ball, slack: Fraction
+    target: Target, form: AffineForm, ball: NormBall, slack: Fraction
 ) -> BoundVertex | None:
     """Return the envelope at the vertex where the loss is least.
 

@@ -37,7 +37,7 @@ _NO_BOUND = (
 )
 _BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number a box; it did not."
 _BAD_GRADIENT = (
-    "`gradient` of a loss must return finite float64 numbers, one row a point; it did not."
+    "`gradient` of a loss must return finite float64 numbers, one row per point; it did not."
 )
 
 
@@ -244,7 +244,7 @@ def _base_slopes(target: Target, cover: Cover) -> tuple[NDArray[np.float64] | No
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
-    """Disjoint boxes ``low_j .. low_j + 2^bits_j - 1`` that cover the domain, one row a cell.
+    """Disjoint boxes ``low_j .. low_j + 2^bits_j - 1`` that cover the domain, one row per cell.
 
     Attributes
     ----------

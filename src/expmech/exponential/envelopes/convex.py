@@ -62,7 +62,7 @@ class BoundConvex(RoundedImage):
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        ``exp(offset + log_mass) / Z_f`` proposals per draw.
         """
         with flint.ctx.workprec(128):
             total = float(sum(self.shells.masses(self._round_dimension, 64), flint.arb(0)).log())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.coins.laws import gaussian_mass
 from expmech.domains import Box, Grid
-from expmech.domains.regions import Ball
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes.rationals import (
     Vector,
     dot,
@@ -36,7 +36,7 @@ from expmech.losses.base import Curvature
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Promise:
+class CurvatureBound:
     """``E(a + v) >= base + tilt.v + G(v' matrix v)``, ``tilt.v >= least`` on the domain.
 
     It is in nats, rounding and saturation apart.
@@ -69,7 +69,9 @@ class _Push:
     least: fmpq
 
 
-def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool = False) -> Promise:
+def promise(
+    curvature: Curvature, domain: Grid, target: Target, *, tilted: bool = False
+) -> CurvatureBound:
     """Turn the curvature into a promise about energies.
 
     What of its linear part is no tilt is bounded over the domain.
@@ -80,7 +82,7 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
     eta = exact(target.eta)
     center, gradient = exact_vector(curvature.center), exact_vector(curvature.gradient)
     sides = ends(center, domain.box)
-    if isinstance(domain, Ball):
+    if isinstance(domain, NormBall):
         push = _push_in_ball(gradient, center, domain, eta, tilted=tilted)
     else:
         push = _push_in_box(gradient, sides, eta, tilted=tilted)
@@ -91,7 +93,7 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
         rest.append(slope + push.pull * at - used / eta)
     lowest += _bound_linear(rest, exact(curvature.gradient_error), sides)
     hessian = exact_rows(curvature.hessian)
-    return Promise(
+    return CurvatureBound(
         center=center,
         base=eta * lowest,
         matrix=_add_pull(hessian, push.pull) * eta,
@@ -123,7 +125,7 @@ def _push_in_box(
 
 
 def _push_in_ball(
-    gradient: list[fmpq], center: list[fmpq], domain: Ball, eta: fmpq, *, tilted: bool
+    gradient: list[fmpq], center: list[fmpq], domain: NormBall, eta: fmpq, *, tilted: bool
 ) -> _Push:
     """Turn the push against the sphere into curvature, or half of it, the other half the tilt."""
     # about zero the sphere is equally far in all directions: there is nothing to push against

@@ -48,7 +48,7 @@ _SPARE = 2.0**-12  # so that rounded shares still pass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Promise:
+class TangentBound:
     """``E(i) >= |z| + sum_a rises_a t_a + least`` on the domain, in energy units.
 
     ``z = free i_F + others i_A - constant`` in the L-infinity norm; t are lattice steps from the
@@ -72,7 +72,7 @@ class FittedCross:
     rises: list[int]
 
 
-def promise(touched: Touched, bounds: CellBounds) -> Promise | None:
+def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
     """Return what the tangents promise; None where T is singular or they are not opposite."""
     if min(map(min, touched.energies)) <= -ENERGY_CAP:
         return None  # a saturated loss says nothing about its tangent
@@ -100,7 +100,7 @@ def promise(touched: Touched, bounds: CellBounds) -> Promise | None:
     scale = fmpq_mat(len(shares), len(shares))
     for k, share in enumerate(shares):
         scale[k, k] = share
-    return Promise(
+    return TangentBound(
         free=scale * _take(differences, free),
         others=scale * others,
         constant=scale * fmpq_mat(len(constant), 1, constant),
@@ -132,7 +132,7 @@ def find_shares(ratio: list[list[fmpq]]) -> list[fmpq] | None:
     return shares
 
 
-def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross | None:
+def fit_cross(promised: TangentBound, bounds: CellBounds, slack: fmpq) -> FittedCross | None:
     """Return a certified map for a promise, or None where none can be certified."""
     box, units = bounds.box, bounds.target.units_per_nat
     system = System(
@@ -234,7 +234,7 @@ def _choose_heights(
 
 
 def _find_rises(touched: Touched, bounds: CellBounds, along: fmpq_mat) -> tuple[list[int], fmpq]:
-    """Return the rise a step of each coordinate that is held, rounded down, and what is lost.
+    """Return the rise per step of each coordinate that is held, rounded down, and what is lost.
 
     A rise below zero is bounded at the far end of the box.
     """
@@ -247,7 +247,7 @@ def _find_rises(touched: Touched, bounds: CellBounds, along: fmpq_mat) -> tuple[
     return rises, lost
 
 
-def _bound_norm(promised: Promise, points: int) -> fmpq:
+def _bound_norm(promised: TangentBound, points: int) -> fmpq:
     """Bound ``|z|`` over the box."""
     sizes = [abs(size) for size in promised.constant.entries()]
     for matrix in (promised.free, promised.others):
@@ -257,7 +257,7 @@ def _bound_norm(promised: Promise, points: int) -> fmpq:
 
 
 _CROSSES = 2
-_GOOD_ENOUGH = 0.1  # nats lost a coordinate at which another cross is no longer tried
+_GOOD_ENOUGH = 0.1  # nats lost per coordinate at which another cross is no longer tried
 # proposals to one uniform one: those outside the domain are refused before the loss is looked at
 _IDLE = 16.0
 _WASTED = 0.125  # of lots that grow by a quarter: half of that
@@ -279,8 +279,8 @@ class Cross(Envelope):
     own slope. The optimum, the second derivatives and the arms are guesses in float64, from which
     nothing but the running time follows; the offset is certified in rationals, with the declared
     error of the gradient. Where nothing can be certified the envelope is uniform, silently: that is
-    confidential. Proposals a draw are about ``d! 2^d (e / (2 pi d))^(d/2)``: 9, 88, 560, 4300 in 5,
-    8, 10, 12 dimensions, at any number of rows. Statement and proof: docs/theory/cross.md.
+    confidential. Proposals per draw are about ``d! 2^d (e / (2 pi d))^(d/2)``: 9, 88, 560, 4300 in
+    5, 8, 10, 12 dimensions, at any number of rows. Statement and proof: docs/theory/cross.md.
     """
 
     name = "cross"
@@ -323,7 +323,7 @@ class Cross(Envelope):
         view = Landscape(bounds)
         bottom, hessian = descend(view)
         free = choose_free(view, bottom, hessian)
-        crosses: list[tuple[Promise, Touched]] = []
+        crosses: list[tuple[TangentBound, Touched]] = []
         tried = improve_crosses(view, bottom, hessian, free) if free.size else iter(())
         for touched in islice(tried, _CROSSES):
             promised = promise(touched, bounds)
@@ -336,7 +336,9 @@ class Cross(Envelope):
             return touch(bounds, bottom.index, bottom.energy, bottom.raw_slopes)
         return self._choose(bounds, crosses)
 
-    def _choose(self, bounds: CellBounds, crosses: list[tuple[Promise, Touched]]) -> BoundEnvelope:
+    def _choose(
+        self, bounds: CellBounds, crosses: list[tuple[TangentBound, Touched]]
+    ) -> BoundEnvelope:
         """Return the envelope with the fewest proposals: of a cross, or a uniform one."""
         target, units = bounds.target, bounds.target.units_per_nat
         least = max(int(promised.least.floor()) for promised, _ in crosses)

@@ -3,7 +3,7 @@
 ``prepare(target)`` gives a chain, ``run`` drives it to its draws.
 """
 
-from expmech.exponential.samplers.base import PublicTerms, Sampler, SamplerClaims
+from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
 from expmech.exponential.samplers.box_tree import BoxTree
 from expmech.exponential.samplers.conf_atom import ConfAtomPerfect
 from expmech.exponential.samplers.constant_mixture import ConstantMixture
@@ -24,11 +24,11 @@ __all__ = [
     "ConstantTabulated",
     "Ergodicity",
     "Metropolis",
-    "PublicTerms",
     "RandomAtomPerfect",
     "Rejection",
     "Sampler",
     "SamplerClaims",
+    "SamplerTerms",
     "Separable",
     "Tabulated",
     "register",

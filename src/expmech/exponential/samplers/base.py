@@ -21,7 +21,7 @@ from expmech.exponential.target import Problem, Target, make_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicTerms:
+class SamplerTerms:
     """What may be said in public about a draw, before the data are looked at.
 
     Parameters
@@ -168,7 +168,7 @@ class Sampler(ABC):
                 " does, such as Rejection or Tabulated, or leave `base` out."
             )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         """Return what is public about a draw, without looking at the loss.
 
         Raises
@@ -176,7 +176,7 @@ class Sampler(ABC):
         UnsupportedError
             Where the sampler does not apply, for reasons that are public.
         """
-        return PublicTerms(
+        return SamplerTerms(
             timing=self.timing, parameters=self.describe(), assumptions=self.assumptions
         )
 

@@ -26,9 +26,9 @@ from expmech.core.errors import (
 from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
 from expmech.exponential.kernels.mixture import validate_kernel
 from expmech.exponential.samplers.base import (
-    PublicTerms,
     Sampler,
     SamplerClaims,
+    SamplerTerms,
     find_kernel,
     verify_kernel,
 )
@@ -316,7 +316,7 @@ class Metropolis(Sampler):
             f"{self.steps} steps" if self.delta is None else f"delta {self.delta:g}"
         )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         """Find beta, the number of steps and delta from public quantities."""
         check_kernel(self.kernel, target.domain)
         speed = self._speed(target)
@@ -338,7 +338,7 @@ class Metropolis(Sampler):
         parameters |= bound if isinstance(speed, Minorisation) else {"ergodicity": bound}
         source = PROVED if self.declared is None else DECLARED
         assumptions = (source, *self.kernel.assumptions)
-        return PublicTerms(
+        return SamplerTerms(
             timing=self.timing, parameters=parameters, delta=delta, assumptions=assumptions
         )
 

@@ -21,7 +21,7 @@ from expmech.domains import Region
 from expmech.exponential.envelopes import Envelope
 from expmech.exponential.kernels import Kernel
 from expmech.exponential.samplers.atom import AtomChain, AtomKernel, AtomSampler, AtomState
-from expmech.exponential.samplers.base import PublicTerms
+from expmech.exponential.samplers.base import SamplerTerms
 from expmech.exponential.target import Target
 
 CHOSEN_BLINDLY = "the points were chosen without looking at the data"
@@ -168,7 +168,7 @@ class RandomAtomPerfect(AtomSampler):
         points = np.zeros((parameters["points"], 1))
         return cls(points, parameters["k"], **cls.laws_in(parameters))
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         validate_points(self.points, target, owner="RandomAtomPerfect")
         return super().terms(target)
 

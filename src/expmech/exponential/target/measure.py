@@ -35,8 +35,8 @@ SMALL_TABLE = 1 << 16
 """Largest lattice that is listed to find a range, a share or a normaliser."""
 
 BROKEN = (
-    "`base` of ExponentialMechanism must return one float64 number a row, from `least` to `most` (0"
-    " unless declared), and -infinity only with `excludes=True`; it did not."
+    "`base` of ExponentialMechanism must return one float64 number per row, from `least` to `most`"
+    " (0 unless declared), and -infinity only with `excludes=True`; it did not."
 )
 NOT_REPEATABLE = (
     "`base` of ExponentialMechanism must give the same float for the same point in any batch; it"
@@ -72,7 +72,7 @@ class BaseMeasure:
         ``most`` saves proposals; ``least`` is needed where a number of steps is fixed beforehand on
         a large lattice.
     lipschitz
-        One constant a coordinate; the box tree then follows the measure too.
+        One constant per coordinate; the box tree then follows the measure too.
     terms
         ``terms(coordinates, values)``, none above 0: the log-density is their sum. A loss that is a
         sum over coordinates is then still drawn coordinate by coordinate.
@@ -123,7 +123,7 @@ class BaseMeasure:
         return self.name or str(getattr(self.log_density, "__name__", kind))
 
     def slopes(self, dimension: int) -> NDArray[np.float64] | None:
-        """Return the Lipschitz constants, one a coordinate, none negative; None without them."""
+        """Return the Lipschitz constants, one per coordinate, none negative; None without them."""
         if self.lipschitz is None:
             return None
         slopes = validate_vector(self.lipschitz, name="lipschitz", owner=OWNER, length=dimension)

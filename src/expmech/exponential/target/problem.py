@@ -141,7 +141,7 @@ class Checks:
         return number
 
     def lipschitz(self) -> Floats | None:
-        """Return one constant a coordinate, none negative."""
+        """Return one constant per coordinate, none negative."""
         stated = self._stated("lipschitz")
         if stated is None:
             return None
@@ -165,7 +165,7 @@ class Checks:
         )
 
     def growth(self) -> Growth | None:
-        """Return the declared growth, with one positive rate a coordinate."""
+        """Return the declared growth, with one positive rate per coordinate."""
         growth = self._stated("growth")
         if growth is None:
             return None
@@ -359,7 +359,7 @@ class Problem:
             )
         if returned.shape != (len(points),):
             raise LossError(
-                f"`loss` of {OWNER} must return one number a row, shape ({len(points)},); got"
+                f"`loss` of {OWNER} must return one number per row, shape ({len(points)},); got"
                 f" shape {returned.shape}."
             )
         losses = np.asarray(returned, dtype=np.float64)

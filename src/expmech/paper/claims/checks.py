@@ -32,7 +32,7 @@ Outcome = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """A sentence of the paper, its place, and the computation that judges it."""
 
     sentence: str
@@ -45,9 +45,9 @@ class Claim:
         return Verdict(self.sentence, self.where, verdict, number, COMMAND)
 
 
-def claim(sentence: str, where: str) -> Callable[[Callable[[], Outcome]], Claim]:
+def claim(sentence: str, where: str) -> Callable[[Callable[[], Outcome]], PaperClaim]:
     """Make a claim of the function that checks it."""
-    return partial(Claim, sentence, where)
+    return partial(PaperClaim, sentence, where)
 
 
 def within(error: float, allowed: float) -> str:
@@ -210,7 +210,7 @@ def neighbours_of_counts() -> Outcome:
     return within(max(ratios), 1e-9), number
 
 
-CLAIMS: tuple[Claim, ...] = (
+CLAIMS: tuple[PaperClaim, ...] = (
     mechanism_is_private,
     regeneration_mixture,
     algorithm_1_is_exact,

@@ -13,7 +13,7 @@ from expmech.exponential import kernels
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.exponential.samplers import ConfAtomPerfect
 from expmech.losses import Growth
-from expmech.paper.claims.checks import Claim, Outcome, claim, within
+from expmech.paper.claims.checks import Outcome, PaperClaim, claim, within
 from expmech.paper.example1 import make_mechanism, slope
 from expmech.paper.kernels import (
     decay_rate,
@@ -254,7 +254,7 @@ def transitions_from_the_mean() -> Outcome:
     return is_below(Interval.exact(1.0 - 1e-9), Interval.exact(min(worst))), number
 
 
-FURTHER: tuple[Claim, ...] = (
+FURTHER: tuple[PaperClaim, ...] = (
     every_mechanism_is_one,
     one_row_is_lost_at_one_over_n,
     mixing_depends_on_data,
