@@ -37,11 +37,11 @@ class PrivateCount(PrivateEstimator):
 
     Parameters
     ----------
-    where
+    where : str, optional
         A condition on one row of numbers, such as ``"age >= 65 and not income is missing"``, as
         `expmech release count` has it; columns by name, or ``x0``, ``x1``, ... where X has no
         names. None counts all rows, which "replace" makes public and refuses.
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
     ledger, adjacency, random_state
         As for :class:`PrivateMean`.
@@ -130,13 +130,13 @@ class PrivateHistogram(PrivateEstimator):
 
     Parameters
     ----------
-    edges
+    edges : list of float, or dict, optional
         Public rising numbers; each cell holds its lower edge and the last one both. One list for
         all columns, or one per column, in order or by name.
-    categories
+    categories : list, optional
         Public list of values to be counted, in the place of edges; X then has one column, of any
         kind.
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text. Columns get equal shares of it.
     ledger, adjacency, random_state
         As for :class:`PrivateMean`.

@@ -137,30 +137,30 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
 
     Parameters
     ----------
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit, for all columns together: a number, or decimal text.
-    bounds
+    bounds : pair of float, sequence of pairs, or dict
         Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    sampler
+    sampler : Sampler or str, default "auto"
         "auto" adds noise to the sums, which is always better; a sampler asks for the exponential
         mechanism with the L1 loss.
-    timing
+    timing : {"auto", "constant", "unprotected"}, default "auto"
         "auto" (a number of loss evaluations that is fixed beforehand where that is cheap),
         "unprotected" or "constant": see docs/estimators.md. The noise is drawn without looking at
         the data either way.
-    budget_seconds
+    budget_seconds : float, optional
         What a public forecast says takes longer is refused before anything is charged; None leaves
         it to `auto`, and refuses a named chain that takes over a minute.
-    ledger
+    ledger : Ledger or path, optional
         A :class:`~expmech.Ledger` or the path of one, charged before the draw.
-    adjacency
+    adjacency : {"replace", "add-remove"}, default "replace"
         "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a
         noisy count).
-    missing
+    missing : str, default "middle"
         What a value that is no number counts as: "middle" or "lower" of its bounds; "drop" leaves
         its row out (add-remove only); "error" refuses, which is then an assumption.
-    random_state
+    random_state : int, optional
         None for a release; a whole number makes the fit a study, which its certificate says.
 
     Attributes

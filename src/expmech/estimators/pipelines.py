@@ -88,9 +88,9 @@ def check_pipeline(pipeline: Any, *, by_row: Collection[Callable[..., Any]] = ()
 
     Parameters
     ----------
-    pipeline
+    pipeline : Pipeline
         A scikit-learn Pipeline; its unions and column transformers are looked into.
-    by_row
+    by_row : collection of callable, default ()
         Functions of FunctionTransformer steps that treat each row alone. That they do is the
         caller's promise; functions of NumPy such as ``np.log1p`` need not be named.
 

@@ -28,18 +28,18 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
 
     Parameters
     ----------
-    q
+    q : float, str or sequence of them, default 0.5
         Which quantile, strictly between 0 and 1, or a list of them: numbers, decimal text, or
         fractions such as "1/30".
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit. Columns get equal shares of it, and so do several quantiles unless they
         are drawn jointly: basic composition.
-    bounds
+    bounds : pair of float, sequence of pairs, or dict
         Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    bits
+    bits : int, default 16
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
-    joint
+    joint : bool, default True
         Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
         shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
         draw does not serve.

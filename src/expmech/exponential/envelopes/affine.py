@@ -160,7 +160,7 @@ class Affine(Envelope):
 
     Parameters
     ----------
-    slack
+    slack : float, default 0.0009765625
         Nats that the grid of u may cost: p/2 steps of it. A smaller one makes longer integers.
 
     Notes

@@ -140,7 +140,7 @@ class Convex(Envelope):
 
     Parameters
     ----------
-    slack
+    slack : float, default 0.00390625
         Nats that the grid of u may cost. A smaller one makes longer integers.
 
     Notes

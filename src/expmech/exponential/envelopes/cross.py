@@ -268,7 +268,7 @@ class Cross(Envelope):
 
     Parameters
     ----------
-    slack
+    slack : float, default 0.00390625
         How many nats it may cost to draw u from a grid; fewer make longer integers.
 
     Notes

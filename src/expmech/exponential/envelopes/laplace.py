@@ -70,7 +70,7 @@ class ProductLaplace(Envelope):
 
     Parameters
     ----------
-    center
+    center : array-like, optional
         Where to propose about, in the coordinates of the domain; None takes the center of the
         loss's growth. A center outside the box is moved to its nearest point. Any center gives the
         same law; a poor one costs time.

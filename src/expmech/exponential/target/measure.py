@@ -62,21 +62,21 @@ class BaseMeasure:
 
     Parameters
     ----------
-    log_density
+    log_density : callable
         Takes points as a loss does and returns as many float64 numbers, up to a constant that does
         not matter. Minus infinity excludes a point.
-    name
+    name : str, optional
         What certificates call it; by default the function's own name.
-    most, least
+    most, least : float, optional
         Public bounds: ``least <= log_density <= most`` wherever it is not minus infinity. A tight
         ``most`` saves proposals; ``least`` is needed where a number of steps is fixed beforehand on
         a large lattice.
-    lipschitz
+    lipschitz : array-like, optional
         One constant per coordinate; the box tree then follows the measure too.
-    terms
+    terms : callable, optional
         ``terms(coordinates, values)``, none above 0: the log-density is their sum. A loss that is a
         sum over coordinates is then still drawn coordinate by coordinate.
-    excludes
+    excludes : bool, default False
         Whether points are excluded. The loss is never evaluated there.
 
     Examples
