@@ -37,6 +37,14 @@ class Option:
         Why it does not apply.
     seconds : float, default inf
         About how long a draw takes by a public table, the same on every machine.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mechanism = em.PermuteAndFlip.from_scores([3, 5, 4], sensitivity=1)
+    >>> (option,) = mechanism.plan(1.0).options
+    >>> option.name, option.timing, option.delta
+    ('PermuteAndFlip', 'constant', 0.0)
     """
 
     name: str

@@ -123,6 +123,14 @@ def verify_value(certificate: Certificate, released: Any) -> Check:
     Returns
     -------
     Check
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mechanism = em.TopK.from_counts([50, 2, 40, 30, 1], k=2)
+    >>> release = mechanism.release(epsilon=1.0)
+    >>> verify_value(release.certificate, release.value).holds
+    True
     """
     mechanism = MECHANISMS.find(certificate.mechanism)
     holds = False

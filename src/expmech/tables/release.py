@@ -396,6 +396,16 @@ def release(
         Where an argument breaks its rule; nothing was charged.
     LedgerError
         Where the ledger refuses; nothing was charged.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from expmech.tables.sources import open_frame
+    >>> from expmech.tables.statistics import CountOf
+    >>> source = open_frame(pyarrow.table({"age": [30, 40, 50]}), name="people")
+    >>> count = CountOf(adjacency=Adjacency.ADD_REMOVE)
+    >>> release(source, count, epsilon=1.0).certificate.epsilon
+    1.0
     """
     request = ReleaseRequest(
         epsilon=exact_amount(epsilon, name="epsilon", owner="release"),

@@ -175,6 +175,15 @@ class Affine(Envelope):
     offset. T need not be the inverse: the offset is certified, in rationals, from ``A T - I``, ``A
     t - b`` and the two grid steps. The choice is silent: it is confidential. Statements and proofs:
     docs/theory/affine.md, docs/theory/vertex.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> rows, targets = [[0.5], [-0.25], [0.75]], [0.2, 0.1, 0.4]
+    >>> loss = em.losses.RidgeGradient(rows, targets, penalty=1.0, radius=1.0)
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.L1Ball(1, 1.0))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Affine()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "affine"

@@ -151,6 +151,14 @@ class Convex(Envelope):
     a draw are about ``exp(skew p^1.5 / (6 sqrt(eta)))``, whatever the condition number. Where
     nothing can be certified, or uniform proposals are far fewer, the envelope is uniform, silently:
     that is confidential. Statement and proof: docs/theory/convex.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.LogisticRisk([[0.5], [-0.25], [0.75]], [1, 0, 1], penalty=1.0, radius=1.0)
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.L2Ball(1, 1.0))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Convex()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "convex"

@@ -281,6 +281,14 @@ class Cross(Envelope):
     error of the gradient. Where nothing can be certified the envelope is uniform, silently: that is
     confidential. Proposals per draw are about ``d! 2^d (e / (2 pi d))^(d/2)``: 9, 88, 560, 4300 in
     5, 8, 10, 12 dimensions, at any number of rows. Statement and proof: docs/theory/cross.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.GeometricMedian([[0.2], [0.3], [0.4]], lower=[0.0], upper=[1.0])
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Cross()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "cross"

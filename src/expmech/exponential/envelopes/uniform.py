@@ -65,6 +65,14 @@ class Uniform(Envelope):
     -----
     Mean proposals are ``|Y| exp(-m) / Z_f``; for a loss of slope c an axis about ``prod (c_j /
     2)``. Theory page: docs/theory/rejection.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.L1Mean([[0.2], [0.3], [0.4]])
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Uniform()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "uniform"
