@@ -187,9 +187,11 @@ def test_verify_treats_an_older_certificate_as_the_release_page_says() -> None:
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of what a caller passes."""
-    names = inspect.signature(function).parameters
-    return [name for name in names if name not in ("self", "cls")]
+    """Return the names of what a caller passes, without those that take any others."""
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    signature = inspect.signature(function).parameters
+    named = [name for name, parameter in signature.items() if parameter.kind not in rest]
+    return [name for name in named if name not in ("self", "cls")]
 
 
 def undocumented(names: list[str], docstring: str | None) -> list[str]:
@@ -237,8 +239,8 @@ def test_everything_in_the_reference_documents_its_parameters(page: str) -> None
         if not inspect.isclass(thing) or issubclass(thing, Enum | BaseException):
             continue
         if thing.__init__ is not object.__init__ and not getattr(thing, "_is_protocol", False):
-            names = [name for name in parameters(thing.__init__) if name not in ("args", "kwargs")]
-            missing += [(thing.__name__, name) for name in undocumented(names, thing.__doc__)]
+            names = undocumented(parameters(thing.__init__), thing.__doc__)
+            missing += [(thing.__name__, name) for name in names]
         for name, method in public_methods(thing):
             names = parameters(method)
             if len(names) > 1 and not explained(thing, name, names, kinds):

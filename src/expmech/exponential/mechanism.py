@@ -61,6 +61,9 @@ _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
 class ExponentialMechanism(Mechanism):
     """Draw exactly from the exponential mechanism f(y) ~ exp(-epsilon L(y) / 2D) on a lattice.
 
+    Facts about a loss that does not state them itself may be declared here (``sensitivity`` and
+    what follows it below); each is then an assumption of the certificate.
+
     Parameters
     ----------
     loss : callable
@@ -75,28 +78,28 @@ class ExponentialMechanism(Mechanism):
     base : callable or BaseMeasure, optional
         A public base measure: a log-density, at most 0, or a :class:`~expmech.BaseMeasure` that
         knows more. The law is then f(y) ~ exp(base(y) - eta L(y)), at the same epsilon.
-    **declared
-        Facts about a loss that does not state them itself; each is an assumption of the
-        certificate.
-
-        sensitivity : float or Fraction
-            ``D``: how much the loss may change at any point between adjacent data sets. May be left
-            out for a built-in loss.
-        lipschitz : array-like
-            One constant per coordinate, true for every data set.
-        minimum, bound : float
-            Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
-            unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
-            where the least loss is very large, and sampler="auto" refuses.
-        gap : float
-            Public bound on how far the least loss lies above ``minimum``.
-        loss_error : float
-            Public bound on the difference between the computed and the true loss. By default 2^-44
-            of the bound on the loss, or of where energies saturate when there is none.
-        growth : Growth
-            What the loss is known to grow by, see :class:`~expmech.Growth`.
-        convex, gradient, gradient_error, lower_bound, terms, terms_lower_bound, evaluation_seconds
-            As in :class:`~expmech.Facts`.
+    sensitivity : float or Fraction, optional
+        ``D``: how much the loss may change at any point between adjacent data sets. May be left
+        out for a built-in loss.
+    lipschitz : array-like, optional
+        One constant per coordinate, true for every data set.
+    minimum, bound : float, optional
+        Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
+        unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
+        where the least loss is very large, and sampler="auto" refuses.
+    gap : float, optional
+        Public bound on how far the least loss lies above ``minimum``.
+    loss_error : float, optional
+        Public bound on the difference between the computed and the true loss. By default 2^-44
+        of the bound on the loss, or of where energies saturate when there is none.
+    growth : Growth, optional
+        What the loss is known to grow by, see :class:`~expmech.Growth`.
+    convex : bool, optional
+        As in :class:`~expmech.Facts`, like all that follow.
+    gradient, lower_bound, terms, terms_lower_bound : callable, optional
+        Functions that the loss offers.
+    gradient_error, evaluation_seconds : float, optional
+        The error of the gradient, and about how long one evaluation takes.
 
     Raises
     ------
