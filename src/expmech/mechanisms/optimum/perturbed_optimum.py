@@ -127,7 +127,19 @@ class PerturbedOptimum(Mechanism):
         return constant
 
     def terms(self, *, epsilon: float | Fraction, timing: str = "unprotected") -> OptimumTerms:
-        """Return norms, penalties and rates at this epsilon; all of it is public."""
+        """Return norms, penalties and rates at this epsilon; all of it is public.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        timing : {"auto", "constant", "unprotected"}, default "unprotected"
+            "constant" reserves a part of epsilon for an amount of work that is fixed beforehand.
+
+        Returns
+        -------
+        OptimumTerms
+        """
         budget = validate_epsilon(epsilon, owner=OWNER)
         return calibrate(
             self.settings,
