@@ -90,6 +90,7 @@ def table() -> Any:
     generator = np.random.default_rng(2)
     rows = np.column_stack([np.ones(300), generator.normal(0, 0.6, (300, 3))])
     rows[5, 1], rows[6, 2] = np.nan, np.inf
+    rows[7] = [1.0, 2.0**-21, 0.0, 0.0]  # of norm one as it is used, and longer as it is given
     return rows
 
 
