@@ -33,7 +33,6 @@ from expmech.core.errors import ExpmechError, ParameterError
 from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
 from expmech.ledger.entries import price
-from expmech.tables.plan import plan as plan_statistic
 from expmech.tables.release import PreparedRelease
 from expmech.tables.sources.source import Source
 
@@ -381,13 +380,7 @@ def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction
 def _evaluations(prepared: PreparedRelease) -> str:
     """Return the forecast of the loss evaluations of a draw, from public quantities."""
     request = prepared.request
-    plan = plan_statistic(
-        prepared.statistic,
-        epsilon=request.row_epsilon,
-        count=prepared.count,
-        timing=request.timing,
-    )
-    option = plan.recommended
+    option = prepared.mechanism.plan(request.row_epsilon, timing=request.timing).recommended
     if option is None or option.forecast is None:
         return "unknown"
     return show_number(option.forecast.typical)

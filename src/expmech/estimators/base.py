@@ -26,10 +26,10 @@ from expmech.core.errors import (
     validate_choice,
     validate_positive,
 )
-from expmech.estimators.tables import DeferredRows, as_table, assumed, column_count, filled_table
+from expmech.estimators.tables import DeferredRows, as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
-from expmech.tables.reading import stand_in
+from expmech.tables.reading import EQUAL_ROWS, stand_in
 from expmech.tables.release import (
     PreparedRelease,
     aggregate_all,
@@ -135,16 +135,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     timing: ClassVar[str] = AUTO
     budget_seconds: ClassVar[float | None] = None
     _takes_sparse: ClassVar[bool] = False
+    _name: ClassVar[str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let ``fit`` refuse weights of rows with the reason; it takes no such parameter."""
         super().__init_subclass__(**options)
+        cls._name = cls.__name__
         if "fit" in vars(cls):
             cls.fit = without_weights(vars(cls)["fit"])
-
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
 
     @property
     def cost_of_a_fit(self) -> Fraction:
@@ -167,7 +165,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Check what every estimator takes; return epsilon as its decimal text denotes it."""
         validate_choice(self.timing, name="timing", owner=self._name, choices=TIMINGS)
         check_missing(self.missing, self._relation, owner=self._name)
-        self._validate_seed()
+        seed = self.random_state
+        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_))
+        if seed is not None and (not whole or seed < 0):
+            raise ParameterTypeError(
+                f"`random_state` of {self._name} must be None, for a release, or a whole number"
+                f" that is at least 0, for a study; got {seed!r}."
+            )
+        if seed is not None and self.ledger is not None:
+            raise ParameterError(
+                f"`ledger` of {self._name} must be None when `random_state` is given: what is"
+                " drawn from a seed is a study and never a release, so no budget is charged for it."
+            )
         if self.budget_seconds is not None:
             validate_positive(self.budget_seconds, name="budget_seconds", owner=self._name)
         by_path = isinstance(self.ledger, str) or hasattr(self.ledger, "__fspath__")
@@ -176,39 +185,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"`ledger` of {self._name} must be a Ledger or the path of one; got"
                 f" {self.ledger!r}."
             )
-        return self._amount(self.epsilon, "epsilon")
-
-    def _validate_seed(self) -> None:
-        seed = self.random_state
-        if seed is None:
-            return
-        if (
-            isinstance(seed, (bool, np.bool_))
-            or not isinstance(seed, (int, np.integer))
-            or seed < 0
-        ):
-            raise ParameterTypeError(
-                f"`random_state` of {self._name} must be None, for a release, or a whole number"
-                f" that is at least 0, for a study; got {seed!r}."
-            )
-        if self.ledger is not None:
-            raise ParameterError(
-                f"`ledger` of {self._name} must be None when `random_state` is given: what is"
-                " drawn from a seed is a study and never a release, so no budget is charged for it."
-            )
-
-    def _amount(self, value: Any, name: str) -> Fraction:
-        """Return the rational that a number's shortest text denotes, NumPy's floats included."""
-        shown = str(value) if isinstance(value, np.floating) else value
-        return exact_amount(shown, name=name, owner=self._name)
+        return exact_amount(self.epsilon, name="epsilon", owner=self._name)
 
     def _table(self, X: Any) -> tuple[Any, int]:
         """Return the table and its number of columns, and remember the columns' names.
 
         All of it is public: no value is looked at.
         """
-        table = as_table(X, sparse=self._takes_sparse)
-        columns = column_count(table)
+        table, columns = as_table(X, sparse=self._takes_sparse)
         self._validate(table, skip_check_array=True)
         return table, columns
 
@@ -288,6 +272,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if relation.count_is_public and rows.count() == 0:
             raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
         count, timing = public_count(rows, relation, least=1), self.timing
+        # a list of rows is read as if all had the length of the first
+        notes = (EQUAL_ROWS,) if isinstance(rows.table, (list, tuple)) else ()
         if self.random_state is not None and timing == AUTO:
             timing = UNPROTECTED  # nothing is required of the running time of a study
         return [
@@ -299,7 +285,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 timing=timing,
                 budget_seconds=self.budget_seconds,
                 owner=self._name,
-                notes=assumed(rows.table),
+                notes=notes,
             )
             for statistic in statistics
         ]

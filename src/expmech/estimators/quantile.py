@@ -13,7 +13,7 @@ from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of
-from expmech.ledger import show_amount
+from expmech.ledger import exact_amount, show_amount
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
 from expmech.tables.statistics.quantiles import near_levels
@@ -143,7 +143,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
                 f"`q` of {self._name} must be a number strictly between 0 and 1, or a list of them;"
                 " got []."
             )
-        return [self._amount(level, "q") for level in listed]
+        return [exact_amount(level, name="q", owner=self._name) for level in listed]
 
 
 def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np.float64]:

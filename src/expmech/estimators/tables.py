@@ -18,7 +18,7 @@ from sklearn.exceptions import DataConversionWarning
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.arrays import ArrayRows
-from expmech.tables.reading import EQUAL_ROWS, frame_columns, read_numbers, values_of_row
+from expmech.tables.reading import frame_columns, read_numbers, values_of_row
 
 _NO_TABLE = (
     "X must be a 2D array, a frame or a list of rows, one row a record. Reshape your data, with"
@@ -68,16 +68,31 @@ def is_sparse(table: Any) -> bool:
 
 def row_count(table: Any) -> int:
     """Return the number of rows of a table."""
-    return int(table.shape[0]) if is_sparse(table) else len(table)
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
-def as_table(X: Any, *, sparse: bool = False) -> Any:
-    """Return a list of rows, a frame or an array of two dimensions; raise for any other form.
+def as_table(X: Any, *, sparse: bool = False) -> tuple[Any, int]:
+    """Return a table and its public number of columns; raise for any other form.
 
-    Or, where ``sparse`` ones are taken, a CSR matrix of scipy.
+    A table is a list of rows, a frame, an array of two dimensions or, where ``sparse`` ones are
+    taken, a CSR matrix of scipy. A list has as many columns as its first row has values.
     """
     if isinstance(X, (list, tuple)):
-        return X
+        first = values_of_row(X[0]) if X else None
+        shape: tuple[int, ...] = () if first is None else (len(X), len(first))
+        table = X
+    else:
+        table = _shaped(X, sparse=sparse)
+        shape = table.shape
+    if len(shape) != 2:
+        raise ParameterError(_NO_TABLE)
+    if shape[1] == 0:
+        raise ParameterError(_NO_COLUMNS)
+    return table, int(shape[1])
+
+
+def _shaped(X: Any, *, sparse: bool) -> Any:
+    """Return a table that has a shape: a frame, an array, or a CSR matrix."""
     if sparse and is_sparse(X):
         if X.dtype.kind not in "fiub":
             raise ParameterError(
@@ -117,27 +132,6 @@ def filled_table(table: Any, stands: Any) -> Any:
     lost = np.isnan(table.data)
     table.data[lost] = stands[table.indices[lost]]
     return table
-
-
-def column_count(table: Any) -> int:
-    """Return the public number of columns; that of a list is the length of its first row."""
-    if isinstance(table, (list, tuple)):
-        first = values_of_row(table[0]) if table else None
-        if first is None:
-            raise ParameterError(_NO_TABLE)
-        columns = len(first)
-    elif len(table.shape) != 2:
-        raise ParameterError(_NO_TABLE)
-    else:
-        columns = int(table.shape[1])
-    if columns == 0:
-        raise ParameterError(_NO_COLUMNS)
-    return columns
-
-
-def assumed(table: Any) -> tuple[str, ...]:
-    """Return what a certificate has to list because of the form of the table."""
-    return (EQUAL_ROWS,) if isinstance(table, (list, tuple)) else ()
 
 
 def as_target(y: Any, table: Any, *, owner: str) -> Any:

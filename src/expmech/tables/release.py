@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from expmech.certificates.certificate import Certificate
-from expmech.certificates.mechanism import CertificateContext, PreparedDraw, Release
+from expmech.certificates.mechanism import CertificateContext, Mechanism, PreparedDraw, Release
 from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, ParameterError, validate_integer
@@ -143,22 +143,20 @@ class ReleaseRequest:
 class PreparedRelease:
     """A statistic with its budget, everything public decided: charge it, then aggregate and draw.
 
-    ``parts`` are the rows of each group of a table; without groups there is one part, without a
-    name.
+    ``mechanism`` is that of a public stand-in for the data, and ``public`` its draw, which is never
+    made: what they say in public is true of every table. ``certificate`` is the one the release
+    will carry. ``parts`` are the rows of each group of a table; without groups there is one part,
+    without a name.
     """
 
     statistic: Statistic
     request: ReleaseRequest
     context: CertificateContext
+    mechanism: Mechanism
     public: PreparedDraw
-    count: int | None
+    certificate: Certificate
     statement: str
     parts: Mapping[str, TableRows] = field(default_factory=dict)
-
-    @property
-    def certificate(self) -> Certificate:
-        """Return the certificate the release will carry; it was made without looking at a row."""
-        return self.public.certificate
 
     @property
     def aggregation(self) -> Aggregation:
@@ -203,14 +201,12 @@ class PreparedRelease:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
             return _AS_READ
-        excess = None
-        if self.statistic.shortfall is not None:
-            epsilon, timing = self.request.row_epsilon, self.request.timing
-            mechanism = self.statistic.on_public_stand_in(epsilon, self.count, timing)
-            excess = mechanism.plan(epsilon, timing=timing).excess_loss
-        if self.statistic.shortfall is None or excess is None:
+        if self.statistic.shortfall is None:
             return NO_INTERVAL
-        sentence = self.statistic.shortfall.format(excess[1])
+        plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)
+        if plan.excess_loss is None:
+            return NO_INTERVAL
+        sentence = self.statistic.shortfall.format(plan.excess_loss[1])
         return f"In at least 95% of releases {sentence}. {NO_INTERVAL}"
 
 
@@ -257,9 +253,13 @@ def _prepare(
     What the stand-in forecasts to take longer than the budget of seconds is refused, and without
     one a named chain of constant length that would take over a minute.
     """
-    own, seconds = statistic.context, request.budget_seconds
-    context = dataclasses.replace(
-        own, owner=request.owner, premises=premises, notes=(*own.notes, *request.notes)
+    seconds = request.budget_seconds
+    context = CertificateContext(
+        statistic=statistic.name,
+        owner=request.owner,
+        postprocessing=statistic.postprocessing,
+        premises=premises,
+        notes=(*statistic.notes, *request.notes),
     )
     if seconds is None and isinstance(request.sampler, Sampler):
         seconds = LONGEST if request.sampler.timing == CONSTANT else None
@@ -276,8 +276,9 @@ def _prepare(
         statistic=statistic,
         request=request,
         context=context,
+        mechanism=mechanism,
         public=public,
-        count=count,
+        certificate=public.certificate,
         statement=statement,
         parts=parts or {},
     )
