@@ -119,7 +119,10 @@ def main() -> None:
             if "--list" in sys.argv:
                 show(name, functions, classes)
             counts = (len(functions), len({code.co_filename for code in functions}), len(classes))
-            cells = (f"{n}" + (f" ({most})" if most else "") for n, most in zip(counts, GOALS[name], strict=True))
+            cells = (
+                f"{n}" + (f" ({most})" if most else "")
+                for n, most in zip(counts, GOALS[name], strict=True)
+            )
             lines.append(f"| {name} | {' | '.join(cells)} |")
     print("\n".join(lines[4:]))
     if "--list" not in sys.argv:

@@ -26,7 +26,7 @@ from expmech.cli.common import new_file
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import ending, warn_of
 from expmech.cli.options import options_of
-from expmech.cli.records import show
+from expmech.cli.records import record_json, show
 from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError
@@ -228,7 +228,7 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
             charges = end.charged(ledger, lambda: charges or ledger.charge_all(entries))
             records = _draw(ledger, prepared, charges, as_json=as_json)
             if file is not None:
-                file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+                file.write(record_json(records, indent=2, sort_keys=True) + "\n")
         if len(records) < len(charges):
             complaints.print(
                 f"error: {len(records)} of {len(charges)} values were released. Run the plan again"
@@ -315,7 +315,7 @@ def _draw(
             if charge.number in shown:
                 record = read_json(shown[charge.number], name=f"The value of {charge.number}")
             else:
-                warn_of([each.certificate], each.request.epsilon, each.request.protected)
+                warn_of(each.request, [each.certificate])
                 record = deliver(ledger, charge, each)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {each.statement}, charge {charge.number}: {error}"
@@ -324,12 +324,12 @@ def _draw(
         records.append(record)
         if not as_json:
             try:
-                show(record, as_json=False)
+                show(record)
             except OSError as error:
                 raise unshown([record], ledger.path, error) from None
     if as_json:
         try:
-            output.print_json(json.dumps(records))
+            output.print_json(record_json(records))
         except OSError as error:
             raise unshown(records, ledger.path, error) from None
     return records

@@ -14,11 +14,11 @@ from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import EXP_AND_LOG, Check, check_assumed, check_described
 from expmech.certificates.mechanism import (
     Draw,
+    DrawRequest,
     Draws,
     Mechanism,
     PreparedDraw,
     PublicTerms,
-    DrawRequest,
 )
 from expmech.certificates.plan import Plan
 from expmech.certificates.postprocessing import rebuild_postprocessing, within

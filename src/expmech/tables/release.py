@@ -80,11 +80,6 @@ class ReleaseRequest:
         """Return the epsilon of a row: all of it, unless a unit has several rows."""
         return self.epsilon if self.units is None else self.units.of_a_row(self.epsilon)
 
-    @property
-    def protected(self) -> str:
-        """Return the unit of privacy: 'row', or the name of the unit column."""
-        return "row" if self.units is None else self.units.column
-
     def relation(self, adjacency: Adjacency) -> str:
         """Return the neighbours a ledger counts: tables that differ by a row, or by a unit."""
         return str(adjacency) if self.units is None else self.units.adjacency

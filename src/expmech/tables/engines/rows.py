@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from expmech.core.errors import DataError, ParameterError
+from expmech.core.errors import DataError, ExpmechError, ParameterError
 from expmech.tables.aggregates import (
     Aggregation,
     CellsOf,
@@ -19,9 +19,10 @@ from expmech.tables.aggregates import (
     ScoresOf,
     TallyOf,
 )
-from expmech.tables.engines.counts import count_cells, flag, flags, row_count, tally
+from expmech.tables.engines.counts import count_cells, flags, row_count, tally
 from expmech.tables.engines.regression import IN_ENGINE, EngineTable, Progress, silent
 from expmech.tables.engines.sums import labelled_rows, moments, standardised_products
+from expmech.tables.sources.execution import FAILED
 from expmech.tables.sources.source import Source
 
 
@@ -80,27 +81,20 @@ class TableRows:
         return row_count(self._part)
 
     def check(self, aggregation: Aggregation) -> None:
-        """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
-        source = self._part
-        for column in aggregation.number_columns:
-            source.number(str(column))
-        for column in aggregation.key_columns:
-            source.key(str(column))
-        for condition in aggregation.row_conditions:
-            flag(source, condition)
-        if not isinstance(aggregation, ScoresOf):
-            self._plan(aggregation)
+        """Let the engine compute the aggregate from no rows; raise where it cannot.
 
-    def _plan(self, aggregation: Aggregation) -> None:
-        """Let the engine compute the aggregate from no rows; raise where it cannot."""
-        none = replace(self._part, table=self._part.table.limit(0))
+        So a column that is missing or of a kind that cannot serve is noticed before a row is read.
+        """
+        part = self._part
+        none = replace(part, table=part.table.limit(0))
         try:
             result = _COMPUTED[type(aggregation)](none, aggregation)
             if isinstance(result, EngineTable):
                 result.plan()
             return
-        except ParameterError:
-            raise
+        except ExpmechError as error:
+            if str(error) != FAILED:
+                raise
         except Exception:  # what an engine says may quote anything
             pass
         raise DataError(
@@ -108,10 +102,6 @@ class TableRows:
             " column, or of an expression of the query, does not allow it. No row was read, and"
             " nothing was charged."
         )
-
-    def shown(self, progress: Progress) -> TableRows:
-        """Return the rows, with every pass over them shown as it starts."""
-        return replace(self, progress=progress)
 
     def notes(self, aggregation: Aggregation) -> tuple[str, ...]:
         """Return what a guarantee rests on because the rows are in an engine."""
