@@ -37,7 +37,7 @@ from expmech.estimators import (
     PrivateRidge,
     PrivateSelector,
 )
-from expmech.estimators.logistic import INFERRED
+from expmech.estimators.regression import INFERRED
 from expmech.ledger import LedgerError
 from expmech.ledger.verification import verify_certificate
 from expmech.tables.aggregates import histogram_of, moments_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +14,9 @@ from expmech.tables.statistics import (
     Linear,
     LogisticLikelihood,
     LogisticOptimum,
+    RegressionChoices,
     Ridge,
     logistic_regression,
-    settings_of_columns,
 )
 from expmech.tables.statistics.logistic import LAWS
 
@@ -56,21 +56,22 @@ class OptimumOptions:
     public_rows: options.PublicRows = None
 
     @property
-    def choices(self) -> dict[str, Any]:
-        """What settings of columns are made from."""
+    def choices(self) -> RegressionChoices:
+        """The settings, by the names they have in Python."""
         named = vars(self) | {"rows": self.public_rows}
-        return {name: named[name] for name in named if name not in ("center", "public_rows")}
+        return RegressionChoices(
+            **{each.name: named[each.name] for each in fields(RegressionChoices)}
+        )
 
 
 def _linear(
     shared: Shared, table: Numbers, settings: OptimumOptions, threshold: options.Threshold = None
 ) -> Linear:
     """Release a linear regression (Huber's) with intercept."""
-    columns = len(table.column)
     return Linear(
         **table.named,
         **shared.reading,
-        settings=settings_of_columns(columns, owner="a linear regression", **settings.choices),
+        settings=settings.choices.settings(len(table.column), owner="a linear regression"),
         center=settings.center,
         threshold=threshold,
     )
@@ -144,7 +145,7 @@ def _logistic(
         radius=radius,
         named=True,
         center=settings.center,
-        **settings.choices,
+        choices=settings.choices,
         **shared.reading,
     )
 

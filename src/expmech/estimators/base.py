@@ -310,33 +310,19 @@ class MissingParameter:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TimingParameters(MissingParameter):
-    """A draw whose time is forecast in public."""
+class TimingParameters:
+    """Clipped numbers, and a draw whose time is forecast in public."""
 
+    missing: str = "middle"
     timing: str = "auto"
     budget_seconds: float | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SamplerParameters(TimingParameters):
-    """A draw by a sampler that can be named."""
+class SamplerParameters:
+    """Clipped numbers, and a draw by a sampler that can be named."""
 
+    missing: str = "middle"
+    timing: str = "auto"
+    budget_seconds: float | None = None
     sampler: Sampler | str = "auto"
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class RegressionChoices:
-    """Settings of a regression by a perturbed optimum."""
-
-    penalty: float | None = None
-    data_norm: float | None = None
-    sum_norm: float | None = None
-    intercept_penalty: float | None = None
-    center: bool | None = None
-    rows: int | None = None
-
-    @property
-    def _choices(self) -> dict[str, Any]:
-        """What settings of columns are made from."""
-        names = ("penalty", "data_norm", "sum_norm", "intercept_penalty", "rows")
-        return {name: getattr(self, name) for name in names}
