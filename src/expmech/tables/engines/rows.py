@@ -20,7 +20,7 @@ from expmech.tables.aggregates import (
     TallyOf,
 )
 from expmech.tables.engines.counts import count_cells, flags, row_count, tally
-from expmech.tables.engines.regression import IN_ENGINE, EngineTable, Progress, silent
+from expmech.tables.engines.regression import EngineTable, Progress, silent
 from expmech.tables.engines.sums import labelled_rows, moments, standardised_products
 from expmech.tables.sources.execution import FAILED
 from expmech.tables.sources.source import Source
@@ -102,10 +102,6 @@ class TableRows:
             " column, or of an expression of the query, does not allow it. No row was read, and"
             " nothing was charged."
         )
-
-    def notes(self, aggregation: Aggregation) -> tuple[str, ...]:
-        """Return what a guarantee rests on because the rows are in an engine."""
-        return (IN_ENGINE,) if isinstance(aggregation, DesignOf) else ()
 
     def aggregate_each(self, aggregations: Sequence[Aggregation]) -> list[Any]:
         """Return the aggregates; cells of several columns by one pass over the table."""
