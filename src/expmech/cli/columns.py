@@ -109,17 +109,12 @@ def over_columns(shared: Shared, columns: list[str], bounds: list[str]) -> dict[
     }
 
 
+def numbered(columns: int) -> list[str]:
+    """Return names for the columns of a plan, which has none."""
+    most = validate_integer(columns, name="--features", owner="plan", low=1, high=1000)
+    return [f"column {j + 1}" for j in range(most)]
+
+
 def unnamed(given: Sequence[object]) -> list[str]:
     """Return names for the columns of a plan, as many as options were given."""
-    return ["the column"] if len(given) == 1 else numbered_as("column", len(given))
-
-
-def numbered(features: int) -> tuple[str, ...]:
-    """Return names for columns of a plan, which has none."""
-    return tuple(numbered_as("column", features))
-
-
-def numbered_as(word: str, count: int) -> list[str]:
-    """Return so many names made of a word and a number."""
-    most = validate_integer(count, name="--features", owner="plan", low=1, high=1000)
-    return [f"{word} {j + 1}" for j in range(most)]
+    return ["the column"] if len(given) == 1 else numbered(len(given))
