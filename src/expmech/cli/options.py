@@ -57,15 +57,15 @@ Center = Annotated[
     str | None,
     typer.Option(
         "--center",
-        help="Public numbers to subtract, one a column, by commas; the middle of the bounds if not"
-        " given. Never the means of the data.",
+        help="Public numbers to subtract, one per column, by commas; the middle of the bounds if"
+        " not given. Never the means of the data.",
     ),
 ]
 Scale = Annotated[
     str | None,
     typer.Option(
         "--scale",
-        help="Public numbers to divide by, one a column, by commas; half the width of the bounds"
+        help="Public numbers to divide by, one per column, by commas; half the width of the bounds"
         " if not given.",
     ),
 ]

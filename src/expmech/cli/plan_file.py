@@ -162,7 +162,7 @@ def _command(
     for key, option in known.items():
         if given[option.name] is inspect.Parameter.empty:
             raise ParameterError(f"{where}: `{key}` must be given.")
-    (statistic,) = [one for one in STATISTICS if one.name == name]
+    (statistic,) = [each for each in STATISTICS if each.name == name]
     try:
         return read_command(statistic, **options.gather(given))
     except ExpmechError as error:
@@ -173,7 +173,7 @@ def _typed(option: inspect.Parameter, name: str, value: Any, where: str) -> Any:
     """Return a value of the file as the command line reads it: lists as repeats, or by commas."""
     kind: Any = get_args(option.annotation)[0]
     if NoneType in get_args(kind):
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+        (kind,) = (part for part in get_args(kind) if part is not NoneType)
     if (kind is bool) != isinstance(value, bool):
         rule = "true or false" if kind is bool else "a value, not true or false"
         raise ParameterError(f"`{name}` of {where} must be {rule}; got {value!r}.")

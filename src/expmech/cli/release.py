@@ -265,17 +265,21 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
 def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[str, Any]:
     """Return how far the truth may be, in the shape of the value, and what that means."""
     grouped = prepared.request.by is not None
-    near = {name: one.accuracy for name, one in releases.items() if one.accuracy is not None}
-    accuracy: dict[str, Any] = {"words": prepared.nearness(has_interval=bool(near))}
+    near = {
+        name: release.accuracy for name, release in releases.items() if release.accuracy is not None
+    }
+    accuracy: dict[str, Any] = {"statement": prepared.nearness(has_interval=bool(near))}
     if not near:
         if grouped:
-            accuracy["words"] += _FEW
+            accuracy["statement"] += _FEW
         return accuracy
     accuracy["level"] = float(LEVEL)
     for part in ("lower", "upper", "scale"):
         ends = {name: plain(getattr(interval, part)) for name, interval in near.items()}
         accuracy[part] = ends if grouped else ends[""]
-    noisy = {name: list(one.noisy) for name, one in near.items() if one.noisy is not None}
+    noisy = {
+        name: list(interval.noisy) for name, interval in near.items() if interval.noisy is not None
+    }
     if noisy:
         accuracy["noisy"] = noisy if grouped else noisy[""]
     return accuracy

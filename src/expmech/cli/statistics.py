@@ -357,14 +357,14 @@ def _levels(
 ) -> QuantileOf | QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q) or [q]
-    found = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
+    levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
     common = {"column": column, "bounds": pair, "bits": bits, **shared.reading}
     if len(texts) == 1:
-        return QuantileOf(q=found[texts[0]], **common)
-    if len(set(found.values())) != len(texts):
+        return QuantileOf(q=levels_by_text[texts[0]], **common)
+    if len(set(levels_by_text.values())) != len(texts):
         raise ParameterError(f"`--q` must be different levels; got {q}.")
-    texts.sort(key=found.__getitem__)
-    levels = tuple(found[text] for text in texts)
+    texts.sort(key=levels_by_text.__getitem__)
+    levels = tuple(levels_by_text[text] for text in texts)
     return QuantilesOf(levels=levels, texts=tuple(texts), **common)
 
 
@@ -384,8 +384,8 @@ def _select(
     """Release the most frequent of a public list of values."""
     exponential = shared.sampler_named or shared.bounded_range
     return tuple(
-        MostFrequent(**one, **shared.reading, exponential=exponential)
-        for one in _listed(column, candidates)
+        MostFrequent(**listed, **shared.reading, exponential=exponential)
+        for listed in _listed(column, candidates)
     )
 
 
@@ -409,7 +409,7 @@ def _numbered_lists(lengths: list[int]) -> list[dict[str, Any]]:
 def _plan_select(shared: Shared, candidates: Length) -> tuple[Statistic, ...]:
     """Plan the choice of the most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(MostFrequent(**one, adjacency=shared.adjacency) for one in lists)
+    return tuple(MostFrequent(**listed, adjacency=shared.adjacency) for listed in lists)
 
 
 def _pca(
@@ -456,7 +456,7 @@ def _top(
 ) -> tuple[Statistic, ...]:
     """Release the k most frequent of a public list of values, in order."""
     lists = _listed(column, candidates)
-    return tuple(TopOf(**one, **shared.reading, k=k, method=method) for one in lists)
+    return tuple(TopOf(**listed, **shared.reading, k=k, method=method) for listed in lists)
 
 
 def _plan_top(
@@ -464,11 +464,13 @@ def _plan_top(
 ) -> tuple[Statistic, ...]:
     """Plan the k most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(TopOf(**one, k=k, method=method, adjacency=shared.adjacency) for one in lists)
+    return tuple(
+        TopOf(**listed, k=k, method=method, adjacency=shared.adjacency) for listed in lists
+    )
 
 
 def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | None:
-    """Return public numbers, one a column, separated by commas."""
+    """Return public numbers, one per column, separated by commas."""
     if text is None:
         return None
     parts = split(text)

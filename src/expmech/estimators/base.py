@@ -68,12 +68,12 @@ def bounds_by_name(estimator: Any, bounds: Mapping[Any, Any], name: str) -> list
             f"`{name}` of {owner} must be in the order of the columns: X has no names of columns,"
             " and a dict needs them."
         )
-    missing = [str(one) for one in names if one not in bounds]
-    unknown = [str(one) for one in bounds if one not in set(names)]
+    missing = [str(column) for column in names if column not in bounds]
+    unknown = [str(column) for column in bounds if column not in set(names)]
     if missing or unknown:
-        told = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
-        raise ParameterError(f"`{name}` of {owner} must name every column of X once; {told}.")
-    return [bounds[one] for one in names]
+        wrong = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
+        raise ParameterError(f"`{name}` of {owner} must name every column of X once; {wrong}.")
+    return [bounds[column] for column in names]
 
 
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row
@@ -86,22 +86,22 @@ _SENTENCES = (
     ("sample(s)", "Found array with too few samples: at least 1 sample is required."),
     ("NaN", "The data of {name} must not contain NaN or infinity."),
     ("infinity", "The data of {name} must not contain NaN or infinity."),
-    ("1d array", "y should be a 1d array of one target a row."),
+    ("1d array", "y should be a 1d array of one target per row."),
     (
         "2D array",
         (
-            "X must be a 2D array, one row a record. Reshape your data, with array.reshape(-1, 1)"
+            "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1)"
             " for a single column."
         ),
     ),
     (
         "dim",
         (
-            "X must be a 2D array, one row a record. Reshape your data, with array.reshape(-1, 1)"
+            "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1)"
             " for a single column."
         ),
     ),
-    ("inconsistent", "X and y must have one entry a row each."),
+    ("inconsistent", "X and y must have one entry per row each."),
     (
         "argument must be",
         "Each value of the data must be a number: the argument must be a string or a real number.",
@@ -112,7 +112,7 @@ _ON_COLUMNS = (
     "The feature names should match",
 )  # number and names of the columns are public
 _OTHERWISE = (
-    "The data of {name} must be numbers in a 2D array X, and one target a row where there is a y."
+    "The data of {name} must be numbers in a 2D array X, and one target per row where there is a y."
 )
 
 
@@ -227,7 +227,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _validate_column_bounds(
         self, bounds: Any, columns: int, *, name: str = "bounds"
     ) -> tuple[Bounds, ...]:
-        """Return one pair a column, from one pair for all of them or one pair each."""
+        """Return one pair per column, from one pair for all of them or one pair each."""
         rule = (
             f"`{name}` of {self._name} must be a pair (LOWER, UPPER), or one pair for each of the"
             f" {columns} columns, in order or by name"

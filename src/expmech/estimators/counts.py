@@ -119,7 +119,7 @@ class PrivateHistogram(PrivateEstimator):
     ----------
     edges
         Public rising numbers; each cell holds its lower edge and the last one both. One list for
-        all columns, or one a column, in order or by name.
+        all columns, or one per column, in order or by name.
     categories
         Public list of values to be counted, in the place of edges; X then has one column, of any
         kind.
@@ -130,11 +130,11 @@ class PrivateHistogram(PrivateEstimator):
 
     Attributes
     ----------
-    counts_ : list of ndarray of shape (n_cells + 1,), one a column
+    counts_ : list of ndarray of shape (n_cells + 1,), one per column
         The private counts of the cells; the last one is that of the rows in none of them.
-    cells_ : list of tuple of str, one a column
+    cells_ : list of tuple of str, one per column
         The names of the cells, the last one "other".
-    accuracies_ : tuple of Accuracy, one a column
+    accuracies_ : tuple of Accuracy, one per column
         A 95% interval for each count, and the scale of the noise.
     certificates_ : tuple of Certificate
         One a column; where there are several, each says so and what they cost together.
@@ -165,7 +165,7 @@ class PrivateHistogram(PrivateEstimator):
         rows = DeferredRows(table=table, read=read)
         releases = self._draw(histograms, rows, epsilon=budget / d)
         self.counts_ = [np.asarray(release.value) for release in releases]
-        self.cells_ = [one.cells for one in histograms]
+        self.cells_ = [histogram.cells for histogram in histograms]
         self.accuracies_ = tuple(release.accuracy for release in releases)
         self.certificates_ = tuple(release.certificate for release in releases)
         self.certificate_ = self.certificates_[0]
@@ -181,7 +181,7 @@ class PrivateHistogram(PrivateEstimator):
                 )
             cells: list[dict[str, Any]] = [{"categories": tuple(self.categories)}]
         else:
-            cells = [{"edges": one} for one in self._edges(d)]
+            cells = [{"edges": edges} for edges in self._edges(d)]
         return [
             HistogramIn(
                 column=j,
@@ -205,11 +205,11 @@ class PrivateHistogram(PrivateEstimator):
         if given is None or not np.iterable(given) or isinstance(given, str):
             raise ParameterError(f"{rule}; got {self.edges!r}.")
         nested: Sequence[Any] = list(given)
-        if not any(np.iterable(one) for one in nested):
+        if not any(np.iterable(edges) for edges in nested):
             nested = [nested] * d
         if len(nested) != d:
             raise ParameterError(f"{rule}; got {self.edges!r}.")
         try:
-            return [tuple(float(edge) for edge in one) for one in nested]
+            return [tuple(float(edge) for edge in edges) for edges in nested]
         except (TypeError, ValueError):
             raise ParameterTypeError(f"{rule}; got {self.edges!r}.") from None

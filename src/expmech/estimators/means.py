@@ -17,14 +17,14 @@ from expmech.tables.statistics.sums import ColumnStatistic
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateNumbers(MissingParameter, PrivateEstimator):
-    """One number a column, clipped to its bounds, by noise that does not look at the data."""
+    """One number per column, clipped to its bounds, by noise that does not look at the data."""
 
     bounds: Any = None
 
     def _numbers(
         self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any
     ) -> NDArray[np.float64]:
-        """Return a number a column; keep their intervals and what was promised."""
+        """Return one number per column; keep their intervals and what was promised."""
         budget = self._validate_parameters()
         table, d = self._table(X)
         statistic = kind(
@@ -114,7 +114,7 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
     epsilon
         Budget of one fit, for all columns together: a number, or decimal text.
     bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
     sampler
         "auto" adds noise to the sums, which is always better; a sampler asks for the exponential

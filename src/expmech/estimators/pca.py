@@ -41,10 +41,10 @@ class PrivatePCA(
     epsilon
         Budget of one fit: a number, or decimal text.
     bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
     center
-        What is subtracted from rows; required. Public numbers, one a column; or "bounds", the
+        What is subtracted from rows; required. Public numbers, one per column; or "bounds", the
         middle of the bounds; or "private", a private mean that costs a fifth of epsilon. **A
         private mean ruins the direction at small epsilon**: its error is a direction of its own,
         and with few rows or many columns it is the one that is found. On three tables of 178 to
@@ -161,7 +161,7 @@ class PrivatePCA(
     def _given_center(self) -> Any:
         if self.center is None:
             raise ParameterError(
-                f"`center` of {self._name} must be given: public numbers, one a column; 'bounds'"
+                f"`center` of {self._name} must be given: public numbers, one per column; 'bounds'"
                 " for the middle of the bounds; or 'private' for a private mean, which ruins the"
                 " components at small epsilon; got None."
             )

@@ -35,7 +35,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         Budget of one fit. Columns get equal shares of it, and so do several quantiles unless they
         are drawn jointly: basic composition.
     bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
     bits
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
@@ -89,7 +89,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     def _draw_together(
         self, rows: DeferredRows, levels: list[Fraction], d: int, bits: int, budget: Fraction
     ) -> NDArray[np.float64]:
-        """Return the quantiles, (levels, columns), of one joint draw a column."""
+        """Return the quantiles, (levels, columns), of one joint draw per column."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
         near = near_levels(levels)
         different = sorted(set(near))

@@ -21,13 +21,13 @@ from expmech.tables.arrays import ArrayRows
 from expmech.tables.reading import frame_columns, read_numbers, values_of_row
 
 _NO_TABLE = (
-    "X must be a 2D array, a frame or a list of rows, one row a record. Reshape your data, with"
+    "X must be a 2D array, a frame or a list of rows, one row per record. Reshape your data, with"
     " array.reshape(-1, 1) for a single column."
 )
 _SPARSE = "Sparse data was passed, but dense data is required."
 _NO_COLUMNS = "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-_ONE_TARGET = "y should be a 1d array of one target a row."
-_LENGTHS = "X and y must have one entry a row each: inconsistent lengths."
+_ONE_TARGET = "y should be a 1d array of one target per row."
+_LENGTHS = "X and y must have one entry per row each: inconsistent lengths."
 _COLUMN_VECTOR = (
     "A column-vector y was passed when a 1d array was expected: its column is taken. Use y.ravel()"
     " to say so."
@@ -135,7 +135,7 @@ def filled_table(table: Any, stands: Any) -> Any:
 
 
 def as_target(y: Any, table: Any, *, owner: str) -> Any:
-    """Return targets, one a row, as a list, a vector or a column of a frame; no value decides."""
+    """Return targets, one per row, as a list, a vector or a column of a frame; no value decides."""
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None.")
     if isinstance(y, (list, tuple)):

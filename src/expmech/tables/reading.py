@@ -116,8 +116,8 @@ def read_numbers(table: Any, *, columns: int | None = None) -> NDArray[np.float6
     if isinstance(table, (list, tuple)):
         return _read_rows(table, columns)
     if hasattr(table, "columns") and hasattr(table, "shape"):
-        found = [read_column(table[name]) for name in frame_columns(table)]
-        values = np.column_stack(found) if found else np.empty((table.shape[0], 0))
+        parts = [read_column(table[name]) for name in frame_columns(table)]
+        values = np.column_stack(parts) if parts else np.empty((table.shape[0], 0))
     else:
         values = _read_array(_dense(table))
     if values.ndim != 2:
@@ -235,6 +235,6 @@ def _dense(table: Any) -> NDArray[Any]:
     return np.asarray(table)
 
 
-def _check_columns(found: int, columns: int | None) -> None:
-    if columns is not None and found != columns:
-        raise ParameterError(f"A table must have {columns} columns here; got {found}.")
+def _check_columns(actual: int, columns: int | None) -> None:
+    if columns is not None and actual != columns:
+        raise ParameterError(f"A table must have {columns} columns here; got {actual}.")
