@@ -1,7 +1,7 @@
 """Options of the command line, each written once.
 
-A command takes records: dataclasses whose fields are options. :func:`command` spreads them out for
-typer and hands the records back whole.
+A command takes records: dataclasses whose fields are options. :func:`add_command` spreads them out
+for typer and hands the records back whole.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def options_of(records: Mapping[str, type], maker: Callable[..., Any]) -> Comman
     return CommandOptions(records=records, own=own, parameters=tuple(parameters))
 
 
-def command(
+def add_command(
     app: typer.Typer,
     name: str,
     records: Mapping[str, type],

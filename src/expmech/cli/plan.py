@@ -12,7 +12,7 @@ import typer
 from expmech.cli.columns import Shared, StatisticCommand
 from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
-from expmech.cli.options import PlanOptions, command
+from expmech.cli.options import PlanOptions, add_command
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ParameterError, validate_integer
@@ -77,7 +77,7 @@ def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int |
 
 
 for _statistic in STATISTICS:
-    command(
+    add_command(
         app, _statistic.name, {"options": PlanOptions}, _statistic.of_numbers, _work(_statistic)
     )
 

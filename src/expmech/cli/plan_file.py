@@ -214,8 +214,8 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
     with ending() as end, ExitStack() as opened:
         sources = _open(plan, opened)
         both = list(zip(plan.commands, sources, strict=True))
-        prepared = [each for order, source in both for each in order.prepare(source)]
-        (ledger, *_) = [order.ledger(source) for order, source in both]
+        prepared = [each for command, source in both for each in command.prepare(source)]
+        (ledger, *_) = [command.ledger(source) for command, source in both]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
         charges = _begun(ledger, plan, again=again)
@@ -242,11 +242,11 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
 def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
     """Return the source of each command: queries and bounds on units may differ between them."""
     sources: dict[Any, Source] = {}
-    for order in plan.commands:
-        key = (order.place, order.adjacency)
+    for command in plan.commands:
+        key = (command.place, command.adjacency)
         if key not in sources:
-            sources[key] = opened.enter_context(closing(order.open()))
-    return [sources[order.place, order.adjacency] for order in plan.commands]
+            sources[key] = opened.enter_context(closing(command.open()))
+    return [sources[command.place, command.adjacency] for command in plan.commands]
 
 
 def _begun(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:

@@ -23,7 +23,7 @@ from expmech.cli.columns import Shared, StatisticCommand, split
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
-from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, command
+from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, add_command
 from expmech.cli.records import plain, record_json, show, with_digest
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
@@ -145,12 +145,12 @@ def read_command(
     )
 
 
-def run(order: ReleaseCommand) -> None:
+def run(command: ReleaseCommand) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
-    options = order.options
-    with ending() as end, closing(order.open()) as source, new_file(options.output) as file:
-        prepared = order.prepare(source)
-        records = _release(order, prepared, source, end)
+    options = command.options
+    with ending() as end, closing(command.open()) as source, new_file(options.output) as file:
+        prepared = command.prepare(source)
+        records = _release(command, prepared, source, end)
         several = len(prepared) > 1
         try:
             if file is not None and records:
@@ -159,31 +159,31 @@ def run(order: ReleaseCommand) -> None:
                 file.flush()
         finally:
             end.printing = True
-            _show(order, prepared, records)
+            _show(command, prepared, records)
         if len(records) < (1 if options.redeem is not None else len(prepared)):
             raise typer.Exit(MISTAKE)
 
 
 def _release(
-    order: ReleaseCommand, prepared: Sequence[PreparedRelease], source: Source, end: Ending
+    command: ReleaseCommand, prepared: Sequence[PreparedRelease], source: Source, end: Ending
 ) -> list[Record]:
     """Charge, aggregate, draw, in this order; return the records of the releases.
 
     What was charged for is in the ledger's outbox before it is returned.
     """
-    ledger = order.ledger(source)
-    warn_of(order.request, [each.certificate for each in prepared])
+    ledger = command.ledger(source)
+    warn_of(command.request, [each.certificate for each in prepared])
     charges: Sequence[Charge | None] = [None] * len(prepared)
-    if ledger is not None and order.options.redeem is None:
+    if ledger is not None and command.options.redeem is None:
         entries = [each.entry(SINGLE) for each in prepared]
         charges = end.charged(ledger, lambda: ledger.charge_all(entries))
-    elif ledger is not None and order.options.redeem is not None:
-        number = order.options.redeem
+    elif ledger is not None and command.options.redeem is not None:
+        number = command.options.redeem
         prepared = [_redeemed(ledger, number, prepared)]
         entry = prepared[0].entry(SINGLE)
         charges = end.charged(ledger, lambda: [ledger.redeem(number, entry)])
     aggregates: Sequence[Aggregates | None] = [None] * len(prepared)
-    if len(prepared) > 1 and order.options.missing != "error":
+    if len(prepared) > 1 and command.options.missing != "error":
         aggregates = aggregate_together(prepared)  # else a row of one column may refuse others
     records = []
     for each, charge, computed in zip(prepared, charges, aggregates, strict=True):
@@ -286,19 +286,19 @@ def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[s
 
 
 def _show(
-    order: ReleaseCommand, prepared: Sequence[PreparedRelease], records: Sequence[Record]
+    command: ReleaseCommand, prepared: Sequence[PreparedRelease], records: Sequence[Record]
 ) -> None:
     try:
-        if order.as_json and len(prepared) > 1:
+        if command.as_json and len(prepared) > 1:
             output.print_json(record_json(records))
             return
         for record in records:
-            if order.as_json:
+            if command.as_json:
                 output.print_json(record_json(record))
             else:
-                show(record, verbose=order.options.verbose)
+                show(record, verbose=command.options.verbose)
     except OSError as error:
-        raise unshown(records, order.options.ledger, error) from None
+        raise unshown(records, command.options.ledger, error) from None
 
 
 def unshown(records: Sequence[Record], ledger: Path | None, error: OSError) -> ExpmechError:
@@ -387,4 +387,4 @@ def _work(statistic: StatisticCommand) -> Callable[..., None]:
 
 
 for _statistic in STATISTICS:
-    command(app, _statistic.name, RECORDS, _statistic.of_table, _work(_statistic))
+    add_command(app, _statistic.name, RECORDS, _statistic.of_table, _work(_statistic))
