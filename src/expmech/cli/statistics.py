@@ -164,13 +164,14 @@ def _logistic(
     if target.lower() in {name.lower() for name in column}:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
     chosen, several = _labels(positive, classes)
+    validate_choice(law, name="--law", owner="a logistic regression", choices=tuple(_LAWS))
     return logistic_regression(
         columns=tuple(column),
         bounds=limits(column, bounds),
         target=target,
         positive=chosen,
         classes=several,
-        law=_law(law),
+        law=_LAWS[law],
         radius=radius,
         named=True,
         center=settings.center,
@@ -194,11 +195,6 @@ def _plan_logistic(
     return _logistic(
         shared, table.column, table.bounds, table.target, settings, None, labels, law, radius
     )
-
-
-def _law(name: str) -> str:
-    validate_choice(name, name="--law", owner="a logistic regression", choices=tuple(_LAWS))
-    return _LAWS[name]
 
 
 def _labels(positive: str | None, classes: str | None) -> tuple[str, tuple[str, ...] | None]:

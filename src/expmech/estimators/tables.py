@@ -25,6 +25,7 @@ _NO_TABLE = (
     " array.reshape(-1, 1) for a single column."
 )
 _SPARSE = "Sparse data was passed, but dense data is required."
+_COMPLEX = "Complex data not supported."
 _NO_COLUMNS = "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
 _ONE_TARGET = "y should be a 1d array of one target per row."
 _LENGTHS = "X and y must have one entry per row each: inconsistent lengths."
@@ -77,39 +78,31 @@ def as_table(X: Any, *, sparse: bool = False) -> tuple[Any, int]:
     A table is a list of rows, a frame, an array of two dimensions or, where ``sparse`` ones are
     taken, a CSR matrix of scipy. A list has as many columns as its first row has values.
     """
+    table: Any = X
     if isinstance(X, (list, tuple)):
         first = values_of_row(X[0]) if X else None
         shape: tuple[int, ...] = () if first is None else (len(X), len(first))
-        table = X
-    else:
-        table = _shaped(X, sparse=sparse)
+    elif sparse and is_sparse(X):
+        if X.dtype.kind not in "fiub":
+            raise ParameterError(_COMPLEX if X.dtype.kind == "c" else _NO_TABLE)
+        table, shape = X.tocsr(), X.shape
+    elif hasattr(X, "toarray"):
+        raise ParameterTypeError(_SPARSE)
+    elif hasattr(X, "columns") and hasattr(X, "shape"):
+        frame_columns(X)
+        shape = X.shape
+    elif hasattr(X, "__array__"):
+        table = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         shape = table.shape
+        if table.dtype.kind == "c":
+            raise ParameterError(_COMPLEX)
+    else:
+        raise ParameterError(_NO_TABLE)
     if len(shape) != 2:
         raise ParameterError(_NO_TABLE)
     if shape[1] == 0:
         raise ParameterError(_NO_COLUMNS)
     return table, int(shape[1])
-
-
-def _shaped(X: Any, *, sparse: bool) -> Any:
-    """Return a table that has a shape: a frame, an array, or a CSR matrix."""
-    if sparse and is_sparse(X):
-        if X.dtype.kind not in "fiub":
-            raise ParameterError(
-                "Complex data not supported." if X.dtype.kind == "c" else _NO_TABLE
-            )
-        return X.tocsr()
-    if hasattr(X, "toarray"):
-        raise ParameterTypeError(_SPARSE)
-    if hasattr(X, "columns") and hasattr(X, "shape"):
-        frame_columns(X)
-        return X
-    if not isinstance(X, np.ndarray) and not hasattr(X, "__array__"):
-        raise ParameterError(_NO_TABLE)
-    array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-    if array.dtype.kind == "c":
-        raise ParameterError("Complex data not supported.")
-    return array
 
 
 def is_centred(given: Any, table: Any, *, owner: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,13 @@ NOWHERE = -1
 _SCORING_FAILED = "`scoring` failed on the data, or gave a score that is no finite number."
 
 
+IN_ENGINE = (
+    "the engine's float64 is IEEE 754, its exp is within 2^-44 of the true value, and the table"
+    " does not change while it is read"
+)
+"""What a certificate lists where rows stay in an engine."""
+
+
 class Rows(Protocol):
     """Confidential rows that answer aggregations."""
 
@@ -62,8 +69,10 @@ class Aggregation(ABC):
     """What a statistic asks of the rows; public.
 
     It says how it is computed from arrays. How engines compute it is in the table of
-    :mod:`expmech.tables.engines.rows`.
+    :mod:`expmech.tables.engines.rows`, and ``engine_notes`` is what a guarantee then rests on.
     """
+
+    engine_notes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def of_arrays(self, rows: ArrayRows) -> Any:
@@ -297,6 +306,7 @@ class DesignOf(ColumnsOf):
     arrays, or a table that stays in its engine.
     """
 
+    engine_notes = (IN_ENGINE,)
     target: Column
     target_bounds: Bounds | None = None
     classes: tuple[Any, ...] = ()

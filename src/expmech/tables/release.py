@@ -34,8 +34,7 @@ from expmech.core.markup import visible
 from expmech.core.rounding import EPSILON_MIN
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Entry, Ledger, charges_noted, exact_amount, show_amount
-from expmech.tables.aggregates import Aggregation, DesignOf, Rows
-from expmech.tables.engines.regression import IN_ENGINE
+from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import MOST_ROWS, Units
@@ -119,13 +118,11 @@ class ReleaseRequest:
             rows.check(aggregation)
         first = next(iter(parts.values()))
         notes = () if self.units is None else self.units.notes(self.epsilon)
-        if isinstance(aggregation, DesignOf):
-            notes += (IN_ENGINE,)
         statement = statistic.name if self.by is None else f"{statistic.name} by {self.by}"
         if self.units is not None:
             statement += f", at most {self.units.max_rows} rows of each {self.units.column}"
         prepared = _prepare(
-            dataclasses.replace(self, notes=(*self.notes, *notes)),
+            dataclasses.replace(self, notes=(*self.notes, *notes, *aggregation.engine_notes)),
             statistic,
             count=public_count(first, statistic.adjacency),
             premises=source.notes,
