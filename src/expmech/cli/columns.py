@@ -42,7 +42,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Shared:
+class CommonSettings:
     """What is common to all statistics: neighbours, the rule for missing values, a named sampler.
 
     ``bounded_range`` says that the ledger charges less for laws of bounded range.
@@ -98,13 +98,13 @@ def for_each(columns: Sequence[str], given: Sequence[Value], option: str) -> lis
     return list(given) * len(columns) if len(given) == 1 else list(given)
 
 
-def over_columns(shared: Shared, columns: list[str], bounds: list[str]) -> dict[str, Any]:
+def over_columns(common: CommonSettings, columns: list[str], bounds: list[str]) -> dict[str, Any]:
     """Return the arguments of a statistic of one number per column."""
     return {
         "columns": tuple(columns),
         "bounds": limits(columns, bounds),
-        "adjacency": shared.adjacency,
-        "missing": shared.missing,
+        "adjacency": common.adjacency,
+        "missing": common.missing,
         "named": True,
     }
 

@@ -251,16 +251,16 @@ class CommandOptions:
 
 
 def options_of(records: Mapping[str, type], maker: Callable[..., Any]) -> CommandOptions:
-    """Return the options of a command; the first argument of ``maker``, ``shared``, is none."""
+    """Return the options of a command; the first argument of ``maker``, ``common``, is none."""
     parameters = [option for record in records.values() for option in _spread(record)]
     hints = get_type_hints(maker, include_extras=True)
     own: dict[str, type] = {}
     for argument in inspect.signature(maker).parameters.values():
         hint = hints[argument.name]
-        if argument.name != "shared" and is_dataclass(hint):
+        if argument.name != "common" and is_dataclass(hint):
             own[argument.name] = cast(type, hint)
             parameters += _spread(own[argument.name])
-        elif argument.name != "shared":
+        elif argument.name != "common":
             parameters.append(_parameter(argument.name, hint, argument.default))
     parameters.sort(key=lambda option: option.default is not inspect.Parameter.empty)
     return CommandOptions(records=records, own=own, parameters=tuple(parameters))

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from expmech.cli.columns import Shared, StatisticCommand
+from expmech.cli.columns import CommonSettings, StatisticCommand
 from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
 from expmech.cli.options import PlanOptions, add_command
@@ -33,7 +33,7 @@ def _work(command: StatisticCommand) -> Callable[..., None]:
     def work(options: PlanOptions, own: dict[str, Any]) -> None:
         with user_errors():
             adjacency = validate_adjacency(options.adjacency, name="--adjacency", owner="plan")
-            made = command.of_numbers(Shared(adjacency), **own)
+            made = command.of_numbers(CommonSettings(adjacency), **own)
             statistics = made if isinstance(made, tuple) else (made,)
             count = _count(options.rows, adjacency)
             epsilon = _epsilon(options, statistics, count)

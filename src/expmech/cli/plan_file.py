@@ -218,7 +218,7 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
         (ledger, *_) = [command.ledger(source) for command, source in both]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
-        charges = _begun(ledger, plan, again=again)
+        charges = _unfinished_run(ledger, plan, again=again)
         _check_same(prepared, charges)
         if dry_run:
             _forecast(ledger, plan, prepared, charges, as_json=as_json)
@@ -249,7 +249,7 @@ def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
     return [sources[command.place, command.adjacency] for command in plan.commands]
 
 
-def _begun(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:
+def _unfinished_run(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:
     """Return the charges of the latest run of this plan that has values to come, or none.
 
     Where the latest run is complete, running the plan anew must be asked for: it costs again.

@@ -19,7 +19,7 @@ from expmech.certificates.accuracy import LEVEL
 from expmech.certificates.mechanism import Release
 from expmech.certificates.progress import LONG, announcement
 from expmech.certificates.timing import CONSTANT
-from expmech.cli.columns import Shared, StatisticCommand, split
+from expmech.cli.columns import CommonSettings, StatisticCommand, split
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
@@ -29,7 +29,7 @@ from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice
 from expmech.core.strict_json import read_json
-from expmech.exponential.samplers import Metropolis, Sampler, names
+from expmech.exponential.samplers import Metropolis, Sampler, names, validate_sampler
 from expmech.ledger import SINGLE, Charge, Ledger, LedgerError, exact_amount, show_amount
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
@@ -129,13 +129,13 @@ def read_command(
     if options.redeem is not None and options.ledger is None:
         raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
     composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
-    shared = Shared(
+    common = CommonSettings(
         adjacency,
         missing=check_missing(options.missing, adjacency, owner=_OWNER),
         sampler_named=sampler != "auto",
         bounded_range=composed and budget.timing != CONSTANT,
     )
-    made = statistic.of_table(shared, **own)
+    made = statistic.of_table(common, **own)
     return ReleaseCommand(
         request=request,
         statistics=made if isinstance(made, tuple) else (made,),
@@ -342,8 +342,10 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
     if sampler is not None:
         choices = [*names(), Metropolis.name()]
         validate_choice(sampler, name="--sampler", owner=_OWNER, choices=choices)
+        if delta is None and sampler != Metropolis.name():
+            return validate_sampler(sampler)
     if delta is None:
-        return Metropolis(pure=True) if sampler == Metropolis.name() else str(sampler)
+        return Metropolis(pure=True)
     if sampler not in (None, Metropolis.name()):
         raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
     return Metropolis(delta=float(exact_amount(delta, name="--delta", owner=_OWNER)))

@@ -12,7 +12,7 @@ import typer
 
 from expmech.cli import options
 from expmech.cli.columns import (
-    Shared,
+    CommonSettings,
     StatisticCommand,
     for_each,
     limits,
@@ -94,12 +94,15 @@ class OptimumOptions:
 
 
 def _linear(
-    shared: Shared, table: Numbers, settings: OptimumOptions, threshold: options.Threshold = None
+    common: CommonSettings,
+    table: Numbers,
+    settings: OptimumOptions,
+    threshold: options.Threshold = None,
 ) -> Linear:
     """Release a linear regression (Huber's) with intercept."""
     return Linear(
         **table.named,
-        **shared.reading,
+        **common.reading,
         settings=settings.choices.settings(len(table.column), owner="a linear regression"),
         center=settings.center,
         threshold=threshold,
@@ -107,33 +110,33 @@ def _linear(
 
 
 def _plan_linear(
-    shared: Shared,
+    common: CommonSettings,
     features: options.Features,
     settings: OptimumOptions,
     threshold: options.Threshold = None,
 ) -> Linear:
     """Plan a linear regression with intercept."""
-    return _linear(shared, _unnamed(features), settings, threshold)
+    return _linear(common, _unnamed(features), settings, threshold)
 
 
 def _ridge(
-    shared: Shared,
+    common: CommonSettings,
     table: Numbers,
     penalty: options.Penalty = None,
     radius: options.Radius = None,
 ) -> Ridge:
     """Release a ridge regression with intercept, in the units of the table."""
-    return Ridge(**table.named, **shared.reading, penalty=penalty, radius=radius)
+    return Ridge(**table.named, **common.reading, penalty=penalty, radius=radius)
 
 
 def _plan_ridge(
-    shared: Shared,
+    common: CommonSettings,
     features: options.Features,
     penalty: options.Penalty = None,
     radius: options.Radius = None,
 ) -> Ridge:
     """Plan a ridge regression with intercept."""
-    return _ridge(shared, _unnamed(features), penalty, radius)
+    return _ridge(common, _unnamed(features), penalty, radius)
 
 
 def _unnamed(features: int) -> Numbers:
@@ -144,7 +147,7 @@ def _unnamed(features: int) -> Numbers:
 
 
 def _logistic(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     bounds: options.ColumnBounds,
     target: Annotated[str, typer.Option("--target", help="Column of classes.")],
@@ -176,12 +179,12 @@ def _logistic(
         named=True,
         center=settings.center,
         choices=settings.choices,
-        **shared.reading,
+        **common.reading,
     )
 
 
 def _plan_logistic(
-    shared: Shared,
+    common: CommonSettings,
     features: options.Features,
     settings: OptimumOptions,
     classes: Annotated[int, typer.Option("--classes", help="Number of classes.")] = 2,
@@ -193,7 +196,7 @@ def _plan_logistic(
     table = _unnamed(features)
     labels = ",".join(map(str, range(classes)))
     return _logistic(
-        shared, table.column, table.bounds, table.target, settings, None, labels, law, radius
+        common, table.column, table.bounds, table.target, settings, None, labels, law, radius
     )
 
 
@@ -239,33 +242,36 @@ Categories = Annotated[
 ]
 
 
-def _count(shared: Shared, where: Where = None) -> CountOf:
+def _count(common: CommonSettings, where: Where = None) -> CountOf:
     """Release the number of rows, or of those for which a condition holds."""
     condition = None if where is None else parse_condition(where)
     return CountOf(
-        adjacency=shared.adjacency, missing=shared.missing, where=condition, text=where or ""
+        adjacency=common.adjacency, missing=common.missing, where=condition, text=where or ""
     )
 
 
-def _missing(shared: Shared, column: options.Columns, labels: Labels = False) -> MissingOf:
+def _missing(common: CommonSettings, column: options.Columns, labels: Labels = False) -> MissingOf:
     """Release how many values of each column are missing."""
     validate_different(column)
     return MissingOf(
         columns=tuple(column),
-        adjacency=shared.adjacency,
-        missing=shared.missing,
+        adjacency=common.adjacency,
+        missing=common.missing,
         labels=labels,
         named=True,
     )
 
 
-def _plan_missing(shared: Shared, features: options.Features = 1) -> MissingOf:
+def _plan_missing(common: CommonSettings, features: options.Features = 1) -> MissingOf:
     """Plan how many values of each column are missing."""
-    return _missing(shared, numbered(features))
+    return _missing(common, numbered(features))
 
 
 def _histogram(
-    shared: Shared, column: options.Columns, edges: Edges = None, categories: Categories = None
+    common: CommonSettings,
+    column: options.Columns,
+    edges: Edges = None,
+    categories: Categories = None,
 ) -> tuple[Statistic, ...]:
     """Release how many rows are in each of public cells, and how many in none."""
     if bool(edges) == bool(categories):
@@ -278,36 +284,38 @@ def _histogram(
         texts = for_each(column, categories or [], "--categories")
         cells = [{"categories": tuple(split(text))} for text in texts]
     return tuple(
-        HistogramIn(column=name, **shared.reading, **own, named=True)
+        HistogramIn(column=name, **common.reading, **own, named=True)
         for name, own in zip(column, cells, strict=True)
     )
 
 
 def _plan_histogram(
-    shared: Shared, edges: Edges = None, categories: Categories = None
+    common: CommonSettings, edges: Edges = None, categories: Categories = None
 ) -> tuple[Statistic, ...]:
     """Plan how many rows are in each of public cells."""
-    return _histogram(shared, unnamed(edges or categories or [""]), edges, categories)
+    return _histogram(common, unnamed(edges or categories or [""]), edges, categories)
 
 
-def _sum(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:
+def _sum(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:
     """Release the sum of one or several columns."""
-    return SumOf(**over_columns(shared, column, bounds))
+    return SumOf(**over_columns(common, column, bounds))
 
 
-def _plan_sum(shared: Shared, bounds: options.ColumnBounds) -> SumOf:
+def _plan_sum(common: CommonSettings, bounds: options.ColumnBounds) -> SumOf:
     """Plan the sum of one or several columns."""
-    return _sum(shared, numbered(len(bounds)), bounds)
+    return _sum(common, numbered(len(bounds)), bounds)
 
 
-def _variance(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> VarianceOf:
+def _variance(
+    common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds
+) -> VarianceOf:
     """Release the variance of one or several columns."""
-    return VarianceOf(**over_columns(shared, column, bounds))
+    return VarianceOf(**over_columns(common, column, bounds))
 
 
-def _plan_variance(shared: Shared, bounds: options.ColumnBounds) -> VarianceOf:
+def _plan_variance(common: CommonSettings, bounds: options.ColumnBounds) -> VarianceOf:
     """Plan the variance of one or several columns."""
-    return _variance(shared, numbered(len(bounds)), bounds)
+    return _variance(common, numbered(len(bounds)), bounds)
 
 
 Candidates = Annotated[
@@ -326,18 +334,18 @@ Method = Annotated[
 ]
 
 
-def _mean(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
+def _mean(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
     """Release the mean of one or several columns."""
-    return Mean(**over_columns(shared, column, bounds), exponential=shared.sampler_named)
+    return Mean(**over_columns(common, column, bounds), exponential=common.sampler_named)
 
 
-def _plan_mean(shared: Shared, bounds: options.ColumnBounds) -> Mean:
+def _plan_mean(common: CommonSettings, bounds: options.ColumnBounds) -> Mean:
     """Plan the mean of one or several columns."""
-    return _mean(shared, numbered(len(bounds)), bounds)
+    return _mean(common, numbered(len(bounds)), bounds)
 
 
 def _quantile(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
@@ -345,42 +353,42 @@ def _quantile(
 ) -> tuple[Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
     pairs = zip(column, limits(column, bounds), strict=True)
-    return tuple(_levels(shared, name, pair, q, bits) for name, pair in pairs)
+    return tuple(_levels(common, name, pair, q, bits) for name, pair in pairs)
 
 
 def _levels(
-    shared: Shared, column: str, pair: Bounds, q: str, bits: int
+    common: CommonSettings, column: str, pair: Bounds, q: str, bits: int
 ) -> QuantileOf | QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q) or [q]
     levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
-    common = {"column": column, "bounds": pair, "bits": bits, **shared.reading}
+    arguments = {"column": column, "bounds": pair, "bits": bits, **common.reading}
     if len(texts) == 1:
-        return QuantileOf(q=levels_by_text[texts[0]], **common)
+        return QuantileOf(q=levels_by_text[texts[0]], **arguments)
     if len(set(levels_by_text.values())) != len(texts):
         raise ParameterError(f"`--q` must be different levels; got {q}.")
     texts.sort(key=levels_by_text.__getitem__)
     levels = tuple(levels_by_text[text] for text in texts)
-    return QuantilesOf(levels=levels, texts=tuple(texts), **common)
+    return QuantilesOf(levels=levels, texts=tuple(texts), **arguments)
 
 
 def _plan_quantile(
-    shared: Shared,
+    common: CommonSettings,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
     bits: options.Bits = 16,
 ) -> tuple[Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
-    return _quantile(shared, unnamed(bounds), bounds, q, bits)
+    return _quantile(common, unnamed(bounds), bounds, q, bits)
 
 
 def _select(
-    shared: Shared, column: options.Columns, candidates: Candidates
+    common: CommonSettings, column: options.Columns, candidates: Candidates
 ) -> tuple[Statistic, ...]:
     """Release the most frequent of a public list of values."""
-    exponential = shared.sampler_named or shared.bounded_range
+    exponential = common.sampler_named or common.bounded_range
     return tuple(
-        MostFrequent(**listed, **shared.reading, exponential=exponential)
+        MostFrequent(**listed, **common.reading, exponential=exponential)
         for listed in _listed(column, candidates)
     )
 
@@ -402,14 +410,14 @@ def _numbered_lists(lengths: list[int]) -> list[dict[str, Any]]:
     return made
 
 
-def _plan_select(shared: Shared, candidates: Length) -> tuple[Statistic, ...]:
+def _plan_select(common: CommonSettings, candidates: Length) -> tuple[Statistic, ...]:
     """Plan the choice of the most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(MostFrequent(**listed, adjacency=shared.adjacency) for listed in lists)
+    return tuple(MostFrequent(**listed, adjacency=common.adjacency) for listed in lists)
 
 
 def _pca(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     bounds: options.ColumnBounds,
     components: options.Components = 1,
@@ -425,14 +433,14 @@ def _pca(
         center=_numbers(center, "--center", len(column)),
         scale=_numbers(scale, "--scale", len(column)),
         variances=variances,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
+        adjacency=common.adjacency,
+        missing=common.missing,
         named=True,
     )
 
 
 def _plan_pca(
-    shared: Shared,
+    common: CommonSettings,
     features: options.Features,
     components: options.Components = 1,
     variances: options.Variances = False,
@@ -440,11 +448,11 @@ def _plan_pca(
     """Plan principal components of columns."""
     columns = numbered(features)
     unit = [_SCALED] * len(columns)
-    return _pca(shared, columns, unit, components, variances=variances)
+    return _pca(common, columns, unit, components, variances=variances)
 
 
 def _top(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     candidates: Candidates,
     k: Places = 10,
@@ -452,16 +460,16 @@ def _top(
 ) -> tuple[Statistic, ...]:
     """Release the k most frequent of a public list of values, in order."""
     lists = _listed(column, candidates)
-    return tuple(TopOf(**listed, **shared.reading, k=k, method=method) for listed in lists)
+    return tuple(TopOf(**listed, **common.reading, k=k, method=method) for listed in lists)
 
 
 def _plan_top(
-    shared: Shared, candidates: Length, k: Places = 10, method: Method = "joint"
+    common: CommonSettings, candidates: Length, k: Places = 10, method: Method = "joint"
 ) -> tuple[Statistic, ...]:
     """Plan the k most frequent of a public list."""
     lists = _numbered_lists(candidates)
     return tuple(
-        TopOf(**listed, k=k, method=method, adjacency=shared.adjacency) for listed in lists
+        TopOf(**listed, k=k, method=method, adjacency=common.adjacency) for listed in lists
     )
 
 

@@ -98,9 +98,9 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     ``column`` is a list, a vector of any type, or a column of a pandas or Polars frame. What is
     missing equals no candidate.
     """
-    wanted = [canonical_key(candidate) for candidate in candidates]
-    tallied = _counted(column, {key for key in wanted if key is not MISSING})
-    return tuple(tallied[key] if key != MISSING else 0 for key in wanted)
+    keys = [canonical_key(candidate) for candidate in candidates]
+    tallied = _counted(column, {key for key in keys if key is not MISSING})
+    return tuple(tallied[key] if key != MISSING else 0 for key in keys)
 
 
 def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
@@ -141,15 +141,15 @@ def time_spellings(instant: int) -> list[str]:
     return [*spelt, day] if instant % _DAY == 0 else spelt
 
 
-def _counted(column: Any, wanted: set[Key]) -> Counter[Key]:
-    """Return the number of values of each wanted key."""
+def _counted(column: Any, keys: set[Key]) -> Counter[Key]:
+    """Return the number of values of each of the keys."""
     kind = getattr(column, "dtype", None)
     if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
         column = column.to_numpy()  # a pandas column of a NumPy type
     if isinstance(column, np.ma.MaskedArray):
         column = column.compressed()
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        numbers = sorted(key.value for key in wanted if key.kind == "number")  # type: ignore[type-var]
+        numbers = sorted(key.value for key in keys if key.kind == "number")  # type: ignore[type-var]
         return _counted_numbers(read_column(column.ravel()), numbers)
     if isinstance(column, np.ndarray) and column.dtype.kind in "MUS":
         values, counts = np.unique(column, return_counts=True)

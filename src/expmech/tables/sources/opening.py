@@ -174,7 +174,7 @@ def _open_file(source: str, text_format: TextFormat | None, query_text: str | No
     table = _reading(
         source, lambda: open_parquet(paths) if completed is None else open_text(paths, completed)
     )
-    return _made(table, identity, query, completed)
+    return _as_source(table, identity, query, completed)
 
 
 def _open_postgres(address: str, table: str | None, query_text: str | None) -> Source:
@@ -197,7 +197,7 @@ def _open_postgres(address: str, table: str | None, query_text: str | None) -> S
         refused.callback(connection.disconnect)
         first, *_ = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
         identity = postgres_identity(connection, tables, (host, port, path))
-        source = _made(_plain(connection, tables[0], first), identity, query)
+        source = _as_source(_plain(connection, tables[0], first), identity, query)
         shielded(lambda: _make_read_only(connection), unreachable)
         refused.pop_all()
     return source
@@ -225,10 +225,10 @@ def _open_spark(table: str | None, query_text: str | None) -> Source:
         aliases=(f"spark/{'+'.join(tables)}",),
         members=tuple(f"table spark/{name}" for name in whole),
     )
-    return _made(_plain(connection, tables[0], first), identity, query)
+    return _as_source(_plain(connection, tables[0], first), identity, query)
 
 
-def _made(
+def _as_source(
     table: Any, identity: Identity, query: Query | None, text_format: TextFormat | None = None
 ) -> Source:
     """Return a table, or the result of a query in its place, as a source."""
@@ -242,7 +242,7 @@ def _made(
         public_columns=text_format is None or text_format.names is not None,
     )
     if query is not None:
-        table, query = _answered(source, query, is_text=text_format is not None)
+        table, query = _query_result(source, query, is_text=text_format is not None)
     read = [] if text_format is None else [RECORD_IS_A_LINE]
     if source.engine == "pyspark":
         times = [kind for kind in table.schema().values() if kind.is_timestamp()]
@@ -256,7 +256,7 @@ def _made(
     )
 
 
-def _answered(source: Source, query: Query, *, is_text: bool) -> tuple[Any, Query]:
+def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, Query]:
     """Return the result of a query, compiled by us or else by its text; no row is read yet."""
     result, query = select_rows(source.table, query, source.compiler)
     if result is not None:
