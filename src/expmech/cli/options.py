@@ -176,8 +176,9 @@ class ReleaseOptions:
         str,
         typer.Option(
             "--missing",
-            help="What is missing counts as the middle of the bounds, or the lower bound; or drop"
-            " (add-remove only), or error: refuse, by what the data are.",
+            help="What a missing value counts as: middle or lower (of its bounds), drop (its row is"
+            " left out; add-remove only); error: stop if anything is missing, which reveals that"
+            " something is.",
         ),
     ] = "middle"
     sampler: Annotated[

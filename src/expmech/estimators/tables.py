@@ -47,7 +47,7 @@ class DeferredRows:
         return row_count(self.table)
 
     def aggregate(self, aggregation: Aggregation) -> Any:
-        """Return what was asked for."""
+        """Return the aggregate; confidential. The values are read now, after the charge."""
         return self._rows.aggregate(aggregation)
 
     @cached_property

@@ -45,9 +45,10 @@ LONGEST = 60.0
 """Seconds that a named chain may take unless a budget says otherwise."""
 
 NO_INTERVAL = "No interval can be given without looking at the data again."
-_AS_READ = (
-    "In at least 95% of releases the interval covers what the rows give as they are read. It"
-    " follows from the noise and from what was released, not from the data."
+_COVERS = (
+    "In at least 95% of releases the interval contains the exact value computed from the table,"
+    " with values clipped to their bounds and missing ones counted as the options say. It follows"
+    " from the noise and from what was released, not from the data."
 )
 _CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
@@ -60,7 +61,7 @@ class ReleaseRequest:
     """What a caller asks of a release, checked before a row is read.
 
     ``epsilon`` is what one row spends or, with ``units``, one unit with all its rows. ``groups``
-    are the public values of the column ``by``; ``owner`` is who errors speak of, and ``notes`` are
+    are the public values of the column ``by``; ``owner`` is whom errors name, and ``notes`` are
     added to the certificate.
     """
 
@@ -195,7 +196,7 @@ class PreparedRelease:
     def nearness(self, *, has_interval: bool) -> str:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
-            return _AS_READ
+            return _COVERS
         if self.statistic.shortfall is None:
             return NO_INTERVAL
         plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)
@@ -218,7 +219,7 @@ def prepare_release(
 ) -> PreparedRelease:
     """Return the public half of a release of rows in memory; raise where there is none.
 
-    ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``;
+    ``count`` is the number of rows where it is public, else None. Errors name ``owner``;
     ``notes`` say what the guarantee rests on because of how the rows were given.
     """
     request = ReleaseRequest(

@@ -84,12 +84,10 @@ class EngineTable(Table):
 
     @cached_property
     def count(self) -> int:
-        """How many rows there are."""
         table = self._snapped.table
         return int(run(self._backend, lambda: table.count().to_pyarrow().as_py()))
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
-        """Return all rows, shortened and snapped, in memory."""
         return self._array(self._snapped.in_memory()).rows(risk, norms)
 
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:

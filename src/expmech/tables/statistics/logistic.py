@@ -110,7 +110,6 @@ class LogisticLikelihood(LabelRegression):
 
     @property
     def postprocessing(self) -> Coefficients:
-        """Intercept and slopes in the units of the data."""
         middles, halves = centres(self.bounds)
         longest = self._longest
         return Coefficients(
@@ -140,12 +139,10 @@ class LogisticLikelihood(LabelRegression):
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
-        """Return as many rows of zeros."""
         zeros = np.zeros((1, len(self.columns)))
         return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
 
     def mechanism(self, aggregate: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the exponential mechanism with the penalised log-likelihood."""
         d = len(self.bounds) + 1
         count = aggregate.count if self.adjacency.count_is_public else None
         radius = self.radius

@@ -88,7 +88,6 @@ class Regression(Statistic):
 
     @property
     def name(self) -> str:
-        """What certificates call it."""
         columns = ", ".join(map(str, self.columns))
         return f"{self.kind} regression of {self.predicted} on {columns}"
 
@@ -163,7 +162,6 @@ class OptimumRegression(Regression):
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> ArrayTable:
-        """Return as many rows of zeros."""
         return ArrayTable(np.zeros((1, len(self.columns) + 1)), np.zeros(1), [count])
 
     def optimum_of(self, risk: Risk, table: Table) -> Mechanism:
@@ -187,7 +185,6 @@ class Linear(OptimumRegression, NumberRegression):
         return self.design(target_bounds=self.target_bounds)
 
     def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the perturbed optimum of Huber's risk."""
         threshold = self.threshold
         if threshold is None:
             count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
