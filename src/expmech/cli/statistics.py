@@ -55,7 +55,7 @@ _SCALED = "-1,1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbers:
+class RegressionColumns:
     """Columns of a regression whose target is a number."""
 
     column: options.Columns
@@ -95,7 +95,7 @@ class OptimumOptions:
 
 def _linear(
     common: CommonSettings,
-    table: Numbers,
+    table: RegressionColumns,
     settings: OptimumOptions,
     threshold: options.Threshold = None,
 ) -> Linear:
@@ -121,7 +121,7 @@ def _plan_linear(
 
 def _ridge(
     common: CommonSettings,
-    table: Numbers,
+    table: RegressionColumns,
     penalty: options.Penalty = None,
     radius: options.Radius = None,
 ) -> Ridge:
@@ -139,11 +139,13 @@ def _plan_ridge(
     return _ridge(common, _unnamed(features), penalty, radius)
 
 
-def _unnamed(features: int) -> Numbers:
+def _unnamed(features: int) -> RegressionColumns:
     """Return the columns of a plan, which has no table."""
     columns = numbered(features)
     unit = [_SCALED] * len(columns)
-    return Numbers(column=columns, bounds=unit, target="the target", target_bounds=_SCALED)
+    return RegressionColumns(
+        column=columns, bounds=unit, target="the target", target_bounds=_SCALED
+    )
 
 
 def _logistic(
