@@ -246,19 +246,13 @@ class PrivateRidge(PrivateLine):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        The private slopes, in the units of the data.
-    intercept_ : float
-        The private intercept.
-    certificate_ : Certificate
-        What was promised.
+    coef_, intercept_, certificate_
+        As for :class:`PrivateLinearRegression`.
 
     Examples
     --------
-    >>> import numpy as np
     >>> X, y = np.linspace(0.0, 10.0, 50)[:, None], np.linspace(5.0, 9.0, 50)
-    >>> model = PrivateRidge(epsilon=1.0, bounds_X=(0, 10), bounds_y=(0, 10)).fit(X, y)
-    >>> model.predict([[5.0]]).shape
+    >>> PrivateRidge(epsilon=1.0, bounds_X=(0, 10), bounds_y=(0, 10)).fit(X, y).coef_.shape
     (1,)
     """
 
