@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -113,6 +114,7 @@ def main() -> None:
         "| call | functions | files | classes |",
         "|---|---|---|---|",
     ]
+    rooms = ["", "Where the functions stand, by room:", ""]
     with tempfile.TemporaryDirectory() as folder:
         for name, call in calls(Path(folder)).items():
             functions, classes = walk(call)
@@ -124,6 +126,10 @@ def main() -> None:
                 for n, most in zip(counts, GOALS[name], strict=True)
             )
             lines.append(f"| {name} | {' | '.join(cells)} |")
+            places = (Path(code.co_filename).relative_to(PACKAGE).parts[0] for code in functions)
+            most = Counter(places).most_common()
+            rooms.append(f"- {name}: {', '.join(f'{room} {n}' for room, n in most)}")
+    lines += rooms
     print("\n".join(lines[4:]))
     if "--list" not in sys.argv:
         (RESULTS / "road.md").write_text("\n".join(lines) + "\n")
