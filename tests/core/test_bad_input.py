@@ -159,7 +159,6 @@ def test_an_unknown_sampler_name_is_answered_with_the_list_and_a_suggestion() ->
 
 UNSUPPORTED: list[tuple[dict[str, Any], Any, str]] = [
     ({}, em.ConfAtomPerfect(), "declares its growth"),
-    ({"lipschitz": None}, em.ConfAtomPerfect(proposal="uniform"), "Declare `lipschitz` or `bound`"),
     (
         {"lipschitz": None},
         em.Metropolis(pure=True),
