@@ -116,7 +116,7 @@ def test_each_mechanism_says_what_its_certificates_count_for() -> None:
     box, rows = em.Box([0.0], [1.0], bits=3), [[0.2], [0.4], [0.9]]
     exponential = em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=box)
     joint = em.TopK.from_counts([5, 3, 1], k=2, adjacency="add-remove")
-    peeling = em.TopK.from_counts([5, 3, 1], k=2, adjacency="add-remove", method="peeling")
+    peeling = em.TopK.from_counts([5, 3, 1], k=2, adjacency="add-remove", objective="mean")
     noisy = em.NoisyMean.from_rows(rows, lower=[0.0], upper=[1.0])
     found = [
         concentration(mechanism.certificate(epsilon=0.5))

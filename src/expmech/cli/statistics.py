@@ -162,8 +162,12 @@ Length = Annotated[
     list[int], typer.Option("--candidates", help="Length of the public list; repeat for several.")
 ]
 Places = Annotated[int, typer.Option("--k", help="How many, the most frequent first.")]
-Method = Annotated[
-    str, typer.Option("--method", help="joint: one draw of the list; peeling: place by place.")
+Objective = Annotated[
+    str,
+    typer.Option(
+        "--objective",
+        help="worst: the worst place falls short by little; mean: places do on average.",
+    ),
 ]
 
 
@@ -289,19 +293,21 @@ def _top(
     column: options.Columns,
     candidates: Candidates,
     k: Places = 10,
-    method: Method = "joint",
+    objective: Objective = "worst",
 ) -> tuple[Statistic, ...]:
     """Release the k most frequent of a public list of values, in order."""
     lists = _listed(column, candidates)
-    return tuple(TopOf(**one, **shared.reading, k=k, method=method) for one in lists)
+    return tuple(TopOf(**one, **shared.reading, k=k, objective=objective) for one in lists)
 
 
 def _plan_top(
-    shared: Shared, candidates: Length, k: Places = 10, method: Method = "joint"
+    shared: Shared, candidates: Length, k: Places = 10, objective: Objective = "worst"
 ) -> tuple[Statistic, ...]:
     """Plan the k most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(TopOf(**one, k=k, method=method, adjacency=shared.adjacency) for one in lists)
+    return tuple(
+        TopOf(**one, k=k, objective=objective, adjacency=shared.adjacency) for one in lists
+    )
 
 
 def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | None:

@@ -40,7 +40,8 @@ from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _OWNER, _KIND = "TopK", "Items"
-_METHODS = ("joint", "peeling")
+_METHODS = {"worst": "joint", "mean": "peeling"}
+"""The method for each objective: what is to be small, the error of the worst place or the mean."""
 _MOST_ITEMS, _MOST_PLACES = 1 << 26, 1000
 _ONE_EACH = "each person has at most one item, as the caller declares"
 _AT_MOST_ONE = "a person adds at most 1 to the count of each item, as the caller declares"
@@ -91,8 +92,8 @@ class TopK(Mechanism):
     """Draw a sequence of k different items, exactly from ``f(S) ~ exp(-eta L(S))``.
 
     ``L(S) = max_i (c_(i) - c_S(i))``, c_(i) the i-th largest count: how much the worst of the k
-    places falls short. Or, by "peeling", k rounds of permute-and-flip at ``epsilon / k`` each. Make
-    one with :meth:`from_counts`.
+    places falls short. Or, with ``objective="mean"``, peeling: k rounds of permute-and-flip at
+    ``epsilon / k`` each. Make one with :meth:`from_counts`.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class TopK(Mechanism):
         *,
         k: int,
         items: Sequence[Any] | None = None,
-        method: str = "joint",
+        objective: str = "worst",
         adjacency: str = "replace",
         one_item_each: bool = False,
     ) -> TopK:
@@ -130,8 +131,11 @@ class TopK(Mechanism):
             How many items to release, in order, at most 1000.
         items : sequence, optional
             Public labels; by default positions are released.
-        method : {"joint", "peeling"}
-            One draw of the whole list, or one item after the other.
+        objective : {"worst", "mean"}, default "worst"
+            What is to be small: "worst", how far the worst place falls short, by one joint draw of
+            the list, which is right in all places wherever counts differ enough; "mean", how far a
+            place falls short on average, by one item after the other, so that last places that
+            cannot be told apart do not spoil the first. Neither is better for all counts.
         adjacency : {"replace", "add-remove"}
             Which data sets are neighbours.
         one_item_each : bool
@@ -157,7 +161,9 @@ class TopK(Mechanism):
             k=validate_integer(
                 k, name="k", owner=_OWNER, low=1, high=min(table.size, _MOST_PLACES)
             ),
-            method=validate_choice(method, name="method", owner=_OWNER, choices=_METHODS),
+            method=_METHODS[
+                validate_choice(objective, name="objective", owner=_OWNER, choices=tuple(_METHODS))
+            ],
             adjacency=validate_adjacency(adjacency, owner=_OWNER),
             one_item_each=one_item_each,
         )
@@ -221,7 +227,9 @@ class TopK(Mechanism):
             k=validate_integer(
                 domain["k"], name="k", owner=_OWNER, low=1, high=min(count, _MOST_PLACES)
             ),
-            method=validate_choice(method, name="method", owner=_OWNER, choices=_METHODS),
+            method=validate_choice(
+                method, name="method", owner=_OWNER, choices=tuple(_METHODS.values())
+            ),
             adjacency=validate_adjacency(certificate.adjacency, owner=_OWNER),
             one_item_each=one_item_each,
         )
