@@ -37,7 +37,7 @@ from expmech.core.errors import (
 from expmech.core.rounding import float_down, validate_epsilon
 from expmech.domains import Candidates
 from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
-from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+from expmech.theory.concentrated import rho_of_pure
 
 _OWNER, _KIND = "TopK", "Items"
 _METHODS = {"worst": "joint", "mean": "peeling"}
@@ -251,11 +251,17 @@ class TopK(Mechanism):
         return point is not None and point.shape == (certificate.domain["k"],)
 
     @classmethod
-    def concentration(cls, certificate: Certificate) -> Fraction:
+    def bounded_range(cls, certificate: Certificate) -> bool:
+        """Tell whether it is one joint draw."""
+        return bool(certificate.sampler["method"] == "joint")
+
+    @classmethod
+    def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
         """Return that of one draw of bounded range, or of k rounds of epsilon / k."""
-        if certificate.sampler["method"] == "joint":
-            return BOUNDED_RANGE
-        return PURE / int(certificate.domain["k"])
+        if cls.bounded_range(certificate):
+            return super().rho(certificate, epsilon)
+        rounds = int(certificate.domain["k"])
+        return rounds * rho_of_pure(epsilon / rounds)
 
 
 def _assumed(*, one_item_each: bool) -> tuple[str, ...]:
