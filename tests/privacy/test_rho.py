@@ -34,7 +34,7 @@ from expmech.theory.concentrated import (
 )
 
 Law = NDArray[np.float64]
-ORDERS = [1.0 + 2.0 ** (k / 2) for k in range(-20, 20)]
+ORDERS: list[float] = [1.0 + 2.0 ** (k / 2) for k in range(-20, 20)]
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0]
 
 
