@@ -21,8 +21,9 @@ import expmech as em
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.registry import PLANNED, UNPLANNED
 from expmech.ledger.verification import MECHANISMS, has_bounded_range, rho_of
-from expmech.theory import bounded_range, renyi_divergence
+from expmech.theory import renyi_divergence
 from expmech.theory.concentrated import rho_of_bounded_range, rho_of_discrete_laplace, rho_of_pure
+from expmech.theory.divergence import bounded_range
 
 EPSILON = 1.5
 Law = dict[Hashable, float]
