@@ -396,6 +396,17 @@ class Mechanism(ABC):
         """Return the rho of zero-concentrated privacy of a release at ``epsilon``, rounded up.
 
         By default that of a bounded range, or of any pure mechanism (docs/theory/composition.md).
+
+        Parameters
+        ----------
+        certificate : Certificate
+            What was promised.
+        epsilon : Fraction
+            What is charged, at least the certificate's.
+
+        Returns
+        -------
+        Fraction
         """
         bounded = cls.bounded_range(certificate)
         return rho_of_bounded_range(epsilon) if bounded else rho_of_pure(epsilon)
