@@ -326,6 +326,16 @@ def test_an_atom_costs_about_what_rejection_does() -> None:
     assert 0.3 <= atom.typical / uniform.typical <= 3.0
 
 
+def test_an_atom_takes_the_best_weight_where_the_normaliser_is_not_known() -> None:
+    """Steps are ``2 (1 + M/Z)`` on average: two for each proposal of rejection, and two more."""
+    mechanism = lipschitz_problem(2, 6.0, cone(2, 0.4))
+    proposals, steps = (
+        mechanism.sample(epsilon=1.0, size=400, seed=5, sampler=sampler).proposals.mean()
+        for sampler in (em.Rejection(), em.ConfAtomPerfect(proposal="uniform"))
+    )
+    assert steps == pytest.approx(2.0 * (1.0 + proposals), rel=0.3)
+
+
 def affordable(forecast: Forecast) -> bool:
     worst = forecast.expected[1]
     return forecast.typical <= MOST and worst is not None and worst <= 100 * MOST
