@@ -213,7 +213,7 @@ COMMANDS = {
     "pca": f"pca {TWO} --components 2 --variances",
     "select": "select --column label --candidates a,b,c",
     "top": "top --column label --candidates a,b,c,d --k 2",
-    "peeling": "top --column label --candidates a,b,c,d --k 2 --method peeling",
+    "peeling": "top --column label --candidates a,b,c,d --k 2 --objective mean",
     "query": f"mean {COLUMNS.replace('x', 'h')} --query SELECT|x/2|AS|h,label,who|FROM|source",
     "filtered": "count --where label='a'|and|not|y>5",
 }
