@@ -2,7 +2,7 @@
 
 from expmech.domains.base import Cover, Domain, Grid, Indices, Region
 from expmech.domains.lists import Candidates, Choice, Product
-from expmech.domains.regions import Ball, Box, L1Ball, L2Ball, Simplex
+from expmech.domains.regions import Ball, Box, L1Ball, L2Ball, Multiples, Simplex
 from expmech.domains.registry import DOMAINS, rebuild_domain
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Indices",
     "L1Ball",
     "L2Ball",
+    "Multiples",
     "Product",
     "Region",
     "Simplex",
