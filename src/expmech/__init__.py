@@ -72,6 +72,7 @@ if _TYPE_CHECKING:
     from expmech.mechanisms.optimum import Lattice, risks
     from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
     from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+    from expmech.mechanisms.quantiles.recursive_quantiles import RecursiveQuantiles
     from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
     from expmech.mechanisms.selection.top_k import TopK
 
@@ -134,6 +135,7 @@ _NAMES = {
     "mechanisms.optimum": ("Lattice",),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
     "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
+    "mechanisms.quantiles.recursive_quantiles": ("RecursiveQuantiles",),
     "mechanisms.selection.permute_and_flip": ("PermuteAndFlip",),
     "mechanisms.selection.top_k": ("TopK",),
 }
@@ -197,6 +199,7 @@ __all__ = [
     "Product",
     "ProductLaplace",
     "RandomAtomPerfect",
+    "RecursiveQuantiles",
     "Region",
     "Rejection",
     "Release",

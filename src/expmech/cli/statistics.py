@@ -24,7 +24,9 @@ from expmech.cli.columns import (
 )
 from expmech.cli.regressions import REGRESSIONS
 from expmech.core.errors import ParameterError, validate_integer
+from expmech.domains.regions import decimal_fraction
 from expmech.ledger import exact_amount
+from expmech.mechanisms.quantiles.base import DEFAULT_BITS
 from expmech.tables.aggregates import validate_different
 from expmech.tables.grammar import parse_condition
 from expmech.tables.scaling import Bounds
@@ -182,20 +184,22 @@ def _quantile(
     column: options.Columns,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
-    bits: options.Bits = 16,
+    bits: options.Bits = DEFAULT_BITS,
+    step: options.Step = None,
 ) -> tuple[Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
     pairs = zip(column, limits(column, bounds), strict=True)
-    return tuple(_levels(shared, name, pair, q, bits) for name, pair in pairs)
+    return tuple(_levels(shared, name, pair, q, bits, step) for name, pair in pairs)
 
 
 def _levels(
-    shared: Shared, column: str, pair: Bounds, q: str, bits: int
+    shared: Shared, column: str, pair: Bounds, q: str, bits: int, step: str | None
 ) -> QuantileOf | QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q) or [q]
     found = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
-    common = {"column": column, "bounds": pair, "bits": bits, **shared.reading}
+    multiple = None if step is None else decimal_fraction(step, name="--step", owner="a quantile")
+    common = {"column": column, "bounds": pair, "bits": bits, "step": multiple, **shared.reading}
     if len(texts) == 1:
         return QuantileOf(q=found[texts[0]], **common)
     if len(set(found.values())) != len(texts):
@@ -209,10 +213,11 @@ def _plan_quantile(
     shared: Shared,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
-    bits: options.Bits = 16,
+    bits: options.Bits = DEFAULT_BITS,
+    step: options.Step = None,
 ) -> tuple[Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
-    return _quantile(shared, unnamed(bounds), bounds, q, bits)
+    return _quantile(shared, unnamed(bounds), bounds, q, bits, step)
 
 
 def _select(

@@ -2,7 +2,17 @@
 
 from expmech.domains.base import Cover, Domain, Grid, Indices, Region
 from expmech.domains.lists import Candidates, Choice, Product
-from expmech.domains.regions import Ball, Box, L1Ball, L2Ball, Multiples, Simplex
+from expmech.domains.regions import (
+    Ball,
+    Box,
+    L1Ball,
+    L2Ball,
+    Multiples,
+    Simplex,
+    cells_of,
+    lattice_of,
+    line_of,
+)
 from expmech.domains.registry import DOMAINS, rebuild_domain
 
 __all__ = [
@@ -21,5 +31,8 @@ __all__ = [
     "Product",
     "Region",
     "Simplex",
+    "cells_of",
+    "lattice_of",
+    "line_of",
     "rebuild_domain",
 ]

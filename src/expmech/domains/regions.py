@@ -79,6 +79,11 @@ class Box(Grid):
         return self
 
     @property
+    def count(self) -> int:
+        """Return the number of points."""
+        return 1 << self.bits * self.dimension
+
+    @property
     def log_size(self) -> float:
         return self.dimension * self.bits * math.log(2.0)
 
@@ -214,6 +219,36 @@ class Multiples(Grid):
             "lower": self.bounds[0],
             "upper": self.bounds[1],
         }
+
+
+def lattice_of(lower: float, upper: float, *, bits: int, step: Any = None) -> Box | Multiples:
+    """Return the points that stand for the values of a column: middles of cells, or multiples."""
+    if step is None:
+        return Box([lower], [upper], bits=bits)
+    return Multiples(step=step, lower=lower, upper=upper)
+
+
+def line_of(lattice: Box | Multiples) -> tuple[float, float]:
+    """Return origin and factor of the line ``(x - origin) factor``; its floor is a cell."""
+    if isinstance(lattice, Multiples):
+        origin = (lattice.first - Fraction(1, 2)) * lattice.step
+        return float(origin), float(1 / lattice.step)
+    lower, upper = float(lattice.lower[0]), float(lattice.upper[0])
+    return lower, 2.0**lattice.bits / (upper - lower)
+
+
+@np.errstate(all="ignore")  # a denormal value may underflow, to a cell that is right
+def cells_of(
+    values: NDArray[np.float64], bounds: tuple[float, float], lattice: Box | Multiples
+) -> NDArray[np.int64]:
+    """Return the cell of each value, clipped to the bounds; cells are counted from 0.
+
+    A public map of each value alone: whatever it rounds cannot touch a sensitivity. Engines compute
+    the same one.
+    """
+    origin, factor = line_of(lattice)
+    steps = (np.minimum(np.maximum(values, bounds[0]), bounds[1]) - origin) * factor
+    return np.minimum(np.maximum(np.floor(steps).astype(np.int64), 0), lattice.count - 1)
 
 
 def decimal_fraction(number: Any, *, name: str, owner: str) -> Fraction:
