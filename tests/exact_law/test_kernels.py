@@ -316,8 +316,8 @@ class Undefined(Bare):
         (Bare((1, 1, 1), (0.4, 0.4, 0.4)), "add up to at most 1"),
         (Bare((1, 1, 1), (0.3, 0.3, 0.3)), "draw moves with the masses it states"),
         (Bare((9, 2, 9), (0.4, 0.2, 0.4)), "draw moves with the masses it states"),
-        (Broken((1, 1, 1)), "propose one int64 row a row"),
-        (Undefined((1, 1, 1)), "return one log mass a row, no nan"),
+        (Broken((1, 1, 1)), "propose one int64 row per row"),
+        (Undefined((1, 1, 1)), "return one log mass per row, no nan"),
     ],
 )
 def test_a_kernel_that_is_not_what_it_says_is_refused(kernel: Kernel, rule: str) -> None:
