@@ -196,7 +196,7 @@ def not_clipped(patch: pytest.MonkeyPatch) -> None:
 
 
 def top_cell_not_capped(patch: pytest.MonkeyPatch) -> None:
-    def mutant(values: Any, bounds: Any, *, bits: int) -> Any:
+    def mutant(values: Any, bounds: Any, *, bits: int, step: Any) -> Any:
         lower, upper = bounds
         steps = (np.clip(values, lower, upper) - lower) * (2.0**bits / (upper - lower))
         return np.bincount(np.floor(steps).astype(np.int64), minlength=1 << bits)

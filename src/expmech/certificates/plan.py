@@ -78,7 +78,8 @@ class Plan:
     whose law is the mechanism's. ``saturates_at`` is the loss from which on the law is flat, where
     nothing public bounds the least loss: a data set whose least loss is above it gets a uniform
     answer. ``error`` is how far a number is from the truth in 95% of releases, at most, where
-    public quantities tell.
+    public quantities tell. ``ranks`` is how many ranks each value is from the true quantile in 95%
+    of releases, for quantiles.
     """
 
     epsilon: float
@@ -89,6 +90,7 @@ class Plan:
     saturates_at: float | None
     note: str | None = None
     error: float | None = None
+    ranks: float | None = None
 
     @property
     def recommended(self) -> Option | None:
@@ -108,6 +110,7 @@ class Plan:
             ),
             "saturates_at": self.saturates_at,
             "error": self.error,
+            "ranks": self.ranks,
             "note": self.note,
             "options": [option.describe() for option in self.options],
         }
@@ -143,6 +146,8 @@ class Plan:
                 f"error: in 95% of releases each number is within {self.error:.3g} of what the rows"
                 " give as they are read"
             )
+        if self.ranks is not None:
+            lines += textwrap.wrap(within_ranks(self.ranks), width=110)
         if self.saturates_at is not None:
             lines.append(
                 f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart."
@@ -217,6 +222,15 @@ def _finite(numbers: tuple[float | None, ...]) -> list[float | None]:
     None stands for no bound and for numbers beyond 1e300.
     """
     return [None if number is None or math.isinf(number) else number for number in numbers]
+
+
+def within_ranks(ranks: float) -> str:
+    """Say how near quantiles are to the true ones."""
+    return (
+        f"With 95% probability each value is within {show_number(math.ceil(ranks))} ranks of the"
+        " true quantile, where values lie about evenly around it or are tied; where they leave a"
+        " wide gap there, it may be more."
+    )
 
 
 def over_budget(name: str, seconds: float, budget_seconds: float) -> str:

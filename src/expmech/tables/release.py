@@ -27,6 +27,7 @@ import numpy as np
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.mechanism import CertificateContext, PreparedDraw, Release
+from expmech.certificates.plan import within_ranks
 from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, ParameterError, validate_integer
@@ -203,6 +204,9 @@ class PreparedRelease:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
             return _AS_READ
+        ranks = self.statistic.rank_error(self.request.row_epsilon, self.count)
+        if ranks is not None:
+            return within_ranks(ranks)
         excess = None
         if self.statistic.shortfall is not None:
             epsilon, timing = self.request.row_epsilon, self.request.timing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -185,7 +184,7 @@ class SeveralQuantiles(Mechanism):
 
     @abstractmethod
     def energy_terms(self, budget: Fraction) -> dict[str, Any]:
-        """Return ``sensitivity``, ``eta``, ``parameters`` and ``log_size`` of a draw."""
+        """Return ``sensitivity``, ``eta`` and ``parameters`` of a draw."""
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw; the number of values is under "replace" only."""
@@ -206,7 +205,6 @@ class SeveralQuantiles(Mechanism):
             ),
             seconds=1e-2 + many * (1.2e-2 + 6e-7 * ranks),  # measured
             note=self.note,
-            log_size=_log_tuples(points, many),
             **own,
         )
 
@@ -267,6 +265,8 @@ class SeveralQuantiles(Mechanism):
         if point is None or point.shape != (many,) or (np.diff(point) < 0.0).any():
             return False
         lattice = rebuild_lattice(certificate.domain)
+        if not bool(lattice.contains_points(point[:, None]).all()):
+            return False
         indices = lattice.locate(point[:, None])
         inside = bool(lattice.contains(indices).all())
         return inside and lattice.points(indices).tobytes() == point.tobytes()
@@ -284,8 +284,3 @@ def _validate_spread(spread: Any, owner: str) -> int:
     if points & (points - 1):
         raise ParameterError(f"`spread` of {owner} must be a power of two; got {spread!r}.")
     return points
-
-
-def _log_tuples(points: int, many: int) -> float:
-    """Return the log of the number of nondecreasing tuples of points."""
-    return math.lgamma(points + many) - math.lgamma(points) - math.lgamma(many + 1)

@@ -54,6 +54,13 @@ class Statistic(ABC):
     def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
         """Return the mechanism that releases the statistic of an aggregate."""
 
+    def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
+        """Return how many ranks each value is from its quantile in 95% of releases.
+
+        None for what is no quantile. ``count`` is the number of rows where it is public.
+        """
+        return None
+
     @property
     def postprocessing(self) -> Postprocessing:
         """Return the public map from a draw to the units of the data."""

@@ -18,7 +18,12 @@ from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import Quantile
 from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
 from expmech.mechanisms.quantiles.base import DEFAULT_BITS, SeveralQuantiles
-from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR
+from expmech.mechanisms.quantiles.rank_errors import (
+    joint_rank_error,
+    recursive_rank_error,
+    single_rank_error,
+)
+from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR, parse_levels
 from expmech.tables.aggregates import Column, HistogramOf
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic
@@ -122,10 +127,6 @@ class QuantileOf(HistogramStatistic):
     '0.5-quantile of age'
     """
 
-    shortfall = (
-        "the number of rows below the value misses its share by at most {:.3g} more than that of"
-        " the best answer does"
-    )
     q: Fraction
 
     @property
@@ -139,6 +140,9 @@ class QuantileOf(HistogramStatistic):
     @property
     def postprocessing(self) -> OneNumber:
         return OneNumber()
+
+    def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
+        return single_rank_error(self.q, epsilon, self.adjacency)
 
     def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
         lattice = self.lattice
@@ -179,10 +183,6 @@ class QuantilesOf(HistogramStatistic):
     'quantiles 0.25, 0.5, 0.75 of age'
     """
 
-    shortfall = (
-        "the numbers of rows between the values miss their shares by at most {:.3g} in all more"
-        " than those of the best answer do"
-    )
     levels: tuple[Fraction, ...]
     texts: tuple[str, ...] | None = None
 
@@ -198,6 +198,13 @@ class QuantilesOf(HistogramStatistic):
     @property
     def postprocessing(self) -> Postprocessing:
         return Unchanged() if self.texts is None else ByName(labels=self.texts)
+
+    def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
+        levels = parse_levels(self.levels)
+        if mechanism_for(len(self.levels), self.adjacency) is JointQuantiles:
+            return joint_rank_error(levels, epsilon, self.adjacency)
+        rows = count if self.adjacency.count_is_public else None
+        return recursive_rank_error(levels, epsilon, self.adjacency, rows)
 
     def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
         kind = mechanism_for(len(self.levels), self.adjacency)
