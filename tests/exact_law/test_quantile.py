@@ -83,11 +83,12 @@ def test_law_on_multiples_of_a_step_is_that_of_the_loss_with_both_ranks(
     found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     points = FIFTHS.values(np.arange(5)[:, None])[:, 0].tolist()
     assert points == [0.0, 0.2, 0.4, 0.6, 0.8]
-    law = dict(enumerate(by_definition(points, values, 0.3, target.eta)))
-    shipped = {int(index): mass for (index,), mass in found.law.items()}
-    assert total_variation(shipped, law) <= 2 * LEFTOVER
-    wrong = dict(enumerate(by_definition(points, values, 0.3, 1.1 * target.eta)))
-    assert total_variation(shipped, wrong) > 1e-3
+    law, wrong = (
+        {(k,): mass for k, mass in enumerate(by_definition(points, values, 0.3, eta))}
+        for eta in (target.eta, 1.1 * target.eta)
+    )
+    assert total_variation(found.law, law) <= 2 * LEFTOVER  # type: ignore[arg-type]
+    assert total_variation(found.law, wrong) > 1e-3  # type: ignore[arg-type]
 
 
 def test_equal_values_fall_on_one_point_which_is_drawn_nearly_always() -> None:
