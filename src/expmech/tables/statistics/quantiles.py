@@ -29,8 +29,11 @@ from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic
 
 MOST_BITS = 22
-RECURSIVE_FROM = {Adjacency.ADD_REMOVE: 15, Adjacency.REPLACE: 40}
+RECURSIVE_FROM = {Adjacency.ADD_REMOVE: 15, Adjacency.REPLACE: 100}
 """Levels from which on medians of parts are nearer than one joint draw: by measurement."""
+
+FEWEST_RECURSIVE, RANKS_PER_LEVEL = 20, 50
+"""Under replace also from 20 levels on, where ``n epsilon`` is below 50 for each: measured."""
 
 _MOST_ROWS = 1 << 31
 _STEPS = 10**9  # levels without a small common denominator go to the nearest of these
@@ -201,13 +204,14 @@ class QuantilesOf(HistogramStatistic):
 
     def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
         levels = parse_levels(self.levels)
-        if mechanism_for(len(self.levels), self.adjacency) is JointQuantiles:
-            return joint_rank_error(levels, epsilon, self.adjacency)
         rows = count if self.adjacency.count_is_public else None
+        if mechanism_for(len(self.levels), self.adjacency, epsilon, rows) is JointQuantiles:
+            return joint_rank_error(levels, epsilon, self.adjacency)
         return recursive_rank_error(levels, epsilon, self.adjacency, rows)
 
     def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
-        kind = mechanism_for(len(self.levels), self.adjacency)
+        rows = int(counts.sum()) if self.adjacency.count_is_public else None
+        kind = mechanism_for(len(self.levels), self.adjacency, epsilon, rows)
         return kind.from_counts(
             counts,
             levels=self.levels,
@@ -218,9 +222,19 @@ class QuantilesOf(HistogramStatistic):
         )
 
 
-def mechanism_for(levels: int, adjacency: Adjacency) -> type[SeveralQuantiles]:
-    """Return the mechanism of so many levels: a public rule, fitted on synthetic columns."""
-    many = levels >= RECURSIVE_FROM[adjacency]
+def mechanism_for(
+    levels: int, adjacency: Adjacency, epsilon: Fraction, count: int | None
+) -> type[SeveralQuantiles]:
+    """Return the mechanism of so many levels: a public rule, fitted on synthetic columns.
+
+    ``count`` is the number of rows where it is public. A joint draw leaves the values where the
+    ranks between two levels are too few to outweigh the number of empty cells.
+    """
+    if count is None:
+        many = levels >= RECURSIVE_FROM[adjacency]
+    else:
+        few_ranks = count * epsilon < RANKS_PER_LEVEL * (levels + 1)
+        many = levels >= RECURSIVE_FROM[adjacency] or (levels >= FEWEST_RECURSIVE and few_ranks)
     return RecursiveQuantiles if many else JointQuantiles
 
 
