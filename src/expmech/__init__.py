@@ -14,29 +14,22 @@ from expmech._version import __version__
 if _TYPE_CHECKING:
     from expmech import estimators, interop, tables
     from expmech.auditing import Claim, audit
-    from expmech.certificates.accuracy import Accuracy
     from expmech.certificates.certificate import Certificate
-    from expmech.certificates.mechanism import Draws, Release
-    from expmech.certificates.plan import Option, Plan
+    from expmech.certificates.mechanism import Draws
     from expmech.core.adjacency import Adjacency
     from expmech.core.errors import (
-        EnvelopeViolatedError,
         ExpmechError,
-        LossError,
         ParameterError,
-        ParameterTypeError,
         UnsupportedError,
     )
     from expmech.domains import (
         Box,
         Candidates,
         Domain,
-        Grid,
         L1Ball,
         L2Ball,
         Multiples,
         Product,
-        Region,
         Simplex,
     )
     from expmech.exponential import kernels
@@ -44,7 +37,6 @@ if _TYPE_CHECKING:
         Affine,
         Convex,
         Cross,
-        Envelope,
         ProductLaplace,
         Tangent,
         Uniform,
@@ -60,16 +52,15 @@ if _TYPE_CHECKING:
         Metropolis,
         RandomAtomPerfect,
         Rejection,
-        Sampler,
         Separable,
         Tabulated,
     )
     from expmech.exponential.target import BaseMeasure
     from expmech.ledger import Ledger
-    from expmech.losses import AffineForm, Curvature, Facts, Growth
+    from expmech.losses import Facts, Growth
     from expmech.mechanisms.directions.principal_direction import PrincipalDirection
     from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
-    from expmech.mechanisms.optimum import Lattice, risks
+    from expmech.mechanisms.optimum import risks
     from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
     from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
     from expmech.mechanisms.quantiles.recursive_quantiles import RecursiveQuantiles
@@ -78,36 +69,28 @@ if _TYPE_CHECKING:
 
 _NAMES = {
     "auditing": ("Claim", "audit"),
-    "certificates.accuracy": ("Accuracy",),
     "certificates.certificate": ("Certificate",),
-    "certificates.mechanism": ("Draws", "Release"),
-    "certificates.plan": ("Option", "Plan"),
+    "certificates.mechanism": ("Draws",),
     "core.adjacency": ("Adjacency",),
     "core.errors": (
-        "EnvelopeViolatedError",
         "ExpmechError",
-        "LossError",
         "ParameterError",
-        "ParameterTypeError",
         "UnsupportedError",
     ),
     "domains": (
         "Box",
         "Candidates",
         "Domain",
-        "Grid",
         "L1Ball",
         "L2Ball",
         "Multiples",
         "Product",
-        "Region",
         "Simplex",
     ),
     "exponential.envelopes": (
         "Affine",
         "Convex",
         "Cross",
-        "Envelope",
         "ProductLaplace",
         "Tangent",
         "Uniform",
@@ -123,16 +106,14 @@ _NAMES = {
         "Metropolis",
         "RandomAtomPerfect",
         "Rejection",
-        "Sampler",
         "Separable",
         "Tabulated",
     ),
     "exponential.target": ("BaseMeasure",),
     "ledger": ("Ledger",),
-    "losses": ("AffineForm", "Curvature", "Facts", "Growth"),
+    "losses": ("Facts", "Growth"),
     "mechanisms.directions.principal_direction": ("PrincipalDirection",),
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
-    "mechanisms.optimum": ("Lattice",),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
     "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
     "mechanisms.quantiles.recursive_quantiles": ("RecursiveQuantiles",),
@@ -152,10 +133,8 @@ _MODULES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "Accuracy",
     "Adjacency",
     "Affine",
-    "AffineForm",
     "BaseMeasure",
     "Box",
     "BoxTree",
@@ -168,42 +147,30 @@ __all__ = [
     "ConstantTabulated",
     "Convex",
     "Cross",
-    "Curvature",
     "Domain",
     "Draws",
-    "Envelope",
-    "EnvelopeViolatedError",
     "Ergodicity",
     "ExpmechError",
     "ExponentialMechanism",
     "Facts",
-    "Grid",
     "Growth",
     "JointQuantiles",
     "L1Ball",
     "L2Ball",
-    "Lattice",
     "Ledger",
-    "LossError",
     "Metropolis",
     "Multiples",
     "NoisyMean",
     "NoisySums",
-    "Option",
     "ParameterError",
-    "ParameterTypeError",
     "PermuteAndFlip",
     "PerturbedOptimum",
-    "Plan",
     "PrincipalDirection",
     "Product",
     "ProductLaplace",
     "RandomAtomPerfect",
     "RecursiveQuantiles",
-    "Region",
     "Rejection",
-    "Release",
-    "Sampler",
     "Separable",
     "Simplex",
     "Tabulated",

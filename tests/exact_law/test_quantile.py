@@ -18,6 +18,8 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, tota
 from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
+from expmech.core.errors import ParameterTypeError
+from expmech.domains import Grid
 from expmech.exponential.samplers.box_tree import BoxTreeChain
 from expmech.exponential.target import make_target
 
@@ -34,7 +36,7 @@ def mechanism(
     q: float = 0.5,
     adjacency: str = "replace",
     bits: int = 3,
-    domain: em.Grid | None = None,
+    domain: Grid | None = None,
 ) -> em.ExponentialMechanism:
     loss = em.losses.Quantile(
         np.array(values, dtype=np.float64), q=q, lower=0.0, upper=1.0, adjacency=adjacency
@@ -228,7 +230,7 @@ def test_wrong_parameters_are_refused() -> None:
         {"values": [[0.5]]},
         {"values": ["a"]},
     ):
-        with pytest.raises((em.ParameterError, em.ParameterTypeError), match="Quantile"):
+        with pytest.raises((em.ParameterError, ParameterTypeError), match="Quantile"):
             em.losses.Quantile(**(good | wrong))
     with pytest.raises(em.ParameterError, match="adjacency"):
         em.ExponentialMechanism(
@@ -253,7 +255,7 @@ def test_wrong_parameters_are_refused() -> None:
         {"ranks": [0.5, 1.0]},
         {"count": 1},
     ):
-        with pytest.raises((em.ParameterError, em.ParameterTypeError), match="from_ranks"):
+        with pytest.raises((em.ParameterError, ParameterTypeError), match="from_ranks"):
             em.losses.Quantile.from_ranks(**(ranks | wrong))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
-from expmech.domains import cells_of, lattice_of
+from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses import L1Mean, Quantile
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
 from expmech.tables.aggregates import histogram_of, moments_of

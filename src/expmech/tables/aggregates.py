@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import DataError, ParameterError, shielded
-from expmech.domains import Box, Multiples, cells_of, lattice_of
+from expmech.domains import Box, Multiples
+from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses.ridge import cross_products
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
 from expmech.mechanisms.optimum import ArrayTable

@@ -34,7 +34,8 @@ from expmech.core.errors import (
     validate_integer,
 )
 from expmech.core.rounding import validate_epsilon
-from expmech.domains import Box, Multiples, cells_of, lattice_of
+from expmech.domains import Box, Multiples
+from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses.quantile import MOST_VALUES, validate_values
 from expmech.mechanisms.quantiles.spread import CellCounts, default_spread
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
@@ -134,8 +135,22 @@ class SeveralQuantiles(Mechanism):
     ) -> Self:
         """Take how many values lie in each cell: what an engine sends back.
 
-        ``counts`` are confidential, one for each of ``2^bits`` equal cells, or for each multiple of
-        ``step``; the other parameters are those of :meth:`from_values`.
+        Parameters
+        ----------
+        counts : array-like of int
+            One for each of ``2^bits`` equal cells, or for each multiple of ``step``; confidential.
+        levels : sequence
+            As for :meth:`from_values`.
+        lower, upper : float
+            Public bounds of the cells.
+        step, spread
+            As for :meth:`from_values`.
+        adjacency : {"replace", "add-remove"}, default "replace"
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        The mechanism
         """
         parsed = parse_levels(levels, owner=cls.name)
         cells = confidential_array(counts, name="counts", owner=cls.name)
@@ -233,7 +248,22 @@ class SeveralQuantiles(Mechanism):
     def draw_indices(
         self, coins: Coins, *, epsilon: float | Fraction, size: int
     ) -> NDArray[np.int64]:
-        """Draw ``size`` tuples of cells, one per row."""
+        """Draw tuples of cells from coins, without a certificate.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        epsilon : float or Fraction
+            The budget of each draw.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray
+            One tuple per row.
+        """
         draw = self._cells_draw(validate_epsilon(epsilon, owner=self.name))
         return np.stack([draw(coins) for _ in range(size)])
 

@@ -35,6 +35,17 @@ class JointQuantiles(SeveralQuantiles):
 
     Make one with :meth:`from_values` or :meth:`from_counts`.
 
+    Parameters
+    ----------
+    levels : Levels
+        The levels, exact and increasing.
+    box : Box
+        The public bounds and the lattice of outputs.
+    adjacency : Adjacency
+        Which data sets are neighbours.
+    groups : RankGroups
+        The sorted values, grouped by rank; confidential.
+
     Examples
     --------
     >>> values = np.linspace(0.0, 10.0, 101)

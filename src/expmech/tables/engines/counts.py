@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from expmech.core.errors import DataError
-from expmech.domains import line_of
+from expmech.domains.regions import line_of
 from expmech.tables.aggregates import (
     NOWHERE,
     CellsOf,

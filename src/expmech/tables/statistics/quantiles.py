@@ -13,7 +13,8 @@ from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_integer
-from expmech.domains import Box, Multiples, lattice_of
+from expmech.domains import Box, Multiples
+from expmech.domains.regions import lattice_of
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import Quantile
 from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
