@@ -121,6 +121,12 @@ def _lists() -> list[em.Certificate]:
         )
         for kind in em.Adjacency
     ]
+    quantiles += [
+        em.RecursiveQuantiles.from_values(
+            ROWS[:, 0], levels=["0.1", "1/2"], lower=0.0, upper=1.0, step="0.125", adjacency=kind
+        )
+        for kind in em.Adjacency
+    ]
     flips = [
         em.PermuteAndFlip.from_scores([1.0, 2.0, 4.0], sensitivity=0.7, monotone=one)
         for one in (False, True)

@@ -39,12 +39,14 @@ class JointQuantiles(SeveralQuantiles):
     ----------
     levels : Levels
         The levels, exact and increasing.
-    box : Box
-        The public bounds and the lattice of outputs.
+    lattice : Box or Multiples
+        The public cells, by their middles: the possible answers.
     adjacency : Adjacency
         Which data sets are neighbours.
-    groups : RankGroups
-        The sorted values, grouped by rank; confidential.
+    spread : int
+        Points of a cell that equal values are spread over.
+    cells : CellCounts
+        How many values lie in each cell; confidential.
 
     Examples
     --------

@@ -103,6 +103,19 @@ class RecursiveQuantiles(SeveralQuantiles):
 
     Make one with :meth:`from_values` or :meth:`from_counts`.
 
+    Parameters
+    ----------
+    levels : Levels
+        The levels, exact and increasing.
+    lattice : Box or Multiples
+        The public cells, by their middles: the possible answers.
+    adjacency : Adjacency
+        Which data sets are neighbours.
+    spread : int
+        Points of a cell that equal values are spread over.
+    cells : CellCounts
+        How many values lie in each cell; confidential.
+
     Examples
     --------
     >>> values = np.linspace(0.0, 10.0, 1001)

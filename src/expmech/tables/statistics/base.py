@@ -83,7 +83,17 @@ class Statistic(ABC):
     def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
         """Return how many ranks each value is from its quantile in 95% of releases.
 
-        None for what is no quantile. ``count`` is the number of rows where it is public.
+        Parameters
+        ----------
+        epsilon : Fraction
+            The budget.
+        count : int or None
+            The number of rows where it is public.
+
+        Returns
+        -------
+        float or None
+            None for what is no quantile.
         """
         return None
 
