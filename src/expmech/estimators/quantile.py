@@ -14,7 +14,7 @@ from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.domains.regions import decimal_fraction
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of
-from expmech.ledger.amounts import show_amount
+from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.mechanisms.quantiles.base import DEFAULT_BITS
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
@@ -117,7 +117,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         lattice: dict[str, Any],
         budget: Fraction,
     ) -> NDArray[np.float64]:
-        """Return the quantiles, (levels, columns), of one joint draw a column."""
+        """Return the quantiles, (levels, columns), of one joint draw per column."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
         near = near_levels(levels)
         different = sorted(set(near))
@@ -179,7 +179,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
                 f"`q` of {self._name} must be a number strictly between 0 and 1, or a list of them;"
                 " got []."
             )
-        return [self._amount(level, "q") for level in listed]
+        return [exact_amount(level, name="q", owner=self._name) for level in listed]
 
 
 def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np.float64]:
