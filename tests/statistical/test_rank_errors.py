@@ -70,7 +70,9 @@ def told_and_measured(
         index = np.minimum((cells / (bounds[1] - bounds[0]) * CELLS).astype(int), CELLS - 1)
         counts = np.bincount(index, minlength=CELLS)
         mechanism = statistic.mechanism(counts, budget, "unprotected")
-        drawn = mechanism.prepare(epsilon=budget).sample(max(4, 16 // m), seed).values
+        drawn = (
+            mechanism.prepare(epsilon=budget).sample(max(8, 48 // m) if m < 20 else 4, seed).values
+        )
         moved = np.sort((index + 0.5) / CELLS * (bounds[1] - bounds[0]) + bounds[0])
         off = np.maximum(
             np.searchsorted(moved, drawn - 1e-9) - shares * rows,
