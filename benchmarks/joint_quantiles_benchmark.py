@@ -1,12 +1,12 @@
-"""Many quantiles at once: rank errors beside three float methods, times, and what an FFT loses.
+"""Quantiles of ordinary columns: errors in value and in rank beside their goals, and times.
 
     python benchmarks/joint_quantiles_benchmark.py [--sets 200] [--output FILE]
 
-Normal values of standard deviation 5, bounds +-100, epsilon = 1, replace; the error is the mean over
-levels of |rank of the output - q n|. The float methods are written for this page: JointExp
-(Gillenwater, Joseph, Kulesza 2021) with its FFT, approximate quantiles (Kaplan, Schnapp, Stemmer
-2022), and one exponential mechanism a level with epsilon / m each. None of the three is private in
-floats.
+Through `PrivateQuantile` with default settings, epsilon = 1, n = 1000. Columns: all values equal; hours
+worked (70% at 40, the others whole numbers about 35); incomes (60% zeros, a lognormal tail); ages in
+whole years; normal values. The error of a data set is the mean over levels of |answer - true quantile|,
+or of the ranks between the answer and its quantile. "Before" is the law of earlier versions: the rank
+#{x < y} alone, 2^16 points, no spreading.
 """
 
 from __future__ import annotations
@@ -15,236 +15,256 @@ import argparse
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.estimators import PrivateQuantile
+from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
+from expmech.mechanisms.quantiles.base import SeveralQuantiles
 
-LOWER, UPPER, ROWS, EPSILON = -100.0, 100.0, 1000, 1.0
+ROWS, EPSILON = 1000, 1.0
 Values = NDArray[np.float64]
-Method = Callable[[Values, int, int], Values]
 
 
-def levels_of(m: int) -> list[Fraction]:
-    return [Fraction(j, m + 1) for j in range(1, m + 1)]
+def hours(rng: np.random.Generator, rows: int) -> Values:
+    others = np.clip(np.rint(rng.normal(35.0, 12.0, rows)), 0.0, 100.0)
+    return np.where(rng.random(rows) < 0.7, 40.0, others)
 
 
-def ours(values: Values, m: int, seed: int) -> Values:
-    joint = JointQuantiles.from_values(values, levels=levels_of(m), lower=LOWER, upper=UPPER)
-    return np.asarray(joint.sample(epsilon=EPSILON, seed=seed)[0])
+def incomes(rng: np.random.Generator, rows: int) -> Values:
+    return np.where(rng.random(rows) < 0.6, 0.0, rng.lognormal(10.0, 1.0, rows))
 
 
-def one_quantile(
-    ordered: Values, q: float, eta: float, low: float, high: float, rng: np.random.Generator
-) -> float:
-    edges = np.concatenate([[low], ordered, [high]])
-    widths = np.maximum(np.diff(edges), 0.0)
-    with np.errstate(divide="ignore"):
-        logs = np.log(widths) - eta * np.abs(np.arange(ordered.size + 1) - q * ordered.size)
-    weights = np.exp(logs - logs.max())
-    k = int(rng.choice(weights.size, p=weights / weights.sum()))
-    return float(rng.uniform(edges[k], edges[k + 1]))
+def ages(rng: np.random.Generator, rows: int) -> Values:
+    return np.clip(np.rint(rng.normal(45.0, 18.0, rows)), 0.0, 100.0)
 
 
-def split(values: Values, m: int, seed: int) -> Values:
-    rng, ordered = np.random.default_rng([seed, 1]), np.sort(values)
-    drawn = [
-        one_quantile(ordered, float(q), EPSILON / (2 * m), LOWER, UPPER, rng) for q in levels_of(m)
-    ]
-    return np.sort(drawn)
+COLUMNS: dict[str, Callable[[np.random.Generator, int], Values]] = {
+    "all equal": lambda rng, rows: np.full(rows, 40.0),
+    "hours": hours,
+    "incomes": incomes,
+    "ages": ages,
+    "normal": lambda rng, rows: rng.normal(0.0, 1.0, rows),
+    "normal, sd 5": lambda rng, rows: rng.normal(0.0, 5.0, rows),
+}
 
 
-def approximate(values: Values, m: int, seed: int) -> Values:
-    """Return medians of medians, epsilon shared by the levels of the tree.
+@dataclass(frozen=True)
+class Problem:
+    """A column with its bounds, the number of levels, and the goal for the mean error."""
 
-    Charitably: a replaced value moves between two halves, which is not charged for here.
-    """
-    rng = np.random.default_rng([seed, 2])
-    eta = EPSILON / (2 * m.bit_length())
+    column: str
+    bounds: tuple[float, float]
+    m: int
+    goal: float | None
+    adjacency: str = "replace"
+    step: Any = None
+    ranks: bool = False
 
-    def solve(part: Values, levels: list[float], low: float, high: float) -> list[float]:
-        if not levels:
-            return []
-        middle = len(levels) // 2
-        q = levels[middle]
-        cut = one_quantile(part, q, eta, low, high, rng)
-        left = solve(part[part < cut], [level / q for level in levels[:middle]], low, cut)
-        above = [(level - q) / (1 - q) for level in levels[middle + 1 :]]
-        return [*left, cut, *solve(part[part >= cut], above, cut, high)]
+    @property
+    def levels(self) -> list[Fraction]:
+        return [Fraction(j, self.m + 1) for j in range(1, self.m + 1)]
 
-    return np.array(solve(np.sort(values), [float(q) for q in levels_of(m)], LOWER, UPPER))
+    def error(self, values: Values, answers: Values) -> float:
+        shares = np.array([float(level) for level in self.levels])
+        if not self.ranks:
+            truth = np.quantile(values, shares, method="inverted_cdf")
+            return float(np.abs(answers - truth).mean())
+        ordered = np.sort(values)
+        below = np.searchsorted(ordered, answers, side="left") - shares * values.size
+        upto = shares * values.size - np.searchsorted(ordered, answers, side="right")
+        return float(np.maximum(0.0, np.maximum(below, upto)).mean())
 
-
-def fft_tables(
-    values: Values, m: int, *, fft: bool = True
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], Values]:
-    """Return JointExp's forward tables: entering and arriving weight of each gap, in floats."""
-    edges = np.concatenate([[LOWER], np.sort(values), [UPPER]])
-    widths, n = np.diff(edges), values.size
-    target = n / (m + 1)
-    kernel = np.exp(-EPSILON / 4 * np.abs(np.arange(n + 1) - target))
-    kernel[0] = 0.0
-    empty = float(np.exp(-EPSILON / 4 * target))
-    runs = [widths * np.exp(-EPSILON / 4 * np.abs(np.arange(n + 1) - target))]
-    entering, arriving = [runs[0]], [runs[0]]
-    size = 1 << (2 * n + 1).bit_length()
-    for _ in range(1, m):
-        if fft:
-            product = np.fft.irfft(
-                np.fft.rfft(arriving[-1], size) * np.fft.rfft(kernel, size), size
-            )[: n + 1]
-            reached = np.maximum(product, 0.0)
-        else:
-            reached = np.convolve(arriving[-1], kernel)[: n + 1]
-        runs = [
-            widths * reached,
-            *[run * widths / (s + 1) * empty for s, run in enumerate(runs, 1)],
-        ]
-        total = np.sum(runs, axis=0)
-        scale = total.max()
-        runs = [run / scale for run in runs]
-        entering.append(runs[0])
-        arriving.append(total / scale)
-    return entering, arriving, edges
+    def data(self, seed: int) -> Values:
+        return COLUMNS[self.column](np.random.default_rng([seed, self.m]), ROWS)
 
 
-def joint_exp(values: Values, m: int, seed: int) -> Values:
-    rng = np.random.default_rng([seed, 3])
-    entering, arriving, edges = fft_tables(values, m)
-    n, target, outputs = values.size, values.size / (m + 1), []
-    index = np.arange(n + 1)
-    weights = arriving[-1] * np.exp(-EPSILON / 4 * np.abs(n - index - target))
-    j = m - 1
-    while True:
-        k = int(rng.choice(n + 1, p=weights / weights.sum()))
-        run = 1
-        while j >= 1 and rng.random() > entering[j][k] / arriving[j][k]:
-            run, j = run + 1, j - 1
-        outputs += list(rng.uniform(edges[k], edges[k + 1], size=run))
-        if j == 0:
-            return np.sort(outputs)
-        weights = np.where(
-            index < k, arriving[j - 1] * np.exp(-EPSILON / 4 * np.abs(k - index - target)), 0.0
+VALUES = [
+    Problem("all equal", (0, 100), 1, 0.01),
+    Problem("hours", (0, 100), 1, 0.01),
+    Problem("hours", (0, 100), 3, 0.01),
+    Problem("hours", (0, 100), 9, 0.3),
+    Problem("incomes", (0, 5e5), 1, 20),
+    Problem("incomes", (0, 5e5), 3, 250),
+    Problem("incomes", (0, 1e8), 1, 300),
+    Problem("incomes", (0, 1e8), 3, 300),
+    Problem("ages", (0, 120), 3, 0.25, step=1),
+    Problem("ages", (0, 120), 9, 0.5, step=1),
+    Problem("normal", (-1000, 1000), 1, None),
+    Problem("normal", (-1000, 1000), 3, None),
+]
+RANKS = [
+    *(
+        Problem("normal, sd 5", (-100, 100), m, goal, "add-remove", ranks=True)
+        for m, goal in ((9, 5.3), (29, 9), (49, 10.5), (99, 12.5))
+    ),
+    *(
+        Problem("normal, sd 5", (-100, 100), m, goal, ranks=True)
+        for m, goal in ((9, 5.9), (29, None), (99, 22))
+    ),
+]
+
+
+def shipped(problem: Problem, values: Values, seed: int) -> Values:
+    estimator = PrivateQuantile(
+        q=problem.levels,
+        epsilon=EPSILON,
+        bounds=problem.bounds,
+        adjacency=problem.adjacency,
+        step=problem.step,
+        random_state=seed,
+    )
+    return np.asarray(estimator.fit(values[:, None]).quantiles_[:, 0])
+
+
+def before(problem: Problem, values: Values, seed: int) -> Values:
+    """Draw from the law of earlier versions; for one level the joint law is that of one."""
+    made = JointQuantiles.from_values(
+        values,
+        levels=problem.levels,
+        lower=problem.bounds[0],
+        upper=problem.bounds[1],
+        bits=16,
+        spread=1,
+        adjacency=problem.adjacency,
+    )
+    return np.asarray(made.sample(epsilon=EPSILON, seed=seed)[0])
+
+
+def by(kind: type[SeveralQuantiles]) -> Callable[[Problem, Values, int], Values]:
+    def draw(problem: Problem, values: Values, seed: int) -> Values:
+        low, high = problem.bounds
+        made = kind.from_values(
+            values,
+            levels=problem.levels,
+            lower=low,
+            upper=high,
+            step=problem.step,
+            adjacency=problem.adjacency,
         )
-        j -= 1
+        return np.asarray(made.sample(epsilon=EPSILON, seed=seed)[0])
+
+    return draw
 
 
-def error(values: Values, outputs: Values, m: int) -> float:
-    ranks = np.searchsorted(np.sort(values), outputs, side="left")
-    return float(np.abs(ranks - np.arange(1, m + 1) * (values.size / (m + 1))).mean())
+def split(problem: Problem, values: Values, seed: int) -> Values:
+    """Draw each level at its share of epsilon, with the loss of one level."""
+    estimator = PrivateQuantile(
+        q=problem.levels,
+        epsilon=EPSILON,
+        bounds=problem.bounds,
+        adjacency=problem.adjacency,
+        step=problem.step,
+        joint=False,
+        random_state=seed,
+    )
+    return np.asarray(estimator.fit(values[:, None]).quantiles_[:, 0])
 
 
-def errors(method: Method, m: int, sets: int) -> NDArray[np.float64]:
+def mean_error(
+    method: Callable[[Problem, Values, int], Values], problem: Problem, sets: int
+) -> tuple[float, float]:
+    """Return the mean error over data sets, and its standard error."""
     found = []
     for seed in range(sets):
-        values = np.random.default_rng(seed).normal(scale=5.0, size=ROWS)
-        found.append(error(values, method(values, m, seed), m))
-    return np.array(found)
+        values = problem.data(seed)
+        found.append(problem.error(values, method(problem, values, seed)))
+    return float(np.mean(found)), float(np.std(found) / np.sqrt(sets))
 
 
-def gap_logs(values: Values, m: int, points: Values, *, fft: bool) -> Values:
-    """Return the log probability that the last output is in the gap of each point, in floats."""
-    _, arriving, edges = fft_tables(values, m, fft=fft)
-    index = np.arange(values.size + 1)
-    weights = arriving[-1] * np.exp(
-        -EPSILON / 4 * np.abs(values.size - index - values.size / (m + 1))
-    )
-    gaps = np.searchsorted(edges, points, side="right") - 1
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(weights[gaps]) - np.log(weights.sum()))
-
-
-def lost_by_fft(m: int) -> tuple[float, float, float]:
-    """Return the share of positive weights an FFT makes 0, and the worst log ratio of neighbours.
-
-    With the FFT, and with the same sums done term by term. The pair of data sets differs in one
-    value, the largest, moved to the lower bound.
-    """
-    values = np.sort(np.random.default_rng(0).normal(scale=5.0, size=ROWS))
-    neighbour = np.sort(np.append(values[:-1], LOWER + 1.0))
-    points = (values[1:-1] + values[:-2]) / 2  # in gaps that both data sets have
-    ratios = [
-        np.nanmax(
-            np.abs(gap_logs(values, m, points, fft=fft) - gap_logs(neighbour, m, points, fft=fft))
-        )
-        for fft in (True, False)
+def table(problems: list[Problem], sets: int, *, many: int) -> list[str]:
+    lines = [
+        "| column | bounds | levels | adjacency | goal | expmech | before | data sets |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    zero = fft_tables(values, m)[0][-1] == 0.0
-    positive = fft_tables(values, m, fft=False)[0][-1] > 0.0
-    return float(zero[positive].mean()), float(ratios[0]), float(ratios[1])
+    for problem in problems:
+        number = sets if problem.m < 29 else many
+        ours = mean_error(shipped, problem, number)
+        old = mean_error(before, problem, min(number, 40))
+        goal = "as before" if problem.goal is None else f"{problem.goal:g}"
+        step = "" if problem.step is None else f", step {problem.step}"
+        lines.append(
+            f"| {problem.column}{step} | {problem.bounds[0]:g} to {problem.bounds[1]:g} | {problem.m}"
+            f" | {problem.adjacency} | {goal} | {ours[0]:.3g} ({ours[1]:.1g}) | {old[0]:.3g}"
+            f" ({old[1]:.1g}) | {number} |"
+        )
+        print(lines[-1], flush=True)
+    return lines
 
 
-def timed(function: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
+def rule(sets: int) -> list[str]:
+    """Compare the two mechanisms and shares of epsilon by rank, on columns with and without ties."""
+    lines = [
+        "| column | levels | adjacency | joint | recursive | shares of epsilon |",
+        "|---|---|---|---|---|---|",
+    ]
+    for adjacency, sizes in (("replace", (9, 29)), ("add-remove", (9, 19))):
+        for column, bounds in (("hours", (0, 100)), ("incomes", (0, 5e5)), ("normal", (-10, 10))):
+            for m in sizes:
+                problem = Problem(column, bounds, m, None, adjacency, ranks=True)
+                found = [
+                    mean_error(method, problem, sets)[0]
+                    for method in (by(JointQuantiles), by(RecursiveQuantiles), split)
+                ]
+                shown = " | ".join(f"{one:.3g}" for one in found)
+                lines.append(f"| {column} | {m} | {adjacency} | {shown} |")
+                print(lines[-1], flush=True)
+    return lines
 
 
 def times() -> list[str]:
-    rng = np.random.default_rng(1)
-    million = rng.normal(scale=5.0, size=1_000_000)
-    levels = levels_of(9)
-    sorting = min(timed(lambda: np.sort(million)) for _ in range(3))
-    spent = min(
-        timed(
-            lambda: JointQuantiles.from_values(
-                million, levels=levels, lower=LOWER, upper=UPPER
-            ).release(epsilon=EPSILON)
-        )
-        for _ in range(3)
-    )
-    cells = np.floor(
-        (rng.normal(scale=5.0, size=10_000_000) - LOWER) * ((1 << 20) / (UPPER - LOWER))
-    ).astype(np.int64)
-    counts = np.bincount(cells, minlength=1 << 20)
-    engine = min(
-        timed(
-            lambda: JointQuantiles.from_counts(
-                counts, levels=levels, lower=LOWER, upper=UPPER
-            ).release(epsilon=EPSILON)
-        )
-        for _ in range(2)
-    )
+    """Return how long releases of a million values take, beside sorting them."""
+    million = np.random.default_rng(1).normal(scale=5.0, size=1_000_000)
+    levels = [Fraction(j, 10) for j in range(1, 10)]
+    started = time.perf_counter()
+    np.sort(million)
+    sorting = time.perf_counter() - started
+    started = time.perf_counter()
+    JointQuantiles.from_values(million, levels=levels, lower=-100, upper=100).release(epsilon=1)
+    spent = time.perf_counter() - started
     return [
-        f"10^6 values, m = 9: a release takes {spent:.2f} s, everything included; sorting them {sorting:.2f} s, so",
-        f"{spent / (sorting + 2):.2f} times (sorting plus 2 s). 10^7 values from a histogram of 2^20 cells: {engine:.2f} s.",
+        f"10^6 values, nine levels: a release takes {spent:.1f} s, everything included; sorting them"
+        f" {sorting:.2f} s.",
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=200)
+    parser.add_argument("--many", type=int, default=40, help="data sets where levels are many")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    methods: dict[str, Method] = {
-        "expmech, joint": ours,
-        "JointExp in floats (FFT)": joint_exp,
-        "approximate quantiles in floats": approximate,
-        "epsilon split over the levels": split,
-    }
-    lines = [
-        f"# Many quantiles: normal, sd 5, n = {ROWS}, bounds +-100, epsilon = 1, replace, {arguments.sets} data sets",
+    head = [
+        "# Quantiles of ordinary columns: n = 1000, epsilon = 1",
         "",
-        f"One run of `benchmarks/joint_quantiles_benchmark.py`, Python {platform.python_version()}, NumPy {np.__version__}.",
-        "Mean over levels of |rank - q n| (standard error).",
+        f"One run of `benchmarks/joint_quantiles_benchmark.py`, Python {platform.python_version()},"
+        f" NumPy {np.__version__}.",
+        "Mean error (standard error) through `PrivateQuantile` with default settings. `before` is the"
+        " law of earlier versions.",
         "",
-        "| method | m = 9 | m = 29 |",
-        "|---|---|---|",
+        "## Errors in value",
+        "",
     ]
-    for name, method in methods.items():
-        found = [errors(method, m, arguments.sets) for m in (9, 29)]
-        shown = " | ".join(f"{e.mean():.2f} ({e.std() / np.sqrt(len(e)):.2f})" for e in found)
-        lines.append(f"| {name} | {shown} |")
-        print(lines[-1], flush=True)
-    zero, with_fft, without = lost_by_fft(9)
-    lines += ["", *times(), ""]
-    lines += [
-        f"FFT, m = 9, the table of one data set: {zero:.0%} of the convolution's positive values come out as 0 (negative, then",
-        f"clipped). The gap that holds the largest output then has a log ratio of {with_fft:.1f} between two neighbouring data sets, where",
-        f"epsilon = 1; the same float tables summed term by term have {without:.2f}.",
+    lines = [
+        *head,
+        *table(VALUES, arguments.sets, many=arguments.many),
+        "",
+        "## Errors in rank",
+        "",
+        *table(RANKS, min(arguments.sets, 100), many=arguments.many),
+        "",
+        "## Joint, recursive, shares",
+        "",
+        "Mean error in ranks over 12 data sets.",
+        "",
+        *rule(12),
+        "",
+        *times(),
     ]
     text = "\n".join(lines) + "\n"
     print(text)

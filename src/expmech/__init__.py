@@ -28,6 +28,7 @@ if _TYPE_CHECKING:
         Domain,
         L1Ball,
         L2Ball,
+        Multiples,
         Product,
         Simplex,
     )
@@ -62,6 +63,7 @@ if _TYPE_CHECKING:
     from expmech.mechanisms.optimum import risks
     from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
     from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+    from expmech.mechanisms.quantiles.recursive_quantiles import RecursiveQuantiles
     from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
     from expmech.mechanisms.selection.top_k import TopK
 
@@ -81,6 +83,7 @@ _NAMES = {
         "Domain",
         "L1Ball",
         "L2Ball",
+        "Multiples",
         "Product",
         "Simplex",
     ),
@@ -113,6 +116,7 @@ _NAMES = {
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
     "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
+    "mechanisms.quantiles.recursive_quantiles": ("RecursiveQuantiles",),
     "mechanisms.selection.permute_and_flip": ("PermuteAndFlip",),
     "mechanisms.selection.top_k": ("TopK",),
 }
@@ -155,6 +159,7 @@ __all__ = [
     "L2Ball",
     "Ledger",
     "Metropolis",
+    "Multiples",
     "NoisyMean",
     "NoisySums",
     "ParameterError",
@@ -164,6 +169,7 @@ __all__ = [
     "Product",
     "ProductLaplace",
     "RandomAtomPerfect",
+    "RecursiveQuantiles",
     "Rejection",
     "Separable",
     "Simplex",

@@ -24,8 +24,11 @@ def named(fields: dict[str, Any]) -> str:
     return f"{fields['mechanism']}-{fields['sampler']['sampler']}-{fields['domain']['kind']}"
 
 
+NEWER = {"RecursiveQuantiles"}  # than the file
+
+
 def test_every_mechanism_has_an_earlier_certificate() -> None:
-    assert {fields["mechanism"] for fields in EARLIER} == {*MECHANISMS}
+    assert {fields["mechanism"] for fields in EARLIER} == {*MECHANISMS} - NEWER
     assert all("finish" in fields and "postprocessing" not in fields for fields in EARLIER)
 
 

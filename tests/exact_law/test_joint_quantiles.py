@@ -21,10 +21,22 @@ from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate
 from expmech.mechanisms.quantiles.draw import JointDraw, integer_weights
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
-from expmech.mechanisms.quantiles.tables import Levels, Tables, groups_from_cells, parse_levels
+from expmech.mechanisms.quantiles.tables import (
+    Levels,
+    RankGroups,
+    Tables,
+    parse_levels,
+    rank_groups,
+)
 
 EPSILON = Fraction(1)
 Law = dict[Hashable, float]
+
+
+def groups_from_cells(cells: Any, bits: int) -> RankGroups:
+    """Return the groups of values at these lattice points."""
+    occupied, counts = np.unique(np.array(cells, dtype=np.int64), return_counts=True)
+    return rank_groups(occupied, counts, 1 << bits)
 
 
 def closed_form(

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses import L1Mean, Quantile
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
-from expmech.mechanisms.quantiles.tables import cells_of
 from expmech.tables.aggregates import histogram_of, moments_of
 from expmech.tables.scaling import scaled, scalings, snapped_columns
 
@@ -46,7 +46,10 @@ MADE: dict[str, Callable[[Values], Any]] = {
     "L1Mean": lambda v: L1Mean(v[:, None], lower=LOWER, upper=UPPER)(POINTS).tolist(),
     "JointQuantiles": joint,
     "NoisyMean": noisy_mean,
-    "cells": lambda v: cells_of(v, LOWER, UPPER, 6).tolist(),
+    "cells": lambda v: cells_of(v, (LOWER, UPPER), lattice_of(LOWER, UPPER, bits=6)).tolist(),
+    "multiples": lambda v: cells_of(
+        v, (LOWER, UPPER), lattice_of(LOWER, UPPER, bits=6, step=0.7)
+    ).tolist(),
     "histogram": lambda v: histogram_of(v, (LOWER, UPPER), bits=6).tolist(),
     "moments": lambda v: moments_of(v[:, None], [(LOWER, UPPER)], bits=12, products=True),
     "scaled": lambda v: scaled(v[:, None], [(LOWER, UPPER)]).tolist(),

@@ -430,7 +430,7 @@ def a_stand_in_that_was_kept() -> Plant:
     kept: list[int] = []
 
     def fit(real: Any, self: Any, budget: Any) -> Any:
-        kept.append(self.groups.count)
+        kept.append(self.cells.total)
         return real(self, budget)
 
     def public_terms(real: Any, self: Any, budget: Any) -> Any:

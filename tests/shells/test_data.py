@@ -432,10 +432,10 @@ def test_a_ridge_release_is_in_the_units_of_the_table(folder: Path) -> None:
         assert abs(found["x"] - 0.01) < 0.01
 
 
-def test_rank_losses_count_the_values_below_a_point() -> None:
+def test_rank_losses_count_the_values_below_and_at_a_point() -> None:
     box = Box([0.0], [1.0], bits=2)
-    loss = rank_loss(np.array([3, 0, 5, 2]), Fraction(3, 10), box, "replace")
-    assert loss(box.points(np.arange(4)[:, None])).tolist() == [3.0, 0.0, 0.0, 5.0]
+    loss = rank_loss(np.array([3, 0, 5, 2]), Fraction(3, 10), box, (0.0, 1.0), "replace")
+    assert loss(box.points(np.arange(4)[:, None])).tolist() == [0.0, 0.0, 0.0, 5.0]
 
 
 def test_quantiles_agree_with_the_rows_at_large_epsilon(file: Path) -> None:
@@ -465,7 +465,7 @@ def test_quantile_laws_of_all_neighbours_are_within_epsilon(q: Fraction) -> None
     epsilon, box = Fraction(2), Box([0.0], [1.0], bits=2)
 
     def law(cells: tuple[int, ...], adjacency: str) -> np.ndarray[Any, Any]:
-        loss = rank_loss(np.bincount(cells, minlength=4), q, box, adjacency)
+        loss = rank_loss(np.bincount(cells, minlength=4), q, box, (0.0, 1.0), adjacency)
         return ExponentialMechanism(loss=loss, domain=box, adjacency=adjacency).law(
             epsilon=epsilon
         )[1]

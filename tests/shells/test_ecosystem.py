@@ -102,6 +102,9 @@ def every_kind() -> dict[str, Mechanism]:
         "JointQuantiles": em.JointQuantiles.from_values(
             ROWS[:, 0], levels=["1/3", "2/3"], lower=0.0, upper=1.0, bits=8
         ),
+        "RecursiveQuantiles": em.RecursiveQuantiles.from_values(
+            ROWS[:, 0], levels=["1/3", "2/3"], lower=0.0, upper=1.0, step=0.25, **add_remove
+        ),
         "PermuteAndFlip": em.PermuteAndFlip.from_scores([1, 5, 4], sensitivity=1, **add_remove),
         "TopK": em.TopK.from_counts([3, 2, 1], k=2),
         "PerturbedOptimum": em.PerturbedOptimum(

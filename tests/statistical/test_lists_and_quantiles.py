@@ -67,7 +67,9 @@ CELLS = (0, 2, 2, 2, 5, 6, 6, 9, 9, 14)
 
 def test_joint_quantiles_follow_their_law_and_mutants_are_rejected() -> None:
     counts = np.bincount(CELLS, minlength=16)
-    joint = JointQuantiles.from_counts(counts, levels=["1/3", "2/3"], lower=0.0, upper=16.0)
+    joint = JointQuantiles.from_counts(
+        counts, levels=["1/3", "2/3"], lower=0.0, upper=16.0, spread=1
+    )
     drawn = [
         tuple(row)
         for row in joint.draw_indices(Coins(seeded_bits(11)), epsilon=2.0, size=8000).tolist()
@@ -81,7 +83,11 @@ def test_joint_quantiles_follow_their_law_and_mutants_are_rejected() -> None:
 def test_outputs_that_share_a_gap_are_a_uniform_multiset_and_sorted_draws_are_not() -> None:
     cells = (0, 0, 0, 7, 7)
     joint = JointQuantiles.from_counts(
-        np.bincount(cells, minlength=8), levels=["0.4", "0.5", "0.6"], lower=0.0, upper=1.0
+        np.bincount(cells, minlength=8),
+        levels=["0.4", "0.5", "0.6"],
+        lower=0.0,
+        upper=1.0,
+        spread=1,
     )
     drawn = joint.draw_indices(Coins(seeded_bits(12)), epsilon=1.0, size=4000)
     law = quantile_law(cells, (4, 5, 6), 10, 8, 0.25)
@@ -99,10 +105,10 @@ def test_joint_quantiles_of_many_values_follow_the_law_of_their_ranks() -> None:
     """
     values = np.random.default_rng(2).integers(0, 1 << 16, size=5000)
     joint = JointQuantiles.from_counts(
-        np.bincount(values, minlength=1 << 16), levels=["0.3"], lower=0.0, upper=1.0
+        np.bincount(values, minlength=1 << 16), levels=["0.3"], lower=0.0, upper=1.0, spread=1
     )
     indices = joint.draw_indices(Coins(seeded_bits(5)), epsilon=1.0, size=1500)[:, 0]
-    groups = joint.groups
+    groups = joint.cells.groups
     logs = np.log(groups.sizes) - 0.5 * np.abs(groups.ranks - 1500.0)
     masses = np.exp(logs - np.logaddexp.reduce(logs))
     drawn = np.searchsorted(groups.first, indices, side="right") - 1

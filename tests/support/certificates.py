@@ -121,6 +121,12 @@ def _lists() -> list[em.Certificate]:
         )
         for kind in em.Adjacency
     ]
+    recursive = [
+        em.RecursiveQuantiles.from_values(
+            ROWS[:, 0], levels=["0.1", "1/2"], lower=0.0, upper=1.0, step="0.125", adjacency=kind
+        )
+        for kind in em.Adjacency
+    ]
     flips = [
         em.PermuteAndFlip.from_scores([1.0, 2.0, 4.0], sensitivity=0.7, monotone=one)
         for one in (False, True)
@@ -131,7 +137,9 @@ def _lists() -> list[em.Certificate]:
         for kind in em.Adjacency
         for each in (False, True)
     ]
-    return [one.certificate(epsilon=0.3) for one in (*directions, *quantiles, *flips, *tops)]
+    return [
+        one.certificate(epsilon=0.3) for one in (*directions, *quantiles, *recursive, *flips, *tops)
+    ]
 
 
 def _optima() -> list[em.Certificate]:

@@ -407,8 +407,15 @@ def _log_joint(counts: list[int], sequence: Sequence[int], rate: float) -> float
 
 
 def _tape_quantiles(patch: pytest.MonkeyPatch, tape: Tape) -> None:
-    """Catch ranks: the law of all tuples, or the weights of some."""
+    """Catch ranks: the law of all tuples, or the weights of some.
+
+    Equal values are spread in a fixed order, which keeps neighbours neighbours: the law of a
+    release is a mixture over such orders, drawn by coins alone.
+    """
     draw = JointDraw.draw
+
+    def in_order(coins: Coins, points: int, size: int, many: int) -> Any:
+        return np.tile(np.arange(size), (many, 1))
 
     def once(self: JointDraw, coins: Coins) -> Any:
         groups, many = self.groups, len(self.levels.numerators)
@@ -429,6 +436,7 @@ def _tape_quantiles(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         return draw(self, coins)
 
     patch.setattr(JointDraw, "draw", once)
+    patch.setattr("expmech.mechanisms.quantiles.spread.draw_subsets", in_order)
 
 
 def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:

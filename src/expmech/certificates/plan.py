@@ -117,6 +117,8 @@ class Plan:
     error : float, optional
         How far a number is from the truth in 95% of releases, at most, where public quantities
         tell.
+    ranks : float, optional
+        How many ranks each value is from the true quantile in 95% of releases, for quantiles.
 
     Examples
     --------
@@ -135,6 +137,7 @@ class Plan:
     saturates_at: float | None
     note: str | None = None
     error: float | None = None
+    ranks: float | None = None
 
     @property
     def recommended(self) -> Option | None:
@@ -154,6 +157,7 @@ class Plan:
             ),
             "saturates_at": self.saturates_at,
             "error": self.error,
+            "ranks": self.ranks,
             "note": self.note,
             "options": [option.describe() for option in self.options],
         }
@@ -189,6 +193,8 @@ class Plan:
                 f"error: in 95% of releases each number is within {self.error:.3g} of what the rows"
                 " give as they are read"
             )
+        if self.ranks is not None:
+            lines += textwrap.wrap(within_ranks(self.ranks), width=110)
         if self.saturates_at is not None:
             lines.append(
                 f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart."
@@ -263,6 +269,15 @@ def _finite(numbers: tuple[float | None, ...]) -> list[float | None]:
     None stands for no bound and for numbers beyond 1e300.
     """
     return [None if number is None or math.isinf(number) else number for number in numbers]
+
+
+def within_ranks(ranks: float) -> str:
+    """Say how near quantiles are to the true ones."""
+    return (
+        f"With 95% probability each value is within {show_number(math.ceil(ranks))} ranks of the"
+        " true quantile, where values lie about evenly around it or are tied; where they leave a"
+        " wide gap there, it may be more."
+    )
 
 
 def over_budget(name: str, seconds: float, budget_seconds: float) -> str:

@@ -47,6 +47,14 @@ Level = Annotated[
     ),
 ]
 Bits = Annotated[int, typer.Option("--bits", help="The answer is one of 2^bits points, 1 to 22.")]
+Step = Annotated[
+    str | None,
+    typer.Option(
+        "--step",
+        help="Instead of --bits: the answer is a multiple of this public number, 1 for whole"
+        " numbers.",
+    ),
+]
 Penalty = Annotated[float | None, typer.Option("--penalty", help="Ridge penalty, on scaled rows.")]
 Radius = Annotated[
     float | None,

@@ -23,7 +23,9 @@ from expmech.cli.columns import (
     unnamed,
 )
 from expmech.core.errors import ParameterError, validate_choice, validate_integer
+from expmech.domains.regions import decimal_fraction
 from expmech.ledger import exact_amount
+from expmech.mechanisms.quantiles.base import DEFAULT_BITS
 from expmech.tables.aggregates import validate_different
 from expmech.tables.grammar import parse_condition
 from expmech.tables.scaling import Bounds
@@ -355,20 +357,23 @@ def _quantile(
     column: options.Columns,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
-    bits: options.Bits = 16,
+    bits: options.Bits = DEFAULT_BITS,
+    step: options.Step = None,
 ) -> tuple[Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
     pairs = zip(column, limits(column, bounds), strict=True)
-    return tuple(_levels(common, name, pair, q, bits) for name, pair in pairs)
+    return tuple(_levels(common, name, pair, q, bits, step) for name, pair in pairs)
 
 
 def _levels(
-    common: CommonSettings, column: str, pair: Bounds, q: str, bits: int
+    common: CommonSettings, column: str, pair: Bounds, q: str, bits: int, step: str | None
 ) -> QuantileOf | QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q) or [q]
     levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
-    arguments = {"column": column, "bounds": pair, "bits": bits, **common.reading}
+    multiple = None if step is None else decimal_fraction(step, name="--step", owner="a quantile")
+    lattice = {"bounds": pair, "bits": bits, "step": multiple}
+    arguments = {"column": column, **lattice, **common.reading}
     if len(texts) == 1:
         return QuantileOf(q=levels_by_text[texts[0]], **arguments)
     if len(set(levels_by_text.values())) != len(texts):
@@ -382,10 +387,11 @@ def _plan_quantile(
     common: CommonSettings,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
-    bits: options.Bits = 16,
+    bits: options.Bits = DEFAULT_BITS,
+    step: options.Step = None,
 ) -> tuple[Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
-    return _quantile(common, unnamed(bounds), bounds, q, bits)
+    return _quantile(common, unnamed(bounds), bounds, q, bits, step)
 
 
 def _select(

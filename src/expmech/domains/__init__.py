@@ -2,7 +2,7 @@
 
 from expmech.domains.base import Domain, Grid, Indices, Region
 from expmech.domains.lists import Candidates, Product
-from expmech.domains.regions import Box, L1Ball, L2Ball, Simplex
+from expmech.domains.regions import Box, L1Ball, L2Ball, Multiples, Simplex
 from expmech.domains.registry import DOMAINS
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Indices",
     "L1Ball",
     "L2Ball",
+    "Multiples",
     "Product",
     "Region",
     "Simplex",

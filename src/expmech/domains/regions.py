@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.coins.laws import draw_discrete_gaussian
-from expmech.core.errors import ParameterError, validate_integer, validate_scale, validate_vector
+from expmech.core.errors import (
+    ParameterError,
+    validate_integer,
+    validate_number,
+    validate_scale,
+    validate_vector,
+)
 from expmech.domains.base import Grid, Indices, Region, draw_distinct_sorted
 
 
@@ -73,6 +79,11 @@ class Box(Grid):
         return self
 
     @property
+    def count(self) -> int:
+        """Return the number of points."""
+        return 1 << self.bits * self.dimension
+
+    @property
     def log_size(self) -> float:
         return self.dimension * self.bits * math.log(2.0)
 
@@ -122,6 +133,143 @@ class Box(Grid):
         }
 
 
+class Multiples(Grid):
+    """The multiples of a public step between two bounds, on one axis.
+
+    Parameters
+    ----------
+    step : float or Fraction
+        A positive number; a float counts as the shortest decimal that names it: 0.1 is one tenth.
+    lower, upper : float
+        Public bounds, with at least two multiples of the step between them and at most 2^40.
+
+    Raises
+    ------
+    ParameterError, ParameterTypeError
+
+    Examples
+    --------
+    >>> ages = Multiples(step=1, lower=0.0, upper=120.0)
+    >>> ages.values(np.array([[0], [120]])).tolist()
+    [[0.0], [120.0]]
+    """
+
+    dimension = 1
+    is_box = False
+
+    def __init__(self, step: Any, lower: float, upper: float) -> None:
+        owner = "Multiples"
+        self.step = decimal_fraction(step, name="step", owner=owner)
+        self.bounds = tuple(
+            float(validate_number(end, name=name, owner=owner))
+            for name, end in (("lower", lower), ("upper", upper))
+        )
+        low, high = map(Fraction, self.bounds)
+        self.first = math.ceil(low / self.step)
+        self.count = math.floor(high / self.step) - self.first + 1
+        largest = max(abs(self.first), abs(self.first + self.count)) * self.step.numerator
+        if not 2 <= self.count <= _MOST_MULTIPLES or largest >= _EXACT:
+            raise ParameterError(
+                "`step` of Multiples must have between 2 and 2^40 multiples between the bounds, of"
+                f" few digits; got {step!r} between {lower!r} and {upper!r}."
+            )
+        self.bits = (self.count - 1).bit_length()
+        ends = self.points(np.array([[0], [self.count - 1]]))
+        self.lower, self.upper = ends[0], ends[1]
+        half = self.step / 2
+        start = float(self.first * self.step - half)
+        self._box = Box([start], [start + float(self.step) * 2.0**self.bits], bits=self.bits)
+        self.value_errors = self._box.value_errors
+
+    @property
+    def box(self) -> Box:
+        return self._box
+
+    @property
+    def log_size(self) -> float:
+        return math.log(self.count)
+
+    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+        return np.asarray(indices.view(np.uint64)[:, 0] < np.uint64(self.count))
+
+    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray((points >= self.lower) & (points <= self.upper))[:, 0]
+
+    def points(self, indices: Indices) -> NDArray[np.float64]:
+        # both whole numbers are exact, so a quotient is the float64 nearest to the multiple
+        whole = (indices + self.first) * self.step.numerator
+        return np.asarray(whole.astype(np.float64) / float(self.step.denominator))
+
+    def draw_uniform(self, coins: Coins, size: int) -> Indices:
+        return coins.integers_below(self.count, size)[:, None]
+
+    def restrict(self, columns: tuple[int, ...]) -> Multiples:
+        return self
+
+    def is_listable(self, limit: int) -> bool:
+        return self.count <= limit
+
+    def all_indices(self, limit: int) -> Indices | None:
+        return np.arange(self.count)[:, None] if self.is_listable(limit) else None
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "Multiples",
+            "step": str(self.step),
+            "lower": self.bounds[0],
+            "upper": self.bounds[1],
+        }
+
+
+def lattice_of(lower: float, upper: float, *, bits: int, step: Any = None) -> Box | Multiples:
+    """Return the points that stand for the values of a column: middles of cells, or multiples."""
+    if step is None:
+        return Box([lower], [upper], bits=bits)
+    return Multiples(step=step, lower=lower, upper=upper)
+
+
+def line_of(lattice: Box | Multiples) -> tuple[float, float]:
+    """Return origin and factor of the line ``(x - origin) factor``; its floor is a cell."""
+    if isinstance(lattice, Multiples):
+        origin = (lattice.first - Fraction(1, 2)) * lattice.step
+        return float(origin), float(1 / lattice.step)
+    lower, upper = float(lattice.lower[0]), float(lattice.upper[0])
+    return lower, 2.0**lattice.bits / (upper - lower)
+
+
+@np.errstate(all="ignore")  # a denormal value may underflow, to a cell that is right
+def cells_of(
+    values: NDArray[np.float64], bounds: tuple[float, float], lattice: Box | Multiples
+) -> NDArray[np.int64]:
+    """Return the cell of each value, clipped to the bounds; cells are counted from 0.
+
+    A public map of each value alone: whatever it rounds cannot touch a sensitivity. Engines compute
+    the same one.
+    """
+    origin, factor = line_of(lattice)
+    steps = (np.minimum(np.maximum(values, bounds[0]), bounds[1]) - origin) * factor
+    return np.minimum(np.maximum(np.floor(steps).astype(np.int64), 0), lattice.count - 1)
+
+
+def decimal_fraction(number: Any, *, name: str, owner: str) -> Fraction:
+    """Return a positive number as a fraction: text and floats as the decimal they show."""
+    if isinstance(number, (float, np.floating)):
+        number = repr(float(number))
+    elif isinstance(number, (int, np.integer)) and not isinstance(number, bool):
+        number = Fraction(int(number))
+    try:
+        fraction = Fraction(number) if isinstance(number, (str, Fraction)) else Fraction(0)
+    except (ValueError, ZeroDivisionError):
+        fraction = Fraction(0)
+    if fraction <= 0 or fraction.denominator >= _EXACT:
+        raise ParameterError(
+            f"`{name}` of {owner} must be a positive number of few digits; got {number!r}."
+        )
+    return fraction
+
+
+_MOST_MULTIPLES = 1 << 40
+_EXACT = 1 << 52  # whole numbers below it are exact in float64
 _SURE = 2.0**-40  # far above the rounding error of the float64 sum of squares
 _MOST_DRAWN = 1 << 16  # points proposed at a time
 _FEW_DIMENSIONS = 8  # up to here the cube is cheaper

@@ -9,11 +9,14 @@ from expmech.core.errors import ParameterError
 from expmech.core.registry import Registry
 from expmech.domains.base import Domain
 from expmech.domains.lists import Candidates, Product
-from expmech.domains.regions import Box, L1Ball, L2Ball, Simplex
+from expmech.domains.regions import Box, L1Ball, L2Ball, Multiples, Simplex
 
 DOMAINS: Registry[type[Domain]] = Registry(
     "expmech.domains",
-    [(kind.__name__, kind) for kind in (Box, L1Ball, L2Ball, Simplex, Candidates, Product)],
+    [
+        (kind.__name__, kind)
+        for kind in (Box, Multiples, L1Ball, L2Ball, Simplex, Candidates, Product)
+    ],
 )
 
 

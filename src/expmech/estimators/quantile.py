@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
+from expmech.domains.regions import decimal_fraction
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of
 from expmech.ledger.amounts import exact_amount, show_amount
+from expmech.mechanisms.quantiles.base import DEFAULT_BITS
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
 from expmech.tables.statistics.quantiles import near_levels
@@ -23,8 +25,9 @@ from expmech.tables.statistics.quantiles import near_levels
 class PrivateQuantile(SamplerParameters, PrivateEstimator):
     """Quantiles of each column.
 
-    The exponential mechanism with the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points; several
-    quantiles of a column by one joint draw.
+    The exponential mechanism with the loss ``max(0, #{x < y} - q n, q n - #{x <= y})``, how many
+    ranks an answer is from the quantile; several quantiles of a column by one joint draw, or
+    recursively where there are very many.
 
     Parameters
     ----------
@@ -37,8 +40,11 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     bounds : pair of float, sequence of pairs, or dict
         Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    bits : int, default 16
+    bits : int, default 20
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
+    step : float, int, Fraction or str, optional
+        Instead of ``bits``: answers are multiples of this public number, 1 for whole numbers. Much
+        better where all values are multiples of it.
     joint : bool, default True
         Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
         shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
@@ -66,7 +72,8 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
 
     q: Any = 0.5
     bounds: Any = None
-    bits: int = 16
+    bits: int = DEFAULT_BITS
+    step: Any = None
     joint: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivateQuantile:
@@ -85,7 +92,10 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
             The fitted estimator itself.
         """
         budget, levels = self._validate_parameters(), self._levels()
-        bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
+        lattice = {
+            "bits": validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22),
+            "step": None if self.step is None else self._step(),
+        }
         table, d = self._table(X)
         if not isinstance(self.joint, (bool, np.bool_)):
             raise ParameterTypeError(
@@ -94,13 +104,18 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         served = self.sampler == "auto" and self.timing != CONSTANT
         draw = self._draw_together if self.joint and served and len(levels) > 1 else self._draw_each
         rows = numbers_of(table, d)
-        values = draw(rows, levels, d, bits, budget)
+        values = draw(rows, levels, d, lattice, budget)
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else values
         self.certificate_ = self.certificates_[0]
         return self
 
     def _draw_together(
-        self, rows: DeferredRows, levels: list[Fraction], d: int, bits: int, budget: Fraction
+        self,
+        rows: DeferredRows,
+        levels: list[Fraction],
+        d: int,
+        lattice: dict[str, Any],
+        budget: Fraction,
     ) -> NDArray[np.float64]:
         """Return the quantiles, (levels, columns), of one joint draw per column."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
@@ -111,7 +126,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
                 column=j,
                 bounds=bounds[j],
                 levels=tuple(different),
-                bits=bits,
+                **lattice,
                 adjacency=self._relation,
                 missing=self.missing,
                 label=f"column {names[j]}",
@@ -125,7 +140,12 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         return drawn[[different.index(level) for level in near]]
 
     def _draw_each(
-        self, rows: DeferredRows, levels: list[Fraction], d: int, bits: int, budget: Fraction
+        self,
+        rows: DeferredRows,
+        levels: list[Fraction],
+        d: int,
+        lattice: dict[str, Any],
+        budget: Fraction,
     ) -> NDArray[np.float64]:
         """Return the quantiles, (levels, columns), each drawn at a share of epsilon."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
@@ -135,7 +155,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
                 column=j,
                 bounds=bounds[j],
                 q=level,
-                bits=bits,
+                **lattice,
                 adjacency=self._relation,
                 missing=self.missing,
                 label=f"column {names[j]}",
@@ -148,6 +168,9 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         self.certificates_ = tuple(release.certificate for release in releases)
         values = np.array([release.value for release in releases]).reshape(len(levels), d)
         return _in_order(levels, values)
+
+    def _step(self) -> Fraction:
+        return decimal_fraction(self.step, name="step", owner=self._name)
 
     def _levels(self) -> list[Fraction]:
         listed = [self.q] if np.ndim(self.q) == 0 else list(self.q)

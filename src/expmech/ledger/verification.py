@@ -27,7 +27,7 @@ from expmech.exponential.target import BaseMeasure
 from expmech.mechanisms.directions import PrincipalDirection
 from expmech.mechanisms.noisy_sums import NoisyMean, NoisySums
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
-from expmech.mechanisms.quantiles import JointQuantiles
+from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
 from expmech.mechanisms.selection import PermuteAndFlip, TopK
 from expmech.theory.concentrated import rho_of_pure
 
@@ -41,6 +41,7 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
             NoisySums,
             PrincipalDirection,
             JointQuantiles,
+            RecursiveQuantiles,
             PermuteAndFlip,
             TopK,
             PerturbedOptimum,

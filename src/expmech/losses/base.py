@@ -168,6 +168,9 @@ class Facts:
         ``terms(coordinates, values)``: the loss is the sum of these over the coordinates.
     terms_lower_bound : callable
         ``terms_lower_bound(coordinates, lower, upper)`` bounds a term over intervals.
+    on_lattice : callable
+        The loss of rows that were moved to points of the domain one by one; it is then the loss of
+        the mechanism, and the other facts are about it.
     curvature : callable
         ``curvature()`` returns a :class:`Curvature`; it is called only where it is needed.
     evaluation_seconds : float
@@ -208,6 +211,7 @@ class Facts:
     exact_lower_bound: bool = False
     terms: Callable[[NDArray[np.int64], Floats], Any] | None = None
     terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None = None
+    on_lattice: Callable[[Floats], Any] | None = None
     curvature: Callable[[], Curvature] | None = None
     evaluation_seconds: Any = None
     proved: bool = False
@@ -233,7 +237,7 @@ _NUMBERS = (
     *("sensitivity", "minimum", "bound", "gap"),
     *("loss_error", "gradient_error", "evaluation_seconds"),
 )
-_FUNCTIONS = ("gradient", "lower_bound", "terms", "terms_lower_bound", "curvature")
+_FUNCTIONS = ("gradient", "lower_bound", "terms", "terms_lower_bound", "on_lattice", "curvature")
 _KINDS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(_NUMBERS, (Real, "a number")),
     **dict.fromkeys(_FUNCTIONS, (Callable, "a function")),

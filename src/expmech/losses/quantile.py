@@ -1,7 +1,8 @@
-"""Quantiles under rank loss."""
+"""Quantiles under rank loss. Theory page: docs/theory/quantiles.md."""
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,7 @@ from expmech.core.errors import (
     validate_number,
     validate_vector,
 )
-from expmech.domains import Domain, Region
+from expmech.domains import Domain, Grid, Region
 from expmech.losses.base import NO_NAN, Facts
 
 MOST_VALUES = 1 << 31  # q n and a rank's distance from it then round by at most 2^-23 each
@@ -28,9 +29,11 @@ _OWNER = "Quantile"
 
 
 class Quantile:
-    """``L(y) = |#{x < y} - q n| - c``, the q-quantile of numbers clipped to public bounds.
+    """``L(y) = max(0, #{x < y} - q n, q n - #{x <= y})``: how many ranks y is from the q-quantile.
 
-    The constant c is the least distance ``|#{x < y} - q n|`` between the bounds.
+    It is 0 wherever q lies between the share of values below y and that of values up to y. On a
+    lattice values are first moved to the point in whose cell they lie, one by one, so that all
+    copies of a value fall on one point.
 
     Parameters
     ----------
@@ -46,17 +49,15 @@ class Quantile:
 
     Notes
     -----
-    Replacing a value moves one rank by at most 1; adding one moves ``#{x < y} - q n`` by ``1 - q``
-    or ``-q``. The constant c is not 0 where values are tied; it moves by at most D too and cancels
-    in the law, so epsilon is kept, and energies do not saturate because of ties among very many
-    values. The loss is piecewise constant, and :meth:`lower_bound` is exact over any interval,
-    which is what :class:`~expmech.BoxTree` needs. Theory page: docs/theory/box_tree.md.
+    Replacing a value moves each of the two ranks by at most 1; adding one moves ``rank - q n`` by
+    ``1 - q`` or ``-q``. The loss is piecewise constant, and :meth:`lower_bound` is exact over any
+    interval, which is what :class:`~expmech.BoxTree` needs. Theory page: docs/theory/quantiles.md.
 
     Examples
     --------
-    >>> median = Quantile([0.1, 0.2, 0.7, 0.9], q=0.5, lower=0.0, upper=1.0)
-    >>> median(np.array([[0.05], [0.5], [0.8]]))
-    array([2., 0., 1.])
+    >>> median = Quantile([0.1, 0.2, 0.7, 0.7, 0.7], q=0.5, lower=0.0, upper=1.0)
+    >>> median(np.array([[0.05], [0.5], [0.7], [0.8]]))
+    array([2.5, 0.5, 0. , 2.5])
     """
 
     loss_error = Fraction(1, 1 << 20)
@@ -114,8 +115,8 @@ class Quantile:
         >>> ranked = Quantile.from_ranks(
         ...     edges=[0.25, 0.5], ranks=[1, 3], count=4, q=0.5, lower=0.0, upper=1.0
         ... )
-        >>> ranked(np.array([[0.1], [0.3], [0.9]]))
-        array([0., 0., 1.])
+        >>> ranked(np.array([[0.1], [0.25], [0.3], [0.9]]))
+        array([1., 0., 1., 2.])
         """
         loss = cls.__new__(cls)
         loss._set_public(q, lower, upper, adjacency)
@@ -154,7 +155,6 @@ class Quantile:
         if count == 0 and self.adjacency == "replace":
             raise ParameterError(f"`values` of {_OWNER} must not be empty under 'replace'.")
         self._target = float(self.q * count)
-        self._least = self._least_distance(count)
         # under add-remove the number of values is confidential, and so is how large a loss can be
         self.bound = float(max(self.q, 1 - self.q) * count) if self.adjacency == "replace" else None
 
@@ -166,23 +166,40 @@ class Quantile:
                 f" {domain.dimension}."
             )
         low, high = float(domain.lower[0]), float(domain.upper[0])
-        # the constant c is the least distance between the bounds: beyond them it may be less
         if low < self.lower or high > self.upper:
             raise ParameterError(
                 f"`domain` of {_OWNER} must lie within the bounds {self.lower:g} to"
                 f" {self.upper:g}; got {low:g} to {high:g}."
             )
+        moved = self._on(domain) if isinstance(domain, Grid) else self
         return Facts(
             sensitivity=self.sensitivity,
             adjacency=self.adjacency,
             minimum=0.0,
             bound=self.bound,
             loss_error=self.loss_error,
-            lower_bound=self.lower_bound,
+            lower_bound=moved.lower_bound,
             exact_lower_bound=True,
+            on_lattice=moved,
             proved=True,
             assumptions=(NO_NAN,),
         )
+
+    def _on(self, grid: Grid) -> Quantile:
+        """Return the loss of the values moved to the points in whose cells they lie."""
+        moved = copy.copy(self)
+        last = np.minimum(grid.locate(grid.upper), grid.points_per_axis - 1)
+        cells = np.clip(grid.locate(self._edges[:, None]), grid.locate(grid.lower), last)
+        points = grid.points(cells)[:, 0]
+        if np.array_equal(points, self._edges):
+            return self
+        if self._ranks is None:
+            moved._edges = points
+        else:
+            moved._edges, first = np.unique(points, return_index=True)
+            moved._ranks = np.append(self._ranks[first], self._ranks[-1])
+        moved.__dict__.pop("_ended", None)
+        return moved
 
     def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return ``#{x < y}`` for each row."""
@@ -203,7 +220,7 @@ class Quantile:
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row."""
-        return np.asarray(np.abs(self._rank(y) - self._target) - self._least, dtype=np.float64)
+        return self.lower_bound(y, y)
 
     def lower_bound(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
@@ -219,26 +236,9 @@ class Quantile:
         -------
         ndarray of float, shape (m,)
         """
-        above, below = self._rank(lower) - self._target, self._target - self._rank(upper)
-        return np.asarray(np.maximum(np.maximum(above, below) - self._least, 0.0), dtype=np.float64)
-
-    def _least_distance(self, count: int) -> float:
-        """Return the least ``|#{x < y} - q n|`` between the bounds, which ties keep from zero."""
-        if self._ranks is not None:
-            reached = (
-                self._ranks
-                if not self._edges.size or self._edges[-1] < self.upper
-                else self._ranks[:-1]
-            )
-        elif count == 0:
-            return 0.0
-        else:  # the ranks on either side of the value at the quantile
-            value = self._edges[min(int(self._target), count - 1)]
-            sides = [np.searchsorted(self._edges, value, side="left")]
-            if value < self.upper:
-                sides.append(np.searchsorted(self._edges, value, side="right"))
-            reached = np.array(sides)
-        return float(np.abs(reached - self._target).min())
+        below = self._rank(lower) - self._target
+        above = self._target - self._rank(np.nextafter(upper, np.inf))  # values up to `upper`
+        return np.asarray(np.maximum(np.maximum(below, above), 0.0), dtype=np.float64)
 
 
 def positions_evenly(

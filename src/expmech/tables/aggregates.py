@@ -10,12 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import DataError, ParameterError, shielded
+from expmech.domains import Box, Multiples
+from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses.ridge import cross_products
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
 from expmech.mechanisms.optimum import ArrayTable
@@ -208,20 +211,29 @@ class CellsAggregation(Aggregation):
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramOf(CellsAggregation):
-    """How many clipped values of a column fall in each of ``2^bits`` cells of its bounds."""
+    """How many clipped values of a column fall in each of ``2^bits`` cells of its bounds.
+
+    With a ``step`` there is instead one cell about each multiple of it between the bounds.
+    """
 
     bounds: Bounds
     bits: int
     missing: str
+    step: Fraction | None = None
+
+    @property
+    def lattice(self) -> Box | Multiples:
+        """The middles of the cells."""
+        return lattice_of(*self.bounds, bits=self.bits, step=self.step)
 
     def of_arrays(self, rows: ArrayRows) -> NDArray[np.int64]:
         values = rows.filled((self.column,), (self.bounds,), self.missing)
-        return histogram_of(values[:, 0], self.bounds, bits=self.bits)
+        return histogram_of(values[:, 0], self.bounds, bits=self.bits, step=self.step)
 
     def of_counts(self, counts: Mapping[int, int]) -> NDArray[np.int64]:
         if self.missing == "error" and NOWHERE in counts:
             raise DataError(FOUND_MISSING)
-        histogram = np.zeros(1 << self.bits, dtype=np.int64)
+        histogram = np.zeros(self.lattice.count, dtype=np.int64)
         for place, rows in counts.items():
             if place != NOWHERE:
                 histogram[place] = rows
@@ -424,13 +436,9 @@ def moments_of(
     )
 
 
-@np.errstate(all="ignore")  # a denormal value may underflow, to a cell that is right
-def histogram_of(values: NDArray[np.float64], bounds: Bounds, *, bits: int) -> NDArray[np.int64]:
-    """Return how many clipped values fall in each of the ``2^bits`` cells of the bounds.
-
-    The upper bound belongs to the last.
-    """
-    lower, upper = bounds
-    steps = (np.minimum(np.maximum(values, lower), upper) - lower) * (2.0**bits / (upper - lower))
-    cells = np.minimum(np.floor(steps).astype(np.int64), (1 << bits) - 1)
-    return np.bincount(cells, minlength=1 << bits)
+def histogram_of(
+    values: NDArray[np.float64], bounds: Bounds, *, bits: int, step: Fraction | None = None
+) -> NDArray[np.int64]:
+    """Return how many clipped values fall in each cell: ``2^bits``, or one per multiple."""
+    lattice = lattice_of(*bounds, bits=bits, step=step)
+    return np.bincount(cells_of(values, bounds, lattice), minlength=lattice.count)

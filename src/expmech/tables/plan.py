@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -25,7 +26,8 @@ def plan(
 ) -> Plan:
     """Return what a release of the statistic would guarantee and cost; no row is needed."""
     mechanism = statistic.on_public_stand_in(epsilon, count, timing)
-    return mechanism.plan(epsilon, timing=timing, budget_seconds=budget_seconds)
+    made = mechanism.plan(epsilon, timing=timing, budget_seconds=budget_seconds)
+    return dataclasses.replace(made, ranks=statistic.rank_error(epsilon, count))
 
 
 def enough(
@@ -38,14 +40,15 @@ def enough(
 ) -> Fraction:
     """Return the least epsilon of three digits with at most this error in 95% of releases.
 
-    The error of a number is its distance from the truth, in its own units; that of a quantile or a
-    choice is the loss above the least one, in rows. ``planned`` is for who keeps plans by epsilon.
+    The error of a number is its distance from the truth, in its own units; that of a quantile is in
+    ranks, and that of a choice is the loss above the least one, in rows. ``planned`` is for who
+    keeps plans by epsilon.
     """
     make = planned or (lambda epsilon: plan(statistic, epsilon=epsilon, count=count, timing=timing))
 
     def error_at(epsilon: Fraction) -> float:
         forecast = make(epsilon)
-        bound = forecast.error
+        bound = forecast.error if forecast.ranks is None else forecast.ranks
         if bound is None:
             bound = (forecast.excess_loss or (0.0, None))[1]
         if bound is None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.mechanism import CertificateContext, Mechanism, PreparedDraw, Release
+from expmech.certificates.plan import within_ranks
 from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, ParameterError, validate_integer
@@ -199,6 +200,10 @@ class PreparedRelease:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
             return _COVERS
+        count = self.certificate.domain.get("count")  # where it is public
+        ranks = self.statistic.rank_error(self.request.row_epsilon, count)
+        if ranks is not None:
+            return within_ranks(ranks)
         if self.statistic.shortfall is None:
             return NO_INTERVAL
         plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)

@@ -424,7 +424,7 @@ def make_problem(
     error = check.loss_error(least, most)
     gradient, gradient_error = check.gradient()
     return Problem(
-        loss=loss,
+        loss=known.on_lattice or loss,
         domain=domain,
         sensitivity=check.sensitivity(relation),
         adjacency=relation,

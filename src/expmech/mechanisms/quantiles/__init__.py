@@ -1,5 +1,6 @@
-"""Many quantiles at once: levels, ranks, tables and the exact draw from them."""
+"""Several quantiles of one column: one joint draw, or medians of parts."""
 
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.quantiles.recursive_quantiles import RecursiveQuantiles
 
-__all__ = ["JointQuantiles"]
+__all__ = ["JointQuantiles", "RecursiveQuantiles"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import flint
@@ -121,6 +122,13 @@ def exponential(nats: Fraction) -> Scaled:
     return normalise(Scaled(np.array([int(man) / (1 << bits)]), np.array([int(exp) + bits])))
 
 
+@lru_cache(maxsize=64)
+def _powers(rate: Fraction, many: int) -> Scaled:
+    """Return ``exp(rate * digit)`` for so many digits."""
+    factors = [exponential(rate * digit) for digit in range(many)]
+    return Scaled(*map(np.concatenate, zip(*factors, strict=True)))
+
+
 def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
     """Return ``exp(rate * number)`` for whole numbers that are at least 0.
 
@@ -128,11 +136,9 @@ def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
     """
     largest = int(numbers.max(initial=0))
     places = range(0, max(1, largest.bit_length()), _DIGIT)
-    tables = []
-    for place in places:
-        listed = range(min(1 << _DIGIT, (largest >> place) + 1))
-        factors = [exponential(rate * (digit << place)) for digit in listed]
-        tables.append(Scaled(*map(np.concatenate, zip(*factors, strict=True))))
+    tables = [
+        _powers(rate * (1 << place), min(1 << _DIGIT, (largest >> place) + 1)) for place in places
+    ]
 
     def compute(part: slice) -> Scaled:
         digits = [(numbers[part] >> place) & ((1 << _DIGIT) - 1) for place in places]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from expmech.core.errors import DataError, ExpmechError, ParameterError, validate_integer
+from expmech.core.errors import DataError, ExpmechError, ParameterError
+from expmech.domains.regions import line_of
 from expmech.tables.aggregates import (
     NOWHERE,
     Aggregation,
@@ -165,12 +166,13 @@ def _cell(number: Any, aggregation: CellsOf | HistogramOf, engine: str) -> Any:
         within = present(number) & (number >= constant(edges[0])) & (number <= constant(edges[-1]))
         steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
         return ibis.cases((~within, NOWHERE), *steps, else_=len(edges) - 2).cast("int64")
-    bits = validate_integer(aggregation.bits, name="bits", owner="histogram", low=1, high=22)
     rule = validate_missing(aggregation.missing, owner="the data layer")
     pair = validate_bounds(aggregation.bounds, name=str(aggregation.column))
-    line = (pair[0], 2.0**bits / (pair[1] - pair[0]))
-    rises = steps_of(number, pair, stand_in(pair, rule), line, engine)
-    cell = ibis.least(rises.floor().cast("int64"), (1 << bits) - 1)  # the last has its upper bound
+    lattice = aggregation.lattice
+    rises = steps_of(number, pair, stand_in(pair, rule), line_of(lattice), engine)
+    cell = ibis.least(rises.floor().cast("int64"), lattice.count - 1)  # the last: its upper bound
+    if aggregation.step is not None:  # a lower bound more than half a step below a multiple
+        cell = ibis.greatest(cell, 0)
     return present(number).ifelse(cell, NOWHERE) if rule in ("drop", "error") else cell
 
 

@@ -80,6 +80,23 @@ class Statistic(ABC):
         Mechanism
         """
 
+    def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
+        """Return how many ranks each value is from its quantile in 95% of releases.
+
+        Parameters
+        ----------
+        epsilon : Fraction
+            The budget.
+        count : int or None
+            The number of rows where it is public.
+
+        Returns
+        -------
+        float or None
+            None for what is no quantile.
+        """
+        return None
+
     @property
     def postprocessing(self) -> Postprocessing:
         """Return the public map from a draw to the units of the data."""

@@ -13,28 +13,42 @@ from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_integer
-from expmech.domains import Box
+from expmech.domains import Box, Multiples
+from expmech.domains.regions import lattice_of
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import Quantile
-from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
-from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR
+from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
+from expmech.mechanisms.quantiles.base import DEFAULT_BITS, SeveralQuantiles
+from expmech.mechanisms.quantiles.rank_errors import (
+    joint_rank_error,
+    recursive_rank_error,
+    single_rank_error,
+)
+from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR, parse_levels
 from expmech.tables.aggregates import Column, HistogramOf
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic
 
 MOST_BITS = 22
+RECURSIVE_FROM = {Adjacency.ADD_REMOVE: 15, Adjacency.REPLACE: 100}
+"""Levels from which on medians of parts are nearer than one joint draw: by measurement."""
+
+FEWEST_RECURSIVE, RANKS_PER_LEVEL = 20, 50
+"""Under replace also from 20 levels on, where ``n epsilon`` is below 50 for each: measured."""
+
 _MOST_ROWS = 1 << 31
 _STEPS = 10**9  # levels without a small common denominator go to the nearest of these
 
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramStatistic(Statistic):
-    """A statistic of how many values lie in each of ``2^bits`` cells of public bounds."""
+    """A statistic of how many values lie in each of the public cells of a column."""
 
     column: Column
     bounds: Bounds
     adjacency: Adjacency
-    bits: int = 16
+    bits: int = DEFAULT_BITS
+    step: Fraction | None = None
     missing: str = "middle"
     label: str | None = None
     shares: tuple[str, ...] = ()
@@ -46,6 +60,16 @@ class HistogramStatistic(Statistic):
                     f"`q` of a quantile must be strictly between 0 and 1; got {float(level):g}."
                 )
         validate_integer(self.bits, name="bits", owner="a quantile", low=1, high=MOST_BITS)
+        if self.lattice.count > 1 << MOST_BITS:
+            raise ParameterError(
+                "`step` of a quantile must have at most 2^22 multiples between the bounds; got"
+                f" {float(self.step or 0):g}."
+            )
+
+    @property
+    def lattice(self) -> Box | Multiples:
+        """The possible answers: the middles of the cells."""
+        return lattice_of(*self.bounds, bits=self.bits, step=self.step)
 
     @property
     def _levels(self) -> tuple[Fraction, ...]:
@@ -57,18 +81,22 @@ class HistogramStatistic(Statistic):
 
     def aggregation(self, epsilon: Fraction) -> HistogramOf:
         return HistogramOf(
-            column=self.column, bounds=self.bounds, bits=self.bits, missing=self.missing
+            column=self.column,
+            bounds=self.bounds,
+            bits=self.bits,
+            missing=self.missing,
+            step=self.step,
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> NDArray[np.int64]:
-        counts = np.zeros(1 << self.bits, dtype=np.int64)
+        counts = np.zeros(self.lattice.count, dtype=np.int64)
         counts[0] = count  # rows at the lower bound
         return counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileOf(HistogramStatistic):
-    """The q-quantile of a column: the rank loss ``|#{x < y} - q n|`` on ``2^bits`` points.
+    """The q-quantile of a column: the loss ``max(0, #{x < y} - q n, q n - #{x <= y})``.
 
     Values are first moved to the middle of their cell, so ranks are cumulative counts. The
     sensitivity is 1, and max(q, 1 - q) under add-remove.
@@ -83,8 +111,10 @@ class QuantileOf(HistogramStatistic):
         Public bounds ``(lower, upper)`` that values are clipped to.
     adjacency : Adjacency
         The neighbours that the guarantee refers to.
-    bits : int, default=16
+    bits : int, default=20
         The answer is one of ``2^bits`` points between the bounds; at most 22.
+    step : Fraction, optional
+        Instead of ``bits``: the answer is a multiple of this public number, 1 for whole numbers.
     missing : str, default="middle"
         What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
     label : str, optional
@@ -101,10 +131,6 @@ class QuantileOf(HistogramStatistic):
     '0.5-quantile of age'
     """
 
-    shortfall = (
-        "the number of rows below the value misses its share by at most {:.3g} more than that of"
-        " the best answer does"
-    )
     q: Fraction
 
     @property
@@ -119,15 +145,18 @@ class QuantileOf(HistogramStatistic):
     def postprocessing(self) -> OneNumber:
         return OneNumber()
 
+    def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
+        return single_rank_error(self.q, epsilon, self.adjacency)
+
     def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
-        box = Box([self.bounds[0]], [self.bounds[1]], bits=(len(counts) - 1).bit_length())
-        loss = rank_loss(counts, self.q, box, self.adjacency)
-        return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
+        lattice = self.lattice
+        loss = rank_loss(counts, self.q, lattice, self.bounds, self.adjacency)
+        return ExponentialMechanism(loss=loss, domain=lattice, adjacency=self.adjacency)
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantilesOf(HistogramStatistic):
-    """Quantiles of a column by one draw from the joint exponential mechanism.
+    """Quantiles of a column: by one joint draw, or recursively where there are very many.
 
     They come in order, and together cost what a single quantile would.
 
@@ -143,7 +172,7 @@ class QuantilesOf(HistogramStatistic):
         The neighbours that the guarantee refers to.
     texts : tuple of str, optional
         The names of the levels, where values are released by name. Default: a tuple in order.
-    bits, missing, label, shares
+    bits, step, missing, label, shares
         As for :class:`QuantileOf`.
 
     Examples
@@ -158,10 +187,6 @@ class QuantilesOf(HistogramStatistic):
     'quantiles 0.25, 0.5, 0.75 of age'
     """
 
-    shortfall = (
-        "the numbers of rows between the values miss their shares by at most {:.3g} in all more"
-        " than those of the best answer do"
-    )
     levels: tuple[Fraction, ...]
     texts: tuple[str, ...] | None = None
 
@@ -178,29 +203,61 @@ class QuantilesOf(HistogramStatistic):
     def postprocessing(self) -> Postprocessing:
         return Unchanged() if self.texts is None else ByName(labels=self.texts)
 
+    def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
+        levels = parse_levels(self.levels)
+        rows = count if self.adjacency.count_is_public else None
+        if mechanism_for(len(self.levels), self.adjacency, epsilon, rows) is JointQuantiles:
+            return joint_rank_error(levels, epsilon, self.adjacency)
+        return recursive_rank_error(levels, epsilon, self.adjacency, rows)
+
     def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
-        return JointQuantiles.from_counts(
+        rows = int(counts.sum()) if self.adjacency.count_is_public else None
+        kind = mechanism_for(len(self.levels), self.adjacency, epsilon, rows)
+        return kind.from_counts(
             counts,
             levels=self.levels,
             lower=self.bounds[0],
             upper=self.bounds[1],
+            step=self.step,
             adjacency=self.adjacency,
         )
 
 
-def rank_loss(counts: NDArray[np.int64], q: Fraction, box: Box, adjacency: str) -> Quantile:
+def mechanism_for(
+    levels: int, adjacency: Adjacency, epsilon: Fraction, count: int | None
+) -> type[SeveralQuantiles]:
+    """Return the mechanism of so many levels: a public rule, fitted on synthetic columns.
+
+    ``count`` is the number of rows where it is public. A joint draw leaves the values where the
+    ranks between two levels are too few to outweigh the number of empty cells.
+    """
+    if count is None:
+        many = levels >= RECURSIVE_FROM[adjacency]
+    else:
+        few_ranks = count * epsilon < RANKS_PER_LEVEL * (levels + 1)
+        many = levels >= RECURSIVE_FROM[adjacency] or (levels >= FEWEST_RECURSIVE and few_ranks)
+    return RecursiveQuantiles if many else JointQuantiles
+
+
+def rank_loss(
+    counts: NDArray[np.int64],
+    q: Fraction,
+    lattice: Box | Multiples,
+    bounds: Bounds,
+    adjacency: str,
+) -> Quantile:
     """Return the rank loss of values moved to the middle of their cell, from the cells' counts."""
     total = int(counts.sum())
     if total > _MOST_ROWS:
         raise ParameterError("A quantile takes at most 2^31 rows.")
-    middles = box.points(np.arange(len(counts))[:, None])[:, 0]
+    middles = lattice.points(np.arange(len(counts))[:, None])[:, 0]
     return Quantile.from_ranks(
         edges=middles,
         ranks=np.cumsum(counts) - counts,
         count=total,
         q=q,
-        lower=float(box.lower[0]),
-        upper=float(box.upper[0]),
+        lower=bounds[0],
+        upper=bounds[1],
         adjacency=adjacency,
     )
 

@@ -1,0 +1,324 @@
+"""What mechanisms of several quantiles share: the public cells, the counts in them, the checks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.checks import (
+    ENERGY_UNIT,
+    SECRET_KEY,
+    Check,
+    check_assumed,
+    check_count,
+    check_described,
+    check_direct,
+    check_equal,
+)
+from expmech.certificates.forecast import Forecast
+from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
+from expmech.certificates.timing import DATA_DEPENDENT
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.coins import Coins
+from expmech.core.errors import (
+    ParameterError,
+    ParameterTypeError,
+    confidential_array,
+    validate_integer,
+)
+from expmech.core.rounding import validate_epsilon
+from expmech.domains import Box, Multiples
+from expmech.domains.regions import cells_of, lattice_of
+from expmech.losses.quantile import MOST_VALUES, validate_values
+from expmech.mechanisms.quantiles.spread import CellCounts, default_spread
+from expmech.mechanisms.quantiles.tables import Levels, parse_levels
+
+KIND = "Quantiles"
+DEFAULT_BITS = 20
+"""There are 2^20 cells unless a step says otherwise; 2^10 were destroyed by loose bounds."""
+
+_MOST_SPREAD = 1 << 12
+_PLATFORM = f"float64 sums and products are those of IEEE 754; {SECRET_KEY}"
+_EARLIER = (
+    "values were clipped to the public bounds and moved to the middle of one of 2^bits cells one by"
+    " one before they were counted",
+    _PLATFORM,
+)
+_ASSUMED = (
+    "values were clipped to the public bounds and moved to the middle of one of the public cells"
+    " one by one before they were counted",
+    _PLATFORM,
+)
+_USUAL_ROWS = 1 << 20  # for which a draw is forecast where their number is confidential
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralQuantiles(Mechanism):
+    """Quantiles of values in public cells, equal values spread over the points of their cell.
+
+    ``spread`` is the number of points of a cell. What is released is the middle of the cell that
+    holds the drawn point.
+    """
+
+    constant_instead = "Release one quantile at a time, at a share of epsilon."
+    note: ClassVar[str]
+
+    levels: Levels
+    lattice: Box | Multiples
+    adjacency: Adjacency
+    spread: int
+    cells: CellCounts = field(repr=False)
+
+    @classmethod
+    def from_values(
+        cls,
+        values: ArrayLike,
+        *,
+        levels: Any,
+        lower: float,
+        upper: float,
+        bits: int = DEFAULT_BITS,
+        step: Any = None,
+        spread: int | None = None,
+        adjacency: str = "replace",
+    ) -> Self:
+        """Sort confidential values, clipped to public bounds, into public cells.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            Numbers without nan; confidential.
+        levels : sequence
+            Increasing: decimal text ("0.1"), fractions ("1/30") or floats read as decimals.
+        lower, upper : float
+            Public bounds.
+        bits : int
+            Outputs are the middles of ``2^bits`` cells of the bounds.
+        step : number, optional
+            Instead of ``bits``: outputs are multiples of this number, 1 for whole numbers.
+        spread : int, optional
+            Points of a cell that equal values are spread over; a power of two. Default: two for
+            each level and more, at least 32.
+        adjacency : {"replace", "add-remove"}
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        The mechanism
+        """
+        parsed = parse_levels(levels, owner=cls.name)
+        lattice = lattice_of(lower, upper, bits=bits, step=step)
+        numbers = validate_values(values, owner=cls.name)
+        cells = cells_of(numbers, (float(lower), float(upper)), lattice)
+        occupied, counts = np.unique(cells, return_counts=True)
+        counted = CellCounts(occupied, counts.astype(np.int64), lattice.count)
+        return cls._make(parsed, lattice, adjacency, spread, counted)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: ArrayLike,
+        *,
+        levels: Any,
+        lower: float,
+        upper: float,
+        step: Any = None,
+        spread: int | None = None,
+        adjacency: str = "replace",
+    ) -> Self:
+        """Take how many values lie in each cell: what an engine sends back.
+
+        Parameters
+        ----------
+        counts : array-like of int
+            One for each of ``2^bits`` equal cells, or for each multiple of ``step``; confidential.
+        levels : sequence
+            As for :meth:`from_values`.
+        lower, upper : float
+            Public bounds of the cells.
+        step, spread
+            As for :meth:`from_values`.
+        adjacency : {"replace", "add-remove"}, default "replace"
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        The mechanism
+        """
+        parsed = parse_levels(levels, owner=cls.name)
+        cells = confidential_array(counts, name="counts", owner=cls.name)
+        bits = max(1, (cells.size - 1).bit_length())
+        lattice = lattice_of(lower, upper, bits=bits, step=step)
+        if cells.dtype.kind not in "iu" or cells.shape != (lattice.count,):
+            raise ParameterTypeError(
+                f"`counts` of {cls.name} must be whole numbers, one per cell: a power of two of"
+                " them, or as many as there are multiples of the step."
+            )
+        wide = cells.astype(np.int64)
+        if (wide < 0).any() or int(wide.sum()) > MOST_VALUES:
+            raise ParameterError(
+                f"`counts` of {cls.name} must be at least 0, together at most 2^31."
+            )
+        occupied = np.flatnonzero(wide)
+        counted = CellCounts(occupied, wide[occupied], lattice.count)
+        return cls._make(parsed, lattice, adjacency, spread, counted)
+
+    @classmethod
+    def _make(
+        cls,
+        levels: Levels,
+        lattice: Box | Multiples,
+        adjacency: str,
+        spread: int | None,
+        cells: CellCounts,
+    ) -> Self:
+        relation = validate_adjacency(adjacency, owner=cls.name)
+        if relation.count_is_public and cells.total == 0:
+            raise ParameterError(f"`values` of {cls.name} must not be empty under 'replace'.")
+        points = default_spread(len(levels.numerators)) if spread is None else spread
+        return cls(
+            levels=levels,
+            lattice=lattice,
+            adjacency=relation,
+            spread=_validate_spread(points, cls.name),
+            cells=cells,
+        )
+
+    @abstractmethod
+    def points_draw(
+        self, spread: CellCounts, budget: Fraction
+    ) -> Callable[[Coins], NDArray[np.int64]]:
+        """Return the draw of a tuple of points, from values that are spread over their cells.
+
+        Parameters
+        ----------
+        spread : CellCounts
+            How many values there are at each point.
+        budget : Fraction
+            The epsilon of a draw.
+        """
+
+    @abstractmethod
+    def energy_terms(self, budget: Fraction) -> dict[str, Any]:
+        """Return ``sensitivity``, ``eta`` and ``parameters`` of a draw."""
+
+    def public_terms(self, budget: Fraction) -> PublicTerms:
+        """Return what is public about a draw; the number of values is under "replace" only."""
+        many, points = len(self.levels.numerators), self.lattice.count * self.spread
+        public = self.adjacency.public(self.cells.total)
+        ranks = min((public["count"] if public else _USUAL_ROWS) + 1, points)
+        most = float(many * (ranks if public else points))  # entries of the tables
+        own = self.energy_terms(budget)
+        own["parameters"] = {"levels": self.levels.texts, "spread": self.spread} | own["parameters"]
+        return PublicTerms(
+            adjacency=self.adjacency,
+            unit=ENERGY_UNIT,
+            domain=self.lattice.describe() | {"kind": KIND} | public,
+            assumptions=_ASSUMED,
+            timing=DATA_DEPENDENT,
+            forecast=Forecast(
+                expected=(float(many), most), nearly_all=(float(many), most), typical=many * ranks
+            ),
+            seconds=1e-2 + many * (1.2e-2 + 6e-7 * ranks),  # measured
+            note=self.note,
+            **own,
+        )
+
+    def fit(self, budget: Fraction) -> Draw:
+        """Return the draw of tuples, one per row; values are spread anew for each of them."""
+        draw_cells = self._cells_draw(budget)
+
+        def draw(coins: Coins, size: int) -> Draws:
+            indices = np.stack([draw_cells(coins) for _ in range(size)])
+            values = self.lattice.values(indices.reshape(-1, 1)).reshape(indices.shape)
+            return Draws(values=values, proposals=np.zeros(size, dtype=np.int64))
+
+        return draw
+
+    def _cells_draw(self, budget: Fraction) -> Callable[[Coins], NDArray[np.int64]]:
+        """Return the draw of a tuple of cells."""
+        if self.spread == 1:
+            return self.points_draw(self.cells, budget)
+
+        def draw(coins: Coins) -> NDArray[np.int64]:
+            spread = self.cells.spread(coins, self.spread)
+            return self.points_draw(spread, budget)(coins) // self.spread
+
+        return draw
+
+    def draw_indices(
+        self, coins: Coins, *, epsilon: float | Fraction, size: int
+    ) -> NDArray[np.int64]:
+        """Draw tuples of cells from coins, without a certificate.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        epsilon : float or Fraction
+            The budget of each draw.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray
+            One tuple per row.
+        """
+        draw = self._cells_draw(validate_epsilon(epsilon, owner=self.name))
+        return np.stack([draw(coins) for _ in range(size)])
+
+    @classmethod
+    def verify_common(cls, certificate: Certificate, levels: Levels) -> list[Check]:
+        """Recompute what certificates of several quantiles have in common."""
+        parameters, domain = certificate.sampler, certificate.domain
+        adjacency = validate_adjacency(certificate.adjacency, owner=cls.name)
+        lattice = rebuild_lattice(domain)
+        public = {"count": domain["count"]} if "count" in domain else {}
+        names = certificate.postprocessing.get("labels", parameters["levels"])
+        spread = parameters.get("spread", 1)
+        earlier = "spread" not in parameters
+        return [
+            *check_direct(certificate, cls.name, KIND, DATA_DEPENDENT),
+            check_equal("one column", lattice.dimension, 1),
+            check_equal("loss error", float(certificate.loss_error), 0.0),
+            check_described("lattice", domain, lattice.describe() | {"kind": KIND} | public),
+            check_equal("spread", spread, _validate_spread(spread, cls.name)),
+            check_count(domain, adjacency),
+            check_assumed(certificate, _EARLIER if earlier else _ASSUMED),
+            check_equal("names", parse_levels(names, owner=cls.name).texts, levels.texts),
+        ]
+
+    @classmethod
+    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+        """Tell whether these can be the quantiles: one per level, in order, on the lattice."""
+        many = len(certificate.sampler["levels"])
+        if point is None or point.shape != (many,) or (np.diff(point) < 0.0).any():
+            return False
+        lattice = rebuild_lattice(certificate.domain)
+        if not bool(lattice.contains_points(point[:, None]).all()):
+            return False
+        indices = lattice.locate(point[:, None])
+        inside = bool(lattice.contains(indices).all())
+        return inside and lattice.points(indices).tobytes() == point.tobytes()
+
+
+def rebuild_lattice(domain: dict[str, Any]) -> Box | Multiples:
+    """Return the cells that a certificate describes; raise where there are none."""
+    if "step" in domain:
+        return Multiples(step=domain["step"], lower=domain["lower"], upper=domain["upper"])
+    return Box(domain["lower"], domain["upper"], bits=domain["bits"])
+
+
+def _validate_spread(spread: Any, owner: str) -> int:
+    points = validate_integer(spread, name="spread", owner=owner, low=1, high=_MOST_SPREAD)
+    if points & (points - 1):
+        raise ParameterError(f"`spread` of {owner} must be a power of two; got {spread!r}.")
+    return points
