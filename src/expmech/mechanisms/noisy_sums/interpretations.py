@@ -42,12 +42,15 @@ class Interpretation(ABC):
         How many steps were rounded away before the noise.
     count : int or None
         The number of rows where it is public.
+    seconds_per_sum : float
+        About how long it takes to draw and read one of many sums; measured.
     """
 
     kind: ClassVar[str]
     mechanism: ClassVar[str] = "NoisySums"
     note: ClassVar[str]
     lost: ClassVar[int] = 0
+    seconds_per_sum: ClassVar[float] = 1.5e-5
     count: int | None
 
     @abstractmethod
@@ -115,6 +118,7 @@ class Counts(Interpretation):
 
     kind = "Counts"
     note = "discrete Laplace noise on counts: a whole number each, and the law does not depend on n"
+    seconds_per_sum = 7e-7
     size: int
     disjoint: bool
     count: int | None = None
