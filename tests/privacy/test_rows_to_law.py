@@ -140,10 +140,10 @@ def probes(domain: Any) -> NDArray[np.int64]:
 def loss_of_privacy(one: Any, other: Any) -> Fraction:
     """Return what an observer may learn of two neighbours, in nats."""
     if isinstance(one, NoisySums):
-        pairs = zip(one._totals, other._totals, strict=True)
-        moved = sum(abs(a - b) for a, b in pairs)
-        assert other._rate(EPSILON) == one._rate(EPSILON)
-        return Fraction(one._rate(EPSILON) * moved)
+        changes = [abs(a - b) for a, b in zip(one._totals, other._totals, strict=True)]
+        noise = one.noise(EPSILON)
+        assert other.noise(EPSILON) == noise
+        return Fraction(noise.rate * (max(changes) if noise.name == "cube" else sum(changes)))
     targets = [mechanism.target(epsilon=EPSILON) for mechanism in (one, other)]
     assert one.domain.describe() == other.domain.describe()
     indices = probes(one.domain)

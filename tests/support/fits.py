@@ -107,7 +107,7 @@ def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
     Columns are independent: an outcome is a tuple of one a sum. Sums without an upper clamp end
     where the ratio of any two laws no longer changes.
     """
-    rate, whole = float(mechanism._rate(epsilon)), mechanism._count << mechanism.bits
+    rate, whole = float(mechanism.noise(epsilon).rate), mechanism._count << mechanism.bits
     replace = mechanism.adjacency.count_is_public
     sums = (
         mechanism._sums

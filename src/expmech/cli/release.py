@@ -263,14 +263,18 @@ def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[s
     """Return how far the truth may be, in the shape of the value, and what that means."""
     grouped = prepared.request.by is not None
     near = {name: one.accuracy for name, one in releases.items() if one.accuracy is not None}
-    accuracy: dict[str, Any] = {"words": prepared.nearness(has_interval=bool(near))}
+    jointly = any(one.joint_lower is not None for one in near.values())
+    words = prepared.nearness(has_interval=bool(near), jointly=jointly)
+    accuracy: dict[str, Any] = {"words": words}
     if not near:
         if grouped:
             accuracy["words"] += _FEW
         return accuracy
     accuracy["level"] = float(LEVEL)
-    for part in ("lower", "upper", "scale"):
+    for part in ("lower", "upper", "scale", "joint_lower", "joint_upper"):
         ends = {name: plain(getattr(interval, part)) for name, interval in near.items()}
+        if part.startswith("joint") and None in ends.values():
+            continue  # there is one number
         accuracy[part] = ends if grouped else ends[""]
     noisy = {name: list(one.noisy) for name, one in near.items() if one.noisy is not None}
     if noisy:

@@ -29,7 +29,15 @@ from expmech.ledger.verification import verify_certificate
 
 app = typer.Typer(add_completion=False)
 
-_OF_COLUMNS = ("Mean", "Totals", "Variances", "ThreeSums")  # domains of one number per column
+_OF_COLUMNS = (  # domains of one number per column
+    "Mean",
+    "CentredMean",
+    "Totals",
+    "CentredTotals",
+    "Variances",
+    "MomentVariances",
+    "ThreeSums",
+)
 _BARS = ("count", "histogram", "missing")  # statements of numbers whose picture begins at zero
 _WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 480.0, 28.0, 160.0, 30.0, 8.0, 32.0  # of a picture
 _LONGEST = 18  # characters of a name beside a picture's line

@@ -108,14 +108,16 @@ def verify_value(certificate: Certificate, released: Any) -> Check:
 def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str, Any]) -> Check:
     """Check that an interval stated for a released value is what its mechanism gives.
 
-    ``stated`` holds ``lower``, ``upper``, ``scale`` and ``level``, and ``noisy`` where the value
-    does not tell its noisy sums.
+    ``stated`` holds ``lower``, ``upper``, ``scale`` and ``level``, ``joint_lower`` and
+    ``joint_upper`` where there are several numbers, and ``noisy`` where the value does not tell its
+    noisy sums.
     """
     mechanism = MECHANISMS.find(certificate.mechanism)
     holds = False
     try:
         back = rebuild_postprocessing(certificate.postprocessing).back
         point, lower, upper = map(back, (released, stated["lower"], stated["upper"]))
+        joint = [stated.get(f"joint_{end}") for end in ("lower", "upper")]
         scale, noisy = stated.get("scale"), stated.get("noisy")
         whole = noisy is None or all(type(total) is int for total in noisy)
         near = Accuracy(
@@ -123,6 +125,8 @@ def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str
             upper=upper,
             scale=None if scale is None else back(scale),
             noisy=None if noisy is None else tuple(noisy),
+            joint_lower=None if joint[0] is None else back(joint[0]),
+            joint_upper=None if joint[1] is None else back(joint[1]),
         )
         if mechanism is not None and mechanism.gives_intervals and point is not None:
             holds = mechanism.explains(certificate, point, near)

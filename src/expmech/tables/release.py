@@ -49,6 +49,9 @@ _AS_READ = (
     "In at least 95% of releases the interval covers what the rows give as they are read. It"
     " follows from the noise and from what was released, not from the data."
 )
+_ALL_AT_ONCE = (
+    " The wider intervals cover all numbers of a release at once in at least 95% of releases."
+)
 _CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
     " counted. Nothing was released."
@@ -199,10 +202,10 @@ class PreparedRelease:
             raise DataError(_CHANGED)
         return draw
 
-    def nearness(self, *, has_interval: bool) -> str:
+    def nearness(self, *, has_interval: bool, jointly: bool = False) -> str:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
-            return _AS_READ
+            return _AS_READ + (_ALL_AT_ONCE if jointly else "")
         excess = None
         if self.statistic.shortfall is not None:
             epsilon, timing = self.request.row_epsilon, self.request.timing
