@@ -8,6 +8,7 @@ from expmech.mechanisms.noisy_sums.interpretations import (
     Shares,
     Totals,
 )
+from expmech.mechanisms.noisy_sums.moments import HullNoise, MomentVariances
 from expmech.mechanisms.noisy_sums.noise import CubeNoise, DiscreteLaplace, Noise
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
 from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
@@ -18,8 +19,10 @@ __all__ = [
     "Counts",
     "CubeNoise",
     "DiscreteLaplace",
+    "HullNoise",
     "Interpretation",
     "Means",
+    "MomentVariances",
     "Noise",
     "NoisyMean",
     "NoisySums",

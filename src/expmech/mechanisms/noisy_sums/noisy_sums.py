@@ -43,6 +43,7 @@ from expmech.mechanisms.noisy_sums.interpretations import (
     Shares,
     Totals,
 )
+from expmech.mechanisms.noisy_sums.moments import MomentVariances
 from expmech.mechanisms.noisy_sums.noise import LEAST_RATE, DiscreteLaplace, Noise
 from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
 
@@ -89,7 +90,16 @@ _SUMS: dict[tuple[str, str], str] = {
 
 _INTERPRETATIONS: dict[str, type[Interpretation]] = {
     kind.kind: kind
-    for kind in (Counts, Means, Totals, Variances, ThreeSums, CentredMeans, CentredTotals)
+    for kind in (
+        Counts,
+        Means,
+        Totals,
+        Variances,
+        ThreeSums,
+        CentredMeans,
+        CentredTotals,
+        MomentVariances,
+    )
 }
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 

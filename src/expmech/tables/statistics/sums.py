@@ -15,7 +15,7 @@ from expmech.core.errors import ParameterError
 from expmech.domains import Box
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean
-from expmech.mechanisms.noisy_sums import CentredTotals, ThreeSums, Totals, Variances
+from expmech.mechanisms.noisy_sums import CentredTotals, MomentVariances, ThreeSums, Totals
 from expmech.mechanisms.noisy_sums.noisy_sums import (
     LEAST_RATE,
     NoisyMean,
@@ -190,8 +190,8 @@ class SumOf(ColumnStatistic):
 class VarianceOf(ColumnStatistic):
     """The variance of each column, clipped to its bounds; its mean is not known and not released.
 
-    Squared differences from the mean are divided by the number of rows. The noise is on the sum
-    over pairs of rows or, without a public number of rows, on three sums.
+    Squared differences from the mean are divided by the number of rows. The noise is on the sum and
+    the sum of squares together or, without a public number of rows, on three sums.
 
     Parameters
     ----------
@@ -214,22 +214,12 @@ class VarianceOf(ColumnStatistic):
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         squares = [line[j] for j, line in enumerate(moments.products)]
-        interpretation: Variances | ThreeSums = ThreeSums(
+        interpretation: MomentVariances | ThreeSums = ThreeSums(
             lower=self.lower, upper=self.upper, bits=moments.bits
         )
         if self.adjacency.count_is_public:
-            interpretation = Variances(
-                lower=self.lower,
-                upper=self.upper,
-                bits=moments.bits,
-                count=moments.count,
-                coarse=self._coarse(moments.count, epsilon),
+            interpretation = MomentVariances(
+                lower=self.lower, upper=self.upper, bits=moments.bits, count=moments.count
             )
         totals = interpretation.sums(moments.count, moments.sums, squares)
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
-
-    def _coarse(self, count: int, epsilon: Fraction) -> int:
-        """Return the unit of the sum over pairs, so that its noise fits in 64 bits."""
-        steps = len(self.columns) * count << (2 * PRODUCT_BITS)
-        over = math.ceil(steps * LEAST_RATE / epsilon)
-        return min(2 * PRODUCT_BITS, max(0, over - 1).bit_length())
