@@ -67,6 +67,8 @@ if _TYPE_CHECKING:
     from expmech.ledger import Ledger
     from expmech.losses import AffineForm, Curvature, Facts, Growth
     from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+    from expmech.mechanisms.k_norm import bodies
+    from expmech.mechanisms.k_norm.k_norm import KNorm
     from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
     from expmech.mechanisms.optimum import Lattice, risks
     from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
@@ -128,6 +130,7 @@ _NAMES = {
     "ledger": ("Ledger",),
     "losses": ("AffineForm", "Curvature", "Facts", "Growth"),
     "mechanisms.directions.principal_direction": ("PrincipalDirection",),
+    "mechanisms.k_norm.k_norm": ("KNorm",),
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
     "mechanisms.optimum": ("Lattice",),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
@@ -137,6 +140,7 @@ _NAMES = {
 }
 _MODULES = {
     "auditing": "auditing",
+    "bodies": "mechanisms.k_norm.bodies",
     "estimators": "estimators",
     "interop": "interop",
     "kernels": "exponential.kernels",
@@ -176,6 +180,7 @@ __all__ = [
     "Grid",
     "Growth",
     "JointQuantiles",
+    "KNorm",
     "L1Ball",
     "L2Ball",
     "Lattice",
@@ -207,6 +212,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "audit",
+    "bodies",
     "estimators",
     "interop",
     "kernels",

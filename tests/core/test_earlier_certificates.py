@@ -25,7 +25,7 @@ def named(fields: dict[str, Any]) -> str:
 
 
 def test_every_mechanism_has_an_earlier_certificate() -> None:
-    assert {fields["mechanism"] for fields in EARLIER} == {*MECHANISMS}
+    assert {fields["mechanism"] for fields in EARLIER} == {*MECHANISMS} - {"KNorm"}  # it is newer
     assert all("finish" in fields and "postprocessing" not in fields for fields in EARLIER)
 
 

@@ -207,9 +207,7 @@ def test_errors_told_in_advance_are_no_less_than_the_noise_in_95_percent(meaning
     lost = 1 if meaning is Variances else 0
     error = told.error(DiscreteLaplace(rate=rate, size=2))
     assert Fraction(error) >= (w + lost) * step
-    assert error <= float((w + lost) * step) * (
-        1.0 + 1e-12
-    )
+    assert error <= float((w + lost) * step) * (1.0 + 1e-12)
 
 
 def test_scales_are_those_of_the_noise_in_the_units_of_the_value() -> None:

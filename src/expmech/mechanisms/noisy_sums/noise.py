@@ -175,6 +175,8 @@ class CubeNoise(Noise):
             )
             drawn[open_[kept]] = proposed[kept]
             open_ = open_[~kept]
+            if open_.size == size:
+                coins.restart()
         return (drawn + self.parts // 2) // self.parts
 
     def shortest(self) -> tuple[int, int]:
