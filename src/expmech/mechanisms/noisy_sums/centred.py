@@ -53,7 +53,7 @@ class Centred(OfColumns):
 
     def noise(self, adjacency: Adjacency, budget: Fraction) -> CubeNoise:
         """Return cube noise: intervals follow from its law."""
-        return CubeNoise.fitted(budget / self.half, self.dimension)
+        return CubeNoise.fitted(budget / self.largest_change(adjacency), self.dimension)
 
     @cached_property
     def middles(self) -> list[Fraction]:
