@@ -290,14 +290,14 @@ def test_sums_of_many_rows_are_covered_though_lower_bounds_are_rounded(
     truth = count * Fraction(ends[0]) + snapped * meaning.widths[0] / (1 << bits)
     (total,) = meaning.sums(count, [snapped])
     noise = meaning.laplace(Adjacency.ADD_REMOVE, Fraction(1))
-    far = 10**6 * (1 if ends[1] > 0 else -1) * math.ceil(1 / noise.rate)  # from where sums are cut
-    unit, (below, above) = meaning.units[0], noise.shortest()
-    ends_at = (total + far - below - meaning.lost, total + far + above + meaning.lost)
+    far = 10**3 * (1 if ends[1] > 0 else -1) * math.ceil(1 / noise.rate)  # from where sums are cut
+    unit, moved = meaning.units[0], truth - total * meaning.units[0]
     near = meaning.accuracy([total + far], noise)
-    assert near.lower[0] <= ends_at[0] * unit and ends_at[1] * unit <= near.upper[0]
-    # noise k covers where k unit is within these two of the exact sum
-    low, high = (float((truth - total * unit) / unit) + side for side in (-1, 1))
-    rate = float(noise.rate)
-    reach = (above + meaning.lost + low + 1, below + meaning.lost - high + 1)
-    missed = sum(0.5 * math.exp(-rate * side) for side in reach)
-    assert missed <= 0.05 + 1e-9 and missed >= 0.0499
+    # the ends of noise 0, from those of noise far; noise k covers where it is between these two
+    below, above = (
+        (total + far) - Fraction(float(near.lower[0])) / unit,
+        Fraction(float(near.upper[0])) / unit - (total + far),
+    )
+    rate, bias = float(noise.rate), float(moved / unit)
+    missed = sum(0.5 * math.exp(-rate * float(side)) for side in (below + bias, above - bias))
+    assert 0.0499 <= missed <= 0.05 + 1e-9

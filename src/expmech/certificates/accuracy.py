@@ -31,16 +31,24 @@ class Accuracy:
 
     Parameters
     ----------
-    lower, upper
+    lower, upper : float or ndarray
         The ends, in the shape of the value.
-    scale
+    scale : float or ndarray, optional
         The mean absolute error of the noise, in the units of the value (of Laplace noise its
         scale); None where it depends on what is confidential.
-    joint_lower, joint_upper
+    joint_lower, joint_upper : ndarray, optional
         Ends that hold the truth for all numbers at once at :data:`LEVEL`; None for a single number.
     noisy : tuple of int, optional
         The noisy sums that ends and value follow from, where several sums give the same value: they
         were released with it.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mean = em.NoisyMean.from_rows([[0.2], [0.4], [0.9]], lower=[0.0], upper=[1.0])
+    >>> near = mean.study(epsilon=1.0, seed=1).accuracy
+    >>> bool(near.lower[0] <= near.upper[0])
+    True
     """
 
     lower: Any

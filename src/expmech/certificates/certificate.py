@@ -55,10 +55,43 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 class Certificate:
     """The guarantee of one release: what was promised, by which means, and under which assumptions.
 
-    Nothing in it is computed from confidential data. ``epsilon`` is read as its decimal text, which
-    is never below what was spent. Energies are whole multiples of ``2^unit`` nats; None where
-    there are no energies. ``postprocessing`` is the public map that was applied to the draw.
-    ``assumptions_digest`` is of the assumptions: that one was lost on the way is seen.
+    Nothing in it is computed from confidential data.
+
+    Parameters
+    ----------
+    kind : {"release", "study, not a release"}
+        A study was drawn from a seeded stream and must not be published as a release.
+    mechanism, statistic : str
+        The mechanism by its name, and what was released.
+    epsilon : float
+        The budget, read as its decimal text, which is never below what was spent.
+    delta : float
+        0 for a pure guarantee.
+    adjacency : {"replace", "add-remove"}
+        Which data sets are neighbours.
+    sensitivity, loss_error : float
+        How much the loss (or the sums) may change between neighbours, and how far the computed loss
+        may be from the true one.
+    eta : float
+        The energy scale, or the rate of the noise, in nats per unit of loss.
+    unit : int or None
+        Energies are whole multiples of ``2^unit`` nats; None where there are no energies.
+    domain : dict
+        What values are drawn from; ``domain["kind"]`` names it.
+    sampler : dict
+        How values are drawn; ``sampler["sampler"]`` names it.
+    postprocessing : dict
+        The public map that was applied to the draw.
+    timing : str
+        Timing class: "constant", "data-independent" or "data-dependent".
+    randomness : str
+        The source of random bits.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    version : str
+        The version of expmech that wrote it.
+    assumptions_digest : str, default ""
+        A digest of the assumptions, so that a lost one is noticed.
 
     Examples
     --------
@@ -97,7 +130,19 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate written by :meth:`to_json`.
 
-        Raise if a field is missing, unknown or of the wrong type.
+        Parameters
+        ----------
+        text : str
+            JSON text with exactly the fields of a certificate.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ParameterError, ParameterTypeError
+            If a field is missing, unknown or of the wrong type.
         """
         fields = read_json(text, name="`text` of Certificate.from_json")
         if not isinstance(fields, dict):
@@ -149,32 +194,25 @@ class Certificate:
             ("sampler", _with(self.sampler["sampler"], parts["sampler"])),
             ("then", _with(self.postprocessing["map"], parts["postprocessing"])),
         ]
-        return self._card([*self._promise, *inner, *self._terms])
+        return self._card(inner)
 
     def summary(self) -> str:
         """Return the promise, and what it rests on, without the numbers it is computed from."""
-        return self._card([*self._promise, *self._terms])
+        return self._card([])
 
-    @property
-    def _promise(self) -> list[tuple[str, str]]:
-        guarantee = f"epsilon = {self.epsilon:g}" + (
-            f", delta = {self.delta:.3g}" if self.delta else " (pure)"
-        )
-        return [
-            ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
+    def _card(self, inner: list[tuple[str, str]]) -> str:
+        """Return the promise, the rows of ``inner`` and the terms as lines of text."""
+        purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
+        guarantee = f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"
+        rows = [
+            ("guarantee", guarantee),
             ("statistic", f"{self.statistic}, by {self.mechanism}"),
-        ]
-
-    @property
-    def _terms(self) -> list[tuple[str, str]]:
-        return [
+            *inner,
             ("timing", _TIMING.get(self.timing, self.timing)),
             ("randomness", self.randomness),
-            *(("assumes" if first else "", text) for first, text in _mark_first(self.assumptions)),
+            *(("" if j else "assumes", text) for j, text in enumerate(self.assumptions)),
             ("version", f"expmech {self.version}"),
         ]
-
-    def _card(self, rows: list[tuple[str, str]]) -> str:
         lines = [f"Differential privacy certificate ({self.kind})"]
         for label, text in rows:
             wrapped = textwrap.wrap(text, width=84) or [""]
@@ -198,10 +236,6 @@ def epsilon_up(epsilon: float | Fraction) -> float:
 def digest_of(assumptions: Sequence[str]) -> str:
     """Return a digest of the assumptions, in their order."""
     return hashlib.sha256(json.dumps(list(assumptions)).encode()).hexdigest()[:32]
-
-
-def _mark_first(texts: tuple[str, ...]) -> list[tuple[bool, str]]:
-    return [(j == 0, text) for j, text in enumerate(texts)]
 
 
 def _with(name: Any, more: str) -> str:

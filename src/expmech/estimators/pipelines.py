@@ -26,7 +26,8 @@ from sklearn.preprocessing import (
 
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
-from expmech.ledger import Ledger, show_amount
+from expmech.ledger import Ledger
+from expmech.ledger.amounts import show_amount
 
 PRIVATE, BY_ROW = "private", "row by row"
 LEARNS, MAY_LEARN = "learns from the data", "may learn from the data"
@@ -42,7 +43,14 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineCheck:
-    """What the steps of a pipeline do with the data."""
+    """What the steps of a pipeline do with the data.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Each step by its name, with its kind: "private", "row by row", "learns from the data" or
+        "may learn from the data".
+    """
 
     steps: tuple[Step, ...]
 
@@ -80,9 +88,9 @@ def check_pipeline(pipeline: Any, *, by_row: Collection[Callable[..., Any]] = ()
 
     Parameters
     ----------
-    pipeline
+    pipeline : Pipeline
         A scikit-learn Pipeline; its unions and column transformers are looked into.
-    by_row
+    by_row : collection of callable, default ()
         Functions of FunctionTransformer steps that treat each row alone. That they do is the
         caller's promise; functions of NumPy such as ``np.log1p`` need not be named.
 
@@ -181,6 +189,23 @@ def reserve(search: Any, ledger: Ledger) -> Any:
     returned charges its fits to a ledger of its own, beside the other, that holds this sum and no
     more; what a search leaves of it is not given back.
 
+    Parameters
+    ----------
+    search : GridSearchCV
+        The search, not fitted yet, of a model of this package or a pipeline that ends in one.
+    ledger : Ledger
+        The ledger that is charged.
+
+    Returns
+    -------
+    GridSearchCV
+        A copy of the search that charges its fits to a ledger of its own.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger holds less than the search may cost.
+
     Notes
     -----
     Models are private, scores are not: ``cv_results_`` and the choice of ``best_params_`` read the
@@ -195,7 +220,7 @@ def reserve(search: Any, ledger: Ledger) -> Any:
         )
     if not isinstance(ledger, Ledger):
         raise ParameterTypeError("`ledger` of reserve must be a Ledger.")
-    costs = [_cost(clone(estimator).set_params(**one)) for one in ParameterGrid(grid)]
+    costs = [_cost(clone(estimator).set_params(**settings)) for settings in ParameterGrid(grid)]
     folds = check_cv(search.cv).get_n_splits()
     total = folds * sum(costs, Fraction(0)) + (max(costs) if search.refit else 0)
     statement = f"a search: {len(costs)} candidates, {folds} folds"
@@ -215,8 +240,8 @@ def reserve(search: Any, ledger: Ledger) -> Any:
 
 def _cost(estimator: Any) -> Fraction:
     """Return the epsilon of a fit: of the private models in it."""
-    found = [estimator, *estimator.get_params().values()]
-    models = {id(one): one for one in found if isinstance(one, PrivateEstimator)}
+    parts = [estimator, *estimator.get_params().values()]
+    models = {id(model): model for model in parts if isinstance(model, PrivateEstimator)}
     if not models:
         raise ParameterError("`search` of reserve must hold a private model; it holds none.")
-    return sum((one.cost_of_a_fit for one in models.values()), Fraction(0))
+    return sum((model.cost_of_a_fit for model in models.values()), Fraction(0))

@@ -6,11 +6,14 @@ Page: docs/theory/composition.md.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Rational
+
+import numpy as np
 
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_choice
 from expmech.theory.concentrated import PURE, epsilon_from_rho, rho_from_epsilon
@@ -30,7 +33,8 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     Parameters
     ----------
     value : str, int, Fraction or float
-        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, or a number. A float counts as the shortest
+        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, or a number. A float, NumPy's included,
+        counts as the shortest
         text that prints it; a mechanism given that float spends no more, as it rounds epsilon down
         by one float64 step.
     name : str
@@ -58,16 +62,20 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     True
     """
     rule = f"a {'number that is at least 0' if zero else 'positive number'} in decimal notation"
+    if isinstance(value, np.floating):
+        value = str(value)
     if isinstance(value, bool) or not isinstance(value, (str, float, Integral, Rational)):
         raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     wrong = ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise wrong
     text = repr(float(value)) if isinstance(value, float) else str(value)
-    if isinstance(value, str) and (
-        len(text) > _MOST_TEXT or _exponent(text) not in range(_SMALLEST_EXPONENT, 400)
-    ):
-        raise wrong
+    if isinstance(value, str):
+        _, mark, exponent = text.lower().partition("e")
+        known = re.fullmatch("[+-]?[0-9]+", exponent)
+        tame = not mark or (known and int(exponent) in range(_SMALLEST_EXPONENT, 400))
+        if len(text) > _MOST_TEXT or not tame:
+            raise wrong
     try:
         number = Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -75,14 +83,6 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     if number < 0 or (number == 0 and not zero):
         raise wrong
     return number
-
-
-def _exponent(text: str) -> int:
-    """Return the exponent written in ``text``, 0 without one; out of range if it is no number."""
-    _, mark, exponent = text.lower().partition("e")
-    if not mark:
-        return 0
-    return int(exponent) if exponent.removeprefix("-").removeprefix("+").isdecimal() else 1 << 20
 
 
 def show_amount(amount: Fraction) -> str:
@@ -228,7 +228,19 @@ class Limits:
         return shown, self.delta
 
     def costs(self, amounts: Sequence[Amount], before: Amount | None = None) -> list[Fraction]:
-        """Return what each amount adds, in this order, to the epsilon spent ``before``."""
+        """Return what each of several releases adds to the epsilon that is spent.
+
+        Parameters
+        ----------
+        amounts : sequence of Amount
+            The releases, in this order.
+        before : Amount, optional
+            What was spent before them; nothing by default.
+
+        Returns
+        -------
+        list of Fraction
+        """
         spent = before or Amount()
         last, increments = self.composed(spent)[0], []
         for amount in amounts:
@@ -241,7 +253,17 @@ class Limits:
     def left(self, spent: Amount, factor: Fraction = PURE) -> tuple[Fraction, Fraction]:
         """Return the largest epsilon and delta that one more release may have.
 
-        ``factor`` is its rho over epsilon squared: 1/2 holds for a release of any kind.
+        Parameters
+        ----------
+        spent : Amount
+            What was spent so far.
+        factor : Fraction, default 1/2
+            Its rho over epsilon squared: 1/2 holds for a release of any kind.
+
+        Returns
+        -------
+        tuple of Fraction
+            epsilon and delta.
         """
         epsilon, delta = self.epsilon - spent.epsilon, self.delta - spent.delta
         if self.composition == BASIC:
@@ -251,7 +273,19 @@ class Limits:
         return max(epsilon, Fraction(root, _DIGITS)), Fraction(0)
 
     def times(self, spent: Amount, release: Amount) -> int:
-        """Return how many more releases of the same cost are allowed, at most a million."""
+        """Return how many more releases of the same cost are allowed, at most a million.
+
+        Parameters
+        ----------
+        spent : Amount
+            What was spent so far.
+        release : Amount
+            The cost of one release.
+
+        Returns
+        -------
+        int
+        """
         low, high = 0, _MOST_TIMES + 1
         while high - low > 1:
             middle = (low + high) // 2

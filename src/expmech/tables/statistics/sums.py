@@ -50,16 +50,6 @@ class ColumnStatistic(Statistic):
     def postprocessing(self) -> Postprocessing:
         return named_or_one(self.columns, named=self.named)
 
-    @property
-    def lower(self) -> tuple[float, ...]:
-        """The lower bounds."""
-        return tuple(low for low, _ in self.bounds)
-
-    @property
-    def upper(self) -> tuple[float, ...]:
-        """The upper bounds."""
-        return tuple(high for _, high in self.bounds)
-
     def bits(self, epsilon: Fraction) -> int:
         """Return the bits that columns are snapped to."""
         if len(self.columns) == 1:
@@ -110,23 +100,24 @@ class Mean(ColumnStatistic):
     what = "mean"
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        lower, upper = zip(*self.bounds, strict=True)
         if not self.exponential:
             return NoisyMean(
                 count=moments.count,
                 sums=moments.sums,
                 bits=moments.bits,
-                lower=self.lower,
-                upper=self.upper,
+                lower=lower,
+                upper=upper,
                 adjacency=self.adjacency,
             )
         loss = L1Mean.from_sums(
             count=max(1, moments.count),
             sums=moments.sums,
             scale=1 << moments.bits,
-            lower=self.lower,
-            upper=self.upper,
+            lower=lower,
+            upper=upper,
         )
-        box = Box(self.lower, self.upper)
+        box = Box(lower, upper)
         return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
 
 
@@ -175,10 +166,11 @@ class SumOf(ColumnStatistic):
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
 
     def _interpretation(self, moments: Moments, epsilon: Fraction) -> Totals | CentredTotals:
+        lower, upper = zip(*self.bounds, strict=True)
         count = moments.count if self.adjacency.count_is_public else None
         if count is None and len(self.columns) > 1:
-            return CentredTotals(lower=self.lower, upper=self.upper, bits=moments.bits)
-        totals = Totals(lower=self.lower, upper=self.upper, bits=moments.bits, count=count)
+            return CentredTotals(lower=lower, upper=upper, bits=moments.bits)
+        totals = Totals(lower=lower, upper=upper, bits=moments.bits, count=count)
         most = math.floor(epsilon / LEAST_RATE).bit_length() - 1
         over = totals.sensitivity(self.adjacency).bit_length() - most
         if over <= 0 or not totals.halvings:
@@ -213,13 +205,14 @@ class VarianceOf(ColumnStatistic):
         return affordable_bits(epsilon, len(self.columns), most=2 * PRODUCT_BITS) // 2
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        lower, upper = zip(*self.bounds, strict=True)
         squares = [line[j] for j, line in enumerate(moments.products)]
         interpretation: MomentVariances | ThreeSums = ThreeSums(
-            lower=self.lower, upper=self.upper, bits=moments.bits
+            lower=lower, upper=upper, bits=moments.bits
         )
         if self.adjacency.count_is_public:
             interpretation = MomentVariances(
-                lower=self.lower, upper=self.upper, bits=moments.bits, count=moments.count
+                lower=lower, upper=upper, bits=moments.bits, count=moments.count
             )
         totals = interpretation.sums(moments.count, moments.sums, squares)
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
