@@ -68,7 +68,7 @@ section {{ break-inside: avoid; }}
 class ReleasedValue:
     """A released number or choice by its name, with its interval where there is one.
 
-    ``value``, ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it
+    ``jointly`` is the interval that holds for all numbers of the release at once. ``value``, ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it
     has, where a release has numbers of several columns.
     """
 
@@ -76,6 +76,7 @@ class ReleasedValue:
     text: str
     value: float | None = None
     interval: str = ""
+    jointly: str = ""
     lower: float | None = None
     upper: float | None = None
     unit: str = ""
@@ -101,9 +102,12 @@ class ReportItem:
         values = self.values
         if not values:
             return []
-        lines = [["value", "95% interval"], *([value.text, value.interval] for value in values)]
+        lines = [["value", "95% interval", "all at once"]]
+        lines += [[value.text, value.interval, value.jointly] for value in values]
         if not any(value.interval for value in values):
             lines = [line[:1] for line in lines]
+        elif not any(value.jointly for value in values):
+            lines = [line[:2] for line in lines]
         if len(values) == 1 and not values[0].name:
             return lines
         names = ["", *(value.name for value in values)]
@@ -194,6 +198,7 @@ def _values(
     record: dict[str, Any], accuracy: dict[str, Any], certificate: Certificate | None
 ) -> tuple[ReleasedValue, ...]:
     lower, upper = (flattened(accuracy.get(end, {})) for end in ("lower", "upper"))
+    first, last = (flattened(accuracy.get(f"joint_{end}", {})) for end in ("lower", "upper"))
     columns: list[str] = []  # of a mean, a sum or a variance of several columns
     if certificate is not None and certificate.domain.get("kind") in _OF_COLUMNS:
         columns = certificate.postprocessing.get("labels", [])
@@ -205,6 +210,9 @@ def _values(
             width = float(high) - float(low)
             interval = f"{_rounded(low, width)}\u00a0to\u00a0{_rounded(high, width)}"
             ends = {"interval": interval, "lower": float(low), "upper": float(high)}
+            if name in first and name in last:
+                joint = (_rounded(end[name], width) for end in (first, last))
+                ends["jointly"] = "\u00a0to\u00a0".join(joint)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         values.append(
             ReleasedValue(
