@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -107,16 +107,16 @@ def test_rounded_noise_of_an_interval_is_laplace_noise(monkeypatch: pytest.Monke
         lambda coins: bodies.rounded(BoxBody([1]).noise(coins, Fraction(2)), coins)[0], cut=5e-6
     )
     law = dict(found)
-    exact = {0: 1 - math.exp(-1.0)}
+    exact: dict[Hashable, float] = {0: 1 - math.exp(-1.0)}
     exact |= {
         k: 0.5 * (math.exp(-2 * abs(k) + 1) - math.exp(-2 * abs(k) - 1)) for k in range(-9, 10) if k
     }
-    wrong = {
+    wrong: dict[Hashable, float] = {
         k: 0.5 * (math.exp(-abs(k) + 0.5) - math.exp(-abs(k) - 0.5)) for k in range(-9, 10) if k
     }
     assert leftover < 0.2
-    assert total_variation(law, dict(exact)) < leftover
-    assert total_variation(law, dict(wrong) | {0: 1 - math.exp(-0.5)}) > leftover
+    assert total_variation(law, exact) < leftover
+    assert total_variation(law, wrong | {0: 1 - math.exp(-0.5)}) > leftover
 
 
 @pytest.mark.parametrize("name", BODIES_HERE)
@@ -283,7 +283,7 @@ def test_a_body_of_ones_own_is_planned_certified_and_verified() -> None:
     assert verify_value(released.certificate, released.value.tolist()).holds
     assert mechanism.plan(0.5).chosen == "KNorm"
     for change in ({"eta": 0.6}, {"sensitivity": 2.0}, {"delta": 0.1}, {"timing": "constant"}):
-        altered = replace(released.certificate, **change)  # type: ignore[arg-type]
+        altered = replace(released.certificate, **change)
         assert not all(check.holds for check in verify_certificate(altered))
 
 

@@ -120,15 +120,15 @@ def _with_intervals(statement: str, values: dict[str, Any], accuracy: dict[str, 
         heads = ["", "value", "95% interval", "noise scale"]
         if not any(noise != "-" for *_, noise in rows):
             heads.pop()
-        lines = [list(row[: len(heads)]) for row in rows]
+        cells = [list(row[: len(heads)]) for row in rows]
         if "joint_lower" in accuracy:
             heads.insert(3, "all at once")
             first, last = (flattened(accuracy[f"joint_{end}"]) for end in ("lower", "upper"))
-            for line, name in zip(lines, values, strict=True):
+            for line, name in zip(cells, values, strict=True):
                 resolution = scales.get(name) or (upper[name] - lower[name]) / 6.0
                 ends = _rounded(first[name], resolution, -1), _rounded(last[name], resolution, 1)
                 line.insert(3, " to ".join(ends))
-        return [statement, *_table([tuple(line) for line in (heads, *lines)])]
+        return [statement, *_table([tuple(line) for line in (heads, *cells)])]
     ((name, text, interval, noise),) = rows
     lines = [f"{statement}{', ' if name else ''}{name}: {text}", f"  95% interval  {interval}"]
     return lines if noise == "-" else [*lines, f"  noise scale   {noise}"]

@@ -68,8 +68,9 @@ section {{ break-inside: avoid; }}
 class ReleasedValue:
     """A released number or choice by its name, with its interval where there is one.
 
-    ``jointly`` is the interval that holds for all numbers of the release at once. ``value``, ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it
-    has, where a release has numbers of several columns.
+    ``jointly`` is the interval that holds for all numbers of the release at once. ``value``,
+    ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it has, where a
+    release has numbers of several columns.
     """
 
     name: str

@@ -16,8 +16,8 @@ from expmech.domains import Box
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean
 from expmech.mechanisms.noisy_sums import CentredTotals, MomentVariances, ThreeSums, Totals
+from expmech.mechanisms.noisy_sums.noise import LEAST_RATE
 from expmech.mechanisms.noisy_sums.noisy_sums import (
-    LEAST_RATE,
     NoisyMean,
     NoisySums,
     affordable_bits,
