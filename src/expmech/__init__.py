@@ -59,6 +59,8 @@ if _TYPE_CHECKING:
     from expmech.ledger import Ledger
     from expmech.losses import Facts, Growth
     from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+    from expmech.mechanisms.k_norm import bodies
+    from expmech.mechanisms.k_norm.k_norm import KNorm
     from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
     from expmech.mechanisms.optimum import risks
     from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
@@ -113,6 +115,7 @@ _NAMES = {
     "ledger": ("Ledger",),
     "losses": ("Facts", "Growth"),
     "mechanisms.directions.principal_direction": ("PrincipalDirection",),
+    "mechanisms.k_norm.k_norm": ("KNorm",),
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
     "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
@@ -122,6 +125,7 @@ _NAMES = {
 }
 _MODULES = {
     "auditing": "auditing",
+    "bodies": "mechanisms.k_norm.bodies",
     "estimators": "estimators",
     "interop": "interop",
     "kernels": "exponential.kernels",
@@ -155,6 +159,7 @@ __all__ = [
     "Facts",
     "Growth",
     "JointQuantiles",
+    "KNorm",
     "L1Ball",
     "L2Ball",
     "Ledger",
@@ -180,6 +185,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "audit",
+    "bodies",
     "estimators",
     "interop",
     "kernels",

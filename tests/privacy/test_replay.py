@@ -48,7 +48,7 @@ from expmech.estimators import (
     PrivateVariance,
 )
 from expmech.mechanisms.directions.principal_direction import DirectionTerms
-from expmech.mechanisms.noisy_sums import Shares
+from expmech.mechanisms.noisy_sums import CentredMeans
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.mechanisms.optimum import perturbed_optimum
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
@@ -501,7 +501,7 @@ BUGS: dict[str, tuple[Any, Plant, str]] = {
     "what is spent": (MEAN, around(PrivateMean, "fit", budget_by_the_count), "file ledger"),
     "a stand-in that was kept": (twice, a_stand_in_that_was_kept(), "forecast"),
     "not clipped": (SUM, around(aggregates, "snap", not_clipped), "loss"),
-    "a sensitivity": (MEAN, around(Shares, "sensitivity", half_of_a_sensitivity), "loss"),
+    "a sensitivity": (MEAN, around(CentredMeans, "largest_change", half_of_a_sensitivity), "loss"),
     "units of peeling": (
         released("peeling", "replace", ""),
         around(TopKTerms, "units", more_units),

@@ -5,6 +5,7 @@ The laws here are written down, not taken from the package; orders go from 1 to 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import sqlite3
@@ -101,7 +102,11 @@ def test_sums_that_each_take_a_share_cost_their_parts(epsilon: float) -> None:
     assert own == pytest.approx(epsilon * math.tanh(epsilon / 4), rel=1e-12)
     means = em.NoisyMean.from_rows(np.full((4, 3), 0.5), lower=[0.0] * 3, upper=[1.0] * 3)
     third = rho_of_discrete_laplace(size / 3, 1 << means.bits)
-    assert rho_of(means.certificate(epsilon=epsilon), size) == 3 * third
+    cube = means.certificate(epsilon=epsilon)
+    assert cube.sampler["noise"] == "cube"
+    assert rho_of(cube, size) == rho_of_pure(size)  # of this noise no less is proved
+    shares = dataclasses.replace(cube, sampler=cube.sampler | {"noise": "discrete Laplace"})
+    assert rho_of(shares, size) == 3 * third
 
 
 @pytest.mark.parametrize("epsilon", ["1e-30", "1e-9", "0.001", "1/3", "7", "1e5"])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.core.adjacency import Adjacency
 from expmech.domains.base import probe_indices
+from expmech.mechanisms.noisy_sums import HullNoise
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import with_columns
@@ -144,13 +145,25 @@ def probes(domain: Any) -> NDArray[np.int64]:
     return np.asarray(found[domain.contains(found)])
 
 
+def norm_in(body: Any, change: list[int]) -> Fraction:
+    """Return the norm of a change to within a millionth: the least multiple that holds it."""
+    low, high = Fraction(0), Fraction(16)
+    while high - low > Fraction(1, 1 << 20):
+        middle = (low + high) / 2
+        point = [x / middle for x in change]
+        low, high = (low, middle) if body.holds(point, point) else (middle, high)
+    return low
+
+
 def loss_of_privacy(one: Any, other: Any) -> Fraction:
     """Return what an observer may learn of two neighbours, in nats."""
     if isinstance(one, NoisySums):
-        pairs = zip(one._totals, other._totals, strict=True)
-        moved = sum(abs(a - b) for a, b in pairs)
-        assert other._rate(EPSILON) == one._rate(EPSILON)
-        return Fraction(one._rate(EPSILON) * moved)
+        changes = [abs(a - b) for a, b in zip(one._totals, other._totals, strict=True)]
+        noise = one.noise(EPSILON)
+        assert other.noise(EPSILON) == noise
+        if isinstance(noise, HullNoise):
+            return noise.rate * norm_in(noise.body, changes)
+        return Fraction(noise.rate * (max(changes) if noise.name == "cube" else sum(changes)))
     targets = [mechanism.target(epsilon=EPSILON) for mechanism in (one, other)]
     assert one.domain.describe() == other.domain.describe()
     indices = probes(one.domain)

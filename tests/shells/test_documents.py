@@ -147,6 +147,11 @@ def test_the_stump_example_finds_the_column_that_decides() -> None:
     assert max(shares, key=lambda row: float(row[1]))[0] == "income"
 
 
+def test_several_columns_are_released_at_once() -> None:
+    printed = run_example("several_columns")
+    assert "all at once" in printed and "visits" in printed
+
+
 def test_a_stewards_day_ends_with_a_report_and_loses_nothing(tmp_path: Path) -> None:
     printed = run_example("stewards_day", str(tmp_path))
     for text in ("Nothing was charged.", "The draws take about", "95% interval", "were released"):

@@ -95,6 +95,7 @@ def every_kind() -> dict[str, Mechanism]:
     return {
         "ExponentialMechanism": make(ROWS),
         "NoisyMean": em.NoisyMean.from_rows(ROWS, lower=[0.0], upper=[1.0], **add_remove),
+        "KNorm": em.KNorm(totals=[3, 5], body=em.bodies.BoxBody([1, 1]), **add_remove),
         "NoisySums": em.NoisySums(
             totals=[3, 5], interpretation=Counts(size=2, disjoint=True, count=8)
         ),

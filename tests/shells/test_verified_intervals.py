@@ -86,6 +86,9 @@ def test_a_forged_interval_does_not_stand(
     record = json.loads(done.stdout)
     forged = [{"level": 0.99}, {"scale": None}, {"scale": narrower(record["accuracy"]["lower"])}]
     forged += [{end: narrower(record["accuracy"][end])} for end in ("lower", "upper")]
+    joint = [end for end in ("joint_lower", "joint_upper") if end in record["accuracy"]]
+    assert len(joint) == (2 if name in ("missing", "sum", "mean", "variance", "histogram") else 0)
+    forged += [{end: narrower(record["accuracy"][end])} for end in joint]
     if "noisy" in record["accuracy"]:
         forged[1] = {"noisy": None}
     for change in forged:

@@ -14,6 +14,7 @@ import expmech as em
 from expmech.certificates.accuracy import _quantile, half_width, shortest
 from expmech.mechanisms.noisy_sums import (
     Counts,
+    DiscreteLaplace,
     Means,
     NoisySums,
     ThreeSums,
@@ -131,17 +132,28 @@ def test_intervals_cover_the_truth_in_95_percent_of_releases(name: str) -> None:
         assert found >= FEWEST, (statistic, name, found, DRAWS)
 
 
+def test_sums_of_many_rows_are_covered_though_the_lower_bound_is_no_whole_step() -> None:
+    """Two million rows at 20 bits: a bound rounded to steps moved the sum as the noise does."""
+    count, middle = 2_000_000, 1 << 19
+    meaning = Totals(lower=(0.1,), upper=(1.1,), bits=20)
+    truth = count * Fraction(0.1) + count * middle * meaning.widths[0] / (1 << 20)
+    totals = meaning.sums(count, [count * middle])
+    noisy = NoisySums(totals=totals, interpretation=meaning, adjacency="add-remove")
+    found = covered(studies(noisy, Fraction(1), 20_000), float(truth))
+    assert found >= 18_840, found  # of 20,000 intervals at 95%: fewer has probability 1e-7 at most
+
+
 def test_intervals_that_are_too_short_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same test rejects a reach of 90% for one sum, a wrong law for two and half for three."""
     wrong = {
         "count": (
-            "expmech.mechanisms.noisy_sums.interpretations.shortest",
+            "expmech.mechanisms.noisy_sums.noise.shortest",
             lambda rate: (half_width(rate) - 2,) * 2,
         ),
         "mean, add-remove": ("expmech.certificates.accuracy._quantile", lambda weight: 1.5),
         "variance, add-remove": (
-            "expmech.mechanisms.noisy_sums.variances.half_width",
-            lambda rate, _: half_width(rate) // 3,
+            "expmech.mechanisms.noisy_sums.variances.three_quantile",
+            lambda weights, _: 1.5 * max(weights),
         ),
     }
     for statistic, (place, mutant) in wrong.items():
@@ -199,4 +211,7 @@ def test_errors_that_a_plan_tells_hold() -> None:
         .error
         is None
     )
-    assert Means(lower=(0.0,), upper=(1.0,), bits=3, count=4).error(Fraction(1)) == 3 / 32
+    assert (
+        Means(lower=(0.0,), upper=(1.0,), bits=3, count=4).error(DiscreteLaplace(rate=Fraction(1)))
+        == 3 / 32
+    )

@@ -10,7 +10,14 @@ import expmech as em
 from expmech.certificates.mechanism import CertificateContext
 from expmech.certificates.postprocessing import Coefficients
 from expmech.exponential.samplers import Sampler
-from expmech.mechanisms.noisy_sums import Counts, ThreeSums, Totals, Variances
+from expmech.mechanisms.noisy_sums import (
+    CentredTotals,
+    Counts,
+    MomentVariances,
+    ThreeSums,
+    Totals,
+    Variances,
+)
 from expmech.mechanisms.optimum.risks import Custom, Huber, Logistic, SmoothedPinball, Softmax
 
 ROWS = np.array([[0.2], [0.4], [0.9], [0.1]])
@@ -92,6 +99,8 @@ def _noisy() -> list[em.Certificate]:
         Totals(**bounds),
         Variances(**bounds, count=9, coarse=2),
         ThreeSums(**bounds),
+        CentredTotals(**bounds),
+        MomentVariances(**bounds, count=9),
     ]
     sums = [
         em.NoisySums(
@@ -99,13 +108,25 @@ def _noisy() -> list[em.Certificate]:
             interpretation=interpretation,
             adjacency="add-remove" if interpretation.count is None else "replace",
         )
-        for interpretation, many in zip(meanings, (3, 3, 2, 2, 2, 6), strict=True)
+        for interpretation, many in zip(meanings, (3, 3, 2, 2, 2, 6, 3, 4), strict=True)
     ]
     means = [
         em.NoisyMean.from_rows(ROWS, lower=[0.0], upper=[1.0], adjacency=kind)
         for kind in em.Adjacency
     ]
-    return [one.certificate(epsilon=0.7) for one in (*sums, *means)]
+    means += [
+        em.NoisyMean.from_rows(np.tile(ROWS, 2), lower=[0.0] * 2, upper=[1.0] * 2, adjacency=kind)
+        for kind in em.Adjacency
+    ]
+    hull = em.bodies.Product((em.bodies.MomentHull(4), em.bodies.BoxBody([1])))
+    bodies = [
+        em.bodies.CrossPolytope(["1/3", 2, 2]),
+        em.bodies.Ball(3, 2),
+        em.bodies.Polytope([1, 1, 2], [["1/2", "1/2", "1/3"]]),
+        hull,
+    ]
+    k_norms = [em.KNorm(totals=[1, 2, 3], body=body) for body in bodies]
+    return [one.certificate(epsilon=0.7) for one in (*sums, *means, *k_norms)]
 
 
 def _lists() -> list[em.Certificate]:

@@ -107,7 +107,10 @@ def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
     Columns are independent: an outcome is a tuple of one a sum. Sums without an upper clamp end
     where the ratio of any two laws no longer changes.
     """
-    rate, whole = float(mechanism._rate(epsilon)), mechanism._count << mechanism.bits
+    noise = mechanism.noise(epsilon)
+    if noise.name == "cube":
+        return _cube_law(mechanism._totals, float(noise.rate), 16 << mechanism.bits)
+    rate, whole = float(noise.rate), mechanism._count << mechanism.bits
     replace = mechanism.adjacency.count_is_public
     sums = (
         mechanism._sums
@@ -118,6 +121,17 @@ def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
     laws = [_clamped(total, rate, top, open_above=not replace) for total in sums]
     joint = functools.reduce(np.add.outer, laws)
     return Law(joint.shape, joint.ravel())
+
+
+def _cube_law(totals: Sequence[int], rate: float, far: int) -> Law:
+    """Return the logs of ``P(v) ~ exp(-rate |v - totals|_inf)`` at points near and far.
+
+    The ratio of two such laws is largest far out along an axis; they have one normaliser.
+    """
+    axis = np.array([-far, -1, 0, 1, far])
+    points = np.stack(np.meshgrid(*[axis] * len(totals), indexing="ij"), axis=-1)
+    logs = -rate * np.abs(points - np.array(totals)).max(axis=-1)
+    return Law(logs.shape, logs.ravel())
 
 
 def _clamped(total: int, rate: float, top: int, *, open_above: bool) -> NDArray[np.float64]:

@@ -34,6 +34,7 @@ from expmech.core.bits import Bits, seeded_bits
 from expmech.core.coins import Coins
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.mechanisms.directions.components import ComponentLaw, draw_variances
+from expmech.mechanisms.noisy_sums import CubeNoise, HullNoise
 from expmech.mechanisms.optimum import RegressionRows
 from expmech.mechanisms.optimum.constant_time import draw_constant_time
 from expmech.mechanisms.optimum.draw import draw_cells
@@ -71,6 +72,13 @@ class Entered:
         if self.kind == "sums":
             pairs = zip(self.terms[0], self.numbers, other.numbers, strict=True)
             return float(sum(rate * abs(one - two) for rate, one, two in pairs))
+        if self.kind in ("cube", "moment hull"):
+            changes = [abs(one - two) for one, two in zip(self.numbers, other.numbers, strict=True)]
+            rate, half = self.terms
+            if self.kind == "cube":
+                return float(rate * max(changes))
+            moments = zip(changes[::2], changes[1::2], strict=True)
+            return float(rate) * max(_hull_norm(x / half, y / half**2) for x, y in moments)
         moved = self.numbers - other.numbers
         if self.kind == "form":
             ends = np.append(np.linalg.eigvalsh(moved), 0.0)
@@ -79,6 +87,14 @@ class Entered:
             return float(moved.max() - moved.min())
         assert self.kind == "law"
         return float(np.abs(moved).max()) + self.besides
+
+
+def _hull_norm(x: float, y: float) -> float:
+    """Return the least s with (x, y) in s times the hull of all (z - z', z^2 - z'^2)."""
+    if x <= y:
+        return y
+    # beyond |x| = s the height is s - (x - s)^2 / s, so s is the root of x (2 s - x) = y s
+    return max(y, x * x / (2.0 * x - y))
 
 
 @dataclass
@@ -293,6 +309,20 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         tape.noises[before:] = [(rate, found.tolist())]  # what is drawn again calls itself
         return found
 
+    def vector(kind: Any) -> None:
+        real = kind.draw
+
+        def drawn(self: Any, coins: Coins, size: int) -> Any:
+            found = real(self, coins, size)
+            half = getattr(self, "half", getattr(self, "parts", None))
+            tape.noises[:] = [((self.name, self.rate, half), found[0].tolist())]
+            return found
+
+        patch.setattr(kind, "draw", drawn)
+
+    vector(CubeNoise)
+    vector(HullNoise)
+
     def draw(ready: PreparedDraw) -> Any:
         mechanism, epsilon, timing = ready.seen  # type: ignore[attr-defined]
         known = len(tape.run.entered)
@@ -326,7 +356,11 @@ def _enter_sums(tape: Tape, noisy: Sequence[int]) -> None:
     drawn = [(rate, extra) for rate, extras in tape.noises for extra in extras]
     rates = tuple(rate for rate, _ in drawn)
     sums = [int(one) - extra for one, (_, extra) in zip(noisy, drawn, strict=True)]
-    tape.enter("sums", (rates,), sums)
+    if isinstance(rates[0], tuple):
+        name, *terms = rates[0]
+        tape.enter(name, tuple(terms), sums)
+    else:
+        tape.enter("sums", (rates,), sums)
 
 
 def _enter_energies(tape: Tape, target: Any) -> None:

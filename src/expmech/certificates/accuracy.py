@@ -34,8 +34,10 @@ class Accuracy:
     lower, upper : float or ndarray
         The ends, in the shape of the value.
     scale : float or ndarray, optional
-        Of the Laplace noise, in the units of the value; None where it depends on what is
-        confidential.
+        The mean absolute error of the noise, in the units of the value (of Laplace noise its
+        scale); None where it depends on what is confidential.
+    joint_lower, joint_upper : ndarray, optional
+        Ends that hold the truth for all numbers at once at :data:`LEVEL`; None for a single number.
     noisy : tuple of int, optional
         The noisy sums that ends and value follow from, where several sums give the same value: they
         were released with it.
@@ -53,12 +55,17 @@ class Accuracy:
     upper: Any
     scale: Any = None
     noisy: tuple[int, ...] | None = None
+    joint_lower: Any = None
+    joint_upper: Any = None
 
     def postprocessed(self, postprocessing: Postprocessing) -> Accuracy:
         """Return the intervals in the shape of the released value."""
-        scale = None if self.scale is None else postprocessing.apply(self.scale)
-        lower, upper = postprocessing.apply(self.lower), postprocessing.apply(self.upper)
-        return dataclasses.replace(self, lower=lower, upper=upper, scale=scale)
+        parts = ("lower", "upper", "scale", "joint_lower", "joint_upper")
+        stated = {part: getattr(self, part) for part in parts}
+        shaped = {
+            part: postprocessing.apply(given) for part, given in stated.items() if given is not None
+        }
+        return dataclasses.replace(self, **shaped)
 
 
 @functools.cache
@@ -68,7 +75,7 @@ def shortest(rate: Fraction) -> tuple[int, int]:
     x is the truth plus noise with ``P(N = k) ~ exp(-rate |k|)``. An even number of points may do
     where the odd number below it does not; the one without a partner is then the lowest.
     """
-    half = _ceiling(lambda: flint.arb(20).log() / _real(rate))  # 2 k points miss q^k
+    half = _ceiling(lambda: flint.arb(20).log() / real(rate))  # 2 k points miss q^k
     sides = half_width(rate)
     return (half, half - 1) if half <= sides else (sides, sides)
 
@@ -78,8 +85,19 @@ def half_width(rate: Fraction, missed: Fraction = MISSED) -> int:
     """Return the least w with ``P(|N| > w) = 2 q^(w + 1) / (1 + q)`` at most ``missed``."""
 
     def exact() -> flint.arb:
-        share = 2 / (_real(missed) * (1 + (-_real(rate)).exp()))
-        return share.log() / _real(rate) - 1
+        share = 2 / (real(missed) * (1 + (-real(rate)).exp()))
+        return share.log() / real(rate) - 1
+
+    return max(0, _ceiling(exact))
+
+
+@functools.cache
+def joint_half_width(rate: Fraction, size: int) -> int:
+    """Return the least w with ``|N_j| <= w`` for all of ``size`` independent numbers at LEVEL."""
+
+    def exact() -> flint.arb:
+        missed = -(real(LEVEL).log() / size).expm1()
+        return (2 / (missed * (1 + (-real(rate)).exp()))).log() / real(rate) - 1
 
     return max(0, _ceiling(exact))
 
@@ -128,7 +146,36 @@ def _tail(t: float, weight: float) -> float:
     return (w * w * math.exp(-t / w) - small) / (w - rest)
 
 
-def _real(number: Fraction) -> flint.arb:
+_APART = 1e-3  # weights so near to each other lose digits: one of them is raised
+
+
+@functools.lru_cache(maxsize=4096)
+def three_quantile(weights: tuple[float, ...], missed: Fraction) -> float:
+    """Return t with ``P(|sum_i w_i L_i| > t)`` at most ``missed``, L Laplace of scale 1.
+
+    The weights are positive. The tail ``sum_i e^(-t / w_i) prod_{j != i} w_i^2 / (w_i^2 - w_j^2)``
+    grows with each of them.
+    """
+    apart: list[float] = []
+    for weight in sorted(weights):
+        least = (1.0 + _APART) * apart[-1] if apart else _APART * max(weights)
+        apart.append(max(weight, least))
+
+    def tail(t: float) -> float:
+        return sum(
+            math.exp(-t / w) * math.prod(w * w / (w * w - v * v) for v in apart if v != w)
+            for w in apart
+        )
+
+    low, high = 0.0, sum(apart) * math.log(len(apart) / float(missed))
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if tail(middle) > float(missed) else (low, middle)
+    return high
+
+
+def real(number: Fraction) -> flint.arb:
+    """Return a ball around a rational number, at the precision in use."""
     return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 

@@ -121,6 +121,11 @@ class Release:
             f"epsilon = {stated.epsilon:g}, delta = {stated.delta:g}, {stated.adjacency} adjacency"
         )
         rows = [(stated.statistic, str(self.value)), ("guarantee", cost), ("kind", stated.kind)]
+        if self.accuracy is not None:
+            near = self.accuracy
+            rows.insert(1, ("95% interval", f"{near.lower} to {near.upper}"))
+            if near.joint_lower is not None:
+                rows.insert(2, ("all at once", f"{near.joint_lower} to {near.joint_upper}"))
         return card("Release", rows, after=folded("Certificate", str(stated)))
 
 

@@ -117,9 +117,18 @@ def _with_intervals(statement: str, values: dict[str, Any], accuracy: dict[str, 
         noise = plain_number(scale) if scale else "-"
         rows.append((visible(name), _rounded(value, resolution), interval, noise))
     if len(rows) > 1:
-        table: list[tuple[str, ...]] = [("", "value", "95% interval", "noise scale"), *rows]
-        known = any(noise != "-" for *_, noise in rows)
-        return [statement, *_table(table if known else [line[:-1] for line in table])]
+        heads = ["", "value", "95% interval", "noise scale"]
+        if not any(noise != "-" for *_, noise in rows):
+            heads.pop()
+        cells = [list(row[: len(heads)]) for row in rows]
+        if "joint_lower" in accuracy:
+            heads.insert(3, "all at once")
+            first, last = (flattened(accuracy[f"joint_{end}"]) for end in ("lower", "upper"))
+            for line, name in zip(cells, values, strict=True):
+                resolution = scales.get(name) or (upper[name] - lower[name]) / 6.0
+                ends = _rounded(first[name], resolution, -1), _rounded(last[name], resolution, 1)
+                line.insert(3, " to ".join(ends))
+        return [statement, *_table([tuple(line) for line in (heads, *cells)])]
     ((name, text, interval, noise),) = rows
     lines = [f"{statement}{', ' if name else ''}{name}: {text}", f"  95% interval  {interval}"]
     return lines if noise == "-" else [*lines, f"  noise scale   {noise}"]

@@ -271,14 +271,18 @@ def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[s
     near = {
         name: release.accuracy for name, release in releases.items() if release.accuracy is not None
     }
-    accuracy: dict[str, Any] = {"statement": prepared.nearness(has_interval=bool(near))}
+    jointly = any(interval.joint_lower is not None for interval in near.values())
+    statement = prepared.nearness(has_interval=bool(near), jointly=jointly)
+    accuracy: dict[str, Any] = {"statement": statement}
     if not near:
         if grouped:
             accuracy["statement"] += _FEW
         return accuracy
     accuracy["level"] = float(LEVEL)
-    for part in ("lower", "upper", "scale"):
+    for part in ("lower", "upper", "scale", "joint_lower", "joint_upper"):
         ends = {name: plain(getattr(interval, part)) for name, interval in near.items()}
+        if part.startswith("joint") and None in ends.values():
+            continue  # there is one number
         accuracy[part] = ends if grouped else ends[""]
     noisy = {
         name: list(interval.noisy) for name, interval in near.items() if interval.noisy is not None

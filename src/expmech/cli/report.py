@@ -30,7 +30,15 @@ from expmech.ledger.verification import verify_certificate
 
 app = typer.Typer(add_completion=False)
 
-_OF_COLUMNS = ("Mean", "Totals", "Variances", "ThreeSums")  # domains of one number per column
+_OF_COLUMNS = (  # domains of one number per column
+    "Mean",
+    "CentredMean",
+    "Totals",
+    "CentredTotals",
+    "Variances",
+    "MomentVariances",
+    "ThreeSums",
+)
 _BARS = ("count", "histogram", "missing")  # statements of numbers whose picture begins at zero
 _WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 480.0, 28.0, 160.0, 30.0, 8.0, 32.0  # of a picture
 _LONGEST = 18  # characters of a name beside a picture's line
@@ -60,14 +68,16 @@ section {{ break-inside: avoid; }}
 class ReleasedValue:
     """A released number or choice by its name, with its interval where there is one.
 
-    ``value``, ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it
-    has, where a release has numbers of several columns.
+    ``jointly`` is the interval that holds for all numbers of the release at once. ``value``,
+    ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it has, where a
+    release has numbers of several columns.
     """
 
     name: str
     text: str
     value: float | None = None
     interval: str = ""
+    jointly: str = ""
     lower: float | None = None
     upper: float | None = None
     unit: str = ""
@@ -93,9 +103,12 @@ class ReportItem:
         values = self.values
         if not values:
             return []
-        lines = [["value", "95% interval"], *([value.text, value.interval] for value in values)]
+        lines = [["value", "95% interval", "all at once"]]
+        lines += [[value.text, value.interval, value.jointly] for value in values]
         if not any(value.interval for value in values):
             lines = [line[:1] for line in lines]
+        elif not any(value.jointly for value in values):
+            lines = [line[:2] for line in lines]
         if len(values) == 1 and not values[0].name:
             return lines
         names = ["", *(value.name for value in values)]
@@ -186,6 +199,7 @@ def _values(
     record: dict[str, Any], accuracy: dict[str, Any], certificate: Certificate | None
 ) -> tuple[ReleasedValue, ...]:
     lower, upper = (flattened(accuracy.get(end, {})) for end in ("lower", "upper"))
+    first, last = (flattened(accuracy.get(f"joint_{end}", {})) for end in ("lower", "upper"))
     columns: list[str] = []  # of a mean, a sum or a variance of several columns
     if certificate is not None and certificate.domain.get("kind") in _OF_COLUMNS:
         columns = certificate.postprocessing.get("labels", [])
@@ -197,6 +211,9 @@ def _values(
             width = float(high) - float(low)
             interval = f"{_rounded(low, width)}\u00a0to\u00a0{_rounded(high, width)}"
             ends = {"interval": interval, "lower": float(low), "upper": float(high)}
+            if name in first and name in last:
+                joint = (_rounded(end[name], width) for end in (first, last))
+                ends["jointly"] = "\u00a0to\u00a0".join(joint)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         values.append(
             ReleasedValue(

@@ -33,7 +33,7 @@ app = typer.Typer(add_completion=False)
 
 _FIELDS = ("statement", "value", "accuracy", "certificate", "digest")
 _OPTIONAL = ("groups", "unit", "charge", "left")
-_OF_INTERVAL = ("lower", "upper", "scale", "noisy")
+_OF_INTERVAL = ("lower", "upper", "scale", "joint_lower", "joint_upper", "noisy")
 
 
 @dataclass(frozen=True, kw_only=True)

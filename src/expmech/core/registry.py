@@ -3,8 +3,8 @@
 A certificate names the domain, kernel, envelope and sampler it was made with. To recompute it,
 `verify` looks for a name among those of the library, those added in this process, and those that
 installed packages announce under the entry points ``expmech.domains``, ``expmech.kernels``,
-``expmech.envelopes``, ``expmech.samplers``, ``expmech.mechanisms``, ``expmech.risks`` and
-``expmech.postprocessings``.
+``expmech.envelopes``, ``expmech.samplers``, ``expmech.mechanisms``, ``expmech.bodies``,
+``expmech.risks`` and ``expmech.postprocessings``.
 """
 
 from __future__ import annotations

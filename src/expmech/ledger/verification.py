@@ -25,6 +25,7 @@ from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
 from expmech.exponential.mechanism import ExponentialMechanism, compare_base
 from expmech.exponential.target import BaseMeasure
 from expmech.mechanisms.directions import PrincipalDirection
+from expmech.mechanisms.k_norm import KNorm
 from expmech.mechanisms.noisy_sums import NoisyMean, NoisySums
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
 from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
@@ -39,6 +40,7 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
             ExponentialMechanism,
             NoisyMean,
             NoisySums,
+            KNorm,
             PrincipalDirection,
             JointQuantiles,
             RecursiveQuantiles,
@@ -158,14 +160,16 @@ def verify_value(certificate: Certificate, released: Any) -> Check:
 def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str, Any]) -> Check:
     """Check that an interval stated for a released value is what its mechanism gives.
 
-    ``stated`` holds ``lower``, ``upper``, ``scale`` and ``level``, and ``noisy`` where the value
-    does not tell its noisy sums.
+    ``stated`` holds ``lower``, ``upper``, ``scale`` and ``level``, ``joint_lower`` and
+    ``joint_upper`` where there are several numbers, and ``noisy`` where the value does not tell its
+    noisy sums.
     """
     mechanism = MECHANISMS.find(certificate.mechanism)
     holds = False
     try:
         back = rebuild_postprocessing(certificate.postprocessing).back
         point, lower, upper = map(back, (released, stated["lower"], stated["upper"]))
+        joint = [stated.get(f"joint_{end}") for end in ("lower", "upper")]
         scale, noisy = stated.get("scale"), stated.get("noisy")
         whole = noisy is None or all(type(total) is int for total in noisy)
         near = Accuracy(
@@ -173,6 +177,8 @@ def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str
             upper=upper,
             scale=None if scale is None else back(scale),
             noisy=None if noisy is None else tuple(noisy),
+            joint_lower=None if joint[0] is None else back(joint[0]),
+            joint_upper=None if joint[1] is None else back(joint[1]),
         )
         if mechanism is not None and mechanism.gives_intervals and point is not None:
             holds = mechanism.explains(certificate, point, near)

@@ -53,6 +53,9 @@ _COVERS = (
     " with values clipped to their bounds and missing ones counted as the options say. It follows"
     " from the noise and from what was released, not from the data."
 )
+_ALL_AT_ONCE = (
+    " The wider intervals cover all numbers of a release at once in at least 95% of releases."
+)
 _CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
     " counted. Nothing was released."
@@ -196,10 +199,10 @@ class PreparedRelease:
             raise DataError(_CHANGED)
         return draw
 
-    def nearness(self, *, has_interval: bool) -> str:
+    def nearness(self, *, has_interval: bool, jointly: bool = False) -> str:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
-            return _COVERS
+            return _COVERS + (_ALL_AT_ONCE if jointly else "")
         count = self.certificate.domain.get("count")  # where it is public
         ranks = self.statistic.rank_error(self.request.row_epsilon, count)
         if ranks is not None:

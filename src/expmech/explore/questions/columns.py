@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
 from expmech.explore.laws import (
     lattice_cells,
     lattice_log_chances,
@@ -139,6 +141,11 @@ class MeanQuestion(ColumnQuestion):
         rate = mechanism.certificate(epsilon=epsilon).eta
         most = aggregate.count << aggregate.bits
         steps = (edges - state.lower) / (state.upper - state.lower) * most
+        noise = mechanism.noise(epsilon)
+        if noise.name == "cube":  # its law has no short closed form: the share of many draws
+            drawn = noise.draw(Coins(seeded_bits(1)), 20_000)[:, 0].astype(np.float64)
+            ends = np.concatenate([[-np.inf], steps[1:-1], [np.inf]])
+            return [np.histogram(total + drawn, ends)[0] / drawn.size for total in aggregate.sums]
         return [noisy_cells(total, rate, most, steps) for total in aggregate.sums]
 
     def log_chances(
@@ -146,6 +153,9 @@ class MeanQuestion(ColumnQuestion):
     ) -> Numbers:
         """Return the chance of the noise that explains each draw."""
         rate = mechanism.certificate(epsilon=epsilon).eta
+        if mechanism.noise(epsilon).name == "cube":
+            moved = np.abs(draws.noisy - np.array(aggregate.sums, dtype=object))
+            return np.asarray(-rate * moved.max(axis=1).astype(np.float64))
         return noisy_log_chances(
             draws.noisy, aggregate.sums, rate, aggregate.count << aggregate.bits
         )

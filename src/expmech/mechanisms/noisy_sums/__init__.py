@@ -1,5 +1,6 @@
-"""Counts, sums, means and variances by discrete Laplace noise on integer sums."""
+"""Counts, sums, means and variances by exact noise on integer sums."""
 
+from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
 from expmech.mechanisms.noisy_sums.interpretations import (
     Counts,
     Interpretation,
@@ -7,13 +8,22 @@ from expmech.mechanisms.noisy_sums.interpretations import (
     Shares,
     Totals,
 )
+from expmech.mechanisms.noisy_sums.moments import HullNoise, MomentVariances
+from expmech.mechanisms.noisy_sums.noise import CubeNoise, DiscreteLaplace, Noise
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
 from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
 
 __all__ = [
+    "CentredMeans",
+    "CentredTotals",
     "Counts",
+    "CubeNoise",
+    "DiscreteLaplace",
+    "HullNoise",
     "Interpretation",
     "Means",
+    "MomentVariances",
+    "Noise",
     "NoisyMean",
     "NoisySums",
     "Shares",

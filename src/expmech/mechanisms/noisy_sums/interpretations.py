@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -16,12 +16,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import Accuracy, half_width, share_interval, shortest
+from expmech.certificates.accuracy import Accuracy, share_interval
 from expmech.certificates.postprocessing import within
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
+from expmech.mechanisms.noisy_sums.noise import CubeNoise, DiscreteLaplace, Noise
 
+_ROW_BITS = 45  # of what a row adds to a sum where its lower bound is rounded
+_MOST_ROWS = 1 << 33  # for which intervals hold where a lower bound was rounded
 _ROUNDED = 2.0**-49  # of the largest number met: what float64 loses between sums and a value
 Range = tuple[int | None, int | None]
 """The least and the greatest sum there can be, in steps; None where there is none."""
@@ -42,24 +45,64 @@ class Interpretation(ABC):
         How many steps were rounded away before the noise.
     count : int or None
         The number of rows where it is public.
+    seconds_per_sum : float
+        About how long it takes to draw and read one of many sums; measured.
     """
 
     kind: ClassVar[str]
     mechanism: ClassVar[str] = "NoisySums"
     note: ClassVar[str]
     lost: ClassVar[int] = 0
+    seconds_per_sum: ClassVar[float] = 1.5e-5
     count: int | None
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """How many sums there are."""
 
     @abstractmethod
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Return the L1 distance, in steps, that one row can move the sums."""
+
+    def largest_change(self, adjacency: Adjacency) -> int:
+        """Return the most steps that one row can move any one of the sums."""
+        return self.sensitivity(adjacency)
+
+    def noise(self, adjacency: Adjacency, budget: Fraction) -> Noise:
+        """Return the noise with the smaller error, by public numbers.
+
+        The mean error per sum is ``(d + 1) / 2`` times the largest change for cube noise, and the
+        L1 distance for Laplace noise.
+        """
+        cube = CubeNoise.fitted(budget / self.largest_change(adjacency), self.dimension)
+        laplace = self.laplace(adjacency, budget)
+        return cube if cube.scale < laplace.scale and cube.fits else laplace
+
+    def laplace(self, adjacency: Adjacency, budget: Fraction) -> DiscreteLaplace:
+        """Return independent discrete Laplace noise, which earlier versions always took."""
+        return DiscreteLaplace(rate=budget / self.sensitivity(adjacency), size=self.dimension)
+
+    def stated_noise(
+        self, parameters: Mapping[str, Any], adjacency: Adjacency, budget: Fraction
+    ) -> Noise:
+        """Return the noise that a certificate names, at its epsilon; raise where there is none."""
+        if parameters.get("noise") == DiscreteLaplace.name:
+            return self.laplace(adjacency, budget)
+        parts = parameters.get("parts")
+        if parameters.get("noise") != CubeNoise.name or type(parts) is not int or parts < 1:
+            raise ParameterError("`noise` of a certificate must be known, with its parts.")
+        if parts % 2 == 0:
+            raise ParameterError(f"`parts` of a certificate must be odd; got {parts}.")
+        rate = budget / self.largest_change(adjacency)
+        return CubeNoise(rate=rate, size=self.dimension, parts=parts)
 
     @abstractmethod
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         """Return the numbers that noisy sums give."""
 
     @abstractmethod
-    def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
+    def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return an interval for each number of :meth:`value`, by the law of the noise."""
 
     @abstractmethod
@@ -74,9 +117,9 @@ class Interpretation(ABC):
         None where that depends on what is confidential.
         """
 
-    def error(self, rate: Fraction) -> float | None:
+    def error(self, noise: Noise) -> float | None:
         """Return how far a number is from the truth in 95% of releases, at most, where known."""
-        return None if self.unit is None else float_up((half_width(rate) + self.lost) * self.unit)
+        return None if self.unit is None else float_up((noise.half_width() + self.lost) * self.unit)
 
     @abstractmethod
     def admits(self, point: NDArray[np.float64]) -> bool:
@@ -114,28 +157,45 @@ class Counts(Interpretation):
     """
 
     kind = "Counts"
-    note = "discrete Laplace noise on counts: a whole number each, and the law does not depend on n"
+    note = "exact noise on counts: a whole number each, and the law does not depend on n"
+    seconds_per_sum = 7e-7
     size: int
     disjoint: bool
     count: int | None = None
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         if not self.disjoint:
             return self.size
         return min(self.size, 2) if adjacency.count_is_public else 1
 
+    def largest_change(self, adjacency: Adjacency) -> int:
+        """Return one, where counts overlap; disjoint cells keep independent noise."""
+        return self.sensitivity(adjacency) if self.disjoint else 1
+
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         return np.array([_clamp(total, (0, self.count)) for total in noisy], dtype=np.int64)
 
-    def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
+    def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the whole numbers, cut to the range."""
-        below, above = shortest(rate)
+        below, above = noise.shortest()
         counts = self.value(noisy).tolist()
-        return Accuracy(
-            lower=np.array([_clamp(total - below, (0, self.count)) for total in counts]),
-            upper=np.array([_clamp(total + above, (0, self.count)) for total in counts]),
-            scale=np.full(self.size, float(1 / rate)),
+
+        def moved(steps: int) -> NDArray[Any]:
+            return np.array([_clamp(total + steps, (0, self.count)) for total in counts])
+
+        near = Accuracy(
+            lower=moved(-below),
+            upper=moved(above),
+            scale=np.full(self.size, float(noise.scale)),
         )
+        if self.size == 1:
+            return near
+        wide = noise.joint_half_width()
+        return replace(near, joint_lower=moved(-wide), joint_upper=moved(wide))
 
     def sums_of(self, value: Sequence[float]) -> list[int]:
         return [int(total) for total in value]
@@ -203,6 +263,10 @@ class OfColumns(Interpretation):
         """Return the other arguments that a certificate describes."""
         return {}
 
+    @property
+    def dimension(self) -> int:
+        return len(self.lower)
+
     @cached_property
     def widths(self) -> list[Fraction]:
         """The exact width of each column."""
@@ -244,13 +308,18 @@ class OfColumns(Interpretation):
         """Return the nearest numbers there can be."""
         return np.array([float(number) for number in self._exact(self._clamped(noisy))])
 
-    def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
+    def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the lattice of the sum, cut to the range."""
-        below, above = shortest(rate)
         drawn = self._clamped(noisy)
-        lower = self._exact(self._clamped([total - below for total in drawn]))
-        upper = self._exact(self._clamped([total + above for total in drawn]))
-        return outward(lower, upper, np.array([float(unit / rate) for unit in self.units or ()]))
+        lost = self.lost  # on either side, whatever the noise
+
+        def ends(below: int, above: int) -> tuple[Any, Any]:
+            lower = self._exact(self._clamped([total - below - lost for total in drawn]))
+            upper = self._exact(self._clamped([total + above + lost for total in drawn]))
+            return outward(lower, upper)
+
+        scale = np.array([float(unit * noise.scale) for unit in self.units or ()])
+        return both(ends, noise, scale)
 
     def sums_of(self, value: Sequence[float]) -> list[int] | None:
         if self.units is None:
@@ -269,12 +338,12 @@ class OfColumns(Interpretation):
         largest = np.maximum(np.abs(point), np.maximum(np.abs(self.lower), np.abs(self.upper)))
         return bool((np.abs(self.value(sums) - point) <= _ROUNDED * largest).all())
 
-    def _around(self, value: NDArray[Any], lower: Any, upper: Any) -> Accuracy:
+    def _around(self, value: NDArray[Any], lower: Any, upper: Any) -> tuple[Any, Any]:
         """Return float64 ends around a value, moved outward by one step for what was lost."""
         least, most = zip(*self.ranges, strict=True)
-        return Accuracy(
-            lower=np.maximum(np.nextafter(np.minimum(lower, value), -np.inf), least),
-            upper=np.minimum(np.nextafter(np.maximum(upper, value), np.inf), most),
+        return (
+            np.maximum(np.nextafter(np.minimum(lower, value), -np.inf), least),
+            np.minimum(np.nextafter(np.maximum(upper, value), np.inf), most),
         )
 
 
@@ -288,8 +357,8 @@ class Means(OfColumns):
     kind = "Mean"
     mechanism = "NoisyMean"
     note = (
-        "discrete Laplace noise on the integer sum: no loss is evaluated, and the error is half"
-        " that of the exponential mechanism"
+        "exact noise on the integer sums: no loss is evaluated, and the error is at most half that"
+        " of the exponential mechanism"
     )
 
     def sums(self, count: int, snapped: Sequence[int]) -> list[int]:
@@ -298,6 +367,9 @@ class Means(OfColumns):
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return len(self.lower) << self.bits
+
+    def largest_change(self, adjacency: Adjacency) -> int:
+        return 1 << self.bits
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         whole = self._whole
@@ -356,11 +428,20 @@ class Shares(Means):
         pairs = [(max(u, 0), max(v, 0)) for u, v in zip(noisy[::2], noisy[1::2], strict=True)]
         return self._numbers([u / (u + v) if u + v else 0.5 for u, v in pairs])
 
-    def accuracy(self, noisy: Sequence[int], rate: Fraction) -> Accuracy:
+    @property
+    def dimension(self) -> int:
+        return 2 * len(self.lower)
+
+    def largest_change(self, adjacency: Adjacency) -> int:
+        """Return the L1 distance of a column: its two sums share it, and keep Laplace noise."""
+        return self.sensitivity(adjacency)
+
+    def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return all means that the noise explains: an interval of Fieller's kind."""
         pairs = zip(noisy[::2], noisy[1::2], strict=True)
-        lower, upper = zip(*(share_interval(u, v, rate) for u, v in pairs), strict=True)
-        return self._around(self.value(noisy), self._numbers(lower), self._numbers(upper))
+        lower, upper = zip(*(share_interval(u, v, noise.rate) for u, v in pairs), strict=True)
+        ends = self._around(self.value(noisy), self._numbers(lower), self._numbers(upper))
+        return Accuracy(lower=ends[0], upper=ends[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,16 +449,30 @@ class Totals(OfColumns):
     """The sum of each column, clipped to its bounds, in steps of ``2^-bits`` of its width.
 
     Under replace a row adds ``0 .. 2^bits`` steps above the lower bound, whose multiple is public.
-    Under add-remove it adds ``base .. base + 2^bits`` steps, ``base`` the lower bound in steps.
-    Parameters are those of :class:`OfColumns`.
+    Under add-remove it adds ``base .. base + 2^bits`` steps, ``base`` the lower bound in steps,
+    rounded to ``2^-fine`` steps: by default none where that is exact, else as many as give a row
+    2^45 of them. The other parameters are those of :class:`OfColumns`.
     """
 
     kind = "Totals"
-    note = "discrete Laplace noise on the integer sum"
+    note = "exact noise on the integer sum"
+    fine: int | None = None
+
+    @cached_property
+    def halvings(self) -> int:
+        """How often a step is halved: ``fine``, or the default."""
+        if self.fine is not None or self.count is not None:
+            return self.fine or 0
+        steps = [width / (1 << self.bits) for width in self.widths]
+        bases = [Fraction(low) / step for low, step in zip(self.lower, steps, strict=True)]
+        if all(base.denominator == 1 for base in bases):
+            return 0
+        farthest = max(max(abs(base), abs(base + (1 << self.bits))) for base in bases)
+        return max(0, _ROW_BITS - math.ceil(farthest).bit_length())
 
     @cached_property
     def units(self) -> list[Fraction]:
-        return [width / (1 << self.bits) for width in self.widths]
+        return [width / (1 << (self.bits + self.halvings)) for width in self.widths]
 
     @cached_property
     def shifts(self) -> list[Fraction]:
@@ -391,17 +486,30 @@ class Totals(OfColumns):
             round(Fraction(low) / step) for low, step in zip(self.lower, self.units, strict=True)
         ]
 
+    @property
+    def lost(self) -> int:  # type: ignore[override]
+        """Half a unit for each of up to 2^33 rows, where a lower bound was rounded."""
+        if self.count is not None or self.fine == 0:  # earlier versions did not count it
+            return 0
+        bounds = zip(self.lower, self.units, self.bases, strict=True)
+        exact = all(Fraction(low) == base * step for low, step, base in bounds)
+        return 0 if exact else _MOST_ROWS // 2
+
     def sums(self, count: int, snapped: Sequence[int]) -> list[int]:
         """Return what noise is added to, from sums of snapped rows."""
         if self.count is not None:
             return list(snapped)
-        return [total + count * base for total, base in zip(snapped, self.bases, strict=True)]
+        parts = zip(snapped, self.bases, strict=True)
+        return [(total << self.halvings) + count * base for total, base in parts]
 
     def sensitivity(self, adjacency: Adjacency) -> int:
-        whole = 1 << self.bits
         if adjacency.count_is_public:
-            return whole * len(self.lower)
+            return len(self.lower) << self.bits
+        whole = 1 << (self.bits + self.halvings)
         return sum(max(abs(base), abs(base + whole)) for base in self.bases)
+
+    def largest_change(self, adjacency: Adjacency) -> int:
+        return 1 << self.bits if adjacency.count_is_public else self.sensitivity(adjacency)
 
     @cached_property
     def ranges(self) -> list[tuple[float, float]]:
@@ -414,20 +522,43 @@ class Totals(OfColumns):
 
     @cached_property
     def _sum_ranges(self) -> list[Range]:
-        whole = 1 << self.bits
+        whole = 1 << (self.bits + self.halvings)
         if self.count is not None:
             return [(0, self.count * whole)] * len(self.lower)
         # without a public count one end may still be zero, by the sign of the bounds
+        if self.halvings:
+            pairs = zip(self.lower, self.upper, strict=True)
+            return [(0 if low >= 0 else None, 0 if high <= 0 else None) for low, high in pairs]
         return [(0 if base >= 0 else None, 0 if base + whole <= 0 else None) for base in self.bases]
 
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | ({"fine": self.halvings} if self.halvings else {})
 
-def outward(lower: Sequence[Fraction], upper: Sequence[Fraction], scale: Any) -> Accuracy:
+    @classmethod
+    def _more(cls, described: Mapping[str, Any]) -> dict[str, Any]:
+        fine = int(described.get("fine", 0))
+        if not 0 <= fine <= 64:
+            raise ParameterError(f"`fine` of a certificate must be 0 to 64; got {fine}.")
+        return {"fine": fine}
+
+
+def outward(lower: Sequence[Fraction], upper: Sequence[Fraction]) -> tuple[Any, Any]:
     """Return exact ends rounded away from each other, so that the exact truth stays inside."""
-    return Accuracy(
-        lower=np.array([0.0 - float_up(-end) for end in lower]),
-        upper=np.array([float_up(end) for end in upper]),
-        scale=scale,
+    return (
+        np.array([0.0 - float_up(-end) for end in lower]),
+        np.array([float_up(end) for end in upper]),
     )
+
+
+def both(ends: Callable[[int, int], tuple[Any, Any]], noise: Noise, scale: Any) -> Accuracy:
+    """Return the interval of each number by itself and, of several, for all of them at once."""
+    lower, upper = ends(*noise.shortest())
+    near = Accuracy(lower=lower, upper=upper, scale=scale)
+    if len(lower) == 1:
+        return near
+    wide = noise.joint_half_width()
+    joint_lower, joint_upper = ends(wide, wide)
+    return replace(near, joint_lower=joint_lower, joint_upper=joint_upper)
 
 
 def _clamp(number: int, ends: Range) -> int:

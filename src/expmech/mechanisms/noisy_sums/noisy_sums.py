@@ -1,4 +1,4 @@
-"""Discrete Laplace noise on integer sums, and the mean that is read from them.
+"""Exact noise on integer sums, and the mean that is read from them.
 
 Theory pages: docs/theory/noisy_sums.md and docs/theory/noisy_mean.md.
 """
@@ -35,6 +35,7 @@ from expmech.core.errors import (
     validate_vector,
 )
 from expmech.core.rounding import float_down, float_up, validate_epsilon
+from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
 from expmech.mechanisms.noisy_sums.interpretations import (
     Counts,
     Interpretation,
@@ -42,11 +43,10 @@ from expmech.mechanisms.noisy_sums.interpretations import (
     Shares,
     Totals,
 )
+from expmech.mechanisms.noisy_sums.moments import MomentVariances
+from expmech.mechanisms.noisy_sums.noise import LEAST_RATE, DiscreteLaplace, Noise
 from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
 from expmech.theory.concentrated import rho_of_discrete_laplace
-
-LEAST_RATE = Fraction(1, 1 << 55)
-"""What :meth:`expmech.core.coins.Coins.discrete_laplace` draws within int64."""
 
 MOST_BITS = 32
 
@@ -72,25 +72,45 @@ def affordable_bits(epsilon: Fraction, dimension: int, most: int = MOST_BITS) ->
     return max(1, min(most, (epsilon / (dimension * LEAST_RATE)).__floor__().bit_length() - 1))
 
 
-_NOISE = "discrete Laplace"
+def affordable_cube_bits(epsilon: Fraction, dimension: int) -> int:
+    """Return the most bits whose cube noise fits: ``epsilon / 2^bits >= (d + 1) 2^-45``."""
+    return affordable_bits(epsilon, (dimension + 1) << 10)
+
+
 _ALONE = "what a row adds to the sums was decided from that row alone and public numbers"
 _CLIPPED = (
     "rows were clipped to the public bounds and snapped to 2^bits steps one by one before they were"
     " summed"
 )
-_SUMS: dict[str, str] = {Adjacency.REPLACE: "one", Adjacency.ADD_REMOVE: "two"}
-"""How many noisy sums a mean takes: from below, and under add-remove also from above."""
+_SUMS: dict[tuple[str, str], str] = {
+    (Adjacency.REPLACE, Means.kind): "one",
+    (Adjacency.ADD_REMOVE, Means.kind): "two",
+    (Adjacency.ADD_REMOVE, CentredMeans.kind): "one, and the count",
+}
+"""The noisy sums of each column: from below, also from above, or about the middle."""
 
 _INTERPRETATIONS: dict[str, type[Interpretation]] = {
-    kind.kind: kind for kind in (Counts, Means, Totals, Variances, ThreeSums)
+    kind.kind: kind
+    for kind in (
+        Counts,
+        Means,
+        Totals,
+        Variances,
+        ThreeSums,
+        CentredMeans,
+        CentredTotals,
+        MomentVariances,
+    )
 }
 _TOLERANCE = 2.0**-40  # certificates hold float64 numbers printed in full
 
 
 class NoisySums(Mechanism):
-    """Release what integer sums mean after noise with ``P(N = k) ~ exp(-epsilon |k| / D)`` on each.
+    """Release what integer sums mean after noise with ``P(N) ~ exp(-epsilon |N| / D)``.
 
-    D is the L1 distance that one row can move the sums, which their interpretation states.
+    D is how far one row can move the sums in the norm of the noise, which their interpretation
+    states: the L1 norm, which makes independent discrete Laplace noise, or the largest of all
+    (cube noise) where that has the smaller error by public numbers.
 
     Parameters
     ----------
@@ -130,18 +150,18 @@ class NoisySums(Mechanism):
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw: everything but the sums."""
-        rate = self._rate(budget)
+        noise = self.noise(budget)
         return PublicTerms(
             adjacency=self.adjacency,
-            sensitivity=float_up(Fraction(self.interpretation.sensitivity(self.adjacency))),
-            eta=float_down(rate),
+            sensitivity=float_up(budget / noise.rate),
+            eta=float_down(noise.rate),
             domain=self.interpretation.domain,
-            parameters={"noise": _NOISE, **self._parameters},
+            parameters={**noise.parameters, **self._parameters},
             assumptions=(self.summed, SECRET_KEY),
             timing=DATA_INDEPENDENT,
             seconds=self.seconds(),
             note=self.interpretation.note,
-            error=self.interpretation.error(rate),
+            error=self.interpretation.error(noise),
         )
 
     @property
@@ -151,17 +171,15 @@ class NoisySums(Mechanism):
 
     def seconds(self) -> float:
         """Return about how long a draw takes, by a public table; measured."""
-        return 4e-4 + 3e-4 * len(self._totals)
+        return 1.5e-4 + self.interpretation.seconds_per_sum * len(self._totals)
 
     def fit(self, budget: Fraction) -> Draw:
         """Return the draw: noise on Python integers, as a sum of 2^31 rows may pass int64."""
-        rate = self._rate(budget)
+        noise = self.noise(budget)
 
         def draw(coins: Coins, size: int) -> Draws:
-            noisy = np.empty((size, len(self._totals)), dtype=object)
-            for j, total in enumerate(self._totals):
-                noises = coins.discrete_laplace(rate, size).tolist()
-                noisy[:, j] = [total + noise for noise in noises]
+            totals = np.array(self._totals, dtype=object)
+            noisy = noise.draw(coins, size).astype(object) + totals
             values = np.stack([self.interpretation.value(row) for row in noisy.tolist()])
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=noisy)
 
@@ -188,21 +206,22 @@ class NoisySums(Mechanism):
 
     def interval(self, budget: Fraction) -> Callable[[Sequence[int]], Accuracy]:
         """Return the interval of noisy sums, with the sums where the value does not tell them."""
-        rate, interpretation = self._rate(budget), self.interpretation
+        noise, interpretation = self.noise(budget), self.interpretation
 
         def accuracy(noisy: Sequence[int]) -> Accuracy:
-            ends = interpretation.accuracy(noisy, rate)
+            ends = interpretation.accuracy(noisy, noise)
             if interpretation.sums_of(interpretation.value(noisy).tolist()) is not None:
                 return ends
             return dataclasses.replace(ends, noisy=tuple(int(total) for total in noisy))
 
         return accuracy
 
-    def _rate(self, budget: Fraction) -> Fraction:
-        rate = budget / self.interpretation.sensitivity(self.adjacency)
-        if rate < LEAST_RATE:
+    def noise(self, budget: Fraction) -> Noise:
+        """Return the law of the noise at an epsilon; raise where it does not fit in 64 bits."""
+        noise = self.interpretation.noise(self.adjacency, budget)
+        if not noise.fits:
             raise ParameterError(self._too_fine(budget))
-        return rate
+        return noise
 
     def _too_fine(self, budget: Fraction) -> str:
         return (
@@ -221,16 +240,22 @@ class NoisySums(Mechanism):
         interpretation = _rebuild(certificate.domain)
         public = certificate.adjacency == Adjacency.REPLACE
         timing = parameters.get("sampler") == cls.name and certificate.timing == DATA_INDEPENDENT
-        rate = float(Fraction(repr(certificate.epsilon)) / Fraction(certificate.sensitivity))
+        epsilon = Fraction(repr(certificate.epsilon))
+        rate = float(epsilon / Fraction(certificate.sensitivity))
         holds = rate * (1.0 - _TOLERANCE) <= certificate.eta <= rate * (1.0 + _TOLERANCE)
-        moved = float_up(Fraction(interpretation.sensitivity(_relation(certificate))))
+        relation = _relation(certificate)
+        try:
+            noise = interpretation.stated_noise(parameters, relation, epsilon)
+        except ParameterError:
+            noise = interpretation.laplace(relation, epsilon)  # then the check of noise fails
+        moved = float_up(epsilon / noise.rate)
         return [
             Check(claim="domain", holds=True, detail=interpretation.kind),
             Check(claim="timing", holds=timing, detail=f"{certificate.timing!r} of {cls.name}"),
             Check(claim="eta", holds=holds, detail=f"{certificate.eta!r}, recomputed {rate!r}"),
             check_equal("delta", float(certificate.delta), 0.0),
             check_equal("unit", certificate.unit, None),
-            check_equal("noise", parameters.get("noise"), _NOISE),
+            check_described("noise", _of_noise(parameters), noise.parameters),
             check_equal("sensitivity", certificate.sensitivity, moved),
             check_equal("public count", interpretation.count is not None, public),
             check_equal("loss error", float(certificate.loss_error), 0.0),
@@ -246,7 +271,7 @@ class NoisySums(Mechanism):
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
         """Return that of discrete Laplace noise: a row moves each sum by a share of all steps."""
-        if certificate.sampler.get("noise") != _NOISE:
+        if certificate.sampler.get("noise") != DiscreteLaplace.name:
             return super().rho(certificate, epsilon)
         interpretation = _rebuild(certificate.domain)
         steps = int(interpretation.sensitivity(_relation(certificate)))
@@ -278,21 +303,43 @@ class NoisySums(Mechanism):
         spare = step / 2 + _TOLERANCE * max(map(abs, [*point.tolist(), *bounds]))
         if not np.allclose(interpretation.value(sums), point, rtol=0.0, atol=spare):
             return False
-        moved = interpretation.sensitivity(_relation(certificate))
         # a certificate's epsilon may be a share rounded up to a float: the exact one is between
         epsilons = certificate.epsilon, np.nextafter(certificate.epsilon, 0.0)
-        rates = [Fraction(repr(float(epsilon))) / moved for epsilon in epsilons]
-        return any(_same(interpretation.accuracy(sums, rate), stated, spare) for rate in rates)
+        noises = [
+            interpretation.stated_noise(
+                certificate.sampler, _relation(certificate), Fraction(repr(float(epsilon)))
+            )
+            for epsilon in epsilons
+        ]
+        # earlier versions had this noise alone, and stated no intervals for all numbers at once
+        earlier = noises[0].name == DiscreteLaplace.name
+        return noises[0].confirms() and any(
+            _same(interpretation.accuracy(sums, noise), stated, spare, earlier=earlier)
+            for noise in noises
+        )
 
 
-def _same(expected: Accuracy, stated: Accuracy, spare: float) -> bool:
+def _of_noise(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a certificate says of the noise."""
+    return {name: parameters[name] for name in ("noise", "parts") if name in parameters}
+
+
+def _same(expected: Accuracy, stated: Accuracy, spare: float, *, earlier: bool) -> bool:
     """Compare ends and scale, up to half a step and what float64 loses of a value."""
     if (expected.scale is None) != (stated.scale is None):
         return False
     scales = expected.scale is None or np.allclose(
         expected.scale, stated.scale, rtol=1e-9, atol=0.0
     )
-    pairs = ((expected.lower, stated.lower), (expected.upper, stated.upper))
+    pairs = [(expected.lower, stated.lower), (expected.upper, stated.upper)]
+    joint = stated.joint_lower is not None or stated.joint_upper is not None
+    if joint or not earlier:
+        pairs += [
+            (expected.joint_lower, stated.joint_lower),
+            (expected.joint_upper, stated.joint_upper),
+        ]
+    if any((one is None) != (other is None) for one, other in pairs):
+        return False
     near = all(np.allclose(end, other, rtol=_TOLERANCE, atol=spare) for end, other in pairs)
     return scales and near
 
@@ -313,12 +360,13 @@ def _relation(certificate: Certificate) -> Adjacency:
 class NoisyMean(NoisySums):
     """Release ``lower + width clamp((S + noise) / (n 2^bits))``.
 
-    S the integer sum of snapped rows, noise discrete Laplace.
+    S the integer sum of snapped rows; the noise of one column is discrete Laplace, of several it
+    is ``P(u) ~ exp(-epsilon |u|_inf / 2^bits)``, with about half the error.
 
-    The noise has rate ``epsilon / (d 2^bits)`` per coordinate: half the scale of the exponential
-    mechanism with L1 loss, which pays a factor 2. Under "add-remove" the number of rows is
-    confidential, and the sums from below ``U = S`` and from above ``V = n 2^bits - S`` both get
-    such noise; ``U / (U + V)`` is then a noisy sum over a noisy count.
+    Either way there is no factor 2 as in the exponential mechanism with L1 loss. Under "add-remove"
+    the number of rows n is confidential. Of one column the sums from below ``U = S`` and from above
+    ``V = n 2^bits - S`` both get noise, and ``U / (U + V)`` is a noisy sum over a noisy count. Of
+    several columns the sums about the middle of the bounds and one count get cube noise.
 
     Parameters
     ----------
@@ -383,8 +431,9 @@ class NoisyMean(NoisySums):
             raise ParameterError(
                 f"`sums` of {name} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
             )
-        public = relation.count_is_public  # then one sum per column does, else the share of two
-        interpretation = (Means if public else Shares)(
+        public = relation.count_is_public  # then one sum per column does
+        kind = Means if public else Shares if len(self._sums) == 1 else CentredMeans
+        interpretation = kind(
             lower=tuple(self.lower.tolist()),
             upper=tuple(self.upper.tolist()),
             bits=self.bits,
@@ -452,10 +501,11 @@ class NoisyMean(NoisySums):
 
     @property
     def _parameters(self) -> dict[str, str]:
-        return {"sums": _SUMS[self.adjacency]}
+        return {"sums": _SUMS[self.adjacency, self.interpretation.kind]}
 
     @classmethod
     def verify(cls, certificate: Certificate) -> list[Check]:
         """Recompute what noise on sums claims, and how many sums there are."""
-        sums, expected = certificate.sampler.get("sums"), _SUMS.get(certificate.adjacency)
+        expected = _SUMS.get((certificate.adjacency, str(certificate.domain["kind"])))
+        sums = certificate.sampler.get("sums")
         return [*super().verify(certificate), check_equal("sums", sums, expected)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,12 +15,13 @@ from expmech.core.errors import ParameterError
 from expmech.domains import Box
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean
-from expmech.mechanisms.noisy_sums import ThreeSums, Totals, Variances
+from expmech.mechanisms.noisy_sums import CentredTotals, MomentVariances, ThreeSums, Totals
+from expmech.mechanisms.noisy_sums.noise import LEAST_RATE
 from expmech.mechanisms.noisy_sums.noisy_sums import (
-    LEAST_RATE,
     NoisyMean,
     NoisySums,
     affordable_bits,
+    affordable_cube_bits,
 )
 from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
 from expmech.tables.scaling import Bounds
@@ -50,7 +52,9 @@ class ColumnStatistic(Statistic):
 
     def bits(self, epsilon: Fraction) -> int:
         """Return the bits that columns are snapped to."""
-        return affordable_bits(epsilon, len(self.columns))
+        if len(self.columns) == 1:
+            return affordable_bits(epsilon, 1)
+        return affordable_cube_bits(epsilon, len(self.columns) + 1)  # and a count
 
     def aggregation(self, epsilon: Fraction) -> MomentsOf:
         return MomentsOf(
@@ -69,7 +73,7 @@ class ColumnStatistic(Statistic):
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(ColumnStatistic):
-    """The mean of each column, clipped to its bounds, with discrete Laplace noise on integer sums.
+    """The mean of each column, clipped to its bounds, with exact noise on integer sums.
 
     Parameters
     ----------
@@ -119,7 +123,7 @@ class Mean(ColumnStatistic):
 
 @dataclass(frozen=True, kw_only=True)
 class SumOf(ColumnStatistic):
-    """The sum of each column, clipped to its bounds, with discrete Laplace noise.
+    """The sum of each column, clipped to its bounds, with exact noise on integer sums.
 
     Parameters
     ----------
@@ -151,23 +155,35 @@ class SumOf(ColumnStatistic):
         return [max(abs(low), abs(high)) / (high - low) for low, high in self.bounds]
 
     def bits(self, epsilon: Fraction) -> int:
-        # a row can move the sums by as many widths as its bounds are from zero
-        return affordable_bits(epsilon, sum(math.ceil(far) + 1 for far in self._farthest))
+        if len(self.columns) > 1:
+            return super().bits(epsilon)
+        # a row can move the sum by as many widths as its bounds are from zero, counted in halves
+        return affordable_bits(epsilon, 2 * (math.ceil(self._farthest[0]) + 1))
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
-        lower, upper = zip(*self.bounds, strict=True)
-        count = moments.count if self.adjacency.count_is_public else None
-        interpretation = Totals(lower=lower, upper=upper, bits=moments.bits, count=count)
+        interpretation = self._interpretation(moments, epsilon)
         totals = interpretation.sums(moments.count, moments.sums)
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+
+    def _interpretation(self, moments: Moments, epsilon: Fraction) -> Totals | CentredTotals:
+        lower, upper = zip(*self.bounds, strict=True)
+        count = moments.count if self.adjacency.count_is_public else None
+        if count is None and len(self.columns) > 1:
+            return CentredTotals(lower=lower, upper=upper, bits=moments.bits)
+        totals = Totals(lower=lower, upper=upper, bits=moments.bits, count=count)
+        most = math.floor(epsilon / LEAST_RATE).bit_length() - 1
+        over = totals.sensitivity(self.adjacency).bit_length() - most
+        if over <= 0 or not totals.halvings:
+            return totals
+        return dataclasses.replace(totals, fine=max(1, totals.halvings - over))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceOf(ColumnStatistic):
     """The variance of each column, clipped to its bounds; its mean is not known and not released.
 
-    Squared differences from the mean are divided by the number of rows. The noise is on the sum
-    over pairs of rows or, without a public number of rows, on three sums.
+    Squared differences from the mean are divided by the number of rows. The noise is on the sum and
+    the sum of squares together or, without a public number of rows, on three sums.
 
     Parameters
     ----------
@@ -191,22 +207,12 @@ class VarianceOf(ColumnStatistic):
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         lower, upper = zip(*self.bounds, strict=True)
         squares = [line[j] for j, line in enumerate(moments.products)]
-        interpretation: Variances | ThreeSums = ThreeSums(
+        interpretation: MomentVariances | ThreeSums = ThreeSums(
             lower=lower, upper=upper, bits=moments.bits
         )
         if self.adjacency.count_is_public:
-            interpretation = Variances(
-                lower=lower,
-                upper=upper,
-                bits=moments.bits,
-                count=moments.count,
-                coarse=self._coarse(moments.count, epsilon),
+            interpretation = MomentVariances(
+                lower=lower, upper=upper, bits=moments.bits, count=moments.count
             )
         totals = interpretation.sums(moments.count, moments.sums, squares)
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
-
-    def _coarse(self, count: int, epsilon: Fraction) -> int:
-        """Return the unit of the sum over pairs, so that its noise fits in 64 bits."""
-        steps = len(self.columns) * count << (2 * PRODUCT_BITS)
-        over = math.ceil(steps * LEAST_RATE / epsilon)
-        return min(2 * PRODUCT_BITS, max(0, over - 1).bit_length())

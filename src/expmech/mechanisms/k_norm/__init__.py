@@ -1,0 +1,27 @@
+"""Noise in the shape of what a row can do: bodies, and the mechanism for one of your own."""
+
+from expmech.mechanisms.k_norm.bodies import (
+    Ball,
+    Body,
+    BoxBody,
+    CrossPolytope,
+    Ellipsoid,
+    MomentHull,
+    Polytope,
+    Product,
+)
+from expmech.mechanisms.k_norm.k_norm import KNorm
+from expmech.mechanisms.k_norm.registry import BODIES
+
+__all__ = [
+    "BODIES",
+    "Ball",
+    "Body",
+    "BoxBody",
+    "CrossPolytope",
+    "Ellipsoid",
+    "KNorm",
+    "MomentHull",
+    "Polytope",
+    "Product",
+]
