@@ -107,7 +107,7 @@ class Sampler(ABC):
     Examples
     --------
     >>> from expmech.exponential.samplers import Rejection
-    >>> Rejection().name(), Rejection().timing, float(Rejection().reserve)
+    >>> Rejection().name(), Rejection().timing, float(Rejection().reserve(Fraction(1)))
     ('Rejection', 'data-dependent', 0.0)
     """
 
@@ -132,9 +132,8 @@ class Sampler(ABC):
         """The name that a plan shows, with the main options."""
         return self.name()
 
-    @property
-    def reserve(self) -> Fraction:
-        """Part of epsilon that the sampler itself costs, subtracted before calibration."""
+    def reserve(self, epsilon: Fraction) -> Fraction:
+        """Return the part of ``epsilon`` that the sampler itself costs; eta gets the rest."""
         return Fraction(0)
 
     @property
@@ -144,7 +143,7 @@ class Sampler(ABC):
 
     def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
         """Return the target of ``problem`` at ``epsilon`` that this sampler draws from."""
-        return make_target(problem, epsilon - self.reserve, terms=self.rounded_terms)
+        return make_target(problem, epsilon - self.reserve(epsilon), terms=self.rounded_terms)
 
     def validate_base(self, target: Target) -> None:
         """Raise UnsupportedError if the sampler cannot draw under the target's base measure."""

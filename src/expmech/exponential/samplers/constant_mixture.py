@@ -157,9 +157,8 @@ class ConstantMixture(Sampler):
         """That of f's sampler; the coin makes a constant number random, with a public law."""
         return DATA_INDEPENDENT if self.sampler.timing == CONSTANT else self.sampler.timing
 
-    @property
-    def reserve(self) -> Fraction:
-        return self.sampler.reserve
+    def reserve(self, epsilon: Fraction) -> Fraction:
+        return self.sampler.reserve(epsilon)
 
     @property
     def rounded_terms(self) -> int:
