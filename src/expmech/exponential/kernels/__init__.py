@@ -1,9 +1,12 @@
-"""Kernels of moves: symmetric proposals that Metropolis and the atom's chains take."""
+"""Kernels of moves that Metropolis and the atom's chains take: exact draws with exact ratios."""
 
-from expmech.exponential.kernels.base import Kernel, check_kernel
+from expmech.exponential.kernels.base import Kernel, Moves, Ratio, SymmetricKernel
+from expmech.exponential.kernels.check import check_kernel
+from expmech.exponential.kernels.hastings import MALA, Independence
 from expmech.exponential.kernels.mixture import (
     KERNELS,
     Mixture,
+    MixtureMoves,
     UniformMoves,
     rebuild_kernel,
     validate_kernel,
@@ -12,13 +15,19 @@ from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace,
 
 __all__ = [
     "KERNELS",
+    "MALA",
     "Ball",
     "Exchange",
     "Gaussian",
+    "Independence",
     "Kernel",
     "Laplace",
     "LaplaceSteps",
     "Mixture",
+    "MixtureMoves",
+    "Moves",
+    "Ratio",
+    "SymmetricKernel",
     "UniformMoves",
     "check_kernel",
     "rebuild_kernel",

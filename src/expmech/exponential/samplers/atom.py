@@ -33,6 +33,7 @@ from expmech.exponential.kernels import (
     Kernel,
     Laplace,
     LaplaceSteps,
+    Moves,
     UniformMoves,
     check_kernel,
     validate_kernel,
@@ -65,7 +66,7 @@ class AtomKernel:
     target: Target
     envelope: ReentryLaw
     weight: int
-    moves: Kernel
+    moves: Moves
 
     @property
     def tag_energy(self) -> int:
@@ -316,7 +317,7 @@ class AtomSampler(Sampler):
             return self.reentry
         return Uniform() if self.proposal == "uniform" else ProductLaplace(center)
 
-    def bind_law(self, target: Target, center: NDArray[Any] | None) -> tuple[ReentryLaw, Kernel]:
+    def bind_law(self, target: Target, center: NDArray[Any] | None) -> tuple[ReentryLaw, Moves]:
         """Fit the re-entry law; return it with the moves."""
         # a base measure adds to energies: what lies below those of the loss lies below the sum
         bound = self.law_about(center).bind(target.loss_only)
@@ -325,7 +326,7 @@ class AtomSampler(Sampler):
                 f"`reentry` of {self.name()} must bind to a law with rates, energy, mass and"
                 f" log_mass; {type(bound).__name__} lacks one of them."
             )
-        return bound, moves_of(bound) if self.kernel is None else self.kernel
+        return bound, (moves_of(bound) if self.kernel is None else self.kernel).bind(target)
 
     def verify(self, claims: SamplerClaims) -> list[Check]:
         """Recompute timing and delta; rebuild and check the kernel; look up the re-entry law."""

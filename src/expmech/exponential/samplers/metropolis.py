@@ -24,7 +24,14 @@ from expmech.core.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel, validate_kernel
+from expmech.exponential.kernels import (
+    Kernel,
+    Laplace,
+    Moves,
+    UniformMoves,
+    check_kernel,
+    validate_kernel,
+)
 from expmech.exponential.samplers.base import (
     PublicTerms,
     Sampler,
@@ -136,7 +143,7 @@ class MetropolisChain(FixedChain):
 
     target: Target
     steps: int
-    kernel: Kernel
+    moves: Moves
     delta: float
 
     @property
@@ -155,7 +162,7 @@ class MetropolisChain(FixedChain):
     def step(self, state: MetropolisState, coins: Coins) -> MetropolisState:
         """Advance every copy by one Metropolis step."""
         indices, energies = metropolis_move(
-            self.target, state.indices, state.energies, coins, self.kernel, even=True
+            self.target, state.indices, state.energies, coins, self.moves, even=True
         )
         proposals = state.proposals + 1
         return MetropolisState(indices, proposals, proposals >= self.steps, energies=energies)
@@ -189,7 +196,7 @@ class Metropolis(Sampler):
     Parameters
     ----------
     kernel : Kernel, optional
-        Symmetric moves, see :mod:`expmech.exponential.kernels`; None takes those of ``proposal``.
+        Moves, see :mod:`expmech.exponential.kernels`; None takes those of ``proposal``.
     delta : float, optional
         Run the fewest steps whose delta is at most this.
     steps : int, optional
@@ -328,7 +335,8 @@ class Metropolis(Sampler):
         terms = self.terms(target)
         target.problem.check_repeatable()
         steps = terms.parameters["steps"]
-        return MetropolisChain(target=target, steps=steps, kernel=self.kernel, delta=terms.delta)
+        moves = self.kernel.bind(target)
+        return MetropolisChain(target=target, steps=steps, moves=moves, delta=terms.delta)
 
     def forecast(self, target: Target) -> Forecast:
         steps = float(self._count(target, self._speed(target))[0])
