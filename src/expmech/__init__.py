@@ -13,7 +13,7 @@ from expmech._version import __version__
 
 if _TYPE_CHECKING:
     from expmech import estimators, interop, tables
-    from expmech.auditing import Claim, audit
+    from expmech.auditing import Claim, Laboratory, audit, laboratory
     from expmech.certificates.accuracy import Accuracy
     from expmech.certificates.certificate import Certificate
     from expmech.certificates.mechanism import Draws, Release
@@ -75,7 +75,7 @@ if _TYPE_CHECKING:
     from expmech.mechanisms.selection.top_k import TopK
 
 _NAMES = {
-    "auditing": ("Claim", "audit"),
+    "auditing": ("Claim", "Laboratory", "audit", "laboratory"),
     "certificates.accuracy": ("Accuracy",),
     "certificates.certificate": ("Certificate",),
     "certificates.mechanism": ("Draws", "Release"),
@@ -178,6 +178,7 @@ __all__ = [
     "JointQuantiles",
     "L1Ball",
     "L2Ball",
+    "Laboratory",
     "Lattice",
     "Ledger",
     "LossError",
@@ -210,6 +211,7 @@ __all__ = [
     "estimators",
     "interop",
     "kernels",
+    "laboratory",
     "risks",
     "tables",
 ]

@@ -56,7 +56,8 @@ def _gaussians_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(coins: Coins, slope: int, size: int, unit: int) -> NDArray[np.int64]:
         if not isinstance(coins, EnumeratingCoins):
             return draw_discrete_gaussian(coins, slope, size, unit)
-        values = range(-60, 61)
+        most = math.ceil(math.sqrt(30.0 * unit / slope))  # beyond, a mass below 1e-13
+        values = range(-most, most + 1)
         weights = [math.exp(-slope * u * u / unit) for u in values]
         shares = [weight / math.fsum(weights) for weight in weights]
         return np.array([values[coins._branch(shares)] for _ in range(size)], dtype=np.int64)
@@ -122,7 +123,7 @@ def every_step(kernel: Kernel, target: Target) -> tuple[NDArray[np.float64], Ind
 def test_the_shipped_step_is_in_detailed_balance(name: str, problem: str) -> None:
     mechanism, kernel = float_mechanism(ROWS, bits=3), KERNELS[name]
     if problem == "plane":  # no growth is declared there
-        mechanism = plane()
+        mechanism = plane(1)
         kernel = {
             "independence": Mixture([MALA(0.2), MALA(0.3, law="laplace")], weights=[1, 3]),
             "mixture": Mixture([MALA(0.3), UniformMoves()]),
@@ -137,7 +138,7 @@ def test_the_shipped_step_is_in_detailed_balance(name: str, problem: str) -> Non
     off = ~np.eye(len(points), dtype=bool)
     assert moves[off] == pytest.approx(stated[off], abs=1e-8)
     uphill = moves[off & (law[:, None] > law[None, :])]
-    assert uphill.sum() > 0.1
+    assert uphill.sum() > 0.01
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -159,7 +160,7 @@ def test_masses_add_up_and_the_ratio_is_theirs(name: str) -> None:
         counts, rate = moves.log_ratio(starts, ends)  # type: ignore[misc]
         exact = np.array([float(rate * int(one)) for one in counts]).reshape(count, count)
         assert exact == pytest.approx(stated.T - stated, abs=1e-9)
-        assert name == "independence, uniform" or np.abs(exact).max() > 0.5
+        assert name == "independence, uniform" or np.abs(exact).max() > 0.05
 
 
 @pytest.mark.parametrize("name", KERNELS)

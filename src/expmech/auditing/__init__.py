@@ -12,6 +12,7 @@ from expmech.auditing.enumeration import (
 )
 from expmech.auditing.events import read_event
 from expmech.auditing.exact import Enumerated, enumerate_law, exact_epsilon
+from expmech.auditing.laboratory import Laboratory, laboratory
 from expmech.auditing.neighbours import Pair, counted, timed
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Claim",
     "Enumerated",
     "EnumeratingCoins",
+    "Laboratory",
     "Pair",
     "Report",
     "Witness",
@@ -26,6 +28,7 @@ __all__ = [
     "counted",
     "enumerate_law",
     "exact_epsilon",
+    "laboratory",
     "largest_log_ratio",
     "law_of",
     "neighbours",

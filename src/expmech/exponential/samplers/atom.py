@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,12 @@ class AtomKernel:
     target: Target
     envelope: ReentryLaw
     weight: int
-    moves: Moves
+    moves: Kernel
+
+    @cached_property
+    def bound_moves(self) -> Moves:
+        """The moves of K on the target."""
+        return self.moves.bind(self.target)
 
     @property
     def tag_energy(self) -> int:
@@ -95,7 +101,7 @@ class AtomKernel:
         moves = np.flatnonzero(~at_atom & ~heads)
         if moves.size:
             indices[moves], energies[moves] = metropolis_move(
-                self.target, indices[moves], energies[moves], coins, self.moves
+                self.target, indices[moves], energies[moves], coins, self.bound_moves
             )
         stays = np.flatnonzero(at_atom & heads)
         if tag and stays.size:
@@ -317,7 +323,7 @@ class AtomSampler(Sampler):
             return self.reentry
         return Uniform() if self.proposal == "uniform" else ProductLaplace(center)
 
-    def bind_law(self, target: Target, center: NDArray[Any] | None) -> tuple[ReentryLaw, Moves]:
+    def bind_law(self, target: Target, center: NDArray[Any] | None) -> tuple[ReentryLaw, Kernel]:
         """Fit the re-entry law; return it with the moves."""
         # a base measure adds to energies: what lies below those of the loss lies below the sum
         bound = self.law_about(center).bind(target.loss_only)
@@ -326,7 +332,7 @@ class AtomSampler(Sampler):
                 f"`reentry` of {self.name()} must bind to a law with rates, energy, mass and"
                 f" log_mass; {type(bound).__name__} lacks one of them."
             )
-        return bound, (moves_of(bound) if self.kernel is None else self.kernel).bind(target)
+        return bound, moves_of(bound) if self.kernel is None else self.kernel
 
     def verify(self, claims: SamplerClaims) -> list[Check]:
         """Recompute timing and delta; rebuild and check the kernel; look up the re-entry law."""

@@ -139,7 +139,7 @@ class ReadConfAtomPerfect(_StudyOnly):
         envelope = bind_reading(target, self.rate(target))
         share = Fraction(self.k).limit_denominator(_DENOMINATOR)
         weight = weight_for(target, envelope, share, "ConfAtom")
-        kernel = AtomKernel(target, envelope, weight, moves_of(envelope).bind(target))
+        kernel = AtomKernel(target, envelope, weight, moves_of(envelope))
         beta, gap = factory_constants(kernel.tag_energy)
         return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
 
