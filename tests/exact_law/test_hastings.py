@@ -151,9 +151,11 @@ def test_masses_add_up_and_the_ratio_is_theirs(name: str) -> None:
     starts, ends = np.repeat(points, count, axis=0), np.tile(points, (count, 1))
     stated = moves.log_mass(starts, ends).reshape(count, count)
     for j, start in enumerate(points):
-        law, _ = law_of(
-            lambda coins, at=start[None, :]: int(moves.propose(coins, at)[0, 0]), cut=1e-13
-        )
+
+        def propose(coins: Coins, at: Indices = start[None, :]) -> Hashable:
+            return int(moves.propose(coins, at)[0, 0])
+
+        law, _ = law_of(propose, cut=1e-13)
         found = [law.get(int(point), 0.0) for point in points[:, 0]]
         assert np.exp(stated[j]) == pytest.approx(found, abs=1e-9)
     if name != "mixture":  # whose parts have ratios of their own
@@ -235,9 +237,12 @@ def test_squares_beyond_int64_are_accepted_exactly(bits: int) -> None:
         rise = target.energy(ends) - target.energy(starts)
         for j in range(len(starts)):
             one = (ratio[0][j : j + 1], ratio[1])
-            law, _ = law_of(
-                lambda coins, one=one, up=rise[j : j + 1]: bool(_accept(target, coins, one, up)[0])
-            )
+            up = rise[j : j + 1]
+
+            def accept(coins: Coins, one: Ratio = one, up: Indices = up) -> Hashable:
+                return bool(_accept(target, coins, one, up)[0])
+
+            law, _ = law_of(accept)
             log_ratio = Fraction(int(ratio[0][j])) * ratio[1]
             cost = Fraction(int(rise[j]), target.units_per_nat) - log_ratio
             meant = math.exp(-max(0.0, float(cost)))
@@ -403,7 +408,11 @@ class OneWayMoves(Moves):
         (lambda: MALA(0.1, law="cauchy"), ParameterError, "`law` of MALA"),
         (lambda: MALA(0.1, clip=9.0), ParameterError, "`clip` of MALA must be at most 4"),
         (lambda: Independence(em.Affine()), ParameterTypeError, "that is a law of points"),
-        (lambda: Independence("uniform"), ParameterTypeError, "that is a law of points"),
+        (
+            lambda: Independence("uniform"),  # type: ignore[arg-type]
+            ParameterTypeError,
+            "that is a law of points",
+        ),
         (
             lambda: check_kernel(MALA(0.1), em.Simplex(3)),
             UnsupportedError,

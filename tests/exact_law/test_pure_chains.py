@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ KERNELS: dict[str, Kernel] = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_step_is_within_the_bound_of_f_at_every_point(name: str, problem: str) -> None:
     mechanism, kernel = PROBLEMS[problem], KERNELS[name]
-    target = em.Metropolis(kernel, steps=1).calibrate(mechanism._problem, 6)
+    target = em.Metropolis(kernel, steps=1).calibrate(mechanism._problem, Fraction(6))
     floor, spread = target.log_floor(), kernel.log_minorisation(target.domain)
     assert floor is not None and spread is not None and target.energy_range is not None
     found = distances(mechanism, kernel, 40)

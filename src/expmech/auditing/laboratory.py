@@ -98,7 +98,7 @@ class Laboratory:
     @property
     def steps(self) -> int:
         """The largest number of steps."""
-        return self.laws.shape[1] - 1
+        return int(self.laws.shape[1]) - 1
 
     def _worst(self, measure: Callable[[Matrix, Matrix], float]) -> Matrix:
         """Return the largest of a measure of two laws over all ordered pairs, step by step."""
@@ -131,7 +131,7 @@ class Laboratory:
     @cached_property
     def rho(self) -> Matrix:
         """The zCDP parameter, ``max_a D_a / a`` over orders from 1.01 to 64."""
-        return np.max([self.renyi(order) / order for order in ORDERS], axis=0)
+        return np.asarray(np.max([self.renyi(order) / order for order in ORDERS], axis=0))
 
     @cached_property
     def total_variation(self) -> Matrix:
@@ -350,9 +350,10 @@ class Laboratory:
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         m, least = np.arange(self.steps + 1), 1e-16
+        truth = "delta, true (hockey stick)" + (": 0" if self.exact_delta.max() == 0.0 else "")
         for curve, label, colour, style in (
             (self.total_variation, "total variation, true", "#0072B2", "-"),
-            (self.exact_delta, "delta, true (hockey stick)", "#000000", "-"),
+            (self.exact_delta, truth, "#000000", "-"),
             (self.minami, "delta, Minami by true TV", "#E69F00", "--"),
             (self.minorisation, "delta, minorisation", "#D55E00", ":"),
         ):
@@ -628,7 +629,7 @@ def _released(joint: Matrix) -> Matrix:
     ended = joint.cumsum(axis=1)
     totals = ended.sum(axis=2, keepdims=True)
     uniform = np.full_like(ended, 1.0 / ended.shape[2])
-    return np.where(totals > 0.0, ended / np.maximum(totals, 1e-300), uniform)
+    return np.asarray(np.where(totals > 0.0, ended / np.maximum(totals, 1e-300), uniform))
 
 
 def _path(moves: Moves, target: Target, chains: int, steps: int, seed: int) -> NDArray[Any]:

@@ -129,7 +129,7 @@ class SymmetricKernel(Kernel):
     """
 
     symmetric = True
-    assumptions = (SYMMETRIC,)
+    assumptions: tuple[str, ...] = (SYMMETRIC,)
 
     @abstractmethod
     def propose(self, domain: Domain, coins: Coins, indices: Indices) -> Indices:

@@ -302,7 +302,7 @@ def metropolis_move(
     inside = target.contains(proposed)
     if even:
         ends = np.where(inside[:, None], proposed, indices)
-        new = target.energy(ends)
+        new = target.energy(ends)  # of all rows
         kept = inside & _accept(target, coins, moves.log_ratio(indices, ends), new - energies)
         return np.where(kept[:, None], proposed, indices), np.where(kept, new, energies)
     rows = np.flatnonzero(inside)
