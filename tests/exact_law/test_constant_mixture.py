@@ -139,8 +139,8 @@ def test_points_are_evaluated_only_when_the_coin_asks() -> None:
             "one whose law is f; got RandomAtomPerfect",
         ),
         (
-            lambda: em.ConstantMixture([0.5], sampler="auto"),  # type: ignore[arg-type]
-            ParameterTypeError,
+            lambda: em.ConstantMixture([0.5], sampler="auto"),
+            ParameterError,
             "`sampler` of ConstantMixture",
         ),
         (
