@@ -89,9 +89,12 @@ def test_curves_are_the_divergences_of_the_laws(name: str) -> None:
         away = max(0.5 * np.abs(lab.laws[:, m] - lab.targets).sum(axis=1))
         assert lab.total_variation[m] == pytest.approx(away)
     assert (lab.exact_delta <= lab.minami + 1e-15).all()
-    assert (lab.total_variation * (1 + math.exp(3.0)) <= lab.minorisation + 1e-12).all() or (
-        lab.minorisation.max() == 1.0
-    )
+    left = (1.0 - lab.beta) ** np.arange(31)
+    assert (lab.total_variation <= left + 1e-12).all()
+    assert lab.minorisation == pytest.approx(np.minimum(1.0, (1 + math.exp(3.0)) * left))
+    for matrix in lab.matrices:  # beta nu lies below every row
+        nu = matrix.min(axis=0)
+        assert lab.beta <= nu.sum() + 1e-12
     assert lab.reversible
     assert (lab.exact_epsilon <= lab.pure_bound + 1e-9).all()
     if lab.beta > 0.3:
