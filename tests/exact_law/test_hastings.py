@@ -36,11 +36,11 @@ from expmech.exponential.kernels import (
     Moves,
     UniformMoves,
     check_kernel,
-    rebuild_kernel,
 )
 from expmech.exponential.kernels import steps as step_kernels
 from expmech.exponential.kernels.base import Ratio
 from expmech.exponential.kernels.check import transition_matrix, trial_target
+from expmech.exponential.kernels.mixture import rebuild_kernel
 from expmech.exponential.samplers.chain import _accept, metropolis_move
 from expmech.exponential.target import Target
 from expmech.ledger.verification import verify_certificate

@@ -139,7 +139,9 @@ def test_the_size_of_the_lattice_does_not_enter() -> None:
         old = math.ceil((rho + 32 * d * math.log(2.0) + 28.0) / floor)
         assert old == pytest.approx(before, abs=1)
         log_floor = math.log(floor)
-        assert theory.pure_steps(log_floor, rho, tolerance=1 / 4000, log_floor=log_floor) == now
+        assert (
+            theory.bounds.pure_steps(log_floor, rho, tolerance=1 / 4000, log_floor=log_floor) == now
+        )
     for bits in (4, 16, 32):
         loss, box = em.losses.L1Mean(ROWS), em.Box([0.0], [1.0], bits=bits)
         mechanism = em.ExponentialMechanism(loss=loss, domain=box)

@@ -547,7 +547,7 @@ def _given(matrix: Any, points: int) -> Matrix:
             f" {found.shape}."
         )
     whole: Matrix = np.maximum(found, 0.0)
-    return whole / whole.sum(axis=1)[:, None]
+    return np.asarray(whole / whole.sum(axis=1)[:, None])
 
 
 def _invariant(matrix: Matrix) -> Matrix:

@@ -140,6 +140,10 @@ def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor:
     log_floor : float
         ``log p_0`` with gap 0.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(log_beta_laplace([1.0], [math.inf], 0.0), 4)
@@ -162,6 +166,10 @@ def beta_uniform(n: int, epsilon: float, d: int) -> float:
     n, epsilon, d
         Rows, budget and dimension; ``c = epsilon n / 2d``.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(beta_uniform(100, 0.01, 1), 4)
@@ -182,6 +190,10 @@ def beta_laplace(n: int, epsilon: float, d: int, alpha: float) -> float:
         Rows, budget and dimension.
     alpha : float
         Rate of the proposals in nats per width.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -205,6 +217,10 @@ def delta_from_steps(epsilon: float, log_beta: float, steps: int) -> float:
     steps : int
         Steps of the chain.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(delta_from_steps(0.0, math.log(0.5), 4), 6)
@@ -227,6 +243,10 @@ def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
         As in :func:`delta_from_steps`.
     delta : float
         The largest delta that is acceptable.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -351,6 +371,10 @@ def posterior_epsilon(sensitivity: float, *, loss_error: float = 0.0) -> float:
     loss_error : float, default 0.0
         u, as the certificate states it.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(posterior_epsilon(3.0), 6)
@@ -371,6 +395,10 @@ def laplace_integral(rate: float, center: float) -> float:
     ----------
     rate, center : float
         Nats per width, and x.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -394,6 +422,10 @@ def acceptance_uniform(mean: Sequence[float], slope: float) -> float:
     slope : float
         Energy per width of an axis, in nats.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(acceptance_uniform([0.5], 2.0), 6)
@@ -411,6 +443,10 @@ def acceptance_laplace(y: float, mean: float, slope: float, alpha: float) -> flo
         The state and the mode, in [0, 1].
     slope, alpha : float
         Of the target and of the proposals, in nats per width.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -445,6 +481,10 @@ def acceptance_laplace_infimum(mean: Sequence[float], slope: float, alpha: float
     slope, alpha : float
         Of the target and of the proposals, in nats per width.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(acceptance_laplace_infimum([0.5], 2.0, 2.0), 6)
@@ -476,6 +516,10 @@ def log_acceptance_floor_walk(
         ``c_j = eta G_j b_j``, from the Lipschitz constants and the widths.
     points : sequence of float
         Lattice points per axis, ``math.inf`` for the continuum.
+
+    Returns
+    -------
+    float
 
     Notes
     -----

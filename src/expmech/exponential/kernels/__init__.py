@@ -1,17 +1,10 @@
 """Kernels of moves that Metropolis and the atom's chains take: exact draws with exact ratios."""
 
-from expmech.exponential.kernels.base import Kernel, Moves, Ratio, SymmetricKernel
+from expmech.exponential.kernels.base import Kernel, Moves, SymmetricKernel
 from expmech.exponential.kernels.check import check_kernel
 from expmech.exponential.kernels.hastings import MALA, Independence
-from expmech.exponential.kernels.mixture import (
-    KERNELS,
-    Mixture,
-    MixtureMoves,
-    UniformMoves,
-    rebuild_kernel,
-    validate_kernel,
-)
-from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace, LaplaceSteps
+from expmech.exponential.kernels.mixture import KERNELS, Mixture, UniformMoves
+from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace
 
 __all__ = [
     "KERNELS",
@@ -22,14 +15,9 @@ __all__ = [
     "Independence",
     "Kernel",
     "Laplace",
-    "LaplaceSteps",
     "Mixture",
-    "MixtureMoves",
     "Moves",
-    "Ratio",
     "SymmetricKernel",
     "UniformMoves",
     "check_kernel",
-    "rebuild_kernel",
-    "validate_kernel",
 ]

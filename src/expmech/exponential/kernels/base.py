@@ -48,16 +48,46 @@ class Moves(ABC):
         """Draw one move per row, exactly, with randomness from ``coins`` only.
 
         A move may leave the domain; the chain then stays where it is, and counts it.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        indices : ndarray of int
+            Where each move starts, one point per row.
+
+        Returns
+        -------
+        ndarray of int
+            Where each move ends, in the same shape.
         """
 
     @abstractmethod
     def log_mass(self, start: Indices, end: Indices) -> Floats:
-        """Return ``log q(start, end)`` row by row, minus infinity where a move is impossible."""
+        """Return ``log q(start, end)`` row by row, minus infinity where a move is impossible.
+
+        Parameters
+        ----------
+        start, end : ndarray of int
+            Ends of moves, one point per row.
+
+        Returns
+        -------
+        ndarray of float
+        """
 
     def log_ratio(self, start: Indices, end: Indices) -> Ratio | None:
         """Return ``log q(end, start) - log q(start, end)`` exactly; None: it is 0 everywhere.
 
-        It is asked for points of the domain only.
+        Parameters
+        ----------
+        start, end : ndarray of int
+            Ends of moves, one point of the domain per row.
+
+        Returns
+        -------
+        tuple of (ndarray of int, Fraction) or None
+            Whole numbers, and the nats of one; its denominator is a power of two.
         """
         return None
 
@@ -135,12 +165,36 @@ class SymmetricKernel(Kernel):
     def propose(self, domain: Domain, coins: Coins, indices: Indices) -> Indices:
         """Draw one move per row, exactly, with randomness from ``coins`` only.
 
-        A move may leave the domain; the chain then stays where it is, and counts it.
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives; a move may leave it.
+        coins : Coins
+            The source of randomness.
+        indices : ndarray of int
+            Where each move starts, one point per row.
+
+        Returns
+        -------
+        ndarray of int
+            Where each move ends, in the same shape.
         """
 
     @abstractmethod
     def log_mass(self, domain: Domain, start: Indices, end: Indices) -> Floats:
-        """Return ``log q(start, end)`` row by row, minus infinity where a move is impossible."""
+        """Return ``log q(start, end)`` row by row, minus infinity where a move is impossible.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        start, end : ndarray of int
+            Ends of moves, one point per row.
+
+        Returns
+        -------
+        ndarray of float
+        """
 
     def bind(self, target: Target) -> Moves:
         """Return the moves on the target's domain."""

@@ -17,7 +17,9 @@ from expmech.certificates.mechanism import Draws
 from expmech.certificates.progress import current_watch
 from expmech.core.coins import Coins
 from expmech.domains import Domain, Indices
-from expmech.exponential.kernels import MixtureMoves, Moves, Ratio
+from expmech.exponential.kernels import Moves
+from expmech.exponential.kernels.base import Ratio
+from expmech.exponential.kernels.mixture import MixtureMoves
 from expmech.exponential.target import Energies, Target
 
 S = TypeVar("S", bound=Any)

@@ -27,17 +27,17 @@ COMMAND = "expmech paper claims"
 _SIZE, _N, _EPSILON = 120, 10, 1.0
 
 
-Found = tuple[str, str]
+Outcome = tuple[str, str]
 """A verdict and the numbers behind it."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """A sentence of the paper, its place, and the computation that judges it."""
 
     sentence: str
     where: str
-    check: Callable[[], Found]
+    check: Callable[[], Outcome]
 
     def judge(self) -> Verdict:
         """Make the computation."""
@@ -45,9 +45,9 @@ class Claim:
         return Verdict(self.sentence, self.where, verdict, number, COMMAND)
 
 
-def claim(sentence: str, where: str) -> Callable[[Callable[[], Found]], Claim]:
+def claim(sentence: str, where: str) -> Callable[[Callable[[], Outcome]], PaperClaim]:
     """Make a claim of the function that checks it."""
-    return partial(Claim, sentence, where)
+    return partial(PaperClaim, sentence, where)
 
 
 def within(error: float, allowed: float) -> str:
@@ -59,19 +59,19 @@ def within(error: float, allowed: float) -> str:
     "The exponential mechanism is the (epsilon, 0)-DP mechanism with density f_X",
     "Definition 2",
 )
-def mechanism_is_private() -> Found:
+def mechanism_is_private() -> Outcome:
     """Definition 2, over means j/n."""
     laws = [laplace_law(_SIZE, slope(_N, _EPSILON), j / _N) for j in range(_N + 1)]
-    found = largest_ratio(laws)
-    number = f"largest |log ratio| {found:.3f} at epsilon = 1 (n = 10, Example 1)"
-    return within(found, _EPSILON + 1e-9), number
+    ratio = largest_ratio(laws)
+    number = f"largest |log ratio| {ratio:.3f} at epsilon = 1 (n = 10, Example 1)"
+    return within(ratio, _EPSILON + 1e-9), number
 
 
 @claim(
     "the stationary distribution admits an infinite mixture form over the return time tau",
     "Section 2.2, after Hobert et al.",
 )
-def regeneration_mixture() -> Found:
+def regeneration_mixture() -> Outcome:
     """Hobert's mixture over the time since the last visit to the atom, by matrices."""
     kernel = printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)
     away, law = kernel.copy(), np.zeros(_SIZE + 1)
@@ -92,7 +92,7 @@ def regeneration_mixture() -> Found:
     "if inf p(y) > beta > 0 then Algorithm 1 produces an exact sample from the target",
     "Section 2.2, after Lee et al.",
 )
-def algorithm_1_is_exact() -> Found:
+def algorithm_1_is_exact() -> Outcome:
     """Compare the law of Y_M of Algorithm 1 with the invariant law of its kernel."""
     beta, kernel = 0.25, printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)
     residual = kernel.copy()
@@ -111,7 +111,7 @@ def algorithm_1_is_exact() -> Found:
     "There exists an algorithm (implemented by Algorithm 1) to sample from density f_X",
     "Theorem 2, printed kernel",
 )
-def release_has_law_f() -> Found:
+def release_has_law_f() -> Outcome:
     """Theorem 2: the printed kernel's release against f."""
     law, f = released_law(printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)), laplace_law(_SIZE, 5.0, 0.3)
     error = float(np.abs(law - f).sum() / 2.0)
@@ -120,7 +120,7 @@ def release_has_law_f() -> Found:
 
 
 @claim("||grad l_X(y) - grad l_X'(y)||_1 <= 2 (1 + B) p", "Section 3.2")
-def sensitivity_of_example_2() -> Found:
+def sensitivity_of_example_2() -> Outcome:
     """Look for the gradient's L1 sensitivity by random and extreme rows."""
     generator = np.random.default_rng(7)
     worst = 0.0
@@ -137,7 +137,7 @@ def sensitivity_of_example_2() -> Found:
 
 
 @claim("the minorization constant suffers from curse of dimensionality effects", "Section 4.1")
-def dimension_is_a_curse() -> Found:
+def dimension_is_a_curse() -> Outcome:
     """Beta of uniform proposals at n = 1000, epsilon = 1 as d grows."""
     betas = {d: theory.beta_uniform(1000, 1.0, d) for d in (1, 2, 5, 10)}
     steps = [Interval.exact(1.0 / beta) for beta in betas.values()]
@@ -150,23 +150,23 @@ def dimension_is_a_curse() -> Found:
     "RandomAtomPerfect: epsilon-DP sample from (1-k) f_X + k g_X",
     "Corollary 1, drawn by a coin of k",
 )
-def mixture_is_private() -> Found:
+def mixture_is_private() -> Outcome:
     """Corollary 1's constant-k mixture over neighbouring means, k = 1/2, ten points."""
     c, points = slope(_N, _EPSILON), np.arange(0, _SIZE, _SIZE // 10)
     mixtures = []
     for j in range(_N + 1):
         law = laplace_law(_SIZE, c, j / _N)
         mixtures.append(np.concatenate([0.5 * law, 0.5 * law[points] / law[points].sum()]))
-    found, k = largest_ratio(mixtures), 0.5
-    listed = f"{found:.3f} at epsilon = 1, k = {k:g}, {len(points)} points"
-    return within(found, 1.0 + 1e-9), f"largest |log ratio| {listed}: the worse of the two"
+    ratio, k = largest_ratio(mixtures), 0.5
+    listed = f"{ratio:.3f} at epsilon = 1, k = {k:g}, {len(points)} points"
+    return within(ratio, 1.0 + 1e-9), f"largest |log ratio| {listed}: the worse of the two"
 
 
 @claim(
     "when the loss function is convex ... many nice properties in terms of concentration",
     "Section 4.2",
 )
-def log_concave_utility() -> Found:
+def log_concave_utility() -> Outcome:
     """Section 4.2's hope: the mean excess loss of a convex loss against d / eta."""
     ratios = []
     for c in (0.5, 5.0, 50.0):
@@ -178,16 +178,16 @@ def log_concave_utility() -> Found:
 
 
 @claim("Z in [-1, 1]^n", "Section 3.2 and Appendix")
-def responses_leave_their_range() -> Found:
+def responses_leave_their_range() -> Outcome:
     """Say how far a simulated response can reach before the clip."""
     largest = max(float(np.abs(simulate(seed)[1]).max()) for seed in range(50))
-    reach = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
-    number = f"Z_i can reach +-{reach:.1f}; the largest of 5000 simulated is {largest:.2f}"
-    return within(reach, 1.0 + 1e-9), number
+    farthest = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
+    number = f"Z_i can reach +-{farthest:.1f}; the largest of 5000 simulated is {largest:.2f}"
+    return within(farthest, 1.0 + 1e-9), number
 
 
 @claim("The runtime for Algorithm 2 depends on the confidential data", "Section 3.1")
-def runtime_depends_on_data() -> Found:
+def runtime_depends_on_data() -> Outcome:
     """Section 4.1: the mean count of the printed sampler at the centre and at an end."""
     counts = [expected_proposals_printed(0.5, 5.0, mean, 5.0) for mean in (0.5, 0.1, 0.0)]
     listed = ", ".join(f"{count:.0f}" for count in counts)
@@ -199,7 +199,7 @@ def runtime_depends_on_data() -> Found:
     "The total number of proposed samples N_prop is independent of the data (0-DP)",
     "Corollary 2, printed kernel",
 )
-def neighbours_of_counts() -> Found:
+def neighbours_of_counts() -> Outcome:
     """Corollary 2: is the padded count independent of the data? By the atom's own share."""
     shares = [1.0 / (1.0 + atom_acceptance(0.5, 5.0, j / _N, 5.0)) for j in range(_N + 1)]
     ratios = [abs(math.log(a / b)) for a, b in pairwise(shares)]
@@ -210,7 +210,7 @@ def neighbours_of_counts() -> Found:
     return within(max(ratios), 1e-9), number
 
 
-CLAIMS: tuple[Claim, ...] = (
+CLAIMS: tuple[PaperClaim, ...] = (
     mechanism_is_private,
     regeneration_mixture,
     algorithm_1_is_exact,

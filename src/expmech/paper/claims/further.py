@@ -13,7 +13,7 @@ from expmech.exponential import kernels
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.exponential.samplers import ConfAtomPerfect
 from expmech.losses import Growth
-from expmech.paper.claims.checks import Claim, Found, claim, within
+from expmech.paper.claims.checks import Outcome, PaperClaim, claim, within
 from expmech.paper.example1 import make_mechanism, slope
 from expmech.paper.kernels import (
     decay_rate,
@@ -42,7 +42,7 @@ _SEED = 2021
     "any mechanism can be equivalently expressed as an instance of the exponential mechanism",
     "Section 1.1",
 )
-def every_mechanism_is_one() -> Found:
+def every_mechanism_is_one() -> Outcome:
     """Randomised response as exp(-epsilon L / 2D) with L = -log p, and the epsilon that claims."""
     p = math.e / (1.0 + math.e)
     laws = [np.array([p, 1.0 - p]), np.array([1.0 - p, p])]
@@ -63,18 +63,18 @@ def every_mechanism_is_one() -> Found:
     " information about one individual",
     "Section 2.1",
 )
-def one_row_is_lost_at_one_over_n() -> Found:
+def one_row_is_lost_at_one_over_n() -> Outcome:
     """Find the true delta of publishing one row of n at random."""
     n = 100
     here, there = np.full(n + 1, 1.0 / n), np.full(n + 1, 1.0 / n)
     here[n], there[0] = 0.0, 0.0  # row 0 is replaced by a value nobody else has
-    found = [theory.hockey_stick(here, there, epsilon) for epsilon in (0.0, 1.0, 10.0)]
-    number = f"releasing one of {n} rows at random: true delta {found[0]:.3g} at every epsilon"
-    return within(max(abs(x - 1.0 / n) for x in found), 1e-12), number
+    deltas = [theory.hockey_stick(here, there, epsilon) for epsilon in (0.0, 1.0, 10.0)]
+    number = f"releasing one of {n} rows at random: true delta {deltas[0]:.3g} at every epsilon"
+    return within(max(abs(x - 1.0 / n) for x in deltas), 1e-12), number
 
 
 @claim("the mixing time can vary based on the confidential data", "Section 2.1")
-def mixing_depends_on_data() -> Found:
+def mixing_depends_on_data() -> Outcome:
     """Compare the true decay rate of both chains between means, n epsilon / 2 = 5."""
     texts, answers = [], []
     for name, proposals in (
@@ -92,11 +92,11 @@ def mixing_depends_on_data() -> Found:
     "we cannot apply these methods to exponential mechanisms with unbounded output spaces",
     "Section 2.1, the corrected atom",
 )
-def unbounded_spaces() -> Found:
+def unbounded_spaces() -> Outcome:
     """Mean steps of the corrected atom with Laplace re-entry as the interval grows."""
     widths = (1.0, 10.0, 1000.0)
     steps = [expected_steps_direct(0.5, 5.0 * w, 0.5, 5.0 * w) for w in widths]
-    listed = ", ".join(f"{one:.3f}" for one in steps)
+    listed = ", ".join(f"{number:.3f}" for number in steps)
     number = (
         f"re-entry about the answer: mean steps {listed} on intervals 1, 10, 1000 wide at the same"
         " slope, so no bounded space is needed; uniform proposals do need one"
@@ -106,7 +106,7 @@ def unbounded_spaces() -> Found:
 
 
 @claim("There exists beta > 0 such that inf_y Pi~(y, {a}) > beta", "Theorem 2, first part")
-def the_atom_is_reached() -> Found:
+def the_atom_is_reached() -> Outcome:
     """Find the least probability of the atom under the printed kernel, n = 10, epsilon = 1."""
     least = min(
         float(printed_kernel(120, 5.0, mean, 5.0, k)[:, -1].min())
@@ -121,7 +121,7 @@ def the_atom_is_reached() -> Found:
     "if there are multiple a for which L_X(a) = 0, we can sample a uniformly among them",
     "Appendix, proof of Theorem 2, corrected kernel",
 )
-def atoms_at_random_minimisers() -> Found:
+def atoms_at_random_minimisers() -> Outcome:
     """Draw by ConfAtomPerfect(location="minimiser") on a basin with several minimisers."""
     mechanism = ExponentialMechanism(
         loss=lambda y: np.maximum(0.0, np.abs(y[:, 0] - 0.5) - 0.2),
@@ -153,7 +153,7 @@ def _worst_share(
     "this result can easily be extended to arbitrary proposals",
     "after Theorem 2, symmetric moves on the corrected kernel",
 )
-def moves_of_every_kind() -> Found:
+def moves_of_every_kind() -> Outcome:
     """Laws and mean steps of the corrected atom by moves of several kinds."""
     mechanism, answers, texts = make_mechanism(10, 0.3), [], []
     truth = expected_steps_direct(0.5, slope(10, 1.0), 0.3, slope(10, 1.0))
@@ -176,13 +176,13 @@ def moves_of_every_kind() -> Found:
     "a less computationally expensive method, avoiding the additional 1/(1-k) factor",
     "before Corollary 1, printed kernel",
 )
-def one_run_is_enough() -> Found:
+def one_run_is_enough() -> Outcome:
     """Compute what Algorithm 3 saves: the mean number of runs of Algorithm 2."""
     runs = []
     for c in (0.5, 5.0, 50.0):
         accept = atom_acceptance(0.5, c, 0.5, c)
         runs.append((1.0 + accept) / accept)
-    listed = ", ".join(f"{one:.2f}" for one in runs)
+    listed = ", ".join(f"{number:.2f}" for number in runs)
     number = (
         f"Algorithm 3 makes one run, Algorithm 2 {listed} at n epsilon / 2 = .5, 5, 50 and k = 1/2:"
         " a factor is saved, but not 1/(1-k) = 2"
@@ -195,7 +195,7 @@ def one_run_is_enough() -> Found:
     " estimator",
     "Section 3.2",
 )
-def minorisation_without_a_normaliser() -> Found:
+def minorisation_without_a_normaliser() -> Outcome:
     """Beta of uniform proposals by the Lipschitz constant alone, against the true one."""
     pairs = [
         (theory.beta_uniform(10, 1.0, 1), theory.laplace_integral(5.0, mean))
@@ -211,7 +211,7 @@ def minorisation_without_a_normaliser() -> Found:
 
 
 @claim("longer runtimes tend to correspond to rarer events", "Section 4.1, printed kernel")
-def long_runs_and_rare_values() -> Found:
+def long_runs_and_rare_values() -> Outcome:
     """Correlate the ranks of the count and of the loss of the value, by draws."""
     drawn = PrintedConfAtomPerfect(0.5).sample(
         make_mechanism(10, 0.3), epsilon=1.0, size=_DRAWS, seed=_SEED
@@ -220,14 +220,16 @@ def long_runs_and_rare_values() -> Found:
         np.argsort(np.argsort(x, kind="stable"), kind="stable")
         for x in (drawn.proposals, np.abs(drawn.values[:, 0] - 0.3))
     ]
-    found = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    spearman = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
     half = normal_quantile(1) / math.sqrt(_DRAWS)
-    number = f"rank correlation of N_prop with the loss of the value {found:.3f} +- {half:.3f}"
-    return is_below(Interval.exact(0.0), Interval(found, found - half, found + half)), number
+    number = f"rank correlation of N_prop with the loss of the value {spearman:.3f} +- {half:.3f}"
+    return is_below(
+        Interval.exact(0.0), Interval(spearman, spearman - half, spearman + half)
+    ), number
 
 
 @claim("P(Z in [0, 1]^d) >= ((1 - e^-alpha) / alpha)^d", "Appendix, Example 1")
-def mass_inside_the_box() -> Found:
+def mass_inside_the_box() -> Outcome:
     """Compare with the mass a Laplace step from a corner keeps in the unit interval."""
     texts, answers = [], []
     for alpha in (0.5, 2.0, 10.0):
@@ -238,7 +240,7 @@ def mass_inside_the_box() -> Found:
 
 
 @claim("Q_X(y, y') >= Q_X(mean, y')", "Appendix, Example 1, Laplace proposals")
-def transitions_from_the_mean() -> Found:
+def transitions_from_the_mean() -> Outcome:
     """Compare transition densities off the diagonal on a grid, mean 1/2."""
     worst = []
     for alpha in (1.0, 5.0, 20.0):
@@ -247,12 +249,12 @@ def transitions_from_the_mean() -> Found:
         np.fill_diagonal(moves, np.inf)  # only moves are compared
         others = np.delete(moves, 50, axis=1)
         worst.append(float((others / others[50]).min()))
-    listed = ", ".join(f"{one:.2g}" for one in worst)
+    listed = ", ".join(f"{number:.2g}" for number in worst)
     number = f"least ratio of the two {listed} at alpha = 1, 5, 20 (n epsilon / 2 = 5, mean .5)"
     return is_below(Interval.exact(1.0 - 1e-9), Interval.exact(min(worst))), number
 
 
-FURTHER: tuple[Claim, ...] = (
+FURTHER: tuple[PaperClaim, ...] = (
     every_mechanism_is_one,
     one_row_is_lost_at_one_over_n,
     mixing_depends_on_data,

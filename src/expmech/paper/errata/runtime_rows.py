@@ -114,8 +114,8 @@ def _measure_together(quick: bool, stream: list[int]) -> Facts:
     kernels = [[printed_kernel(cells, c, j / n, c, K) for j in range(n + 1)] for cells in grids]
     second = extrapolate(*(largest_ratio([kernel[-1, :-1] for kernel in grid]) for grid in kernels))
     success = [1.0 - kernel[:, -1] for kernel in kernels[-1]]
-    least = min(float(one.min()) for one in success)
-    first = [one[:-1].max() * least / one.min() for one in success]
+    least = min(float(chances.min()) for chances in success)
+    first = [chances[:-1].max() * least / chances.min() for chances in success]
     return {
         "joint": second,
         "floor": least,

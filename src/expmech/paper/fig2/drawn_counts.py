@@ -92,12 +92,12 @@ def _printed(parameters: Parameters, result: Result, name: str) -> NDArray[np.fl
     return np.asarray((times * np.array(numbers)[:, None]).ravel())
 
 
-def judge_drawn(found: list[Counted]) -> list[Verdict]:
+def judge_drawn(counted: list[Counted]) -> list[Verdict]:
     """Judge each sentence over all cells, kernel by kernel."""
     verdicts = []
     for method, kernel in ((PRINTED, "printed"), (CORRECTED, "corrected")):
         for name, sentence in _SENTENCES.items():
-            chosen = [x for x in found if x.name == name and x.parameters["method"] == method]
+            chosen = [x for x in counted if x.name == name and x.parameters["method"] == method]
             where = f"Theorem 2, proof, {kernel} kernel, counted apart"
             verdicts.append(Verdict(sentence, where, *_judge(chosen), _COMMAND))
     return verdicts
@@ -124,31 +124,31 @@ def _judge(chosen: list[Counted]) -> tuple[str, str]:
     """Return a verdict and its numbers: an equation is shown by all cells together."""
     if not chosen:
         return UNDECIDED, "no cell was drawn"
-    answers = [one.verdict for one in chosen]
+    answers = [count.verdict for count in chosen]
     if chosen[0].name in _EQUATIONS and FALSE not in answers:
-        above = np.concatenate([one.above for one in chosen])
-        below = np.concatenate([one.below for one in chosen])
+        above = np.concatenate([count.above for count in chosen])
+        below = np.concatenate([count.below for count in chosen])
         answers = [is_near(ratio_interval(above, below), 1.0, _NEAR)]
-    shares = [one.share.estimate for one in chosen]
-    many = f"{sum(len(one.above) for one in chosen)} draws of {len(chosen)} cells"
+    shares = [count.share.estimate for count in chosen]
+    many = f"{sum(len(count.above) for count in chosen)} draws of {len(chosen)} cells"
     return all_of(answers), f"drawn over printed: {min(shares):.3g} to {max(shares):.3g} in {many}"
 
 
-def write_counts(found: list[Counted], out: Path) -> None:
+def write_counts(counted: list[Counted], out: Path) -> None:
     """Write the table: each count over its printed number, with its interval."""
     names = ("part", "n", "epsilon", "k", "method", "reading")
     rows = [
         (
-            *(one.parameters[name] for name in names),
-            "{:g}:{:g}".format(*one.parameters["beta"]),
-            f"N_{one.name}",
-            len(one.above),
-            one.share.estimate,
-            one.share.low,
-            one.share.high,
-            one.verdict,
+            *(count.parameters[name] for name in names),
+            "{:g}:{:g}".format(*count.parameters["beta"]),
+            f"N_{count.name}",
+            len(count.above),
+            count.share.estimate,
+            count.share.low,
+            count.share.high,
+            count.verdict,
         )
-        for one in found
+        for count in counted
     ]
     heads = "beta count draws drawn_over_printed low high verdict"
     write_table(out, "fig2_counts", (*names, *heads.split()), rows)

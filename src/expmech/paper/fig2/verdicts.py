@@ -57,7 +57,7 @@ def _growth(results: Results, reading: str, method: str) -> Verdict:
         for _, r in chosen
     ]
     what = "medians" if drawn else "computed means, as not every run could end"
-    listed = ", ".join(f"{one.estimate:.4g}" for one in series)
+    listed = ", ".join(f"{interval.estimate:.4g}" for interval in series)
     at = ", ".join(f"{c:g}" for c, _ in chosen)
     kernel = "printed" if method == PRINTED else "corrected"
     alpha = "uniform proposals" if reading == "uniform" else f"alpha as a {reading}"
@@ -71,12 +71,12 @@ def _growth(results: Results, reading: str, method: str) -> Verdict:
 
 
 def _along_slopes(results: Results, reading: str, method: str) -> list[tuple[float, Result]]:
-    found = [
+    pairs = [
         (slope(p["n"], p["epsilon"]), r)
         for p, r in results
         if p["reading"] == reading and p["method"] == method
     ]
-    return sorted(found, key=lambda pair: pair[0])
+    return sorted(pairs, key=lambda pair: pair[0])
 
 
 def _center(results: Results, method: str) -> Verdict:
@@ -119,9 +119,9 @@ def _bound(results: Results) -> list[Verdict]:
         ratios = np.concatenate([r["bound"] / r["expected"] for r in chosen])
         kernel = "printed" if method == PRINTED else "corrected"
         numbers = f"bound over computed mean: {ratios.min():.1f} to {ratios.max():.1f}"
-        least, one = Interval.exact(float(ratios.min())), Interval.exact(1.0)
+        least, unit = Interval.exact(float(ratios.min())), Interval.exact(1.0)
         verdicts.append(
-            Verdict(_BOUND, f"Theorem 2, {kernel} kernel", is_below(one, least), numbers, _COMMAND)
+            Verdict(_BOUND, f"Theorem 2, {kernel} kernel", is_below(unit, least), numbers, _COMMAND)
         )
         ten = Interval.exact(10.0)
         verdicts.append(
@@ -137,8 +137,8 @@ def _agreement(parts: dict[str, Results]) -> str:
     drawn = [(p, r) for part in parts.values() for p, r in part if r["proposals"].size >= 30]
     inside = 0
     for _, result in drawn:
-        found = mean_interval(result["proposals"], len(drawn))
-        inside += found.low <= float(result["expected"].mean()) <= found.high
+        interval = mean_interval(result["proposals"], len(drawn))
+        inside += interval.low <= float(result["expected"].mean()) <= interval.high
     runs = {int(r["proposals"].size) for part in parts.values() for _, r in part}
     return (
         f"The computed mean lies in the interval of the drawn mean in {inside} of {len(drawn)}"

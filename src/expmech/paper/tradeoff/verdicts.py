@@ -16,10 +16,10 @@ _CONF, _RANDOM = "ConfAtomPerfect, direct", "RandomAtomPerfect, l = 100"
 
 def judge(results: Results) -> tuple[Verdict, ...]:
     """Return the verdicts on Example 1, where every sampler can be drawn."""
-    found = {p["method"]: r for p, r in results if p["example"] == "Example 1"}
-    steps = [Interval.exact(float(found[name]["mean_proposals"])) for name in (_FEW, _SOME, _PURE)]
-    rejection = float(found["Rejection"]["mean_proposals"])
-    counts = ", ".join(f"{one.estimate:.0f}" for one in steps)
+    draws = {p["method"]: r for p, r in results if p["example"] == "Example 1"}
+    steps = [Interval.exact(float(draws[name]["mean_proposals"])) for name in (_FEW, _SOME, _PURE)]
+    rejection = float(draws["Rejection"]["mean_proposals"])
+    counts = ", ".join(f"{first.estimate:.0f}" for first in steps)
     return (
         Verdict(
             _TRADE,
@@ -31,17 +31,17 @@ def judge(results: Results) -> tuple[Verdict, ...]:
         Verdict(
             _TRADE,
             "Abstract, for exact samplers",
-            is_below(steps[0], _mean(found["Rejection"])),
+            is_below(steps[0], _mean(draws["Rejection"])),
             f"Rejection is pure with {rejection:.2f} proposals, fewer than any chain",
             _COMMAND,
         ),
-        _cheaper(found[_CONF], found[_RANDOM]),
+        _cheaper(draws[_CONF], draws[_RANDOM]),
         Verdict(
             _EXACT,
             "Section 1.2",
-            _same_loss(found[_CONF], found["Rejection"]),
-            f"mean loss {float(found[_CONF]['loss'][0]):.4f} by the corrected ConfAtomPerfect,"
-            f" {float(found['Rejection']['loss'][0]):.4f} by rejection from f",
+            _same_loss(draws[_CONF], draws["Rejection"]),
+            f"mean loss {float(draws[_CONF]['loss'][0]):.4f} by the corrected ConfAtomPerfect,"
+            f" {float(draws['Rejection']['loss'][0]):.4f} by rejection from f",
             _COMMAND,
         ),
     )
@@ -65,9 +65,9 @@ def _cheaper(conf: Result, random: Result) -> Verdict:
     )
 
 
-def _same_loss(one: Result, other: Result) -> str:
+def _same_loss(draws: Result, others: Result) -> str:
     """Say whether two mean losses are within a tenth of each other."""
-    first, second = (mean_interval(result["losses"], 2) for result in (one, other))
+    first, second = (mean_interval(result["losses"], 2) for result in (draws, others))
     low = Interval(0.9 * second.estimate, 0.9 * second.low, 0.9 * second.high)
     high = Interval(1.1 * second.estimate, 1.1 * second.low, 1.1 * second.high)
     return all_of([is_below(low, first), is_below(first, high)])
