@@ -26,7 +26,7 @@ EPSILON, DRAWS = 1.0, 600
 READINGS = np.array([0.31, 0.34, 0.38, 0.40, 0.47, 0.55, 0.58, 0.90])  # in [0, 1], n public
 
 
-class Triangle(em.kernels.Kernel):
+class Triangle(em.kernels.SymmetricKernel):
     """Steps x with mass proportional to ``reach + 1 - |x|``: the difference of two uniforms."""
 
     name = "triangle"

@@ -13,7 +13,7 @@ from expmech._version import __version__
 
 if _TYPE_CHECKING:
     from expmech import estimators, interop, tables
-    from expmech.auditing import Claim, audit
+    from expmech.auditing import Claim, audit, laboratory
     from expmech.certificates.certificate import Certificate
     from expmech.certificates.mechanism import Draws
     from expmech.core.adjacency import Adjacency
@@ -70,7 +70,7 @@ if _TYPE_CHECKING:
     from expmech.mechanisms.selection.top_k import TopK
 
 _NAMES = {
-    "auditing": ("Claim", "audit"),
+    "auditing": ("Claim", "audit", "laboratory"),
     "certificates.certificate": ("Certificate",),
     "certificates.mechanism": ("Draws",),
     "core.adjacency": ("Adjacency",),
@@ -189,6 +189,7 @@ __all__ = [
     "estimators",
     "interop",
     "kernels",
+    "laboratory",
     "risks",
     "tables",
 ]

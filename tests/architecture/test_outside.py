@@ -113,7 +113,7 @@ folder = Path(sys.argv[1])
 kernel = em.kernels.Mixture([Neighbour("1/2"), em.kernels.UniformMoves()])
 samplers = {
     "atom": em.ConfAtomPerfect(kernel=Neighbour("1/2")),
-    "points": em.RandomAtomPerfect([0.1, 0.7], kernel=Neighbour("2/3")),
+    "points": em.RandomAtomPerfect([0.1, 0.7], kernel=Neighbour("3/4")),
     "chain": em.Metropolis(kernel, delta=1e-6),
 }
 for name, sampler in samplers.items():

@@ -43,3 +43,9 @@ def test_the_help_of_the_program_is_the_first_paragraph_of_each_commands_help(na
     command = load(name)
     assert command.name == name
     assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name]
+
+
+def test_the_module_is_the_program() -> None:
+    program = [sys.executable, "-m", "expmech", "--version"]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("expmech ")

@@ -181,7 +181,7 @@ def test_a_constant_number_of_rounds_or_steps_stays_within_its_reserve(
         truth = expected(target, ROWS, density)
         assert set(found) == set(truth)
         ratios = [math.log(found[point] / truth[point]) for point in truth]
-        assert max(ratios) - min(ratios) <= float(sampler.reserve) + 1e-9
+        assert max(ratios) - min(ratios) <= float(sampler.reserve(Fraction(1))) + 1e-9
 
 
 def test_public_points_carry_the_density_too() -> None:

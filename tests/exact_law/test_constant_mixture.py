@@ -139,8 +139,8 @@ def test_points_are_evaluated_only_when_the_coin_asks() -> None:
             "one whose law is f; got RandomAtomPerfect",
         ),
         (
-            lambda: em.ConstantMixture([0.5], sampler="auto"),  # type: ignore[arg-type]
-            ParameterTypeError,
+            lambda: em.ConstantMixture([0.5], sampler="auto"),
+            ParameterError,
             "`sampler` of ConstantMixture",
         ),
         (
@@ -162,3 +162,23 @@ def test_points_are_evaluated_only_when_the_coin_asks() -> None:
 def test_bad_input_is_named(make: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         make()
+
+
+def test_the_sampler_of_f_may_be_named() -> None:
+    mechanism = mean_mechanism([0.1, 0.9], bits=4)
+    named, given = (
+        mechanism.sample(
+            epsilon=1.0, size=40, sampler=em.ConstantMixture(POINTS, 0.3, sampler=of_f), seed=5
+        ).values
+        for of_f in ("Rejection", em.Rejection())
+    )
+    assert np.array_equal(named, given)
+    assert em.ConstantMixture(POINTS, sampler="Tabulated").label == "ConstantMixture, Tabulated"
+    for wrong, text in (
+        ("auto", "whose choice is made for a whole release"),
+        ("Rejektion", "Did you mean 'Rejection'"),
+        ("RandomAtomPerfect", "must be one of"),
+        (7, "or its name; got 7"),
+    ):
+        with pytest.raises(em.ExpmechError, match=text):
+            em.ConstantMixture(POINTS, sampler=wrong)  # type: ignore[arg-type]

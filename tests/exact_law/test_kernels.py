@@ -36,11 +36,12 @@ from expmech.exponential.kernels import (
     Kernel,
     Laplace,
     Mixture,
+    SymmetricKernel,
     UniformMoves,
     check_kernel,
 )
 from expmech.exponential.kernels import steps as step_kernels
-from expmech.exponential.kernels.base import small_lattice
+from expmech.exponential.kernels.check import small_lattice, trial_target
 from expmech.exponential.kernels.mixture import rebuild_kernel
 from expmech.exponential.samplers import Sampler
 from expmech.ledger.verification import verify_certificate
@@ -73,9 +74,8 @@ def _gaussians_in_one_branch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def moves_from(kernel: Kernel, domain: Domain, start: Indices) -> dict[Hashable, float]:
-    law, leftover = law_of(
-        lambda coins: tuple(kernel.propose(domain, coins, start)[0].tolist()), cut=1e-10
-    )
+    moves = kernel.bind(trial_target(domain))
+    law, leftover = law_of(lambda coins: tuple(moves.propose(coins, start)[0].tolist()), cut=1e-10)
     assert leftover <= LEFTOVER
     return law
 
@@ -105,7 +105,8 @@ def test_moves_have_the_stated_mass_and_are_symmetric(
     laws = {tuple(p): moves_from(kernel, domain, np.array([p])) for p in points.tolist()}
     for start, law in laws.items():
         ends = np.array(list(law), dtype=np.int64)
-        stated = np.exp(kernel.log_mass(domain, np.repeat([start], len(ends), axis=0), ends))
+        moves = kernel.bind(trial_target(domain))
+        stated = np.exp(moves.log_mass(np.repeat([start], len(ends), axis=0), ends))
         assert stated == pytest.approx(list(law.values()), abs=1e-9)
         assert stated.sum() == pytest.approx(1.0, abs=1e-6)
         for other in laws:
@@ -238,7 +239,8 @@ def test_the_minorisation_is_below_every_mass_and_near_the_least(name: str, bits
         points, least = domain.all_indices(1 << 10), kernel.log_minorisation(domain)
         assert points is not None and least is not None
         ends = np.tile(points, (len(points), 1))
-        masses = kernel.log_mass(domain, np.repeat(points, len(points), axis=0), ends)
+        moves = kernel.bind(trial_target(domain))
+        masses = moves.log_mass(np.repeat(points, len(points), axis=0), ends)
         true = float(masses.min()) + math.log(len(points))
         assert least <= true
         if name != "mixture":  # whose parts are least at different moves
@@ -267,7 +269,7 @@ def test_descriptions_are_rebuilt_whole() -> None:
 # What the check refuses.
 
 
-class Bare(Kernel):
+class Bare(SymmetricKernel):
     """A step of -1, 0 or 1 with the given chances, stated as given."""
 
     name = "bare"

@@ -129,7 +129,12 @@ def test_steps_and_delta_are_inverse(epsilon: float, log_beta: float, delta: flo
 
 def test_delta_is_never_rounded_to_zero_and_pure_costs_finitely_more() -> None:
     assert theory.delta_from_steps(1.0, math.log(0.5), 10**6) > 0.0
-    assert bounds.pure_steps(math.log(0.5), 10.0, 22.0) == pytest.approx(120, abs=1)
+    # (10 + log 2 + 22) / log 2, and a start whose acceptance is known to be one half at least
+    half, near = math.log(0.5), math.exp(-22.0)
+    assert bounds.pure_steps(half, 10.0, tolerance=near) == math.ceil(32.0 / -half)
+    assert (
+        bounds.pure_steps(half, 10.0, tolerance=near, log_floor=half) == math.ceil(32 / -half) - 1
+    )
 
 
 def test_constant_rounds_cost_less_than_their_reserve() -> None:

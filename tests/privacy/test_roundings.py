@@ -22,6 +22,7 @@ from expmech.losses.convex_losses import SNAP, snap_rows
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, affordable_bits, snap
 from expmech.theory import (
     delta_from_steps,
+    density_distance,
     log_acceptance_floor_box,
     log_beta_laplace,
     steps_from_delta,
@@ -112,16 +113,25 @@ def test_a_float_sensitivity_is_rounded_up(sensitivity: float) -> None:
 
 def test_reserves_are_taken_off_before_calibration_and_cover_what_they_are_for() -> None:
     with flint.ctx.workprec(200):
-        # pure: within a factor 1 +- 2^-40 of f, on both of two data sets
-        factor = flint.arb(2) ** -40
-        needed = ((1 + factor) / (1 - factor)).log()
-        reserve = em.Metropolis(pure=True).reserve
-        assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
+        # pure: the range grows by what both ends of either law's factor 1 +- tolerance allow
+        for epsilon in (Fraction(1, 1 << 20), Fraction(1), Fraction(50)):
+            loss = em.losses.L1Mean([0.1, 0.7])
+            box = em.Box([0.0], [1.0], bits=8)
+            told = em.ExponentialMechanism(loss=loss, domain=box).certificate(
+                epsilon=epsilon, sampler=em.Metropolis(pure=True)
+            )
+            factor = flint.arb(told.sampler["tolerance"])
+            needed = 2 * ((1 + factor) / (1 - factor)).log()
+            reserve = em.Metropolis(pure=True).reserve(epsilon)
+            assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
+            assert reserve == epsilon / 1000
+            # and it is not wasted: an eighth is the most that a coarse unit may take
+            assert needed >= 0.87 * flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
         # constant: with x the mass of the uniform draw over the least of f
         refused = (1 - flint.arb(-12).exp()).log()
         missed = (refused * constant_rounds(-12.0, 0.0)).exp()
         needed = ((1 + missed) / (1 - missed)).log()
-        reserve = em.ConfAtomAndRuntimePerfect("constant").reserve
+        reserve = em.ConfAtomAndRuntimePerfect("constant").reserve(Fraction(1))
         assert needed <= flint.arb(flint.fmpq(reserve.numerator, reserve.denominator))
     # separable: one unit either way for each term, on both of two data sets
     assert em.Separable().rounded_terms >= MOST_COORDINATES
@@ -136,21 +146,32 @@ def test_reserves_are_taken_off_before_calibration_and_cover_what_they_are_for()
     ):
         told = mechanism.prepare(epsilon=Fraction(1), sampler=sampler).certificate
         expected = sampler.calibrate(mechanism._problem, Fraction(1))
-        lowered = make_target(mechanism._problem, Fraction(1) - sampler.reserve)
+        lowered = make_target(mechanism._problem, Fraction(1) - sampler.reserve(Fraction(1)))
         assert expected.eta <= lowered.eta
         assert told.eta == expected.eta, sampler.label
 
 
 @settings(max_examples=60)
-@given(st.floats(-12.0, -0.01), st.floats(0.0, 40.0), st.floats(0.0, 30.0))
-def test_rounds_and_steps_are_enough(log_floor: float, spread: float, log_size: float) -> None:
+@given(st.floats(-12.0, -1e-12), st.floats(0.0, 1.0), st.floats(0.0, 30.0), st.floats(-24, -1))
+def test_rounds_and_steps_are_enough(
+    log_floor: float, kernel: float, more: float, log_tolerance: float
+) -> None:
     """So many that missing every acceptance, or the start, costs less than the reserve says."""
     with flint.ctx.workprec(200):
-        refused = (1 - flint.arb(log_floor).exp()).log()
+        refused, spread = (1 - flint.arb(log_floor).exp()).log(), more - log_floor
         missed = (refused * constant_rounds(log_floor, spread) + flint.arb(spread)).exp()
         assert 3 * missed < flint.arb(2) ** -30
-        away = refused * pure_steps(log_floor, spread, log_size) + flint.arb(spread + log_size)
-        assert away.exp() < flint.arb(2) ** -40
+        log_beta, tolerance = log_floor - kernel, math.exp(log_tolerance)
+        steps = pure_steps(log_beta, spread, tolerance=tolerance, log_floor=log_floor)
+        beta, floor = flint.arb(log_beta).exp(), flint.arb(log_floor).exp()
+        # for every acceptance p from the floor up, not for the floor alone
+        for share in (0.0, 0.01, 0.1, 0.5, 1.0):
+            p = floor + share * (1 - floor)
+            away = (1 - p / floor * beta) ** steps * p * flint.arb(spread).expm1()
+            assert away <= tolerance * (1 + flint.arb(2) ** -45) or beta * p / floor >= 1
+        told = density_distance(log_beta, spread, steps, log_floor=log_floor)
+        assert (1 - beta) ** steps * floor * flint.arb(spread).expm1() <= told
+        assert told <= tolerance * (1 + 1e-8)
 
 
 @settings(max_examples=60)

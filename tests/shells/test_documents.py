@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -55,6 +56,7 @@ def test_commands_of_the_pages_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # that of another page
     shutil.copytree(ROOT / "examples", "examples")
     rows = [f"{20 + k % 60},{'yes' if k % 3 else 'no'},{3000 + k},{k % 90}" for k in range(200)]
     Path("survey.csv").write_text("age,answer,income,minutes\n" + "\n".join(rows) + "\n")

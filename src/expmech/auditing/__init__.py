@@ -4,16 +4,19 @@ from expmech.auditing import neighbours
 from expmech.auditing.audit import Claim, Report, audit, replay
 from expmech.auditing.enumeration import largest_log_ratio, outcomes, total_variation
 from expmech.auditing.exact import enumerate_law, exact_epsilon
+from expmech.auditing.laboratory import Laboratory, laboratory
 from expmech.auditing.neighbours import Pair, counted, timed
 
 __all__ = [
     "Claim",
+    "Laboratory",
     "Pair",
     "Report",
     "audit",
     "counted",
     "enumerate_law",
     "exact_epsilon",
+    "laboratory",
     "largest_log_ratio",
     "neighbours",
     "outcomes",

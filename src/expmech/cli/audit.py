@@ -81,12 +81,12 @@ def audit(
 ) -> None:
     """Try to refute a claim of differential privacy; exit code 4 where it is refuted."""
     with user_errors(), new_file(path) as file:
-        function = _load(mechanism)
+        function = load(mechanism)
         claim = Claim(epsilon=epsilon, delta=delta)
         if witness is not None:
             _replay(function, witness, draws)
             return
-        near = _pairs(pairs, shape, bounds, labels, rows=rows, adjacency=adjacency)
+        near = make_pairs(pairs, shape, bounds, labels, rows=rows, adjacency=adjacency)
         if exact:
             _enumerate(function, near, claim)
             return
@@ -143,12 +143,12 @@ def _enumerate(make: Callable[[Any], Any], near: Sequence[Pair], claim: Claim) -
         raise typer.Exit(FALSE)
 
 
-def _pairs(
+def make_pairs(
     address: str | None, shape: str, bounds: str, labels: str, *, rows: int, adjacency: str
 ) -> list[Pair]:
     """Return the pairs at an address, or made-up ones of a shape."""
     if address is not None:
-        given = _load(address)
+        given = load(address)
         return [pair if isinstance(pair, Pair) else Pair("given", *pair) for pair in given]
     limits, names = [parse_bounds(text) for text in bounds.split(";")], split(labels)
     makers: dict[str, Callable[..., list[Pair]]] = {
@@ -162,7 +162,7 @@ def _pairs(
     return makers[shape](rows=rows, adjacency=adjacency)
 
 
-def _load(address: str) -> Any:
+def load(address: str) -> Any:
     """Import MODULE and return NAME of it; the working directory is looked at first."""
     module, _, name = address.partition(":")
     if not module or not name:

@@ -24,6 +24,8 @@ COMMANDS = {
     " left.",
     "verify": "Recompute every claim of a certificate that follows from its other fields.",
     "audit": "Try to refute a claim of differential privacy; exit code 4 where it is refuted.",
+    "laboratory": "Compute exactly what a chain releases, step by step; exit code 4 where it"
+    " breaks its epsilon.",
     "explore": "Open a page of made-up data: what epsilon, error and running time do to each"
     " other.",
     "demo": "Release a mean and the most frequent answer of a made-up table.",

@@ -403,7 +403,8 @@ def _on_lattice(certificate: Certificate, domain: Grid, point: NDArray[np.float6
 
 def _verify_scale(certificate: Certificate, sampler: Sampler, units: int) -> Check:
     """Check ``eta`` against epsilon, sensitivity, loss error and what the sampler reserves."""
-    budget = Fraction(repr(certificate.epsilon)) - sampler.reserve
+    whole = Fraction(repr(certificate.epsilon))
+    budget = whole - sampler.reserve(whole)
     sensitivity, error = Fraction(certificate.sensitivity), Fraction(certificate.loss_error)
     if sensitivity <= 0:
         return Check(claim="eta", holds=False, detail="the sensitivity is not positive")

@@ -13,7 +13,6 @@ from fractions import Fraction
 from expmech.core.rounding import float_up
 
 _ROUND = 1e-12  # relative safety for the handful of float64 operations behind a bound
-_PURE_EXTRA = 28.0  # exp(-28) < 2^-40
 _CONSTANT_EXTRA = 23.0  # 4.1 exp(-23) < 2^-30: the range of log ratios grows twice
 _LARGEST = 600.0  # nats: numbers of steps above exp(600) are cut there, since nobody can run them
 
@@ -265,9 +264,80 @@ def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
     return steps
 
 
-def pure_steps(log_beta: float, energy_range: float, log_size: float) -> int:
-    """Return the steps after which a law is within a factor ``1 +- 2^-40`` of its target."""
-    return math.ceil((energy_range + log_size + _PURE_EXTRA) * _inverse(log_beta) * (1.0 + _ROUND))
+def _log_survival(log_beta: float) -> float:
+    """Return ``log(1 - beta)`` to full relative precision; minus infinity where beta is 1."""
+    if log_beta >= 0.0:
+        return -math.inf
+    if log_beta > -0.5:
+        return math.log(-math.expm1(log_beta))
+    return math.log1p(-math.exp(log_beta))
+
+
+def _log_expm1(x: float) -> float:
+    """Return ``log(e^x - 1)`` for x > 0."""
+    return x + math.log(-math.expm1(-x))
+
+
+def density_distance(
+    log_beta: float, energy_range: float, steps: int, *, log_floor: float = 0.0
+) -> float:
+    """Return a bound on ``max_y |mu_m(y) / f(y) - 1|`` after m steps from a uniform start.
+
+    It is ``(1 - beta)^m p_0 (e^rho - 1)``, rounded up, for a chain that is reversible with respect
+    to f and has ``P(y, .) >= beta nu``. The size of the lattice does not enter. Proof:
+    docs/theory/metropolis.md, section 3.
+
+    Parameters
+    ----------
+    log_beta : float
+        Logarithm of the minorisation beta.
+    energy_range : float
+        rho, a public bound on every difference of energies, in nats.
+    steps : int
+        m. Below 1/beta the floor is not used.
+    log_floor : float, default 0.0
+        ``log p_0``, where beta is p_0 times a number that does not depend on the data; 0 elsewhere.
+
+    Examples
+    --------
+    >>> round(density_distance(math.log(0.5), 1.0, 10, log_floor=math.log(0.5)), 6)
+    0.000839
+    """
+    floor = log_floor if steps * math.exp(log_beta) >= 1.0 else 0.0
+    left = steps * _log_survival(log_beta)
+    if energy_range <= 0.0 or left == -math.inf:
+        return 0.0
+    spread = _log_expm1(energy_range)
+    log_distance = left + floor + spread + _ROUND * (1.0 + abs(left) + abs(floor) + abs(spread))
+    return math.inf if log_distance > _LARGEST else math.nextafter(math.exp(log_distance), math.inf)
+
+
+def pure_steps(
+    log_beta: float, energy_range: float, *, tolerance: float, log_floor: float = 0.0
+) -> int:
+    """Return the steps after which ``|mu_m(y) / f(y) - 1| <= tolerance`` at every point.
+
+    ``ceil((log(e^rho - 1) + log p_0 + log(1/tolerance)) / -log(1 - beta))``, and at least 1/beta.
+
+    Parameters
+    ----------
+    log_beta, energy_range, log_floor : float
+        As in :func:`density_distance`.
+    tolerance : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> pure_steps(math.log(0.142), 10.8, tolerance=1 / 4000, log_floor=math.log(0.142))
+    112
+    """
+    least = _inverse(log_beta) * (1.0 + _ROUND)
+    spread = _log_expm1(energy_range) if energy_range > 0.0 else -math.inf
+    needed = max(0.0, spread + log_floor - math.log(tolerance))
+    needed += _ROUND * (1.0 + energy_range + abs(log_floor))
+    # 1/beta is at least -1/log(1 - beta), and stands in for it where beta is tiny or 1
+    pace = least if log_beta < -_LARGEST or log_beta >= 0.0 else -1.0 / _log_survival(log_beta)
+    return max(1, math.ceil(least), math.ceil(needed * pace * (1.0 + _ROUND)))
 
 
 def constant_rounds(log_floor: float, energy_range: float) -> int:

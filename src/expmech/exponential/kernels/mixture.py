@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_positive
 from expmech.core.registry import Registry
 from expmech.domains import Domain, Indices
 from expmech.domains.base import Floats
-from expmech.exponential.kernels.base import Kernel
+from expmech.exponential.kernels.base import Kernel, Moves, SymmetricKernel
+from expmech.exponential.kernels.hastings import MALA, Independence
 from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace
+from expmech.exponential.target import Target
 
 _MOST_WEIGHT = 1 << 62
 _COUNTABLE = 1 << 8
 
 
-class UniformMoves(Kernel):
+class UniformMoves(SymmetricKernel):
     """Moves to a uniform point of the domain, wherever they start: independence proposals.
 
     Examples
@@ -50,10 +54,13 @@ class UniformMoves(Kernel):
 class Mixture(Kernel):
     """Moves by one of several kernels, drawn anew for every move with public weights.
 
+    A move is accepted by the ratio of the kernel that drew it: each part keeps f, so the mixture
+    does.
+
     Parameters
     ----------
     kernels : sequence of Kernel
-        At least one; each is symmetric, so their mixture is.
+        At least one, symmetric or not.
     weights : sequence of float or Fraction, optional
         Positive numbers, one per kernel, read as exact fractions; None gives all the same weight.
 
@@ -90,6 +97,7 @@ class Mixture(Kernel):
                 f" got {given!r}. Use small whole numbers."
             )
         self._cumulative = np.cumsum([int(weight * common) for weight in self.weights])
+        self.symmetric = all(kernel.symmetric for kernel in parts)
         assumptions = (text for kernel in parts for text in kernel.assumptions)
         self.assumptions = tuple(dict.fromkeys(assumptions))
 
@@ -97,21 +105,9 @@ class Mixture(Kernel):
         for kernel in self.parts:
             kernel.validate(domain)
 
-    def propose(self, domain: Domain, coins: Coins, indices: Indices) -> Indices:
-        chosen = coins.categorical(self._cumulative, len(indices))
-        moved = indices.copy()
-        for number, kernel in enumerate(self.parts):
-            rows = np.flatnonzero(chosen == number)
-            if rows.size:
-                moved[rows] = kernel.propose(domain, coins, indices[rows])
-        return moved
-
-    def log_mass(self, domain: Domain, start: Indices, end: Indices) -> Floats:
-        masses = [
-            math.log(weight) + kernel.log_mass(domain, start, end)
-            for weight, kernel in zip(self.weights, self.parts, strict=True)
-        ]
-        return np.asarray(np.logaddexp.reduce(masses, axis=0))
+    def bind(self, target: Target) -> MixtureMoves:
+        moves = tuple(kernel.bind(target) for kernel in self.parts)
+        return MixtureMoves(moves, self.weights, self._cumulative)
 
     def log_minorisation(self, domain: Domain) -> float | None:
         known = [
@@ -136,7 +132,49 @@ class Mixture(Kernel):
         return cls(parts, weights=[Fraction(weight) for weight in description["weights"]])
 
 
-BUILT_IN: tuple[type[Kernel], ...] = (UniformMoves, Laplace, Gaussian, Ball, Exchange, Mixture)
+@dataclass(frozen=True, eq=False)
+class MixtureMoves(Moves):
+    """The moves of a mixture on one target; a chain accepts those of each part by its own ratio."""
+
+    parts: tuple[Moves, ...]
+    weights: tuple[Fraction, ...]
+    cumulative: NDArray[np.int64]
+
+    @property
+    def shares(self) -> list[float]:
+        """The weights as floats."""
+        return [float(weight) for weight in self.weights]
+
+    def choose(self, coins: Coins, size: int) -> list[NDArray[np.int64]]:
+        """Draw a part for each of ``size`` rows; return the rows of each part."""
+        chosen = coins.categorical(self.cumulative, size)
+        return [np.flatnonzero(chosen == number) for number in range(len(self.parts))]
+
+    def propose(self, coins: Coins, indices: Indices) -> Indices:
+        moved = indices.copy()
+        for rows, part in zip(self.choose(coins, len(indices)), self.parts, strict=True):
+            if rows.size:
+                moved[rows] = part.propose(coins, indices[rows])
+        return moved
+
+    def log_mass(self, start: Indices, end: Indices) -> Floats:
+        masses = [
+            math.log(weight) + part.log_mass(start, end)
+            for weight, part in zip(self.weights, self.parts, strict=True)
+        ]
+        return np.asarray(np.logaddexp.reduce(masses, axis=0))
+
+
+BUILT_IN: tuple[type[Kernel], ...] = (
+    UniformMoves,
+    Laplace,
+    Gaussian,
+    Ball,
+    Exchange,
+    MALA,
+    Independence,
+    Mixture,
+)
 
 KERNELS: Registry[type[Kernel]] = Registry(
     "expmech.kernels", [(kernel.name, kernel) for kernel in BUILT_IN]

@@ -13,19 +13,20 @@ from typing import Any
 
 import flint
 import numpy as np
+from numpy.typing import NDArray
 
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
 from expmech.core.errors import UnsupportedError, validate_choice, validate_scale
 from expmech.domains import Domain, Grid, Indices
 from expmech.domains.base import Floats, draw_distinct_sorted
-from expmech.exponential.kernels.base import Kernel, steps_across
+from expmech.exponential.kernels.base import Ratio, SymmetricKernel, steps_across
 from expmech.theory import log_beta_laplace
 
 _FINEST = 1 << 55  # rates are whole multiples of its inverse, the least that coins take
 
 
-class StepKernel(Kernel):
+class StepKernel(SymmetricKernel):
     """A kernel that adds a step whose law does not depend on where it starts."""
 
     assumptions = ()
@@ -64,6 +65,23 @@ class StepKernel(Kernel):
         -------
         ndarray of float
         """
+
+    def log_mass_difference(self, domain: Domain, steps: Indices, others: Indices) -> Ratio:
+        """Return ``log P(step) - log P(other)`` row by row, exactly.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        steps, others : ndarray of int
+            Steps, one per row.
+
+        Returns
+        -------
+        tuple of (ndarray of int, Fraction)
+            Whole numbers, and the nats of one.
+        """
+        raise UnsupportedError(f"The {self.name} kernel does not know its log masses exactly.")
 
     def validate(self, domain: Domain) -> None:
         steps_across(domain, self.name)
@@ -108,6 +126,9 @@ class LaplaceSteps(StepKernel):
         """Return ``sum_j log tanh(rate_j / 2) - rate_j |step_j|``."""
         rates = np.array([float(rate) for rate in self.rates_on(domain)])
         return np.asarray(np.log(np.tanh(rates / 2)).sum() - np.abs(steps) @ rates)
+
+    def log_mass_difference(self, domain: Domain, steps: Indices, others: Indices) -> Ratio:
+        return _exact_sum(self.rates_on(domain), np.abs(others) - np.abs(steps))
 
 
 class Laplace(LaplaceSteps):
@@ -205,6 +226,16 @@ class Exchange(StepKernel):
         return super().describe() | {"rate": self.rate}
 
 
+def _exact_sum(rates: tuple[Fraction, ...], numbers: NDArray[Any]) -> Ratio:
+    """Return ``sum_j rates_j numbers_j`` as whole numbers over a power of two, exactly.
+
+    Squares of steps exceed int64, so these are integers of Python.
+    """
+    whole = math.lcm(*(rate.denominator for rate in rates))
+    scales = [rate.numerator * (whole // rate.denominator) for rate in rates]
+    return (numbers.astype(object) * np.array(scales, dtype=object)).sum(axis=1), Fraction(1, whole)
+
+
 def _per_step(rate: float, steps: int) -> Fraction:
     """Return a rate per width as one per lattice step, rounded to what coins take."""
     return Fraction(max(1, round(Fraction(rate) * _FINEST / steps)), _FINEST)
@@ -264,6 +295,10 @@ class Gaussian(StepKernel):
             total -= column.astype(np.float64) ** 2 * (slope / unit)
             total -= float(_log_sum(slope, unit).mid())
         return total
+
+    def log_mass_difference(self, domain: Domain, steps: Indices, others: Indices) -> Ratio:
+        rates = tuple(Fraction(slope, unit) for slope, unit in self._slopes(domain))
+        return _exact_sum(rates, (others - steps).astype(object) * (others + steps))
 
     def log_minorisation(self, domain: Domain) -> float | None:
         """Return the log of ``prod_j N_j q_j(N_j - 1)`` on a box, rounded down."""

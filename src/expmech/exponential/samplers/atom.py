@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from expmech.domains import Indices
 from expmech.exponential.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.exponential.envelopes.laplace import log_worst_laplace
 from expmech.exponential.envelopes.uniform import log_usual_uniform, log_worst_uniform
-from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
+from expmech.exponential.kernels import Kernel, Laplace, Moves, UniformMoves, check_kernel
 from expmech.exponential.kernels.mixture import validate_kernel
 from expmech.exponential.kernels.steps import LaplaceSteps
 from expmech.exponential.samplers.base import (
@@ -61,6 +62,11 @@ class AtomKernel:
     weight: int
     moves: Kernel
 
+    @cached_property
+    def bound_moves(self) -> Moves:
+        """The moves of K on the target."""
+        return self.moves.bind(self.target)
+
     @property
     def tag_energy(self) -> int:
         """``B = max(0, m - W)``: every step is tagged with probability ``exp(-B)/2``."""
@@ -88,7 +94,7 @@ class AtomKernel:
         moves = np.flatnonzero(~at_atom & ~heads)
         if moves.size:
             indices[moves], energies[moves] = metropolis_move(
-                self.target, indices[moves], energies[moves], coins, self.moves
+                self.target, indices[moves], energies[moves], coins, self.bound_moves
             )
         stays = np.flatnonzero(at_atom & heads)
         if tag and stays.size:

@@ -109,7 +109,7 @@ class Sampler(ABC):
     Examples
     --------
     >>> from expmech.exponential.samplers import Rejection
-    >>> Rejection().name(), Rejection().timing, float(Rejection().reserve)
+    >>> Rejection().name(), Rejection().timing, float(Rejection().reserve(Fraction(1)))
     ('Rejection', 'data-dependent', 0.0)
     """
 
@@ -134,9 +134,8 @@ class Sampler(ABC):
         """The name that a plan shows, with the main options."""
         return self.name()
 
-    @property
-    def reserve(self) -> Fraction:
-        """Part of epsilon that the sampler itself costs, subtracted before calibration."""
+    def reserve(self, epsilon: Fraction) -> Fraction:
+        """Return the part of ``epsilon`` that the sampler itself costs; eta gets the rest."""
         return Fraction(0)
 
     @property
@@ -157,9 +156,9 @@ class Sampler(ABC):
         Returns
         -------
         Target
-            Integer energies at what is left of epsilon after :attr:`reserve`.
+            Integer energies at what is left of epsilon after :meth:`reserve`.
         """
-        return make_target(problem, epsilon - self.reserve, terms=self.rounded_terms)
+        return make_target(problem, epsilon - self.reserve(epsilon), terms=self.rounded_terms)
 
     def validate_base(self, target: Target) -> None:
         """Raise UnsupportedError if the sampler cannot draw under the target's base measure."""

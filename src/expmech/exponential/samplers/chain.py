@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +17,9 @@ from expmech.certificates.mechanism import Draws
 from expmech.certificates.progress import current_watch
 from expmech.core.coins import Coins
 from expmech.domains import Domain, Indices
-from expmech.exponential.kernels import Kernel
+from expmech.exponential.kernels import Moves
+from expmech.exponential.kernels.base import Ratio
+from expmech.exponential.kernels.mixture import MixtureMoves
 from expmech.exponential.target import Energies, Target
 
 S = TypeVar("S", bound=Any)
@@ -278,27 +282,65 @@ def metropolis_move(
     indices: Indices,
     energies: Energies,
     coins: Coins,
-    moves: Kernel,
+    moves: Moves,
     *,
     even: bool = False,
 ) -> tuple[Indices, Energies]:
-    """Advance each row by one Metropolis step with a symmetric proposal; exp(-E) is invariant.
+    """Advance each row by one Metropolis-Hastings step; exp(-E) is invariant.
 
     Moves out of the domain are refused. With ``even`` the loss is evaluated and a coin is flipped
     for them too, at the row's own point, so their number shows neither in the evaluations nor in
-    the coins.
+    the coins. Each row of a mixture makes a step by the part it draws.
     """
-    proposed = moves.propose(target.domain, coins, indices)
+    if isinstance(moves, MixtureMoves):
+        moved, moved_energies = indices.copy(), energies.copy()
+        for rows, part in zip(moves.choose(coins, len(indices)), moves.parts, strict=True):
+            if rows.size:
+                moved[rows], moved_energies[rows] = metropolis_move(
+                    target, indices[rows], energies[rows], coins, part, even=even
+                )
+        return moved, moved_energies
+    proposed = moves.propose(coins, indices)
     inside = target.contains(proposed)
     if even:
-        new = target.energy(np.where(inside[:, None], proposed, indices))
-        kept = inside & coins.bernoulli_exp(np.maximum(0, new - energies), rate=target.unit)
+        ends = np.where(inside[:, None], proposed, indices)
+        new = target.energy(ends)  # of all rows
+        kept = inside & _accept(target, coins, moves.log_ratio(indices, ends), new - energies)
         return np.where(kept[:, None], proposed, indices), np.where(kept, new, energies)
     rows = np.flatnonzero(inside)
     moved, moved_energies = indices.copy(), energies.copy()
     if rows.size:
-        new = target.energy(proposed[rows])
-        kept = coins.bernoulli_exp(np.maximum(0, new - energies[rows]), rate=target.unit)
-        moved[rows[kept]] = proposed[rows[kept]]
+        starts, ends = indices[rows], proposed[rows]
+        new = target.energy(ends)
+        kept = _accept(target, coins, moves.log_ratio(starts, ends), new - energies[rows])
+        moved[rows[kept]] = ends[kept]
         moved_energies[rows[kept]] = new[kept]
     return moved, moved_energies
+
+
+def _accept(target: Target, coins: Coins, ratio: Ratio | None, rise: Energies) -> NDArray[np.bool_]:
+    """Flip coins of ``min(1, exp(-rise) q(y', y) / q(y, y'))``, exactly."""
+    if ratio is None:
+        return coins.bernoulli_exp(np.maximum(0, rise), rate=target.unit)
+    counts, rate = ratio
+    if rate == target.unit and counts.dtype == np.int64:
+        return coins.bernoulli_exp(np.maximum(0, rise - counts), rate=rate)
+    # both over one power of two, as integers of Python; a coin for each of a fixed number of parts
+    whole = math.lcm(target.units_per_nat, rate.denominator)
+    gained = counts.astype(object) * (rate.numerator * (whole // rate.denominator))
+    cost = np.maximum(0, rise.astype(object) * (whole // target.units_per_nat) - gained)
+    kept = np.ones(len(rise), dtype=np.bool_)
+    for place in range(_PARTS):
+        last = place == _PARTS - 1
+        part = np.minimum(cost, _MOST_COUNT) if last else cost & (_PART - 1)
+        kept &= coins.bernoulli_exp(
+            part.astype(np.int64), rate=Fraction(1 << (place * _PART_BITS), whole)
+        )
+        cost = cost >> _PART_BITS
+    return kept
+
+
+_PART_BITS = 31
+_PART = 1 << _PART_BITS
+_PARTS = 5  # 124 bits and 62 more: costs of squares of 50-bit distances fit
+_MOST_COUNT = 1 << 62

@@ -100,7 +100,7 @@ class _Targets:
         return make_target(self._problem, self._epsilon)
 
     def for_(self, sampler: Sampler) -> Target:
-        key = (sampler.reserve, sampler.rounded_terms)
+        key = (sampler.reserve(self._epsilon), sampler.rounded_terms)
         if key not in self._targets:
             self._targets[key] = sampler.calibrate(self._problem, self._epsilon)
         return self._targets[key]

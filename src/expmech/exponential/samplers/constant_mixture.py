@@ -101,8 +101,9 @@ class ConstantMixture(Sampler):
         Public points inside the domain's bounds; they need not be lattice points.
     k : float, default 0.5
         Share of the points, in (0, 1); it does not depend on the data.
-    sampler : Sampler, optional
-        How f is drawn: any sampler whose law is f; None takes ``Rejection()``.
+    sampler : Sampler or str, optional
+        How f is drawn: any sampler whose law is f, or its name, as in ``"Rejection"``; None takes
+        ``Rejection()``.
 
     Notes
     -----
@@ -127,7 +128,7 @@ class ConstantMixture(Sampler):
     needs = "ConstantMixture needs public points; name it with them, ConstantMixture(points)."
 
     def __init__(
-        self, points: ArrayLike, k: float = 0.5, *, sampler: Sampler | None = None
+        self, points: ArrayLike, k: float = 0.5, *, sampler: Sampler | str | None = None
     ) -> None:
         self.points = read_points(points, owner="ConstantMixture")
         if len(self.points) > MOST:
@@ -136,12 +137,7 @@ class ConstantMixture(Sampler):
                 " lattice, with Tabulated or Rejection."
             )
         self.k = validate_fraction(k, name="k", owner="ConstantMixture")
-        self.sampler = Rejection() if sampler is None else sampler
-        if not isinstance(self.sampler, Sampler):
-            raise ParameterTypeError(
-                f"`sampler` of ConstantMixture must be a sampler such as Rejection(); got"
-                f" {sampler!r}."
-            )
+        self.sampler = Rejection() if sampler is None else _named(sampler)
         if isinstance(self.sampler, (ConstantMixture, RandomAtomPerfect)):
             raise ParameterError(
                 "`sampler` of ConstantMixture must be one whose law is f; got"
@@ -157,9 +153,8 @@ class ConstantMixture(Sampler):
         """That of f's sampler; the coin makes a constant number random, with a public law."""
         return DATA_INDEPENDENT if self.sampler.timing == CONSTANT else self.sampler.timing
 
-    @property
-    def reserve(self) -> Fraction:
-        return self.sampler.reserve
+    def reserve(self, epsilon: Fraction) -> Fraction:
+        return self.sampler.reserve(epsilon)
 
     @property
     def rounded_terms(self) -> int:
@@ -205,7 +200,7 @@ class ConstantMixture(Sampler):
 
     @classmethod
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
-        from expmech.exponential.samplers.registry import SAMPLERS
+        from expmech.exponential.samplers.registry import SAMPLERS  # which lists this class
 
         of_f = parameters["of_f"]
         kind = SAMPLERS.find(str(of_f["sampler"]))
@@ -226,3 +221,21 @@ class ConstantMixture(Sampler):
         )
         rest = [check for check in self.sampler.verify(of_f) if check.claim != "timing"]
         return [self.verify_timing(claims), *rest]
+
+
+def _named(sampler: object) -> Sampler:
+    """Return the sampler given or named; "auto" is refused, since its choice is made later."""
+    from expmech.exponential.samplers.registry import validate_sampler  # which lists this class
+
+    if not isinstance(sampler, (str, Sampler)):
+        raise ParameterTypeError(
+            "`sampler` of ConstantMixture must be a sampler such as Rejection(), or its name; got"
+            f" {sampler!r}."
+        )
+    found = validate_sampler(sampler)
+    if not isinstance(found, Sampler):
+        raise ParameterError(
+            "`sampler` of ConstantMixture must be a sampler such as Rejection(), or its name; got"
+            f" {sampler!r}, whose choice is made for a whole release."
+        )
+    return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
+import flint
 import numpy as np
 
 from expmech.certificates.checks import Check, check_equal
@@ -23,7 +24,7 @@ from expmech.core.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
+from expmech.exponential.kernels import Kernel, Laplace, Moves, UniformMoves, check_kernel
 from expmech.exponential.kernels.mixture import validate_kernel
 from expmech.exponential.samplers.base import (
     Sampler,
@@ -160,7 +161,7 @@ class MetropolisChain(FixedChain):
 
     target: Target
     steps: int
-    kernel: Kernel
+    moves: Moves
     delta: float
 
     @property
@@ -179,13 +180,15 @@ class MetropolisChain(FixedChain):
     def step(self, state: MetropolisState, coins: Coins) -> MetropolisState:
         """Advance every copy by one Metropolis step."""
         indices, energies = metropolis_move(
-            self.target, state.indices, state.energies, coins, self.kernel, even=True
+            self.target, state.indices, state.energies, coins, self.moves, even=True
         )
         proposals = state.proposals + 1
         return MetropolisState(indices, proposals, proposals >= self.steps, energies=energies)
 
 
 PROPOSALS = ("uniform", "laplace")
+_RESERVED = 1000  # a pure chain costs this part of epsilon
+_EARLIER_RESERVE = Fraction(1, 1 << 38)
 _MOST_STEPS = 1 << 40
 _ROUNDING = 1 << 11  # units that rounding energies may add to epsilon
 
@@ -211,14 +214,14 @@ class Metropolis(Sampler):
     Parameters
     ----------
     kernel : Kernel, optional
-        Symmetric moves, see :mod:`expmech.exponential.kernels`; None takes those of ``proposal``.
+        Moves, see :mod:`expmech.exponential.kernels`; None takes those of ``proposal``.
     delta : float, optional
         Run the fewest steps whose delta is at most this.
     steps : int, optional
         Run this many steps; the certificate states the delta that follows.
     pure : bool, default False
-        Run so many steps that the law is within a factor 1 +- 2^-40 of f at every lattice point:
-        pure epsilon-DP.
+        Run so many steps that the law is within a factor 1 +- epsilon/4000 of f at every lattice
+        point: pure epsilon-DP. A thousandth of epsilon is reserved for that factor.
     proposal : {"uniform", "laplace"}, optional
         "uniform" (independence proposals on the domain) or "laplace" (a discrete Laplace random
         walk on a box), where no kernel is given; None takes "uniform".
@@ -290,11 +293,13 @@ class Metropolis(Sampler):
         self.beta, self.ergodicity = beta, ergodicity
         self.declared = _declared(beta, ergodicity, pure=pure)
         self.delta, self.steps, self.pure = delta, steps, pure
+        self._earlier = False  # the rule of certificates that state no tolerance
 
-    @property
-    def reserve(self) -> Fraction:
-        """2^-38 for the factor 1 +- 2^-40 of the pure form."""
-        return Fraction(1, 1 << 38) if self.pure else Fraction(0)
+    def reserve(self, epsilon: Fraction) -> Fraction:
+        """Return what a bounded range needs for the factor within which a pure law is of f."""
+        if not self.pure:
+            return Fraction(0)
+        return _EARLIER_RESERVE if self._earlier else epsilon / _RESERVED
 
     @property
     def automatic(self) -> bool:  # type: ignore[override]
@@ -334,6 +339,8 @@ class Metropolis(Sampler):
             "pure": self.pure,
             "declared": self.declared is not None,
         }
+        if self.pure:
+            parameters |= {"tolerance": _tolerance(target), "log_floor": self._log_floor(target)}
         bound = speed.describe()
         parameters |= bound if isinstance(speed, Minorisation) else {"ergodicity": bound}
         source = PROVED if self.declared is None else DECLARED
@@ -346,7 +353,8 @@ class Metropolis(Sampler):
         terms = self.terms(target)
         target.problem.check_repeatable()
         steps = terms.parameters["steps"]
-        return MetropolisChain(target=target, steps=steps, kernel=self.kernel, delta=terms.delta)
+        moves = self.kernel.bind(target)
+        return MetropolisChain(target=target, steps=steps, moves=moves, delta=terms.delta)
 
     def forecast(self, target: Target) -> Forecast:
         steps = float(self._count(target, self._speed(target))[0])
@@ -356,7 +364,9 @@ class Metropolis(Sampler):
     def rebuild(cls, parameters: Mapping[str, Any]) -> Self:
         """Return the chain of a certificate, by its number of steps unless it is pure."""
         run = {"pure": True} if parameters["pure"] is True else {"steps": parameters["steps"]}
-        return cls(find_kernel(parameters["kernel"]), **run)
+        sampler = cls(find_kernel(parameters["kernel"]), **run)
+        sampler._earlier = "tolerance" not in parameters
+        return sampler
 
     def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         source = DECLARED if parameters["declared"] is True else PROVED
@@ -369,9 +379,11 @@ class Metropolis(Sampler):
         speed, steps = convergence_of(parameters), parameters["steps"]
         expected = 0.0
         if self.pure and isinstance(speed, Minorisation):
-            spread, size = parameters["energy_range"], claims.domain.log_size
-            needed = pure_steps(speed.log_beta, spread, size)
-            checks.append(check_equal("steps", steps, needed))
+            if self._earlier:
+                needed = _earlier_steps(speed, parameters["energy_range"], claims.domain.log_size)
+                checks.append(check_equal("steps", steps, needed))
+            else:
+                checks += _verify_pure(claims, speed, self.kernel)
         else:
             expected = speed.delta_after(_spent(claims), steps)
         holds = math.isclose(claims.delta, expected, rel_tol=1e-9, abs_tol=0.0)
@@ -398,6 +410,17 @@ class Metropolis(Sampler):
             )
         return Minorisation(floor + spread)
 
+    def _log_floor(self, target: Target) -> float:
+        """Return ``log p_0`` where beta is p_0 times what the kernel adds, else 0.
+
+        A declared beta says nothing of the acceptance; where a base measure excludes points, beta
+        also holds the share of those that are left.
+        """
+        excludes = target.measure is not None and target.measure.base.excludes
+        if self.declared is not None or excludes:
+            return 0.0
+        return target.log_floor() or 0.0
+
     def _count(self, target: Target, speed: Convergence) -> tuple[int, float]:
         """Return the number of steps and the delta that follows."""
         if self.pure and isinstance(speed, Minorisation):
@@ -406,7 +429,13 @@ class Metropolis(Sampler):
                     "Metropolis(pure=True) needs a public bound on the range of the loss. Declare"
                     " `lipschitz` or `bound`, or ask for a delta."
                 )
-            return pure_steps(speed.log_beta, target.energy_range, target.domain.log_size), 0.0
+            needed = pure_steps(
+                speed.log_beta,
+                target.energy_range,
+                tolerance=_tolerance(target),
+                log_floor=self._log_floor(target),
+            )
+            return needed, 0.0
         used = target.problem.sensitivity + 2 * Fraction(target.loss_error)
         epsilon = 2.0 * target.eta * float(used) + _ROUNDING / target.units_per_nat
         steps = self.steps
@@ -417,6 +446,53 @@ class Metropolis(Sampler):
                 "Metropolis takes exactly one of `delta`, `steps` and `pure=True`."
             )
         return steps, speed.delta_after(epsilon, steps)
+
+
+def _tolerance(target: Target) -> float:
+    """Return the distance from f, relative at every point, that the reserve of epsilon covers."""
+    used = target.problem.sensitivity + 2 * Fraction(target.loss_error)
+    spent = 2.0 * target.eta * float(used)  # at most epsilon less the reserve
+    return math.tanh(spent / (4 * _RESERVED)) * (1.0 - 2.0**-40)
+
+
+def _earlier_steps(speed: Minorisation, energy_range: float, log_size: float) -> int:
+    """Return the steps to within ``1 +- 2^-40`` of f by total variation: the rule until 0.1.0."""
+    inverse = math.exp(min(600.0, -speed.log_beta))
+    return math.ceil((energy_range + log_size + 28.0) * inverse * (1.0 + 1e-12))
+
+
+def _verify_pure(claims: SamplerClaims, speed: Minorisation, kernel: Kernel) -> list[Check]:
+    """Follow the proof in ball arithmetic: the range that the tolerance costs, and the steps."""
+    parameters = claims.parameters
+    steps, log_floor, tolerance = (parameters[name] for name in ("steps", "log_floor", "tolerance"))
+    numbers = (log_floor, tolerance, speed.log_beta, parameters["energy_range"])
+    plain = type(steps) is int and all(type(x) is float and math.isfinite(x) for x in numbers)
+    if not plain or not (0.0 < tolerance < 1.0 and log_floor <= 0.0 and speed.log_beta < 0.0):
+        return [Check(claim="steps", holds=False, detail="the terms are not numbers in range")]
+    moves = kernel.log_minorisation(claims.domain)
+    if parameters["declared"]:
+        known = log_floor == 0.0
+    else:
+        known = moves is not None and speed.log_beta <= log_floor + moves + 1e-9
+    with flint.ctx.workprec(128):
+        wide = 4 * flint.arb(tolerance).atanh()
+        used = 2 * flint.arb(claims.eta) * (claims.sensitivity + 2 * flint.arb(claims.loss_error))
+        covered = bool(wide <= used / _RESERVED)
+        enough = [_is_near(m, speed.log_beta, numbers) for m in (steps, steps - 2 - steps // 10**9)]
+    return [
+        Check(claim="log_floor", holds=known, detail=f"{log_floor!r}, with beta by the kernel"),
+        Check(claim="tolerance", holds=covered, detail=f"{tolerance!r}, paid by a part of epsilon"),
+        Check(claim="steps", holds=enough == [True, False], detail=f"{steps!r} steps"),
+    ]
+
+
+def _is_near(steps: int, log_beta: float, numbers: tuple[float, ...]) -> bool:
+    """Tell whether ``p_0 (e^rho - 1) (1 - beta)^m`` is certainly at most the tolerance."""
+    log_floor, tolerance, _, energy_range = map(flint.arb, numbers)
+    beta = flint.arb(log_beta).exp()
+    if steps < 1 or not steps * beta >= 1:
+        return False
+    return bool(log_floor.exp() * energy_range.expm1() * (1 - beta) ** steps <= tolerance)
 
 
 def _verify_terms(parameters: Mapping[str, Any]) -> Check:

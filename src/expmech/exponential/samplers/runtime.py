@@ -128,9 +128,8 @@ class ConfAtomAndRuntimePerfect(Sampler):
     def label(self) -> str:
         return f"{self.name()}, {self.mode}"
 
-    @property
-    def reserve(self) -> Fraction:
-        """2^-30 for the uniform draw of `constant`."""
+    def reserve(self, epsilon: Fraction) -> Fraction:
+        """Return 2^-30 for the uniform draw of `constant`."""
         return Fraction(1, 1 << 30) if self.mode == "constant" else Fraction(0)
 
     def terms(self, target: Target) -> SamplerTerms:

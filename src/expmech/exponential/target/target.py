@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT, Coins, ExponentialTable
+from expmech.core.errors import LossError, UnsupportedError
 from expmech.domains import Domain, Grid, Indices, Region
 from expmech.exponential.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
-from expmech.exponential.target.measure import SMALL_TABLE, Measure
-from expmech.exponential.target.problem import Problem
+from expmech.exponential.target.measure import SMALL_TABLE, Measure, is_repeatable
+from expmech.exponential.target.problem import NOT_REPEATABLE, Problem
 from expmech.theory import log_acceptance_floor_box
 from expmech.theory.bounds import log_acceptance_floor_convex, log_acceptance_floor_finite
 
@@ -172,6 +173,38 @@ class Target:
         if self.measure is not None:
             energies += self.measure.energy_of_points(points)
         return energies
+
+    def gradient(self, indices: Indices) -> NDArray[np.float64]:
+        """Return the gradient of E in nats per lattice step, one entry per axis of a grid.
+
+        It is the loss's own where that is known, else differences of energies a few lattice steps
+        to either side. It is a function of the row, as E is; nothing is promised of its accuracy.
+        """
+        grid = self.domain
+        if not isinstance(grid, Grid):
+            raise UnsupportedError(f"{type(grid).__name__} has no gradient; only grids do.")
+        known = self.problem.gradient
+        if known is not None and self.measure is None:
+            found = np.asarray(known(grid.points(indices)), dtype=np.float64)
+            return found * (self.eta * grid.steps)
+        found = np.empty(indices.shape)
+        away = max(1, grid.points_per_axis >> 10)
+        for axis in range(grid.dimension):
+            ends, reach = [], np.zeros(len(indices))
+            for side in (away, -away):
+                near = indices.copy()
+                near[:, axis] += side
+                inside = self.contains(near)
+                ends.append(self.energy(np.where(inside[:, None], near, indices)))
+                reach += away * inside
+            rise = (ends[0] - ends[1]) / self.units_per_nat
+            found[:, axis] = rise / np.maximum(reach, 1.0)
+        return found
+
+    def check_gradient(self) -> None:
+        """Raise unless the gradient is bit-equal on the probe points in any batch."""
+        if not is_repeatable(self.gradient, self.problem.probes):
+            raise LossError(NOT_REPEATABLE)
 
     def _round(self, losses: NDArray[np.float64]) -> Energies:
         scaled = losses * self.eta
