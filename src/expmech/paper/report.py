@@ -17,7 +17,7 @@ from expmech._version import __version__
 from expmech.paper.options import Options
 from expmech.paper.study import Section
 
-VERDICT_FIELDS = ("sentence", "where", "verdict", "number", "command")
+VERDICT_FIELDS = ("sentence", "where", "under", "verdict", "number", "command")
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
@@ -102,10 +102,13 @@ def write_verdicts(out: Path, names: list[str]) -> None:
 
 def render_verdicts(rows: list[list[str]]) -> str:
     """Return the verdicts as a table in Markdown."""
-    lines = ["| the paper says | where | verdict | number | command |", "|---|---|---|---|---|"]
+    head = "| the paper says | where | judged under | verdict | number | command |"
+    lines = [head, "|---|---|---|---|---|---|"]
     for row in rows:
-        sentence, where, verdict, number, command = (text.replace("|", "\\|") for text in row)
-        lines.append(f"| {sentence} | {where} | **{verdict}** | {number} | `{command}` |")
+        sentence, where, under, verdict, number, command = (
+            text.replace("|", "\\|") for text in row
+        )
+        lines.append(f"| {sentence} | {where} | {under} | **{verdict}** | {number} | `{command}` |")
     return "\n".join(lines) + "\n"
 
 

@@ -23,18 +23,19 @@ CONFIDENCE = 0.99
 class Verdict:
     """A sentence of the paper, what was found about it, and where that can be seen.
 
-    ``where`` is its place in the paper, ``number`` the numbers behind the verdict, ``command`` what
-    computes them.
+    ``where`` is its place in the paper, ``under`` the conditions under which it was judged,
+    ``number`` the numbers behind the verdict, ``command`` what computes them.
     """
 
     sentence: str
     where: str
+    under: str
     verdict: str
     number: str
     command: str
 
     def __str__(self) -> str:
-        return f"“{self.sentence}” ({self.where}): {self.verdict}. {self.number}"
+        return f"“{self.sentence}” ({self.where}; {self.under}): {self.verdict}. {self.number}"
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,6 @@ def ratio_interval(
     left = mean_interval(one - ratio * other, comparisons)
     mean = float(other.mean())
     return Interval(ratio, ratio + left.low / mean, ratio + left.high / mean)
-
-
-def is_near(found: Interval, value: float, share: float) -> str:
-    """Say whether a number is ``value`` up to the given share of it."""
-    low, high = Interval.exact(value * (1.0 - share)), Interval.exact(value * (1.0 + share))
-    return all_of([is_below(low, found), is_below(found, high)])
 
 
 def normal_quantile(comparisons: int) -> float:
