@@ -49,6 +49,7 @@ if _TYPE_CHECKING:
         Uniform,
     )
     from expmech.exponential.mechanism import ExponentialMechanism
+    from expmech.exponential.posterior import posterior
     from expmech.exponential.samplers import (
         BoxTree,
         ConfAtomAndRuntimePerfect,
@@ -110,6 +111,7 @@ _NAMES = {
         "Uniform",
     ),
     "exponential.mechanism": ("ExponentialMechanism",),
+    "exponential.posterior": ("posterior",),
     "exponential.samplers": (
         "BoxTree",
         "ConfAtomAndRuntimePerfect",
@@ -210,6 +212,7 @@ __all__ = [
     "estimators",
     "interop",
     "kernels",
+    "posterior",
     "risks",
     "tables",
 ]

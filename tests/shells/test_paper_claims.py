@@ -33,7 +33,15 @@ def test_branches_are_judged_from_drawn_counts() -> None:
     calls = np.full((2, 50), 4)
     drawn = {"outer": calls + 1, "nonatomic": np.ones_like(calls), "entered": calls - 2}
     always = drawn | {"entered": calls}
-    results = [({"method": PRINTED}, drawn), ({"method": CORRECTED}, always)]
+    shared = {
+        "n": 10,
+        "epsilon": 1.0,
+        "beta": [1.0, 1.0],
+        "k": 0.5,
+        "reading": "rate",
+        "alpha": None,
+    }
+    results = [(shared | {"method": PRINTED}, drawn), (shared | {"method": CORRECTED}, always)]
     printed, corrected = judge_branches(results)
     assert printed.verdict == HOLDS and "0.500" in printed.number
     assert corrected.verdict == FALSE
