@@ -58,6 +58,9 @@ def test_every_study_writes_figures_tables_and_a_report_that_needs_no_network(qu
     report = (quick / "report.html").read_text(encoding="utf-8")
     assert report.count("data:image/png;base64,") == 10
     assert "http" not in report
+    style = report[report.index("<style>") : report.index("</style>")]
+    assert "img { width: 100%; height: auto; }" in style  # on a phone too: nothing is cut off
+    assert "min-width" not in style and "overflow-x" not in style
     for name in ("fig1", "fig2", "fig3", "delta", "claims", "tradeoff", "errata"):
         assert f'id="{name}"' in report
 

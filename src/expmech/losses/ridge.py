@@ -241,16 +241,11 @@ class RidgeGradient:
 def _largest_replacement(p: int, radius: Fraction) -> Fraction:
     """Return ``max |x (x.y - z) - x' (x'.y - z')|_1`` over rows and ``|y|_1 <= radius``.
 
-    One row gives p (1 + B). The other gives the largest ``t - B t^2 + (p - 1) |B t - 1|`` for t in
-    [-1, 1], which is concave on either side of 1/B. Proof: docs/theory/affine.md.
+    One row gives p (1 + B). The other gives the largest ``t - B t^2 + (p - 1) (1 - B t)`` for t in
+    [-1, 1], a parabola. Proof: docs/theory/affine.md.
     """
-    kink = min(Fraction(1), 1 / radius)
-    pieces = [(Fraction(-1), kink, 1 - p), (kink, Fraction(1), p - 1)]
-    values = []
-    for low, high, sign in pieces:
-        t = min(max((1 / radius + sign) / 2, low), high)
-        values.append(t - radius * t * t + (p - 1) * abs(radius * t - 1))
-    return p * (1 + radius) + max(values)
+    t = min(max((1 / radius + 1 - p) / 2, Fraction(-1)), Fraction(1))
+    return p * (1 + radius) + t - radius * t * t + (p - 1) * (1 - radius * t)
 
 
 def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:

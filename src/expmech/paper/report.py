@@ -43,7 +43,7 @@ th:nth-child(5) { width: 14%; }
   td { display: block; border: 0; padding: .2rem .5rem; }
   td::before { content: attr(data-name) ": "; color: #555; }
   .erratum dl { grid-template-columns: 1fr; gap: 0; } .erratum dd { margin-bottom: .4rem; }
-  figure { overflow-x: auto; } img { min-width: 34rem; }
+  figure { margin: 1rem -.5rem; }
 }
 @media print {
   body { max-width: none; margin: 0; font-size: 10pt; } table { font-size: 8pt; }
@@ -123,8 +123,8 @@ def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
     for figure, caption in entry["figures"]:
         image = base64.b64encode((out / f"{figure}.png").read_bytes()).decode()
         parts.append(
-            f'<figure><img alt="{escape(caption)}"'
-            f' src="data:image/png;base64,{image}"><figcaption>{escape(caption)} (<a'
+            f'<figure><a href="{figure}.svg"><img alt="{escape(caption)}"'
+            f' src="data:image/png;base64,{image}"></a><figcaption>{escape(caption)} (<a'
             f' href="{figure}.png">PNG</a>, <a href="{figure}.svg">SVG</a>)</figcaption></figure>'
         )
     if name == "errata":
