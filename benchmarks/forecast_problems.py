@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech import losses
 from expmech.certificates.mechanism import Mechanism
+from expmech.domains import Region
 
 RNG = np.random.default_rng(5)
 Points = NDArray[np.float64]
@@ -65,7 +66,7 @@ def logistic(n: int, p: int, radius: float) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(loss=loss, domain=em.L2Ball(p, radius))
 
 
-def own(domain: em.Region, slope: float, loss: Any, **facts: Any) -> em.ExponentialMechanism:
+def own(domain: Region, slope: float, loss: Any, **facts: Any) -> em.ExponentialMechanism:
     """Return a loss with slopes of one, whose energy rises by ``slope`` nats along an axis."""
     width = float(domain.widths.max())
     d = domain.dimension

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import expmech as em
 from benchmarks.support import RESULTS, best_of, count, duration, environment, prose, table, write
+from expmech.losses import AffineForm
 from expmech.paper.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new_figure
 
 DIMENSIONS = tuple(range(1, 9))
@@ -49,7 +50,7 @@ class CountedMean(em.losses.L1Mean):
     """The loss that counts the points it is asked for."""
 
     evaluated = 0
-    affine: em.AffineForm
+    affine: AffineForm
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         self.evaluated += len(y)
@@ -68,7 +69,7 @@ def make_problem(d: int, n: int, seed: int) -> tuple[CountedMean, em.Exponential
     sums = [int(x * 2**30) * n for x in center_of(d, seed)]
     loss = CountedMean.from_sums(count=n, sums=sums, scale=1 << 30)
     assert isinstance(loss, CountedMean)
-    loss.affine = em.AffineForm(matrix=np.eye(d), vector=np.array(sums) / (n * 2.0**30), norm="l1")
+    loss.affine = AffineForm(matrix=np.eye(d), vector=np.array(sums) / (n * 2.0**30), norm="l1")
     return loss, em.ExponentialMechanism(loss=loss, domain=em.Box([0.0] * d, [1.0] * d))
 
 

@@ -28,8 +28,8 @@ from expmech.core.coins import Coins
 from expmech.core.coins.reals import RevealedNormals
 from expmech.estimators import PrivatePCA
 from expmech.mechanisms.directions.bingham import (
-    Moments,
     Proposal,
+    SecondMoments,
     _accept,
     draw_axes,
     eta_below,
@@ -54,7 +54,7 @@ def standardised(name: str) -> tuple[Matrix, Matrix, Matrix]:
     return raw, raw.mean(axis=0), np.where(deviation > 0.0, deviation, 1.0)
 
 
-def moments_of(name: str) -> Moments:
+def moments_of(name: str) -> SecondMoments:
     raw, mean, deviation = standardised(name)
     return make_moments(row_products(unit_rows((raw - mean) / deviation)))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import expmech as em
 from benchmarks.support import best_of, duration, environment, prose, table, write
+from expmech.exponential.samplers import Sampler
 
 REPEATS = 40
 GENERATOR = np.random.default_rng(0)
@@ -37,7 +38,7 @@ def logistic() -> em.ExponentialMechanism:
     return em.ExponentialMechanism(loss=loss, domain=em.L2Ball(3, 8.0))
 
 
-PROBLEMS: dict[str, tuple[Callable[[], em.ExponentialMechanism], em.Sampler]] = {
+PROBLEMS: dict[str, tuple[Callable[[], em.ExponentialMechanism], Sampler]] = {
     "mean, d = 2": (mean, em.Separable()),
     "median": (median, em.BoxTree()),
     "logistic, p = 3": (logistic, em.Rejection(em.Convex())),

@@ -11,41 +11,39 @@ from typing import Any
 from mkdocs.structure.pages import Page
 
 SOURCE = Path(__file__).parents[2] / "src" / "expmech"
-# Rooms of the package in the order of the reference. Of a whole room every public name is shown,
-# of the others what `expmech` itself exports.
-TITLES = {
-    "release": "Mechanisms and releases",
-    "estimators": "Estimators",
-    "domains": "Domains",
-    "losses": "Losses",
-    "target": "Base measures",
-    "samplers": "Samplers and plans",
-    "envelopes": "Envelopes",
-    "kernels": "Kernels",
-    "optimum": "Optima",
-    "risks": "Risks",
-    "ledger": "Ledger",
-    "data": "Data",
-    "statistics": "Statistics",
-    "auditing": "Audits",
-    "theory": "Bounds",
-    "adjacency": "Adjacency",
-    "errors": "Errors",
-    "opendp": "OpenDP",
-    "dp_accounting": "dp_accounting",
-}
-WHOLE = (
-    "estimators",
-    "losses",
-    "kernels",
-    "risks",
-    "ledger",
-    "data",
-    "statistics",
-    "auditing",
-    "theory",
-)
-MODULES = ("opendp", "dp_accounting")
+# Each page: its title, and the modules whose public names it lists. A module without a list ``__all__`` is listed by the names after the colon.
+PAGES = {
+    "mechanisms": (
+        "Mechanisms and releases",
+        (
+            "exponential.mechanism: ExponentialMechanism",
+            "exponential.target: BaseMeasure",
+            "mechanisms.noisy_sums.noisy_sums: NoisyMean, NoisySums",
+            "mechanisms.quantiles",
+            "mechanisms.selection",
+            "mechanisms.directions",
+            "mechanisms.optimum.perturbed_optimum: PerturbedOptimum",
+            "mechanisms.optimum.draw: Lattice",
+            "certificates.mechanism: Draws, Mechanism, Release",
+            "certificates.certificate: Certificate",
+            "certificates.plan: Option, Plan",
+            "certificates.accuracy: Accuracy",
+        ),
+    ),
+    "estimators": ("Estimators", ("estimators",)),
+    "domains": ("Domains", ("domains",)),
+    "losses": ("Losses", ("losses",)),
+    "samplers": ("Samplers", ("exponential.samplers",)),
+    "envelopes": ("Envelopes", ("exponential.envelopes",)),
+    "kernels": ("Kernels", ("exponential.kernels",)),
+    "risks": ("Risks of the perturbed optimum", ("mechanisms.optimum.risks",)),
+    "ledger": ("Ledger", ("ledger", "ledger.verification: verify_certificate, verify_value")),
+    "tables": ("Tables and their statistics", ("tables.release: release", "tables.statistics", "tables.sources")),
+    "auditing": ("Audits", ("auditing",)),
+    "theory": ("Bounds", ("theory",)),
+    "core": ("Adjacency, errors and coins", ("core.adjacency: Adjacency", "core.errors: ExpmechError, ParameterError, ParameterTypeError, UnsupportedError, DataError, LossError, EnvelopeViolatedError", "core.coins.exact: Coins")),
+    "interop": ("OpenDP and dp_accounting", ("interop.opendp: as_measurement", "interop.dp_accounting: event")),
+}  # fmt: skip
 ROLE = re.compile(r":[a-z]+:<code>~?([\w.]+)</code>")  # what Sphinx calls a role
 FILE = re.compile(r"(?<![\w/])docs/([\w/]+)\.md")
 
@@ -53,11 +51,11 @@ FILE = re.compile(r"(?<![\w/])docs/([\w/]+)\.md")
 @cache
 def pages() -> dict[str, str]:
     """Return the text of each page by its path."""
-    found = {"reference/README.md": _overview()}
-    for room, title in TITLES.items():
-        entries = "\n\n".join(f"::: {name}" for name in entries_of(room))
-        found[f"reference/{room}.md"] = f"# {title}\n\n{_summary(room)}\n\n{entries}\n"
-    return found
+    texts = {"reference/README.md": _overview()}
+    for page, (title, _) in PAGES.items():
+        entries = "\n\n".join(f"::: {name}" for name in entries_of(page))
+        texts[f"reference/{page}.md"] = f"# {title}\n\n{_summary(page)}\n\n{entries}\n"
+    return texts
 
 
 def on_page_content(content: str, page: Page, **_: Any) -> str:
@@ -67,48 +65,50 @@ def on_page_content(content: str, page: Page, **_: Any) -> str:
     return FILE.sub(r'<a href="../\1.html">\1</a>', ROLE.sub(_named, content))
 
 
-def _named(found: re.Match[str]) -> str:
-    short = found[1].rpartition(".")[2]
-    return f'<autoref identifier="{found[1]}" optional><code>{short}</code></autoref>'
+def _named(match: re.Match[str]) -> str:
+    short = match[1].rpartition(".")[2]
+    return f'<autoref identifier="{match[1]}" optional><code>{short}</code></autoref>'
 
 
-def entries_of(room: str) -> list[str]:
-    """Return the dotted names that the page of a room shows."""
-    if room in MODULES:
-        return [f"expmech.{room}"]
-    short = {name for name, where in exported().items() if where == room}
-    names = public_names(room) if room in WHOLE else sorted(short)
-    return [f"expmech.{name}" if name in short else f"expmech.{room}.{name}" for name in names]
+def entries_of(page: str) -> list[str]:
+    """Return the dotted names that a page shows, the short ones that `expmech` itself exports."""
+    return [
+        f"expmech.{name}" if name in exported() else f"expmech.{module}.{name}"
+        for module, name in listed(page)
+    ]
+
+
+def listed(page: str) -> list[tuple[str, str]]:
+    """Return the module and the name of everything that a page shows, without constants."""
+    entries = []
+    for item in PAGES[page][1]:
+        module, _, names = item.partition(": ")
+        public = names.split(", ") if names else _all(ast.parse(_file(module).read_text()))
+        entries += [(module, name) for name in public if not name.isupper()]
+    return entries
 
 
 @cache
-def exported() -> dict[str, str]:
-    """Return the room from which `expmech` exports each name."""
-    tree = ast.parse((SOURCE / "__init__.py").read_text())
-    rooms = {}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("expmech."):
-            for alias in node.names:
-                rooms[alias.name] = node.module.split(".")[1]
-    return {name: rooms[name] for name in _all(tree) if name in rooms and name != "__version__"}
-
-
-def public_names(room: str) -> list[str]:
-    """Return the list ``__all__`` of a room, without constants."""
-    names = _all(ast.parse((SOURCE / room / "__init__.py").read_text()))
-    return [name for name in names if not name.isupper()]
+def exported() -> set[str]:
+    """Return the names that `expmech` itself exports."""
+    return set(_all(ast.parse((SOURCE / "__init__.py").read_text())))
 
 
 def _all(tree: ast.Module) -> list[str]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
-    raise ValueError("A room of the reference has no list __all__.")
+    raise ValueError("A module of the reference has no list __all__.")
 
 
-def _summary(room: str) -> str:
-    folder = SOURCE / room / "__init__.py"
-    file = folder if folder.exists() else SOURCE / f"{room}.py"
+def _file(module: str) -> Path:
+    path = SOURCE.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _summary(page: str) -> str:
+    room = SOURCE / page / "__init__.py"
+    file = room if room.exists() else _file(PAGES[page][1][0].partition(":")[0])
     return ast.get_docstring(ast.parse(file.read_text())) or ""
 
 
@@ -122,6 +122,6 @@ def _overview() -> str:
         "| page | about |",
         "|---|---|",
     ]
-    for room, title in TITLES.items():
-        lines.append(f"| [{title}]({room}.md) | {_summary(room).splitlines()[0]} |")
+    for page, (title, _) in PAGES.items():
+        lines.append(f"| [{title}]({page}.md) | {_summary(page).splitlines()[0]} |")
     return "\n".join([*lines, ""])

@@ -14,28 +14,21 @@ from expmech._version import __version__
 if _TYPE_CHECKING:
     from expmech import estimators, interop, tables
     from expmech.auditing import Claim, audit
-    from expmech.certificates.accuracy import Accuracy
     from expmech.certificates.certificate import Certificate
-    from expmech.certificates.mechanism import Draws, Release
-    from expmech.certificates.plan import Option, Plan
+    from expmech.certificates.mechanism import Draws
     from expmech.core.adjacency import Adjacency
     from expmech.core.errors import (
-        EnvelopeViolatedError,
         ExpmechError,
-        LossError,
         ParameterError,
-        ParameterTypeError,
         UnsupportedError,
     )
     from expmech.domains import (
         Box,
         Candidates,
         Domain,
-        Grid,
         L1Ball,
         L2Ball,
         Product,
-        Region,
         Simplex,
     )
     from expmech.exponential import kernels
@@ -43,7 +36,6 @@ if _TYPE_CHECKING:
         Affine,
         Convex,
         Cross,
-        Envelope,
         ProductLaplace,
         Tangent,
         Uniform,
@@ -60,16 +52,15 @@ if _TYPE_CHECKING:
         Metropolis,
         RandomAtomPerfect,
         Rejection,
-        Sampler,
         Separable,
         Tabulated,
     )
     from expmech.exponential.target import BaseMeasure
     from expmech.ledger import Ledger
-    from expmech.losses import AffineForm, Curvature, Facts, Growth
+    from expmech.losses import Facts, Growth
     from expmech.mechanisms.directions.principal_direction import PrincipalDirection
     from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
-    from expmech.mechanisms.optimum import Lattice, risks
+    from expmech.mechanisms.optimum import risks
     from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
     from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
     from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
@@ -77,35 +68,27 @@ if _TYPE_CHECKING:
 
 _NAMES = {
     "auditing": ("Claim", "audit"),
-    "certificates.accuracy": ("Accuracy",),
     "certificates.certificate": ("Certificate",),
-    "certificates.mechanism": ("Draws", "Release"),
-    "certificates.plan": ("Option", "Plan"),
+    "certificates.mechanism": ("Draws",),
     "core.adjacency": ("Adjacency",),
     "core.errors": (
-        "EnvelopeViolatedError",
         "ExpmechError",
-        "LossError",
         "ParameterError",
-        "ParameterTypeError",
         "UnsupportedError",
     ),
     "domains": (
         "Box",
         "Candidates",
         "Domain",
-        "Grid",
         "L1Ball",
         "L2Ball",
         "Product",
-        "Region",
         "Simplex",
     ),
     "exponential.envelopes": (
         "Affine",
         "Convex",
         "Cross",
-        "Envelope",
         "ProductLaplace",
         "Tangent",
         "Uniform",
@@ -122,16 +105,14 @@ _NAMES = {
         "Metropolis",
         "RandomAtomPerfect",
         "Rejection",
-        "Sampler",
         "Separable",
         "Tabulated",
     ),
     "exponential.target": ("BaseMeasure",),
     "ledger": ("Ledger",),
-    "losses": ("AffineForm", "Curvature", "Facts", "Growth"),
+    "losses": ("Facts", "Growth"),
     "mechanisms.directions.principal_direction": ("PrincipalDirection",),
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
-    "mechanisms.optimum": ("Lattice",),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
     "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
     "mechanisms.selection.permute_and_flip": ("PermuteAndFlip",),
@@ -150,10 +131,8 @@ _MODULES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "Accuracy",
     "Adjacency",
     "Affine",
-    "AffineForm",
     "BaseMeasure",
     "Box",
     "BoxTree",
@@ -166,40 +145,28 @@ __all__ = [
     "ConstantTabulated",
     "Convex",
     "Cross",
-    "Curvature",
     "Domain",
     "Draws",
-    "Envelope",
-    "EnvelopeViolatedError",
     "Ergodicity",
     "ExpmechError",
     "ExponentialMechanism",
     "Facts",
-    "Grid",
     "Growth",
     "JointQuantiles",
     "L1Ball",
     "L2Ball",
-    "Lattice",
     "Ledger",
-    "LossError",
     "Metropolis",
     "NoisyMean",
     "NoisySums",
-    "Option",
     "ParameterError",
-    "ParameterTypeError",
     "PermuteAndFlip",
     "PerturbedOptimum",
-    "Plan",
     "PrincipalDirection",
     "Product",
     "ProductLaplace",
     "RandomAtomPerfect",
-    "Region",
     "Rejection",
-    "Release",
-    "Sampler",
     "Separable",
     "Simplex",
     "Tabulated",

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import inspect
 import re
 import shlex
 import shutil
 import sys
 import tomllib
+from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 import expmech as em
 from expmech.ledger.verification import verify_certificate
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+import reference  # noqa: E402
+
 GUIDES = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md"]
 TEMPLATES = sorted((ROOT / ".github").rglob("*.md"))
 
@@ -176,3 +184,65 @@ def test_verify_treats_an_older_certificate_as_the_release_page_says() -> None:
     assert check.claim == "version"
     assert check.detail == f"written by 0.0.1, recomputed by {em.__version__}"
     assert '"written by 0.1.0, recomputed by 0.2.0"' in (ROOT / "RELEASING.md").read_text()
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the names of what a caller passes, without those that take any others."""
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    signature = inspect.signature(function).parameters
+    named = [name for name, parameter in signature.items() if parameter.kind not in rest]
+    return [name for name in named if name not in ("self", "cls")]
+
+
+def undocumented(names: list[str], docstring: str | None) -> list[str]:
+    """Return the names that no entry of a section Parameters has."""
+    text = inspect.cleandoc(docstring or "").partition("Parameters\n----------\n")[2]
+    section = re.split(r"\n\n\w+\n---", text)[0]
+    entries = [line for line in section.splitlines() if re.match(r"\*{0,2}\w", line)]
+    documented = {name for line in entries for name in re.findall(r"\w+", line.partition(" : ")[0])}
+    return [name for name in names if name not in documented]
+
+
+def public_methods(kind: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name, member in vars(kind).items():
+        function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if inspect.isfunction(function) and not name.startswith("_"):
+            yield name, function
+
+
+def explained(kind: type, name: str, names: list[str], page: list[type]) -> bool:
+    """Tell whether the method, or the one that it implements, documents its parameters.
+
+    The latter belongs to a base class, or to a protocol on the same page of the reference.
+    """
+    if not undocumented(names, inspect.getdoc(getattr(kind, name))):
+        return True
+    others = [other for other in (*kind.__mro__[1:], *page) if other is not kind]
+    methods = [vars(other)[name] for other in others if name in vars(other)]
+    docstrings = [inspect.getdoc(getattr(method, "__func__", method)) or "" for method in methods]
+    return any("Parameters\n" in text for text in docstrings)
+
+
+@pytest.mark.parametrize("page", reference.PAGES)
+def test_everything_in_the_reference_documents_its_parameters(page: str) -> None:
+    listed = [
+        getattr(importlib.import_module(f"expmech.{module}"), name)
+        for module, name in reference.listed(page)
+    ]
+    kinds = [thing for thing in listed if inspect.isclass(thing)]
+    missing = []
+    for thing in listed:
+        if inspect.isfunction(thing) and len(parameters(thing)) > 1:
+            missing += [
+                (thing.__name__, name) for name in undocumented(parameters(thing), thing.__doc__)
+            ]
+        if not inspect.isclass(thing) or issubclass(thing, Enum | BaseException):
+            continue
+        if thing.__init__ is not object.__init__ and not getattr(thing, "_is_protocol", False):
+            names = undocumented(parameters(thing.__init__), thing.__doc__)
+            missing += [(thing.__name__, name) for name in names]
+        for name, method in public_methods(thing):
+            names = parameters(method)
+            if len(names) > 1 and not explained(thing, name, names, kinds):
+                missing.append((thing.__name__, name))
+    assert not missing

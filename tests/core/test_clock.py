@@ -16,7 +16,9 @@ import expmech as em
 from expmech.certificates.forecast import Pace
 from expmech.certificates.progress import LONG, NO_PROGRESS, shown, watched
 from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterTypeError
 from expmech.exponential import mechanism as exponential
+from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.choose import CALL, CHEAP, measured_pace, table_pace
 from expmech.exponential.target import Target
 from expmech.tables.plan import plan
@@ -109,7 +111,7 @@ def test_the_declared_cost_is_a_positive_number_and_no_assumption() -> None:
     assert not any("seconds" in text for text in declared.certificate(epsilon=1.0).assumptions)
     with pytest.raises(em.ParameterError, match="`evaluation_seconds` of ExponentialMechanism"):
         own(evaluation_seconds=-1.0)
-    with pytest.raises(em.ParameterTypeError, match="`evaluation_seconds` of a loss"):
+    with pytest.raises(ParameterTypeError, match="`evaluation_seconds` of a loss"):
         em.Facts(evaluation_seconds="long")
 
 
@@ -247,7 +249,7 @@ def test_plans_tell_the_time_by_a_table_that_is_the_same_everywhere() -> None:
     assert all(option.seconds > 0.0 for option in one.options)
 
 
-def steps_of(mechanism: em.ExponentialMechanism, sampler: em.Sampler) -> list[float]:
+def steps_of(mechanism: em.ExponentialMechanism, sampler: Sampler) -> list[float]:
     found: list[float] = []
     with watched(found.append):
         mechanism.study(epsilon=1.0, sampler=sampler, seed=1)
@@ -255,7 +257,7 @@ def steps_of(mechanism: em.ExponentialMechanism, sampler: em.Sampler) -> list[fl
 
 
 @pytest.mark.parametrize("sampler", [em.Metropolis(steps=30), CLOSED])
-def test_progress_is_the_same_on_every_data_set(sampler: em.Sampler) -> None:
+def test_progress_is_the_same_on_every_data_set(sampler: Sampler) -> None:
     shares = [steps_of(mean(rows), sampler) for rows in (ROWS, 0.0 * ROWS, 0.0 * ROWS + 1.0)]
     assert shares[0] == shares[1] == shares[2]
     assert shares[0][-1] == 1.0 and shares[0] == sorted(shares[0])

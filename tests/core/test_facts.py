@@ -11,6 +11,7 @@ import pytest
 
 import expmech as em
 from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.domains import Region
 from expmech.losses.base import facts_of
 
 BOX = em.Box([0.0], [1.0], bits=8)
@@ -32,7 +33,7 @@ class OfTheDomain(Distance):
         return Fraction(1, 10 * domain.dimension)
 
     def bound(self, domain: em.Domain) -> float:
-        assert isinstance(domain, em.Region)
+        assert isinstance(domain, Region)
         return float(domain.upper[0])
 
 

@@ -16,7 +16,8 @@ from support.kills import met_by_kills
 from support.patience import PATIENCE
 
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.ledger import Entry, Ledger, LedgerError, exact_amount, show_amount
+from expmech.ledger import Entry, Ledger, LedgerError, exact_amount
+from expmech.ledger.amounts import show_amount
 from expmech.ledger.file import connect
 
 

@@ -15,8 +15,8 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import DataError, EnvelopeViolatedError, LossError
 from expmech.exponential.envelopes.cells import Cells
-from expmech.exponential.samplers import run
 from expmech.exponential.samplers.box_tree import weigh
+from expmech.exponential.samplers.chain import run
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.reading import fill_missing
 from expmech.tables.release import prepare_release

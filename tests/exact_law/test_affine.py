@@ -35,6 +35,7 @@ import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_below_each, propose_cube_laplace, propose_half_widths
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes.affine import BoundAffine
 from expmech.exponential.envelopes.affine_fit import Tail
@@ -135,7 +136,7 @@ def test_a_smaller_offset_is_violated(norm: str, share: float) -> None:
     envelope, target = tiny(TILTED, [0.3, -0.2], norm, em.Box([-1.0, -0.5], [1.0, 0.5], bits=2))
     propose(target, envelope, Coins(seeded_bits(1)), 5_000)
     wrong = dataclasses.replace(envelope, offset=int(share * envelope.offset))
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         propose(target, wrong, Coins(seeded_bits(1)), 5_000)
 
 

@@ -27,6 +27,7 @@ from support.problems import exact_law
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes.affine import BoundAffine, UniformRest
 from expmech.exponential.envelopes.affine_fit import Split
@@ -74,7 +75,7 @@ def test_a_split_envelope_needs_its_offset(name: str, norm: str) -> None:
     matrix, vector, domain, split = SPLITS[name]
     envelope, target = tiny(matrix, vector, norm, domain, split=split, digits=30)
     propose(target, envelope, Coins(seeded_bits(1)), 20_000)
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         propose(target, dataclasses.replace(envelope, offset=0), Coins(seeded_bits(1)), 20_000)
 
 
@@ -101,7 +102,7 @@ def test_forgetting_the_other_coordinates_breaks_the_envelope(domain: Domain, no
     propose(target, envelope, Coins(seeded_bits(1)), 5_000)
     middle = envelope.map.shift[0] + envelope.map.coupling[0][0] * 128
     forgetful = dataclasses.replace(envelope.map, shift=(middle,), coupling=((0,),))
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         propose(target, dataclasses.replace(envelope, map=forgetful), Coins(seeded_bits(1)), 5_000)
 
 

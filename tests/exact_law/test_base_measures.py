@@ -259,7 +259,7 @@ def test_auto_takes_what_is_valid_and_the_rest_refuses_with_a_reason() -> None:
     with pytest.raises(em.UnsupportedError, match="may exclude"):
         mechanism(ROWS, EXCLUDING).release(epsilon=1.0, sampler="BoxTree")
 
-    class Patient(em.Sampler):
+    class Patient(Sampler):
         def prepare(self, target: Target) -> Any:
             raise NotImplementedError
 

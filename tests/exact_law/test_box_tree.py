@@ -19,10 +19,11 @@ from support.problems import exact_law, float_mechanism, mean_mechanism, prepare
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import UNITS_PER_NAT, Coins
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes.cells import Cells, certify, look, split, whole
-from expmech.exponential.samplers import run
 from expmech.exponential.samplers.box_tree import BoxTreeChain, learn, sharpen, weigh
+from expmech.exponential.samplers.chain import run
 from expmech.exponential.target import Target
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
@@ -274,7 +275,7 @@ def test_a_loss_below_its_declared_bounds_raises_one_fixed_sentence() -> None:
         lipschitz=[0.1],
         bound=1.0,
     )
-    with pytest.raises(em.EnvelopeViolatedError) as raised:
+    with pytest.raises(EnvelopeViolatedError) as raised:
         mechanism.sample(epsilon=1.0, size=1000, sampler=em.BoxTree(), seed=0)
     assert not any(character.isdigit() for character in str(raised.value))
 

@@ -32,6 +32,7 @@ import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes import convex
 from expmech.exponential.envelopes.convex import BoundConvex
@@ -40,6 +41,7 @@ from expmech.exponential.envelopes.convex_fit import fit_convex, margins
 from expmech.exponential.envelopes.uniform import BoundUniform
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
+from expmech.losses import Curvature
 
 PROBLEMS: dict[str, tuple[Any, Domain, float]] = {
     "logistic on a ball": (THREE, em.L2Ball(1, 2.0, bits=3), 8.0),
@@ -247,7 +249,7 @@ def test_a_smaller_offset_is_violated(name: str, tilted: bool) -> None:
     wrong = dataclasses.replace(
         envelope, offset=int(base * NAT) - NAT // 8
     )  # what the grids cost is dropped, and a little more
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         propose(target, wrong, Coins(seeded_bits(1)), 20_000)
 
 
@@ -392,7 +394,7 @@ class Tight:
 
     def __init__(self) -> None:
         center = np.array([1.0, 0.0])
-        self.curvature = em.Curvature(
+        self.curvature = Curvature(
             center=center, value=0.0, gradient=-3.0 * center, hessian=2.0 * np.eye(2), skew=2.5
         )
 

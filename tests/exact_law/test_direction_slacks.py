@@ -22,7 +22,7 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.mechanisms.directions import bingham as bingham_module
 from expmech.mechanisms.directions import rows as rows_module
-from expmech.mechanisms.directions.bingham import UNIT_LENGTH, Moments, Proposal, _certify
+from expmech.mechanisms.directions.bingham import UNIT_LENGTH, Proposal, SecondMoments, _certify
 from expmech.mechanisms.directions.components import (
     BASIS_BITS,
     ComponentLaw,
@@ -41,7 +41,9 @@ Floats = NDArray[np.float64]
 def proposal_of(transform: Floats, *, floor: float = 1.0, spread: float = 0.0) -> Proposal:
     d = len(transform)
     return Proposal(
-        moments=Moments(whole=WholeMatrix.from_integers(np.zeros((d, d), dtype=np.int64)), bits=40),
+        moments=SecondMoments(
+            whole=WholeMatrix.from_integers(np.zeros((d, d), dtype=np.int64)), bits=40
+        ),
         eta=Fraction(1),
         transform=transform,
         shift=Fraction(1),
@@ -212,7 +214,9 @@ def test_ends_of_the_spectrum_are_outside_of_it_in_exact_fractions() -> None:
         a, b = (int(one) for one in generator.integers(1, 1 << 62, size=2))
         a, b = max(a, b), int(generator.choice([-1, 1])) * min(a, b)
         whole = [[a, b], [b, a]]
-        moments = Moments(whole=WholeMatrix.from_integers(np.array(whole, dtype=object)), bits=40)
+        moments = SecondMoments(
+            whole=WholeMatrix.from_integers(np.array(whole, dtype=object)), bits=40
+        )
         found = _certify(moments, eta, np.eye(2), float(2 * a * eta) * 2.0**-40)
         gram = [
             [(found.shift if i == j else 0) - eta * whole[i][j] / Fraction(1 << 40) for j in (0, 1)]

@@ -23,7 +23,7 @@ from expmech.core.coins.reals import RevealedNormals
 from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.mechanisms.directions import bingham as bingham_module
-from expmech.mechanisms.directions.bingham import Moments, Proposal, eta_below, fit_proposal
+from expmech.mechanisms.directions.bingham import Proposal, SecondMoments, eta_below, fit_proposal
 from expmech.mechanisms.directions.components import (
     BASIS_BITS,
     complement,
@@ -131,7 +131,8 @@ def test_largest_moments_are_certified() -> None:
     whole = [[int(x) for x in row] for row in (turn * spectrum) @ turn.T * 2.0**40]
     table = np.array(whole, dtype=object)
     found = fit_proposal(
-        Moments(whole=WholeMatrix.from_integers((table + table.T) // 2), bits=40), Fraction(256)
+        SecondMoments(whole=WholeMatrix.from_integers((table + table.T) // 2), bits=40),
+        Fraction(256),
     )
     assert found.floor > 0.4
     assert found.spread < 1e-2

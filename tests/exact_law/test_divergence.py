@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from expmech import theory
 from expmech.paper.kernels import laplace_law, laplace_proposals, metropolis, worst_distance
+from expmech.theory import divergence, utility
 
 Law = np.ndarray[tuple[int], np.dtype[np.float64]]
 weights = st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4)
@@ -32,7 +33,7 @@ def test_hockey_stick_is_the_worst_event(
     assert theory.hockey_stick(p, q, epsilon) == pytest.approx(max(0.0, worst), abs=1e-12)
     assert theory.hockey_stick(p, q, theory.true_epsilon([(p, q)])) == pytest.approx(0.0, abs=1e-12)
     low, high = np.log(p / q).min(), np.log(p / q).max()
-    assert theory.bounded_range([(p, q)]) == pytest.approx(high - low)
+    assert divergence.bounded_range([(p, q)]) == pytest.approx(high - low)
     orders = [theory.renyi_divergence(p, q, order) for order in (1.5, 2.0, 8.0, 64.0)]
     assert all(a <= b + 1e-9 for a, b in itertools.pairwise(orders))
     assert orders[-1] <= high + 1e-9
@@ -131,7 +132,7 @@ def test_a_constant_mixture_is_as_private_as_its_worse_part_and_a_data_dependent
         theory.true_epsilon(itertools.pairwise(laws)),
         theory.true_epsilon(itertools.pairwise([f[points] / f[points].sum() for f in laws])),
     ]
-    promised = theory.epsilon_of_mixture(*parts)
+    promised = utility.epsilon_of_mixture(*parts)
     for k in (0.1, 0.5, 0.9):
         mixed = [mixture(law, k) for law in laws]
         assert theory.true_epsilon(itertools.pairwise(mixed)) <= promised + 1e-9

@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
+from expmech.domains import Grid
 from expmech.paper import example2
-from expmech.theory import log_acceptance_floor_convex, log_acceptance_floor_finite
+from expmech.theory.bounds import log_acceptance_floor_convex, log_acceptance_floor_finite
 
-DOMAINS: list[em.Grid] = [
+DOMAINS: list[Grid] = [
     em.Box([0.0], [1.0], bits=8),
     em.Box([0.0, 0.0], [1.0, 1.0], bits=6),
     em.Box([0.0] * 3, [1.0] * 3, bits=5),
@@ -30,7 +31,7 @@ def acceptance(losses: NDArray[np.float64], rho: float) -> float:
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda one: f"{type(one).__name__} {one.dimension}")
-def test_no_convex_loss_accepts_less_than_its_floor(domain: em.Grid) -> None:
+def test_no_convex_loss_accepts_less_than_its_floor(domain: Grid) -> None:
     random = np.random.default_rng(1)
     indices = domain.all_indices(1 << 16)
     assert indices is not None

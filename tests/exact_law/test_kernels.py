@@ -28,6 +28,7 @@ from expmech.core.coins import Coins, ExponentialTable
 from expmech.core.coins.laws import draw_discrete_gaussian
 from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.domains import Domain, Indices
+from expmech.exponential.envelopes import Envelope
 from expmech.exponential.kernels import (
     Ball,
     Exchange,
@@ -37,10 +38,11 @@ from expmech.exponential.kernels import (
     Mixture,
     UniformMoves,
     check_kernel,
-    rebuild_kernel,
 )
 from expmech.exponential.kernels import steps as step_kernels
 from expmech.exponential.kernels.base import small_lattice
+from expmech.exponential.kernels.mixture import rebuild_kernel
+from expmech.exponential.samplers import Sampler
 from expmech.ledger.verification import verify_certificate
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
@@ -316,8 +318,8 @@ class Undefined(Bare):
         (Bare((1, 1, 1), (0.4, 0.4, 0.4)), "add up to at most 1"),
         (Bare((1, 1, 1), (0.3, 0.3, 0.3)), "draw moves with the masses it states"),
         (Bare((9, 2, 9), (0.4, 0.2, 0.4)), "draw moves with the masses it states"),
-        (Broken((1, 1, 1)), "propose one int64 row a row"),
-        (Undefined((1, 1, 1)), "return one log mass a row, no nan"),
+        (Broken((1, 1, 1)), "propose one int64 row per row"),
+        (Undefined((1, 1, 1)), "return one log mass per row, no nan"),
     ],
 )
 def test_a_kernel_that_is_not_what_it_says_is_refused(kernel: Kernel, rule: str) -> None:
@@ -325,7 +327,7 @@ def test_a_kernel_that_is_not_what_it_says_is_refused(kernel: Kernel, rule: str)
         with pytest.raises(ParameterError, match=rule):
             check_kernel(kernel, em.Box([0.0], [1.0], bits=bits))
     mechanism = mean_mechanism(ROWS, bits=8)
-    samplers: tuple[em.Sampler, ...] = (
+    samplers: tuple[Sampler, ...] = (
         em.ConfAtomPerfect(kernel=kernel),
         em.RandomAtomPerfect([0.5], kernel=kernel),
         em.Metropolis(kernel, steps=5, beta=0.1),
@@ -467,7 +469,7 @@ def test_a_public_atom_stands_in_the_certificate_and_a_confidential_one_does_not
         )
 
 
-class Ramp(em.Envelope):
+class Ramp(Envelope):
     """R(y) = slope * i on the points i of a small box: a re-entry law of one's own."""
 
     name = "ramp"
@@ -521,7 +523,7 @@ def verified(certificate: em.Certificate) -> dict[str, bool]:
 def test_certificates_name_the_kernel_and_it_is_made_again() -> None:
     mechanism = mean_mechanism(ROWS, bits=8)
     kernel = Mixture([Gaussian(0.1), UniformMoves()], weights=[3, 1])
-    samplers: tuple[em.Sampler, ...] = (
+    samplers: tuple[Sampler, ...] = (
         em.ConfAtomPerfect(kernel=kernel),
         em.RandomAtomPerfect([0.2], kernel=kernel),
         em.Metropolis(kernel, delta=1e-6),

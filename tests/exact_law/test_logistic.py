@@ -15,9 +15,10 @@ from support.convex import THREE, logistic
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.losses import Curvature
 
 
-def promise_gap(curvature: em.Curvature, loss: Any, points: NDArray[np.float64]) -> float:
+def promise_gap(curvature: Curvature, loss: Any, points: NDArray[np.float64]) -> float:
     """Return how far the loss stays above the promise, at worst over ``points``.
 
     Relative to the rise.

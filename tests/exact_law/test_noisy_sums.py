@@ -18,7 +18,7 @@ from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.mechanisms.noisy_sums import Counts, ThreeSums, Totals, Variances
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
-from expmech.theory import noise_below, noise_mass
+from expmech.theory.utility import noise_below, noise_mass
 
 REPLACE, ADD_REMOVE = Adjacency
 ROWS = (0, 2, 1)  # snapped to two steps

@@ -127,7 +127,7 @@ class Words:
         assert (n, size) == (1 << 62, len(self.words))
         return np.array(self.words, dtype=np.int64)
 
-    def settle(self, prefix: int, enclosure: Any, n_bits: int) -> bool:
+    def decide_below(self, prefix: int, enclosure: Any, n_bits: int) -> bool:
         self.settled.append((prefix, n_bits))
         return bool(enclosure(64) > 0.5)
 

@@ -14,7 +14,7 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, law_
 from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
-from expmech.domains import rebuild_domain
+from expmech.domains.registry import rebuild_domain
 from expmech.exponential.envelopes.cells import certify, split, whole
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.box_tree import BoxTreeChain

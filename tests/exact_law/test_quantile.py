@@ -17,6 +17,7 @@ from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, tota
 from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
+from expmech.core.errors import ParameterTypeError
 from expmech.exponential.samplers.box_tree import BoxTreeChain
 from expmech.exponential.target import make_target
 
@@ -170,7 +171,7 @@ def test_wrong_parameters_are_refused() -> None:
         {"values": [[0.5]]},
         {"values": ["a"]},
     ):
-        with pytest.raises((em.ParameterError, em.ParameterTypeError), match="Quantile"):
+        with pytest.raises((em.ParameterError, ParameterTypeError), match="Quantile"):
             em.losses.Quantile(**(good | wrong))
     with pytest.raises(em.ParameterError, match="adjacency"):
         em.ExponentialMechanism(
@@ -195,7 +196,7 @@ def test_wrong_parameters_are_refused() -> None:
         {"ranks": [0.5, 1.0]},
         {"count": 1},
     ):
-        with pytest.raises((em.ParameterError, em.ParameterTypeError), match="from_ranks"):
+        with pytest.raises((em.ParameterError, ParameterTypeError), match="from_ranks"):
             em.losses.Quantile.from_ranks(**(ranks | wrong))
 
 

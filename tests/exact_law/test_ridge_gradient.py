@@ -95,7 +95,7 @@ def test_ridge_sensitivity_in_the_papers_example_is_sixteen_and_the_loss_moves_b
     ]
     corner = np.array([[1.0, 0.0, 0.0, 0.0, 0.0]])
     others = [(0.0, 1.0, 0.0, 0.0, 0.0, -1.0)] * 40  # they make every entry of the gradient large
-    others += [tuple(np.eye(5)[j]) + (-1.0,) for j in (0, 2, 3, 4) for _ in range(40)]
+    others += [(*np.eye(5)[j], -1.0) for j in (0, 2, 3, 4) for _ in range(40)]
     losses = [
         float(ridge([*others, row], norm="l1")(corner)[0])
         for row in ((-1.0, -1.0, -1.0, -1.0, -1.0, 1.0), (-1.0, 1.0, 1.0, 1.0, 1.0, 1.0))

@@ -21,8 +21,9 @@ from support.problems import exact_law, mean_mechanism, neighbours, prepared
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
-from expmech.exponential.samplers import run
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.exponential.samplers.box_tree import BoxTreeChain
+from expmech.exponential.samplers.chain import run
 from expmech.exponential.samplers.separable import SeparableTreeChain, TermBound, term_energies
 
 ROWS = [0.1, 0.3, 0.35, 0.9]
@@ -204,7 +205,7 @@ def test_a_term_below_its_declared_growth_raises() -> None:
     loss.growth = em.Growth(center=np.array([0.3]), rates=np.array([0.1]))  # type: ignore[attr-defined]
     chain, _ = prepared(mechanism, em.Separable(), epsilon=40.0)
     assert chain.slopes[0] > 0
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         run(chain, Coins(seeded_bits(1)), 200)
 
 
@@ -263,7 +264,7 @@ def test_a_term_steeper_than_declared_raises() -> None:
     chain, _ = prepared(
         ungrown(Wavy([0.3, 0.4], [1.0, 1.0]), bits=20, lipschitz=0.5), em.Separable(), epsilon=40.0
     )
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         run(chain, Coins(seeded_bits(1)), 200)
 
 

@@ -40,7 +40,7 @@ from expmech.core.coins.laws import (
     propose_half_widths,
 )
 from expmech.exponential.envelopes.affine_fit import Tail
-from expmech.exponential.samplers import run
+from expmech.exponential.samplers.chain import run
 
 NAT = UNITS_PER_NAT
 ALLOWED = 2.0**-47

@@ -14,6 +14,7 @@ from support.problems import prepared
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes.tangent import BoundTangent
 from expmech.exponential.samplers.rejection import propose
@@ -74,7 +75,7 @@ def test_a_tangent_that_ignores_the_error_of_the_gradient_is_violated() -> None:
     envelope, target = tangent("gradient with an error")
     allowed = target.eta * Wrong.gradient_error * 2.0 * NAT  # the error over the width of the box
     wrong = dataclasses.replace(envelope, offset=envelope.offset - int(allowed))
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         propose(target, wrong, Coins(seeded_bits(1)), 2_000)
 
 

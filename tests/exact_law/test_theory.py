@@ -129,13 +129,13 @@ def test_steps_and_delta_are_inverse(epsilon: float, log_beta: float, delta: flo
 
 def test_delta_is_never_rounded_to_zero_and_pure_costs_finitely_more() -> None:
     assert theory.delta_from_steps(1.0, math.log(0.5), 10**6) > 0.0
-    assert theory.pure_steps(math.log(0.5), 10.0, 22.0) == pytest.approx(120, abs=1)
+    assert bounds.pure_steps(math.log(0.5), 10.0, 22.0) == pytest.approx(120, abs=1)
 
 
 def test_constant_rounds_cost_less_than_their_reserve() -> None:
     for rho in (0.5, 20.0, 300.0):
         for floor in (0.9, 0.01):
-            rounds = theory.constant_rounds(math.log(floor), rho)
+            rounds = bounds.constant_rounds(math.log(floor), rho)
             log_missed = rounds * math.log1p(-floor)
             for epsilon in (2.0**-20, 1.0, 10.0):
                 excess = math.log1p(math.exp(log_missed + rho - epsilon)) - math.log1p(

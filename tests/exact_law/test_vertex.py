@@ -22,8 +22,9 @@ from support.problems import exact_law
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.core.errors import EnvelopeViolatedError
 from expmech.exponential.envelopes.affine_vertex import BoundVertex, bind_vertex, find_vertex
-from expmech.exponential.samplers import run
+from expmech.exponential.samplers.chain import run
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
 
@@ -118,7 +119,7 @@ def test_the_offset_is_needed(name: str) -> None:
     matrix, vector, _ = PROBLEMS[name]
     envelope, target = at_vertex(matrix, vector, bits=6, epsilon=20.0)
     propose(target, envelope, Coins(seeded_bits(1)), 20_000)
-    with pytest.raises(em.EnvelopeViolatedError):
+    with pytest.raises(EnvelopeViolatedError):
         propose(
             target,
             dataclasses.replace(envelope, offset=-envelope.offset // 4),

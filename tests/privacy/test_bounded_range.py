@@ -22,8 +22,9 @@ import expmech as em
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.registry import PLANNED, UNPLANNED
 from expmech.ledger.verification import MECHANISMS, concentration
-from expmech.theory import bounded_range, renyi_divergence
+from expmech.theory import renyi_divergence
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+from expmech.theory.divergence import bounded_range
 
 EPSILON = 1.5
 Law = dict[Hashable, float]

@@ -21,6 +21,7 @@ from expmech.domains import Indices
 from expmech.exponential.envelopes.cells import certify
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
+from expmech.losses import AffineForm, Curvature
 
 Floats = NDArray[np.float64]
 ERROR = 0.05
@@ -75,7 +76,7 @@ class Cone:
         d = len(center)
         self.lipschitz = np.full(d, slope)
         self.growth = em.Growth(center=self.center, rates=np.full(d, slope))
-        self.affine = em.AffineForm(matrix=slope * np.eye(d), vector=slope * self.center, norm="l1")
+        self.affine = AffineForm(matrix=slope * np.eye(d), vector=slope * self.center, norm="l1")
         self.loss_error = ERROR if pattern != "none" else 1e-9
 
     def __call__(self, y: Floats) -> Floats:
@@ -248,7 +249,7 @@ class Valley:
         d = len(center)
         self.loss_error = ERROR if pattern != "none" else 1e-9
         self.gradient_error = abs(lean)
-        self.curvature = em.Curvature(
+        self.curvature = Curvature(
             center=self.at,
             value=float(tilt * self.at.sum()),
             gradient=np.full(d, tilt + lean),

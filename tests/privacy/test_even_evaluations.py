@@ -13,7 +13,8 @@ import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.domains import Indices
-from expmech.exponential.samplers import run
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.samplers.chain import run
 from expmech.exponential.target import Energies, Target
 
 DATA = {
@@ -72,7 +73,7 @@ SAMPLERS: list[Any] = [
 ]
 
 
-def _name(sampler: em.Sampler) -> str:
+def _name(sampler: Sampler) -> str:
     if isinstance(sampler, em.Metropolis):
         return f"{sampler.label} {sampler.kernel.describe()}"
     return f"{sampler.label} {vars(sampler).get('proposal')}"

@@ -465,8 +465,8 @@ def all_rows_of_a_unit(real: Any, source: Any, column: str, max_rows: int) -> An
     return real(source, column, 100)
 
 
-def twice_the_rate(real: Any, **given: Any) -> Any:
-    terms = real(**given)
+def twice_the_rate(real: Any, *given: Any, **named: Any) -> Any:
+    terms = real(*given, **named)
     return dataclasses.replace(terms, rate=terms.rate * 2)
 
 

@@ -21,14 +21,12 @@ from expmech.exponential.target import ENERGY_ROUNDING, calibrate, make_target
 from expmech.losses.convex_losses import SNAP, snap_rows
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, affordable_bits, snap
 from expmech.theory import (
-    constant_rounds,
     delta_from_steps,
     log_acceptance_floor_box,
-    log_acceptance_floor_finite,
     log_beta_laplace,
-    pure_steps,
     steps_from_delta,
 )
+from expmech.theory.bounds import constant_rounds, log_acceptance_floor_finite, pure_steps
 
 NAT = 1 << 40
 positive = st.fractions(Fraction(1, 1 << 40), 1 << 40)

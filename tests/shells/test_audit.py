@@ -15,17 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import expmech as em
-from expmech.auditing import (
-    counted,
-    enumerate_law,
-    exact_epsilon,
-    neighbours,
-    read_event,
-    replay,
-    timed,
-)
-from expmech.auditing.events import LabelsEvent, join, read_outputs
+from expmech.auditing import counted, enumerate_law, exact_epsilon, neighbours, replay, timed
+from expmech.auditing.events import LabelsEvent, join, read_event, read_outputs
 from expmech.cli.main import app
+from expmech.exponential.samplers import Sampler
 
 CLAIM = em.Claim(epsilon=1.0)
 Mechanism = Callable[[Any, int], Any]
@@ -275,7 +268,7 @@ def test_a_clock_is_read_draw_by_draw() -> None:
 
 
 @pytest.mark.parametrize("sampler", [em.Rejection(), em.Tabulated()])
-def test_enumeration_finds_the_epsilon_of_the_shipped_code(sampler: em.Sampler) -> None:
+def test_enumeration_finds_the_epsilon_of_the_shipped_code(sampler: Sampler) -> None:
     found = exact_epsilon(mean, [([0.0, 0.2], [1.0, 0.2])], epsilon=1.0, sampler=sampler)
     assert 0.5 < found.epsilon <= 1.0
     assert found.keeps(CLAIM)

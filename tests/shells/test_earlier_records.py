@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from expmech.cli.main import app
 from expmech.cli.records import with_digest
-from expmech.ledger import SINGLE, Charge, Entry, Ledger
+from expmech.ledger import Charge, Entry, Ledger
+from expmech.ledger.outbox import SINGLE
 
 
 def run(*arguments: object) -> Any:

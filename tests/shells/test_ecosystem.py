@@ -18,6 +18,7 @@ from dp_accounting import pld, rdp
 
 import expmech as em
 from expmech.certificates.mechanism import Mechanism
+from expmech.core.errors import ParameterTypeError
 from expmech.interop import dp_accounting as bridge
 from expmech.interop import opendp
 from expmech.ledger.verification import MECHANISMS
@@ -82,7 +83,7 @@ def test_measurements_without_a_pure_guarantee_or_a_matching_adjacency_are_refus
         opendp.as_measurement(make(ROWS), epsilon=1.0, adjacency="add-remove")
     with pytest.raises(em.ParameterError, match="adjacency"):
         opendp.as_measurement(make, epsilon=1.0)
-    with pytest.raises(em.ParameterTypeError, match="function that makes one"):
+    with pytest.raises(ParameterTypeError, match="function that makes one"):
         opendp.as_measurement(3, epsilon=1.0)  # type: ignore[arg-type]
     with pytest.raises(Exception, match="it did not"):
         opendp.as_measurement(make, epsilon=1.0, adjacency="add-remove")(ROWS)
@@ -165,7 +166,7 @@ def test_many_events_compose_better_than_their_sum() -> None:
 def test_events_need_a_pure_certificate() -> None:
     with pytest.raises(em.UnsupportedError, match="pure guarantee"):
         bridge.event(make(ROWS).certificate(epsilon=1.0, sampler=em.Metropolis(delta=1e-6)))
-    with pytest.raises(em.ParameterTypeError, match=r"expmech\.Certificate"):
+    with pytest.raises(ParameterTypeError, match=r"expmech\.Certificate"):
         bridge.event({"epsilon": 1.0})  # type: ignore[arg-type]
 
 

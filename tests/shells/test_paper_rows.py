@@ -17,7 +17,7 @@ from expmech.paper.claims.further import FURTHER
 from expmech.paper.delta import verdicts as delta
 from expmech.paper.errata.study import ERRATA
 from expmech.paper.fig1 import verdicts as fig1
-from expmech.paper.fig1.bounds import Grid
+from expmech.paper.fig1.bounds import BoundGrid
 from expmech.paper.fig2 import proof_counts
 from expmech.paper.fig2 import verdicts as fig2
 from expmech.paper.fig2.counts import CORRECTED, PRINTED
@@ -97,7 +97,7 @@ def test_a_claim_is_judged_both_ways(name: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_every_claim_is_in_the_table() -> None:
     both = {name: x for module in (checks, further) for name, x in vars(module).items()}
-    names = [name for name, x in both.items() if isinstance(x, checks.Claim)]
+    names = [name for name, x in both.items() if isinstance(x, checks.PaperClaim)]
     assert sorted(names) == sorted(OTHER_TRUTHS)
     assert len(names) == len([*CLAIMS, *FURTHER])
 
@@ -151,7 +151,7 @@ def truth(**changed: Any) -> dict[float, Any]:
 
 
 def test_figure_1_is_judged_both_ways() -> None:
-    grid = Grid((100,), (0.01,), (1,))
+    grid = BoundGrid((100,), (0.01,), (1,))
     verdicts, _ = fig1.judge(grid, truth())
     assert [one.verdict for one in verdicts] == [HOLDS] * 5
     for position, changed in (

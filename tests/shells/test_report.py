@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import expmech as em
 from expmech.cli.main import app
-from expmech.ledger import SINGLE, Entry, Ledger
+from expmech.ledger import Entry, Ledger
+from expmech.ledger.outbox import SINGLE
 
 VOID = {"meta", "path", "circle", "rect"}
 

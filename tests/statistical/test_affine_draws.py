@@ -25,7 +25,7 @@ from expmech.core.coins import Coins
 from expmech.core.coins.laws import propose_cube_laplace
 from expmech.domains import Domain
 from expmech.exponential.envelopes.affine_fit import Split
-from expmech.exponential.samplers import run
+from expmech.exponential.samplers.chain import run
 from expmech.exponential.samplers.rejection import propose
 
 ALPHA = 1e-6 / 100  # fewer than a hundred p-values below

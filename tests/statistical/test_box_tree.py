@@ -14,8 +14,8 @@ from scipy import stats
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
-from expmech.exponential.samplers import run
 from expmech.exponential.samplers.box_tree import Tree
+from expmech.exponential.samplers.chain import run
 
 ALPHA = 1e-6 / 16  # fifteen p-values in this file, family-wise 1e-6
 SIZE = 60_000

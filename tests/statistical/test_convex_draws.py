@@ -24,6 +24,7 @@ from expmech.core.coins.laws import draw_discrete_gaussian
 from expmech.exponential.envelopes.affine_map import AffineMap
 from expmech.exponential.envelopes.convex import BoundConvex
 from expmech.exponential.envelopes.convex_bound import fit_shells
+from expmech.losses import Curvature
 
 ALPHA = 5e-8
 MUTANT = 1.3
@@ -154,7 +155,7 @@ class Quadratic:
 
     def __init__(self, hessian: NDArray[np.float64], center: NDArray[np.float64]) -> None:
         zero = np.zeros(len(center))
-        self.curvature = em.Curvature(
+        self.curvature = Curvature(
             center=center, value=0.0, gradient=zero, hessian=hessian, skew=0.0
         )
 

@@ -23,6 +23,7 @@ from expmech.certificates.forecast import (
     most_in_lots,
     quantile_of_sum,
 )
+from expmech.certificates.plan import Option
 from expmech.exponential.samplers.separable import SeparableChain, TermTarget
 from expmech.exponential.target import Target
 
@@ -171,7 +172,7 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
 
 
 def measure(
-    mechanism: em.ExponentialMechanism, option: em.Option, counter: Counter
+    mechanism: em.ExponentialMechanism, option: Option, counter: Counter
 ) -> NDArray[np.float64]:
     costs, sampler = [], option.sampler
     assert sampler is not None and option.forecast is not None

@@ -16,7 +16,8 @@ from support.problems import exact_law, mean_mechanism, prepared
 import expmech as em
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
-from expmech.exponential.samplers import Sampler, run
+from expmech.exponential.samplers import Sampler
+from expmech.exponential.samplers.chain import run
 
 ALPHA = 1e-6 / 60
 N, EPSILON = 40, 0.8

@@ -24,6 +24,7 @@ from expmech.exponential.envelopes.affine import BoundAffine, bind_split
 from expmech.exponential.envelopes.affine_fit import Split
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
+from expmech.losses import AffineForm
 from support.enumeration import EnumeratingCoins, law_of
 from support.problems import exact_law
 
@@ -71,7 +72,7 @@ class AffineLoss:
     minimum = 0.0
 
     def __init__(self, matrix: Any, vector: Any, norm: str) -> None:
-        self.affine = em.AffineForm(
+        self.affine = AffineForm(
             matrix=np.array(matrix, dtype=float), vector=np.array(vector, dtype=float), norm=norm
         )
 

@@ -13,6 +13,7 @@ import expmech as em
 from expmech.core.coins import Coins
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
+from expmech.losses import Curvature
 from support.enumeration import law_of, total_variation
 from support.problems import exact_law
 
@@ -31,7 +32,7 @@ class Quadratic:
     def __init__(self, matrix: Any, center: Any, tilt: Any = 0.0) -> None:
         self.matrix, self.center = np.array(matrix, dtype=float), np.array(center, dtype=float)
         self.tilt = np.zeros_like(self.center) + tilt
-        self.curvature = em.Curvature(
+        self.curvature = Curvature(
             center=self.center,
             value=0.0,
             gradient=self.tilt,

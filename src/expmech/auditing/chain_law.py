@@ -16,9 +16,8 @@ from expmech.auditing.enumeration import law_of, outcomes
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
-from expmech.exponential.samplers import Chain
 from expmech.exponential.samplers.atom import AtomKernel
-from expmech.exponential.samplers.chain import PointState
+from expmech.exponential.samplers.chain import Chain, PointState
 
 Moves = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 

@@ -219,6 +219,10 @@ def total_variation(law: dict[Hashable, float], neighbour: dict[Hashable, float]
     law, neighbour : dict
         Probabilities by outcome.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> total_variation({0: 0.5, 1: 0.5}, {0: 1.0})
@@ -241,6 +245,10 @@ def largest_log_ratio(
     ignore : float, default 0.0
         Outcomes whose probabilities are both at most this are passed over: the mass that an
         enumeration did not follow is of that order.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

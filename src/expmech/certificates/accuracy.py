@@ -31,14 +31,22 @@ class Accuracy:
 
     Parameters
     ----------
-    lower, upper
+    lower, upper : float or ndarray
         The ends, in the shape of the value.
-    scale
+    scale : float or ndarray, optional
         Of the Laplace noise, in the units of the value; None where it depends on what is
         confidential.
     noisy : tuple of int, optional
         The noisy sums that ends and value follow from, where several sums give the same value: they
         were released with it.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mean = em.NoisyMean.from_rows([[0.2], [0.4], [0.9]], lower=[0.0], upper=[1.0])
+    >>> near = mean.study(epsilon=1.0, seed=1).accuracy
+    >>> bool(near.lower[0] <= near.upper[0])
+    True
     """
 
     lower: Any

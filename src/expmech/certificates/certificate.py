@@ -55,10 +55,43 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 class Certificate:
     """The guarantee of one release: what was promised, by which means, and under which assumptions.
 
-    Nothing in it is computed from confidential data. ``epsilon`` is read as its decimal text, which
-    is never below what was spent. Energies are whole multiples of ``2^unit`` nats; None where
-    there are no energies. ``postprocessing`` is the public map that was applied to the draw.
-    ``assumptions_digest`` is of the assumptions: that one was lost on the way is seen.
+    Nothing in it is computed from confidential data.
+
+    Parameters
+    ----------
+    kind : {"release", "study, not a release"}
+        A study was drawn from a seeded stream and must not be published as a release.
+    mechanism, statistic : str
+        The mechanism by its name, and what was released.
+    epsilon : float
+        The budget, read as its decimal text, which is never below what was spent.
+    delta : float
+        0 for a pure guarantee.
+    adjacency : {"replace", "add-remove"}
+        Which data sets are neighbours.
+    sensitivity, loss_error : float
+        How much the loss (or the sums) may change between neighbours, and how far the computed loss
+        may be from the true one.
+    eta : float
+        The energy scale, or the rate of the noise, in nats per unit of loss.
+    unit : int or None
+        Energies are whole multiples of ``2^unit`` nats; None where there are no energies.
+    domain : dict
+        What values are drawn from; ``domain["kind"]`` names it.
+    sampler : dict
+        How values are drawn; ``sampler["sampler"]`` names it.
+    postprocessing : dict
+        The public map that was applied to the draw.
+    timing : str
+        Timing class: "constant", "data-independent" or "data-dependent".
+    randomness : str
+        The source of random bits.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    version : str
+        The version of expmech that wrote it.
+    assumptions_digest : str, default ""
+        A digest of the assumptions, so that a lost one is noticed.
 
     Examples
     --------
@@ -97,7 +130,19 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate written by :meth:`to_json`.
 
-        Raise if a field is missing, unknown or of the wrong type.
+        Parameters
+        ----------
+        text : str
+            JSON text with exactly the fields of a certificate.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ParameterError, ParameterTypeError
+            If a field is missing, unknown or of the wrong type.
         """
         fields = read_json(text, name="`text` of Certificate.from_json")
         if not isinstance(fields, dict):

@@ -51,11 +51,30 @@ if TYPE_CHECKING:
 class Draws:
     """Values of a study, the number of proposals each took, and what else its chain counted.
 
-    Counts are confidential and never part of a release. Algorithm 1 with its factory counts
-    ``outer``, ``bern`` and ``inner`` (steps of its three loops), ``entered`` (how often the inner
-    loop began) and ``nonatomic`` (runs until one did not end at the atom), per draw.
-    ``noisy`` are the noisy sums that values were computed from, where there are any; they are as
-    private as the values.
+    Counts are confidential and never part of a release.
+
+    Parameters
+    ----------
+    values : ndarray
+        One value per row.
+    proposals : ndarray of int
+        Proposals that each value took.
+    counts : mapping from str to ndarray of int, default empty
+        Further counts per draw. Algorithm 1 with its factory counts ``outer``, ``bern`` and
+        ``inner`` (steps of its three loops), ``entered`` (how often the inner loop began) and
+        ``nonatomic`` (runs until one did not end at the atom).
+    noisy : ndarray, optional
+        The noisy sums that values were computed from, where there are any; they are as private as
+        the values.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.L1Mean([0.2, 0.4, 0.9])
+    >>> mechanism = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> draws = mechanism.sample(epsilon=1.0, size=3, seed=1)
+    >>> draws.values.shape, draws.proposals.shape
+    ((3, 1), (3,))
     """
 
     values: NDArray[Any]
@@ -74,13 +93,21 @@ class Release:
 
     Parameters
     ----------
-    value
-        The released value.
+    value : object
+        The released value: a number, an array, a label or a record of them.
     certificate : Certificate
         What it guarantees, and on which assumptions.
     accuracy : Accuracy, optional
         How far the truth may be, by the law of the noise and by what was released; None where that
         cannot be said without looking at the data.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> best = em.PermuteAndFlip.from_scores([3, 5, 4], candidates=["a", "b", "c"], sensitivity=1)
+    >>> release = best.study(epsilon=1.0, seed=1)
+    >>> release.value in ("a", "b", "c"), release.certificate.kind
+    (True, 'study, not a release')
     """
 
     value: Any
@@ -322,13 +349,41 @@ class Mechanism(ABC):
     @classmethod
     @abstractmethod
     def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
-        """Tell whether a point can be a draw of the certificate; None stands for a label."""
+        """Tell whether a value can be a draw of the mechanism that a certificate describes.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            A certificate that names this mechanism.
+        point : ndarray or None
+            The value before post-processing; None stands for a label.
+
+        Returns
+        -------
+        bool
+            Whether the mechanism can return the value at all.
+        """
 
     @classmethod
     def explains(
         cls, certificate: Certificate, point: NDArray[np.float64], stated: Accuracy
     ) -> bool:
-        """Tell whether the interval stated for a point is the one that follows from the noise."""
+        """Tell whether the interval stated for a value is the one that follows from the noise.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            A certificate that names this mechanism.
+        point : ndarray
+            The value before post-processing.
+        stated : Accuracy
+            The interval that was stated with it.
+
+        Returns
+        -------
+        bool
+            False for mechanisms that give no intervals.
+        """
         return False
 
     @classmethod
@@ -369,11 +424,11 @@ class Mechanism(ABC):
         ----------
         epsilon : float or Fraction
             The budget.
-        timing : {"auto", "constant", "unprotected"}
+        timing : {"auto", "constant", "unprotected"}, default "auto"
             "constant" requires a number of loss evaluations that is fixed beforehand, "auto" one
             where that is cheap, "unprotected" none.
         budget_seconds : float, optional
-            A draw that is forecast to take longer is refused.
+            Time limit in seconds: a draw that is forecast to take longer is refused.
 
         Returns
         -------
@@ -384,7 +439,19 @@ class Mechanism(ABC):
         )
 
     def planned(self, epsilon: float | Fraction, requirement: TimingRequirement) -> Plan:
-        """Return the plan of a release under a timing requirement."""
+        """Return the plan of a release under a timing requirement.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        requirement : TimingRequirement
+            Timing and time limit, as :meth:`plan` takes them one by one.
+
+        Returns
+        -------
+        Plan
+        """
         validate_choice(requirement.timing, name="timing", owner="plan", choices=TIMINGS)
         budget = validate_epsilon(epsilon, owner=self.name)
         refusal = None
@@ -463,11 +530,13 @@ class Mechanism(ABC):
         ----------
         epsilon : float or Fraction
             The budget.
-        sampler : Sampler or "auto"
+        sampler : Sampler or "auto", default "auto"
             How to draw, for mechanisms that have a choice.
-        timing, budget_seconds
+        timing : {"auto", "constant", "unprotected"}, default "unprotected"
             As for :meth:`plan`.
-        stand_in : bool
+        budget_seconds : float, optional
+            As for :meth:`plan`.
+        stand_in : bool, default False
             Whether the data are a public stand-in, so that their speed may be measured.
         context : CertificateContext, optional
             What a statistic adds to the certificate.
@@ -511,13 +580,29 @@ class Mechanism(ABC):
     ) -> Release:
         """Draw one value with randomness from the operating system; it may be published.
 
-        Parameters are those of :meth:`prepare`. With ``timing="auto"`` the number of evaluations is
-        constant where that is cheap.
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget: the release is epsilon-DP, or what its certificate says.
+        sampler : Sampler or "auto", default "auto"
+            How to draw, for mechanisms that have a choice.
+        timing : {"auto", "constant", "unprotected"}, default "auto"
+            "constant" fixes the number of loss evaluations beforehand or refuses, "auto" does so
+            where that is cheap, "unprotected" takes the fastest way.
+        budget_seconds : float, optional
+            Time limit in seconds: a draw that is forecast to take longer is refused.
 
         Returns
         -------
         Release
             ``value`` and ``certificate``. The number of proposals is not in it: it is confidential.
+
+        Raises
+        ------
+        ParameterError
+            If ``epsilon`` is out of range.
+        UnsupportedError
+            Where the timing cannot be served, or the draw would take too long.
         """
         ready = self.prepare(
             epsilon=epsilon, sampler=sampler, timing=timing, budget_seconds=budget_seconds
@@ -535,6 +620,22 @@ class Mechanism(ABC):
         """Draw one value of the law of a release from a seeded stream; it is a study.
 
         It repeats: which sampler draws it depends on nothing that is measured.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        sampler : Sampler or "auto", default "auto"
+            How to draw, for mechanisms that have a choice.
+        seed : int or sequence of int
+            Of the stream; the same seed gives the same value.
+        budget_seconds : float, optional
+            Time limit in seconds: a draw that is forecast to take longer is refused.
+
+        Returns
+        -------
+        Release
+            Its certificate says that it is a study and must not be published as a release.
         """
         ready = self.prepare(epsilon=epsilon, sampler=sampler, budget_seconds=budget_seconds)
         return ready.study(seed)
@@ -548,7 +649,7 @@ class Mechanism(ABC):
         ----------
         epsilon : float or Fraction
             The budget of each.
-        size : int
+        size : int, default 1
             How many values.
         seed : int or sequence of int
             Of the stream; the same seed gives the same values.
@@ -568,5 +669,20 @@ class Mechanism(ABC):
     def certificate(
         self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto", timing: str = AUTO
     ) -> Certificate:
-        """Return the certificate a release would carry, without drawing anything."""
+        """Return the certificate a release would carry, without drawing anything.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        sampler : Sampler or "auto", default "auto"
+            How to draw, for mechanisms that have a choice.
+        timing : {"auto", "constant", "unprotected"}, default "auto"
+            As for :meth:`release`.
+
+        Returns
+        -------
+        Certificate
+            Public: it does not depend on the data.
+        """
         return self.prepare(epsilon=epsilon, sampler=sampler, timing=timing).certificate

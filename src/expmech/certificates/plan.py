@@ -19,10 +19,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One sampler in a plan.
+    """One sampler in a plan: its guarantee, timing class and cost, or why it does not apply.
 
-    Its guarantee, its timing class and its cost, or the reason why it does not apply. ``seconds``
-    is about how long a draw takes by a public table, the same on every machine.
+    Parameters
+    ----------
+    name : str
+        The sampler, with its envelope or kernel.
+    sampler : Sampler or None
+        The sampler itself; None for a mechanism that draws by itself.
+    delta : float
+        0 for a pure guarantee.
+    timing : str
+        Timing class: "constant", "data-independent" or "data-dependent".
+    forecast : Forecast or None
+        Loss evaluations per draw; None where the sampler does not apply.
+    reason : str or None
+        Why it does not apply.
+    seconds : float, default inf
+        About how long a draw takes by a public table, the same on every machine.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mechanism = em.PermuteAndFlip.from_scores([3, 5, 4], sensitivity=1)
+    >>> (option,) = mechanism.plan(1.0).options
+    >>> option.name, option.timing, option.delta
+    ('PermuteAndFlip', 'constant', 0.0)
     """
 
     name: str
@@ -71,14 +93,38 @@ class Option:
 class Plan:
     """What each sampler would guarantee and cost for one problem at one epsilon.
 
-    Public: it does not depend on the data.
+    It is public: it does not depend on the data.
 
-    ``excess_loss`` bounds by how much the loss of a draw exceeds the least one: its mean, and what
-    95% of draws stay below; None where nothing public bounds it. It is the same for every sampler
-    whose law is the mechanism's. ``saturates_at`` is the loss from which on the law is flat, where
-    nothing public bounds the least loss: a data set whose least loss is above it gets a uniform
-    answer. ``error`` is how far a number is from the truth in 95% of releases, at most, where
-    public quantities tell.
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    options : tuple of Option
+        Every sampler, with its cost or the reason why it does not apply.
+    chosen : str or None
+        The name of the option that sampler="auto" takes; None where it refuses.
+    refusal : str or None
+        Why "auto" refuses.
+    excess_loss : tuple of float, or None
+        Bounds on how much the loss of a draw exceeds the least one: its mean, and what 95% of draws
+        stay below. They hold for every sampler whose law is the mechanism's; None where nothing
+        public bounds it.
+    saturates_at : float or None
+        The loss from which on the law is flat, where nothing public bounds the least loss: a data
+        set whose least loss is above it gets a uniform answer.
+    note : str, optional
+        A sentence about the method.
+    error : float, optional
+        How far a number is from the truth in 95% of releases, at most, where public quantities
+        tell.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.L1Mean([0.2, 0.4, 0.9])
+    >>> mechanism = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mechanism.plan(1.0).chosen
+    'ConfAtomAndRuntimePerfect, constant'
     """
 
     epsilon: float

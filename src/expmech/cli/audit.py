@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 from expmech import auditing
 from expmech.auditing import Claim, Pair, Report, neighbours
+from expmech.auditing.events import read_event
 from expmech.cli.columns import parse_bounds, split
 from expmech.cli.common import new_file, user_errors
 from expmech.cli.console import FALSE, complaints, output
@@ -120,7 +121,7 @@ def _replay(mechanism: Callable[[Any, int], Any], path: Path, draws: int) -> Non
     """Count the event of a report in new draws."""
     try:
         stated = json.loads(path.read_text())["witness"]
-        event = auditing.read_event(stated["event"])
+        event = read_event(stated["event"])
         data = {"first": stated["first"], "second": stated["second"]}
     except (KeyError, TypeError, ValueError):
         raise ParameterError(f"`--replay` must be a report with a witness; got {path}.") from None

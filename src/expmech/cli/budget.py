@@ -19,7 +19,8 @@ from expmech.cli.records import show as show_release
 from expmech.core.adjacency import Adjacency, unit_of
 from expmech.core.errors import ExpmechError, ParameterError
 from expmech.core.strict_json import read_json
-from expmech.ledger import Amount, Ledger, show_amount
+from expmech.ledger import Amount, Ledger
+from expmech.ledger.amounts import show_amount
 from expmech.tables.sources.opening import open_source
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 

@@ -17,7 +17,8 @@ from expmech.cli.options import PlanOptions, command
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ParameterError, validate_integer
-from expmech.ledger import exact_amount, show_amount
+from expmech.ledger import exact_amount
+from expmech.ledger.amounts import show_amount
 from expmech.tables.plan import enough
 from expmech.tables.plan import plan as plan_statistic
 from expmech.tables.statistics import Statistic

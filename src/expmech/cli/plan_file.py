@@ -31,7 +31,8 @@ from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_c
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError
 from expmech.core.strict_json import read_json
-from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError, show_amount
+from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError
+from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
 from expmech.tables.plan import plan as plan_statistic
 from expmech.tables.release import PreparedRelease

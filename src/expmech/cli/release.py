@@ -30,8 +30,11 @@ from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice
 from expmech.core.strict_json import read_json
-from expmech.exponential.samplers import Metropolis, Sampler, names, validate_sampler
-from expmech.ledger import SINGLE, Charge, Ledger, LedgerError, exact_amount, show_amount
+from expmech.exponential.samplers import Metropolis, Sampler
+from expmech.exponential.samplers.registry import names, validate_sampler
+from expmech.ledger import Charge, Ledger, LedgerError, exact_amount
+from expmech.ledger.amounts import show_amount
+from expmech.ledger.outbox import SINGLE
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.opening import open_source

@@ -23,7 +23,8 @@ from expmech.cli.console import output
 from expmech.cli.records import accuracy_statement, flattened
 from expmech.core.markup import BLUE, GREY, ORANGE, escape, folded, round_ticks, table, visible
 from expmech.core.strict_json import read_json
-from expmech.ledger import Charge, Ledger, show_amount
+from expmech.ledger import Charge, Ledger
+from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import read_certificate
 from expmech.ledger.verification import verify_certificate
 

@@ -19,7 +19,8 @@ from expmech.cli.records import digest_of
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError
 from expmech.core.strict_json import differences, read_json
-from expmech.ledger import Ledger, exact_amount, show_amount
+from expmech.ledger import Ledger, exact_amount
+from expmech.ledger.amounts import show_amount
 from expmech.ledger.verification import (
     gives_interval,
     verify_certificate,

@@ -1,17 +1,14 @@
 """Public output lattices: bounded sets with counting measure, chosen without looking at data."""
 
-from expmech.domains.base import Cover, Domain, Grid, Indices, Region
-from expmech.domains.lists import Candidates, Choice, Product
-from expmech.domains.regions import Ball, Box, L1Ball, L2Ball, Simplex
-from expmech.domains.registry import DOMAINS, rebuild_domain
+from expmech.domains.base import Domain, Grid, Indices, Region
+from expmech.domains.lists import Candidates, Product
+from expmech.domains.regions import Box, L1Ball, L2Ball, Simplex
+from expmech.domains.registry import DOMAINS
 
 __all__ = [
     "DOMAINS",
-    "Ball",
     "Box",
     "Candidates",
-    "Choice",
-    "Cover",
     "Domain",
     "Grid",
     "Indices",
@@ -20,5 +17,4 @@ __all__ = [
     "Product",
     "Region",
     "Simplex",
-    "rebuild_domain",
 ]

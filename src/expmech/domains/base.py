@@ -80,7 +80,20 @@ class Domain(ABC):
 
     @abstractmethod
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
-        """Draw ``size`` independent uniform points, exactly."""
+        """Draw independent uniform points, exactly.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        size : int
+            How many points.
+
+        Returns
+        -------
+        ndarray of int
+            One point per row, as lattice indices.
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -113,7 +126,7 @@ class Domain(ABC):
         Parameters
         ----------
         size : int
-            How many, 1 or more.
+            How many points, 1 or more.
         seed : int or sequence of int
             Of the stream.
 

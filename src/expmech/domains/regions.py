@@ -129,7 +129,7 @@ _CUBE_DIMENSION = 16  # up to here it serves a coarse lattice, on which the othe
 _COARSE_BITS = 18
 
 
-class Ball(Grid):
+class NormBall(Grid):
     """A ball about zero, on the lattice of the cube around it: the base of both balls.
 
     A lattice point has odd integer coordinates ``o_j = 2 i_j + 1 - 2^bits`` in units of ``radius /
@@ -192,7 +192,7 @@ class Ball(Grid):
         }
 
 
-class L1Ball(Ball):
+class L1Ball(NormBall):
     """The lattice points with ``|y|_1 <= radius``.
 
     Parameters
@@ -248,7 +248,7 @@ class L1Ball(Ball):
         )
 
 
-class L2Ball(Ball):
+class L2Ball(NormBall):
     """The lattice points with ``|y|_2 <= radius``.
 
     Parameters
@@ -337,6 +337,20 @@ class L2Ball(Ball):
         A cell of ``2^fine`` indices per axis, numbered u from the middle, is drawn with ``P(u) ~
         exp(-c |u|^2)``, then a point of it uniformly; a point of the ball is accepted with
         probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        size : int
+            How many proposals.
+        coarse : int
+            The ball is cut into about ``2^coarse`` cells per axis; a smaller number is for tests.
+
+        Returns
+        -------
+        ndarray of int
+            The accepted points, one per row; fewer than ``size``.
         """
         d, fine = self.dimension, max(0, self.bits - coarse)
         half = 1 << (self.bits - 1 - fine)

@@ -243,7 +243,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _validate_column_bounds(
         self, bounds: Any, columns: int, *, name: str = "bounds"
     ) -> tuple[Bounds, ...]:
-        """Return one pair a column, from one pair for all of them or one pair each."""
+        """Return one pair per column, from one pair for all of them or one pair each."""
         rule = (
             f"`{name}` of {self._name} must be a pair (LOWER, UPPER), or one pair for each of the"
             f" {columns} columns, in order or by name"

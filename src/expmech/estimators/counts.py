@@ -12,7 +12,7 @@ import numpy as np
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator, bounds_by_name, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of, only_column
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import (
     NUMBER,
@@ -37,11 +37,11 @@ class PrivateCount(PrivateEstimator):
 
     Parameters
     ----------
-    where
+    where : str, optional
         A condition on one row of numbers, such as ``"age >= 65 and not income is missing"``, as
         `expmech release count` has it; columns by name, or ``x0``, ``x1``, ... where X has no
         names. None counts all rows, which "replace" makes public and refuses.
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
     ledger, adjacency, random_state
         As for :class:`PrivateMean`.
@@ -65,7 +65,20 @@ class PrivateCount(PrivateEstimator):
     where: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateCount:
-        """Draw the number of rows of X; y is ignored."""
+        """Draw the number of rows of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateCount
+            The fitted estimator itself.
+        """
         budget = self._validate_parameters()
         table, d = self._table(X)
         count = CountOf(
@@ -117,27 +130,27 @@ class PrivateHistogram(PrivateEstimator):
 
     Parameters
     ----------
-    edges
+    edges : list of float, or dict, optional
         Public rising numbers; each cell holds its lower edge and the last one both. One list for
-        all columns, or one a column, in order or by name.
-    categories
+        all columns, or one per column, in order or by name.
+    categories : list, optional
         Public list of values to be counted, in the place of edges; X then has one column, of any
         kind.
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text. Columns get equal shares of it.
     ledger, adjacency, random_state
         As for :class:`PrivateMean`.
 
     Attributes
     ----------
-    counts_ : list of ndarray of shape (n_cells + 1,), one a column
+    counts_ : list of ndarray of shape (n_cells + 1,), one per column
         The private counts of the cells; the last one is that of the rows in none of them.
-    cells_ : list of tuple of str, one a column
+    cells_ : list of tuple of str, one per column
         The names of the cells, the last one "other".
-    accuracies_ : tuple of Accuracy, one a column
+    accuracies_ : tuple of Accuracy, one per column
         A 95% interval for each count, and the scale of the noise.
     certificates_ : tuple of Certificate
-        One a column; where there are several, each says so and what they cost together.
+        One per column; where there are several, each says so and what they cost together.
     certificate_ : Certificate
         The first of them.
 
@@ -152,7 +165,20 @@ class PrivateHistogram(PrivateEstimator):
     categories: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateHistogram:
-        """Draw the counts of the cells of the columns of X; y is ignored."""
+        """Draw the counts of the cells of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateHistogram
+            The fitted estimator itself.
+        """
         budget = self._validate_parameters()
         table, d = self._table(X)
         histograms = self._histograms(d, budget)

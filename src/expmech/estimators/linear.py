@@ -84,30 +84,30 @@ class PrivateLinearRegression(RegressionChoices, PrivateLine):
 
     Parameters
     ----------
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
-    bounds_X
+    bounds_X : pair of float, sequence of pairs, or dict
         Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair per
         column; values outside are clipped.
-    bounds_y
+    bounds_y : pair of float
         Public bounds of the target, a pair.
-    threshold
+    threshold : float, optional
         Residuals beyond it count linearly, in half widths of ``bounds_y``. None: a rule of public
         quantities, see docs/estimators.md.
-    penalty
+    penalty : float, optional
         Ridge penalty on columns scaled to [-1, 1] by their bounds; None: the rule.
-    data_norm
+    data_norm : float, optional
         Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened: whole rows,
         constant and target included. None: the rule.
-    sum_norm
+    sum_norm : float, optional
         Public sum of absolute scaled entries to which rows are shortened as well: for rows with few
         entries that are not 0, whose noise it makes smaller. None: no bound.
-    intercept_penalty
+    intercept_penalty : float, optional
         Ridge penalty of the intercept; None: that of the slopes.
-    center
+    center : bool, optional
         Whether columns are scaled about the middle of their bounds, or about 0, which then lies in
         the bounds. None: about the middle, but for a sparse X, which is never made dense.
-    rows
+    rows : int, optional
         Under "add-remove" only: a public guess of the number of rows, for the rules. None: 1000.
     sampler, timing, budget_seconds, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`; there is no choice of sampler. timing="constant" takes a number
@@ -172,17 +172,17 @@ class PrivateRidge(PrivateLine):
 
     Parameters
     ----------
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
-    bounds_X
+    bounds_X : pair of float, sequence of pairs, or dict
         Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair per
         column; values outside are clipped.
-    bounds_y
+    bounds_y : pair of float
         Public bounds of the target, a pair.
-    penalty
+    penalty : float, optional
         Ridge penalty on columns scaled to [-1, 1] by their bounds; None: a rule of public
         quantities, see docs/estimators.md.
-    radius
+    radius : float, optional
         Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of
         public quantities.
     sampler, timing, budget_seconds, ledger, adjacency, missing, random_state

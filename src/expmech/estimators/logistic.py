@@ -44,29 +44,29 @@ class PrivateLogisticRegression(
 
     Parameters
     ----------
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
-    bounds_X
+    bounds_X : pair of float, sequence of pairs, or dict
         Public bounds of the features, a pair ``(lower, upper)`` for all columns or one pair per
         column; values outside are clipped.
-    classes
+    classes : sequence, optional
         The labels, public: two, the positive one last, or more; any other label counts as the
         first. "infer" takes the labels that occur in y: that they occur is then treated as public,
         which the certificate lists as an assumption.
-    law
+    law : {"perturbed optimum", "log-likelihood"}, default "perturbed optimum"
         "perturbed optimum", noise on the gradient; or "log-likelihood", the law of the exponential
         mechanism, for two classes and few features, which a sampler draws from.
-    penalty
+    penalty : float, optional
         Ridge penalty on scaled rows; None: a rule of public quantities, see docs/estimators.md.
-    radius
+    radius : float, optional
         Of law="log-likelihood" only: public bound on the Euclidean norm of the coefficients on rows
         of norm one. None: a rule of public quantities.
-    data_norm
+    data_norm : float, optional
         Public norm to which rows, scaled to [-1, 1] by their bounds, are shortened: whole rows,
         constant included, or by law="log-likelihood" the features alone. None: the rule.
     sum_norm, intercept_penalty, center
         Of law="perturbed optimum" only, as for :class:`PrivateLinearRegression`; a sparse X too.
-    rows
+    rows : int, optional
         Of law="perturbed optimum" under "add-remove" only: a public guess of the number of rows,
         for the rules. None: 1000.
     sampler, timing, budget_seconds, ledger, adjacency, missing, random_state

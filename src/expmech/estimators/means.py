@@ -17,14 +17,14 @@ from expmech.tables.statistics.sums import ColumnStatistic
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateNumbers(MissingParameter, PrivateEstimator):
-    """One number a column, clipped to its bounds, by noise that does not look at the data."""
+    """One number per column, clipped to its bounds, by noise that does not look at the data."""
 
     bounds: Any = None
 
     def _numbers(
         self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any
     ) -> NDArray[np.float64]:
-        """Return a number a column; keep their intervals and what was promised."""
+        """Return a number per column; keep their intervals and what was promised."""
         budget = self._validate_parameters()
         table, d = self._table(X)
         statistic = kind(
@@ -68,7 +68,20 @@ class PrivateSum(PrivateNumbers):
     """
 
     def fit(self, X: Any, y: Any = None) -> PrivateSum:
-        """Draw the sums of the columns of X; y is ignored."""
+        """Draw the sums of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateSum
+            The fitted estimator itself.
+        """
         self.sum_ = self._numbers(X, SumOf)
         return self
 
@@ -100,7 +113,20 @@ class PrivateVariance(PrivateNumbers):
     """
 
     def fit(self, X: Any, y: Any = None) -> PrivateVariance:
-        """Draw the variances of the columns of X; y is ignored."""
+        """Draw the variances of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateVariance
+            The fitted estimator itself.
+        """
         self.variance_ = self._numbers(X, VarianceOf)
         return self
 
@@ -111,30 +137,30 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
 
     Parameters
     ----------
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit, for all columns together: a number, or decimal text.
-    bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+    bounds : pair of float, sequence of pairs, or dict
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    sampler
+    sampler : Sampler or str, default "auto"
         "auto" adds noise to the sums, which is always better; a sampler asks for the exponential
         mechanism with the L1 loss.
-    timing
+    timing : {"auto", "constant", "unprotected"}, default "auto"
         "auto" (a number of loss evaluations that is fixed beforehand where that is cheap),
         "unprotected" or "constant": see docs/estimators.md. The noise is drawn without looking at
         the data either way.
-    budget_seconds
+    budget_seconds : float, optional
         What a public forecast says takes longer is refused before anything is charged; None leaves
         it to `auto`, and refuses a named chain that takes over a minute.
-    ledger
+    ledger : Ledger or path, optional
         A :class:`~expmech.Ledger` or the path of one, charged before the draw.
-    adjacency
+    adjacency : {"replace", "add-remove"}, default "replace"
         "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a
         noisy count).
-    missing
+    missing : str, default "middle"
         What a value that is no number counts as: "middle" or "lower" of its bounds; "drop" leaves
         its row out (add-remove only); "error" refuses, which is then an assumption.
-    random_state
+    random_state : int, optional
         None for a release; a whole number makes the fit a study, which its certificate says.
 
     Attributes
@@ -153,6 +179,19 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
     """
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
-        """Draw the means of the columns of X; y is ignored."""
+        """Draw the means of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateMean
+            The fitted estimator itself.
+        """
         self.mean_ = self._numbers(X, Mean, exponential=self.sampler != "auto")
         return self

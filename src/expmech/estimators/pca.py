@@ -36,28 +36,28 @@ class PrivatePCA(
 
     Parameters
     ----------
-    n_components
+    n_components : int, default 1
         Number of directions, which share epsilon equally.
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
-    bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+    bounds : pair of float, sequence of pairs, or dict
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    center
-        What is subtracted from rows; required. Public numbers, one a column; or "bounds", the
+    center : sequence of float, "bounds" or "private"
+        What is subtracted from rows; required. Public numbers, one per column; or "bounds", the
         middle of the bounds; or "private", a private mean that costs a fifth of epsilon. **A
         private mean ruins the direction at small epsilon**: its error is a direction of its own,
         and with few rows or many columns it is the one that is found. On three tables of 178 to
         1797 rows and 13 to 64 columns, at epsilon = 1, components were no better than random ones
         after it, and good with a public center (benchmarks/results/pca.md).
-    scale
+    scale : sequence of float, optional
         Public numbers by which columns are divided; None: half the width of the bounds.
-    row_norm
+    row_norm : float, optional
         None: every row is scaled to norm one, so that long rows do not rule; a public number:
         rows longer than it (after centring and scaling) are shortened to it.
-    variances
+    variances : bool, default True
         Whether a tenth of what the components get goes to their variances.
-    timing
+    timing, budget_seconds
         "unprotected": how long a fit took may tell about the data. "constant" is refused.
     ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
@@ -90,7 +90,20 @@ class PrivatePCA(
     variances: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
-        """Draw the components of X; y is ignored."""
+        """Draw the components of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivatePCA
+            The fitted estimator itself.
+        """
         epsilon = self._validate_parameters()
         table, d = self._table(X)
         statistic = self._statistic(self._validate_column_bounds(self.bounds, d))

@@ -26,7 +26,8 @@ from sklearn.preprocessing import (
 
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator
-from expmech.ledger import Ledger, show_amount
+from expmech.ledger import Ledger
+from expmech.ledger.amounts import show_amount
 
 PRIVATE, BY_ROW = "private", "row by row"
 LEARNS, MAY_LEARN = "learns from the data", "may learn from the data"
@@ -42,7 +43,14 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineCheck:
-    """What the steps of a pipeline do with the data."""
+    """What the steps of a pipeline do with the data.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Each step by its name, with its kind: "private", "row by row", "learns from the data" or
+        "may learn from the data".
+    """
 
     steps: tuple[Step, ...]
 
@@ -80,9 +88,9 @@ def check_pipeline(pipeline: Any, *, by_row: Collection[Callable[..., Any]] = ()
 
     Parameters
     ----------
-    pipeline
+    pipeline : Pipeline
         A scikit-learn Pipeline; its unions and column transformers are looked into.
-    by_row
+    by_row : collection of callable, default ()
         Functions of FunctionTransformer steps that treat each row alone. That they do is the
         caller's promise; functions of NumPy such as ``np.log1p`` need not be named.
 
@@ -180,6 +188,23 @@ def reserve(search: Any, ledger: Ledger) -> Any:
     The sum is charged at once, or LedgerError is raised and nothing is. The search that is
     returned charges its fits to a ledger of its own, beside the other, that holds this sum and no
     more; what a search leaves of it is not given back.
+
+    Parameters
+    ----------
+    search : GridSearchCV
+        The search, not fitted yet, of a model of this package or a pipeline that ends in one.
+    ledger : Ledger
+        The ledger that is charged.
+
+    Returns
+    -------
+    GridSearchCV
+        A copy of the search that charges its fits to a ledger of its own.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger holds less than the search may cost.
 
     Notes
     -----

@@ -13,7 +13,7 @@ from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
 from expmech.tables.statistics.quantiles import near_levels
@@ -28,18 +28,18 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
 
     Parameters
     ----------
-    q
+    q : float, str or sequence of them, default 0.5
         Which quantile, strictly between 0 and 1, or a list of them: numbers, decimal text, or
         fractions such as "1/30".
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit. Columns get equal shares of it, and so do several quantiles unless they
         are drawn jointly: basic composition.
-    bounds
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair a column; values
+    bounds : pair of float, sequence of pairs, or dict
+        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    bits
+    bits : int, default 16
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
-    joint
+    joint : bool, default True
         Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
         shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
         draw does not serve.
@@ -51,8 +51,8 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     quantiles_ : ndarray of shape (n_features,), or (n_quantiles, n_features) where q is a list
         The private quantiles, in the units of the data. Those of a list come in order.
     certificates_ : tuple of Certificate
-        One a column where quantiles are drawn jointly; else one a value, quantile by quantile. Each
-        with its share of epsilon.
+        One per column where quantiles are drawn jointly; else one per value, quantile by quantile.
+        Each with its share of epsilon.
     certificate_ : Certificate
         The first of them; where there are several it says that it is one of so many, and what they
         cost together.
@@ -70,7 +70,20 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     joint: bool = True
 
     def fit(self, X: Any, y: Any = None) -> PrivateQuantile:
-        """Draw the quantiles of the columns of X; y is ignored."""
+        """Draw the quantiles of the columns of X, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : None
+            Ignored, for the sake of scikit-learn's pipelines.
+
+        Returns
+        -------
+        PrivateQuantile
+            The fitted estimator itself.
+        """
         budget, levels = self._validate_parameters(), self._levels()
         bits = validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22)
         table, d = self._table(X)

@@ -25,32 +25,33 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
 
     Parameters
     ----------
-    candidates
+    candidates : sequence, optional
         Public list of what may be chosen. None: the columns of X.
-    scoring
+    scoring : callable, optional
         ``scoring(X, y, candidate)``, higher is better. None: for columns, their totals; for
         candidates, how many rows of the single column X equal them, numbers by their value whether
         they are written as numbers or as text.
-    sensitivity
+    sensitivity : float, optional
         How much a score may change between adjacent data sets: the caller's promise, and an
         assumption of the certificate. Only with ``scoring``.
-    monotone
+    monotone : bool, default False
         Whether all scores move the same way between adjacent data sets, as counts do when a row is
         added: a promise too, which halves what they cost. Only with ``scoring``.
-    k
+    k : int, optional
         None: the best. A number: so many of ``candidates``, the most frequent first, by one joint
         draw. Not with ``scoring``.
-    epsilon
+    epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
-    bounds
+    bounds : pair of float, sequence of pairs, or dict, optional
         Public bounds of the columns, for their totals: a pair ``(lower, upper)``, or one pair a
         column.
-    sampler
+    sampler : Sampler or str, default "auto"
         "auto" is permute-and-flip, whose expected loss is never above that of the exponential
         mechanism; a sampler asks for the latter, and so does a ledger under concentrated
         composition, where its bounded range costs less.
     timing, budget_seconds, ledger, adjacency, missing, random_state
-        As for :class:`PrivateMean`. Permute-and-flip flips one coin a candidate, whatever the data.
+        As for :class:`PrivateMean`. Permute-and-flip flips one coin per candidate, whatever the
+        data.
 
     Attributes
     ----------
@@ -77,7 +78,20 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
     bounds: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
-        """Draw the best candidate; y goes to ``scoring`` and is otherwise ignored."""
+        """Draw the best candidate, and charge the ledger before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The table; confidential.
+        y : array-like, optional
+            Passed to `scoring`; otherwise ignored.
+
+        Returns
+        -------
+        PrivateSelector
+            The fitted estimator itself.
+        """
         budget = self._validate_parameters()
         self._validate_choice()
         table, d = self._table(X)

@@ -141,7 +141,7 @@ def assumed(table: Any) -> tuple[str, ...]:
 
 
 def as_target(y: Any, table: Any, *, owner: str) -> Any:
-    """Return targets, one a row, as a list, a vector or a column of a frame; no value decides."""
+    """Return targets, one per row, as a list, a vector or a column of a frame; no value decides."""
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None.")
     if isinstance(y, (list, tuple)):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.exponential.mechanism import ExponentialMechanism
-from expmech.theory import noise_below, noise_mass
+from expmech.theory.utility import noise_below, noise_mass
 
 Numbers = NDArray[np.float64]
 

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 from expmech.core.errors import ParameterError, validate_choice, validate_integer
 from expmech.explore.questions import QUESTIONS, Question, Setting
-from expmech.ledger import exact_amount, show_amount
+from expmech.ledger import exact_amount
+from expmech.ledger.amounts import show_amount
 
 OWNER = "the page"
 WHOLE = {

@@ -31,18 +31,12 @@ from expmech.core.errors import (
     validate_choice,
 )
 from expmech.core.rounding import float_up, validate_epsilon
-from expmech.domains import Domain, Grid, Region, rebuild_domain
-from expmech.exponential.samplers import (
-    SAMPLERS,
-    Chain,
-    Sampler,
-    SamplerClaims,
-    choose_sampler,
-    make_plan,
-    run,
-    validate_sampler,
-)
-from expmech.exponential.samplers.choose import measured_pace, table_pace
+from expmech.domains import Domain, Grid, Region
+from expmech.domains.registry import rebuild_domain
+from expmech.exponential.samplers import SAMPLERS, Sampler, SamplerClaims
+from expmech.exponential.samplers.chain import Chain, run
+from expmech.exponential.samplers.choose import choose_sampler, make_plan, measured_pace, table_pace
+from expmech.exponential.samplers.registry import validate_sampler
 from expmech.exponential.target import (
     SMALL_TABLE,
     BaseMeasure,
@@ -67,36 +61,50 @@ _FINEST = UNITS_PER_NAT.bit_length() - 1  # the unit is 2^-40 nats or larger
 class ExponentialMechanism(Mechanism):
     """Draw exactly from the exponential mechanism f(y) ~ exp(-epsilon L(y) / 2D) on a lattice.
 
+    Facts about a loss that does not state them itself may be declared here (``sensitivity`` and
+    what follows it below); each is then an assumption of the certificate.
+
     Parameters
     ----------
-    loss
+    loss : callable
         Takes an (m, d) C-contiguous float64 array (for :class:`~expmech.Candidates` the index
-        array) and returns (m,) numbers. An object may also offer what it knows: ``sensitivity``,
-        ``lipschitz``, ``growth``, ``minimum``, ``bound``, ``gap``, ``loss_error``.
-    sensitivity
-        ``D``: how much the loss may change at any point between adjacent data sets. May be left out
-        for a built-in loss.
-    domain
+        array) and returns (m,) numbers. An object may also offer what it knows, see
+        :class:`~expmech.Facts`.
+    domain : Domain
         Where outputs live; public.
-    adjacency
-        "replace" (one row replaced, the number of rows public) or "add-remove"; what the
-        sensitivity refers to.
-    base
+    adjacency : {"replace", "add-remove"}, default "replace"
+        What the sensitivity refers to: one row replaced, the number of rows being public, or one
+        row added or removed.
+    base : callable or BaseMeasure, optional
         A public base measure: a log-density, at most 0, or a :class:`~expmech.BaseMeasure` that
         knows more. The law is then f(y) ~ exp(base(y) - eta L(y)), at the same epsilon.
-    lipschitz
+    sensitivity : float or Fraction, optional
+        ``D``: how much the loss may change at any point between adjacent data sets. May be left
+        out for a built-in loss.
+    lipschitz : array-like, optional
         One constant per coordinate, true for every data set.
-    minimum, bound
+    minimum, bound : float, optional
         Public bounds ``minimum <= L <= bound``. The minimum is 0 by default. The bound sets the
         unit of energies, so that none saturates; without one (or ``lipschitz``) the law is flat
         where the least loss is very large, and sampler="auto" refuses.
-    gap
+    gap : float, optional
         Public bound on how far the least loss lies above ``minimum``.
-    loss_error
-        Public bound on the difference between the computed and the true loss. By default 2^-44 of
-        the bound on the loss, or of where energies saturate when there is none.
-    growth
+    loss_error : float, optional
+        Public bound on the difference between the computed and the true loss. By default 2^-44
+        of the bound on the loss, or of where energies saturate when there is none.
+    growth : Growth, optional
         What the loss is known to grow by, see :class:`~expmech.Growth`.
+    convex : bool, optional
+        As in :class:`~expmech.Facts`, like all that follow.
+    gradient, lower_bound, terms, terms_lower_bound : callable, optional
+        Functions that the loss offers.
+    gradient_error, evaluation_seconds : float, optional
+        The error of the gradient, and about how long one evaluation takes.
+
+    Raises
+    ------
+    ParameterError
+        If a fact is out of range, unknown, or contradicts the loss at public points.
 
     Examples
     --------
@@ -136,7 +144,20 @@ class ExponentialMechanism(Mechanism):
         return make_target(self._problem, validate_epsilon(epsilon, owner=_OWNER))
 
     def chain(self, *, epsilon: float | Fraction, sampler: Sampler | str = "auto") -> Chain[Any]:
-        """Return the fitted chain of a draw, for enumeration and studies; it is confidential."""
+        """Return the fitted chain of a draw, for enumeration and studies; it is confidential.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        sampler : Sampler or "auto", default "auto"
+            How to draw.
+
+        Returns
+        -------
+        Chain
+            With ``start``, ``step`` and ``values``.
+        """
         chosen, target = self._choose(
             ReleaseRequest(epsilon=epsilon, sampler=sampler, timing="unprotected"), _OWNER
         )
@@ -230,9 +251,9 @@ class ExponentialMechanism(Mechanism):
         ----------
         epsilon : float or Fraction
             The budget of each.
-        size : int
+        size : int, default 1
             How many values.
-        sampler : Sampler or "auto"
+        sampler : Sampler or "auto", default "auto"
             How to draw them.
         seed : int or sequence of int
             Of the stream; the same seed gives the same values.
@@ -245,14 +266,28 @@ class ExponentialMechanism(Mechanism):
         return self._sample(size, seed, epsilon=epsilon, sampler=sampler)
 
     def planned(self, epsilon: float | Fraction, requirement: TimingRequirement) -> Plan:
-        """Return what every sampler would guarantee and cost."""
         plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), requirement)
         return dataclasses.replace(plan, epsilon=float(epsilon))
 
     def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return every lattice point and its probability (confidential).
+        """Return every lattice point and its probability; confidential.
 
-        When the lattice has at most 2^16 points.
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+
+        Returns
+        -------
+        values : ndarray
+            Every point, as a release would return it.
+        probabilities : ndarray of float
+            Of each point.
+
+        Raises
+        ------
+        UnsupportedError
+            If the lattice has more than 2^16 points.
         """
         target = self.target(epsilon=epsilon)
         indices = target.all_indices(SMALL_TABLE)

@@ -228,7 +228,19 @@ class Limits:
         return shown, self.delta
 
     def costs(self, amounts: Sequence[Amount], before: Amount | None = None) -> list[Fraction]:
-        """Return what each amount adds, in this order, to the epsilon spent ``before``."""
+        """Return what each of several releases adds to the epsilon that is spent.
+
+        Parameters
+        ----------
+        amounts : sequence of Amount
+            The releases, in this order.
+        before : Amount, optional
+            What was spent before them; nothing by default.
+
+        Returns
+        -------
+        list of Fraction
+        """
         spent = before or Amount()
         last, increments = self.composed(spent)[0], []
         for amount in amounts:
@@ -241,7 +253,17 @@ class Limits:
     def left(self, spent: Amount, factor: Fraction = PURE) -> tuple[Fraction, Fraction]:
         """Return the largest epsilon and delta that one more release may have.
 
-        ``factor`` is its rho over epsilon squared: 1/2 holds for a release of any kind.
+        Parameters
+        ----------
+        spent : Amount
+            What was spent so far.
+        factor : Fraction, default 1/2
+            Its rho over epsilon squared: 1/2 holds for a release of any kind.
+
+        Returns
+        -------
+        tuple of Fraction
+            epsilon and delta.
         """
         epsilon, delta = self.epsilon - spent.epsilon, self.delta - spent.delta
         if self.composition == BASIC:
@@ -251,7 +273,19 @@ class Limits:
         return max(epsilon, Fraction(root, _DIGITS)), Fraction(0)
 
     def times(self, spent: Amount, release: Amount) -> int:
-        """Return how many more releases of the same cost are allowed, at most a million."""
+        """Return how many more releases of the same cost are allowed, at most a million.
+
+        Parameters
+        ----------
+        spent : Amount
+            What was spent so far.
+        release : Amount
+            The cost of one release.
+
+        Returns
+        -------
+        int
+        """
         low, high = 0, _MOST_TIMES + 1
         while high - low > 1:
             middle = (low + high) // 2

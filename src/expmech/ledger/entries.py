@@ -41,6 +41,11 @@ class Entry:
         Disjoint parts of the table that are released at this cost together.
     run : str, default ""
         The plan that the release belongs to, and its place there.
+
+    Examples
+    --------
+    >>> Entry(epsilon="0.5", statement="mean of age").delta
+    0
     """
 
     epsilon: object
@@ -56,7 +61,7 @@ class Entry:
 class Charge:
     """A charge of a ledger.
 
-    Attributes
+    Parameters
     ----------
     number : int
         Its number in the ledger, from 1.

@@ -342,7 +342,20 @@ class Ledger:
         self._refuse_adjacency(self.adjacency, [adjacency])
 
     def require(self, *, epsilon: object, delta: object = 0) -> None:
-        """Raise LedgerError, with what is left, where a pure charge of this size is refused now."""
+        """Raise where a pure charge of this size is refused now; nothing is charged.
+
+        Parameters
+        ----------
+        epsilon : str, int, Fraction or float
+            Read as the decimal number that it prints as.
+        delta : str, int, Fraction or float, default 0
+            Likewise.
+
+        Raises
+        ------
+        LedgerError
+            With what is left.
+        """
         self.require_all([Entry(epsilon=epsilon, delta=delta)])
 
     def require_all(self, entries: Sequence[Entry]) -> None:

@@ -52,9 +52,27 @@ _DAMAGED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError,
 
 
 def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = None) -> list[Check]:
-    """Return one check per claim that can be recomputed; a certificate stands if all hold.
+    """Recompute every claim of a certificate that can be recomputed.
 
-    ``base`` is the public base measure to compare with the one described; None compares none.
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate; nothing else is needed.
+    base : BaseMeasure, optional
+        The public base measure to compare with the one described; by default none is compared.
+
+    Returns
+    -------
+    list of Check
+        One per claim; the certificate stands if all of them hold.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mechanism = em.PermuteAndFlip.from_scores([3, 5, 4], sensitivity=1)
+    >>> checks = verify_certificate(mechanism.certificate(epsilon=1.0))
+    >>> all(check.holds for check in checks)
+    True
     """
     try:
         certificate.check_types()
@@ -93,7 +111,27 @@ def concentration(certificate: Certificate) -> Fraction:
 
 
 def verify_value(certificate: Certificate, released: Any) -> Check:
-    """Check that a released value can be what the certificate's mechanism and map give."""
+    """Check that a released value can be what the certificate's mechanism and map give.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate of the release.
+    released : object
+        The value, as it was published.
+
+    Returns
+    -------
+    Check
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> mechanism = em.TopK.from_counts([50, 2, 40, 30, 1], k=2)
+    >>> release = mechanism.release(epsilon=1.0)
+    >>> verify_value(release.certificate, release.value).holds
+    True
+    """
     mechanism = MECHANISMS.find(certificate.mechanism)
     holds = False
     try:

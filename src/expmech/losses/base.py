@@ -25,9 +25,24 @@ class Growth:
     """The promise ``L(y) >= sum_j rates_j |y_j - center_j| - slack`` at every point of the domain.
 
     The center and the slack may be confidential: they steer the running time and never the law. The
-    slack may be negative, for a loss whose least value is far above zero. The rates must be public.
-    ``public_slack`` says that the slack is the same number for every data set, so that a plan may
-    use it.
+    rates must be public.
+
+    Parameters
+    ----------
+    center : ndarray of shape (d,)
+        Where the loss is about least.
+    rates : ndarray of shape (d,)
+        Loss per unit of each coordinate.
+    slack : float, default 0.0
+        It may be negative, for a loss whose least value is far above zero.
+    public_slack : bool, default False
+        Whether the slack is the same number for every data set, so that a plan may use it.
+
+    Examples
+    --------
+    >>> growth = Growth(center=np.array([0.5]), rates=np.array([3.0]), slack=0.1)
+    >>> growth.public_slack
+    False
     """
 
     center: NDArray[np.float64]
@@ -40,9 +55,16 @@ class Growth:
 class IntegerForm:
     """The identity ``L(i) = sum_j scales_j |count i_j - sums_j|`` on a box lattice.
 
-    ``count`` and ``sums`` are integers.
-
     It makes the normaliser a product of geometric sums, computable to any precision.
+
+    Parameters
+    ----------
+    count : int
+        The number of rows.
+    sums : tuple of int
+        The sum of the rows along each axis, in lattice steps; confidential.
+    scales : tuple of float
+        Loss per unit of each axis; public.
     """
 
     count: int
@@ -52,11 +74,18 @@ class IntegerForm:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AffineForm:
-    """The identity ``L(y) = |matrix y - vector|``, up to ``loss_error``.
-
-    The norm is "l1" or "linf"; the numbers are confidential.
+    """The identity ``L(y) = |matrix y - vector|``, up to ``loss_error``; confidential.
 
     The affine envelope is fitted to it: entries steer the running time and never the law.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, d)
+        Confidential.
+    vector : ndarray of shape (m,)
+        Confidential.
+    norm : {"l1", "linf"}
+        The norm; public.
     """
 
     matrix: NDArray[np.float64]
@@ -66,17 +95,31 @@ class AffineForm:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curvature:
-    """The promise of a smooth convex loss about one point a.
+    """The promise of a smooth convex loss about one point a; confidential.
 
-    It holds at every point ``y = a + v`` of the domain; confidential.
-
-    ``L(y) >= value + g.v + (exp(-k r) + k r - 1) / k^2`` with ``r^2 = v' hessian v``, k the
-    ``skew``, and some vector g within ``gradient_error`` of ``gradient`` in every entry. With ``k =
-    0`` the last term is ``r^2 / 2``: a quadratic, or any loss with ``hessian`` below its second
-    derivatives everywhere. A sum of logistic terms has k the largest ``|x_i.v| / r``.
+    At every point ``y = a + v`` of the domain ``L(y) >= value + g.v + (exp(-k r) + k r - 1) / k^2``
+    with ``r^2 = v' hessian v``, k the ``skew``, and some vector g within ``gradient_error`` of
+    ``gradient`` in every entry. With ``k = 0`` the last term is ``r^2 / 2``: a quadratic, or any
+    loss with ``hessian`` below its second derivatives everywhere. A sum of logistic terms has k the
+    largest ``|x_i.v| / r``.
 
     The convex envelope is fitted to it: entries steer the running time and never the law. Proofs:
     docs/theory/convex.md.
+
+    Parameters
+    ----------
+    center : ndarray of shape (d,)
+        The point a.
+    value : float
+        A lower bound on the loss there.
+    gradient : ndarray of shape (d,)
+        The gradient there.
+    hessian : ndarray of shape (d, d)
+        A symmetric, positive definite matrix.
+    skew : float
+        k, at least 0.
+    gradient_error : float, default 0.0
+        How far each entry of ``gradient`` may be from the true one.
     """
 
     center: NDArray[np.float64]
@@ -95,38 +138,57 @@ class Facts:
     these names (numbers and records may also be methods of the domain). Names that are not in this
     record are refused. What each fact means to a sampler: docs/adding_a_loss.md.
 
-    Attributes
+    Parameters
     ----------
-    sensitivity, adjacency
-        ``D``, and the neighbours it refers to.
-    minimum, bound
+    sensitivity : float or Fraction
+        ``D``: how much the loss may change at any point between neighbouring data sets.
+    adjacency : str
+        The neighbours that the sensitivity refers to.
+    minimum, bound : float
         Public: ``minimum <= L <= bound`` for every data set. The minimum is 0 unless said.
-    gap
+    gap : float
         Public bound on how far the least loss lies above ``minimum``.
-    loss_error
+    loss_error : float
         Public bound on the difference between the computed and the true loss.
-    lipschitz
+    lipschitz : array-like
         One constant per coordinate, true for every data set.
-    growth, integer_form, affine
-        See :class:`Growth`, :class:`IntegerForm`, :class:`AffineForm`.
-    convex, gradient, gradient_error
-        Whether the loss is convex; ``gradient(points)``, one row per point; how far its entries may
-        be from the true ones.
-    lower_bound, exact_lower_bound
-        ``lower_bound(lower, upper)`` bounds the loss from below over boxes of points; whether that
-        bound is attained.
-    terms, terms_lower_bound
-        ``terms(coordinates, values)``: the loss is the sum of these over the coordinates; and
+    growth, integer_form, affine : Growth, IntegerForm, AffineForm
+        See there.
+    convex : bool, default False
+        Whether the loss is convex.
+    gradient : callable
+        ``gradient(points)`` returns one row per point.
+    gradient_error : float
+        How far the entries of the gradient may be from the true ones.
+    lower_bound : callable
+        ``lower_bound(lower, upper)`` bounds the loss from below over boxes of points.
+    exact_lower_bound : bool, default False
+        Whether that bound is attained.
+    terms : callable
+        ``terms(coordinates, values)``: the loss is the sum of these over the coordinates.
+    terms_lower_bound : callable
         ``terms_lower_bound(coordinates, lower, upper)`` bounds a term over intervals.
-    curvature
+    curvature : callable
         ``curvature()`` returns a :class:`Curvature`; it is called only where it is needed.
-    evaluation_seconds
+    evaluation_seconds : float
         Public: about how long one point takes, the same number for every data set; a forecast of
         the running time uses it, and nothing is promised by it.
-    proved
-        The loss keeps its contract by a proof of the library's, so it is not probed.
-    assumptions
+    proved : bool, default False
+        Whether the library proves that the loss keeps its contract, so that it is not probed.
+    assumptions : tuple of str, default ()
         What the guarantee rests on besides, for the certificate.
+
+    Raises
+    ------
+    ParameterError
+        If a name is no fact; the message suggests the nearest one.
+    ParameterTypeError
+        If a fact is of the wrong type.
+
+    Examples
+    --------
+    >>> Facts(sensitivity=1.0, lipschitz=[2.0], minimum=0.0, bound=10.0).bound
+    10.0
     """
 
     sensitivity: Any = None
@@ -178,7 +240,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("convex", "exact_lower_bound"), (bool, "True or False")),
     "growth": (Growth, "an expmech.Growth"),
     "integer_form": (IntegerForm, "an expmech.losses.IntegerForm"),
-    "affine": (AffineForm, "an expmech.AffineForm"),
+    "affine": (AffineForm, "an expmech.losses.AffineForm"),
 }
 
 

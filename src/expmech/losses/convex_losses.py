@@ -156,23 +156,47 @@ class RowTerms(ABC):
         """Return the domain; raise unless the bounds on terms hold on it."""
 
     @abstractmethod
-    def find_terms(self, y: Floats, rows: slice) -> Floats:
-        """Return the terms of some rows, one line per point."""
+    def row_terms(self, y: Floats, rows: slice) -> Floats:
+        """Return the terms of some rows of the data at points.
+
+        Parameters
+        ----------
+        y : ndarray of shape (m, d)
+            Points.
+        rows : slice
+            Which rows of the data.
+
+        Returns
+        -------
+        ndarray of shape (m, number of rows)
+        """
 
     @abstractmethod
-    def find_pulls(self, y: Floats, rows: slice) -> Floats:
-        """Return the sum of the gradients of some rows' terms, one line per point."""
+    def gradient_sum(self, y: Floats, rows: slice) -> Floats:
+        """Return the sum of the gradients of some rows' terms at points.
+
+        Parameters
+        ----------
+        y : ndarray of shape (m, d)
+            Points.
+        rows : slice
+            Which rows of the data.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+        """
 
     def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""
-        return sum_terms(y, self._count, self.find_terms) - self._shift
+        return sum_terms(y, self._count, self.row_terms) - self._shift
 
     def gradient(self, y: Floats) -> Floats:
         """Return a subgradient at each row, up to ``gradient_error`` in every entry."""
         total = np.zeros((len(y), self.dimension))
         for points in point_lots(len(y), self._count):
             for rows in self._blocks:
-                total[points] += self.find_pulls(y[points], rows)
+                total[points] += self.gradient_sum(y[points], rows)
         return total
 
     def facts(self, domain: Domain) -> Facts:
@@ -278,15 +302,15 @@ class GeometricMedian(RowTerms):
             raise ParameterError(f"`domain` of {_MEDIAN} must lie between `lower` and `upper`.")
         return domain
 
-    def find_terms(self, y: Floats, rows: slice) -> Floats:
+    def row_terms(self, y: Floats, rows: slice) -> Floats:
         squares = (y[:, :1] - self._columns[0, rows]) ** 2
         for j in range(1, self.dimension):
             squares += (y[:, j : j + 1] - self._columns[j, rows]) ** 2
         return np.asarray(np.sqrt(squares, out=squares))
 
-    def find_pulls(self, y: Floats, rows: slice) -> Floats:
+    def gradient_sum(self, y: Floats, rows: slice) -> Floats:
         """Return the sum of the unit vectors that point away from the rows; 0 at a row itself."""
-        distances = self.find_terms(y, rows)
+        distances = self.row_terms(y, rows)
         inverse = np.divide(1.0, distances, out=np.zeros_like(distances), where=distances > 0.0)
         pulls = np.empty_like(y)
         for j in range(self.dimension):
@@ -348,10 +372,10 @@ class LinearRisk(RowTerms):
         owner = type(self).__name__
         return validate_region(domain, self.dimension, "l2", self.radius, owner=owner)
 
-    def find_terms(self, y: Floats, rows: slice) -> Floats:
+    def row_terms(self, y: Floats, rows: slice) -> Floats:
         return self.find_risk(self._residuals(y, rows))
 
-    def find_pulls(self, y: Floats, rows: slice) -> Floats:
+    def gradient_sum(self, y: Floats, rows: slice) -> Floats:
         """Return the sum of ``-phi'(r) x``."""
         slopes = self.find_slope(self._residuals(y, rows))
         pulls = np.empty_like(y)

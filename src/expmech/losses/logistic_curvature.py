@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.domains import Ball, Domain, Grid
+from expmech.domains import Domain, Grid
+from expmech.domains.regions import NormBall
 from expmech.losses.base import Curvature
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _start(loss: LogisticRisk, domain: Domain) -> tuple[Solve, Floats]:
     if isinstance(domain, Grid) and domain.is_box:
         return partial(_minimise_in_box, domain), (domain.lower + domain.upper) / 2.0
     radius = float(loss.radius)
-    if isinstance(domain, Ball):
+    if isinstance(domain, NormBall):
         radius = min(radius, domain.radius)
     return partial(_minimise_in_ball, radius), np.zeros(domain.dimension)
 

@@ -134,7 +134,19 @@ class L1Mean:
     def terms(
         self, coordinates: NDArray[np.int64], values: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the loss of each coordinate named at the value given: the loss is their sum."""
+        """Return the loss of each coordinate named at the value given: the loss is their sum.
+
+        Parameters
+        ----------
+        coordinates : ndarray of int, shape (m,)
+            Which coordinate each value belongs to.
+        values : ndarray of float, shape (m,)
+            Its value.
+
+        Returns
+        -------
+        ndarray of float, shape (m,)
+        """
         return np.asarray(np.abs(values - self._mean[coordinates]), dtype=np.float64)
 
     def facts(self, domain: Domain) -> Facts:

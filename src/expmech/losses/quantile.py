@@ -208,9 +208,16 @@ class Quantile:
     def lower_bound(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the least loss any rank between those of the two ends can have.
+        """Return the least loss that any rank between those of the two ends can have.
 
-        One for each interval ``lower <= y <= upper``.
+        Parameters
+        ----------
+        lower, upper : ndarray of float, shape (m, 1)
+            The ends of each interval ``lower <= y <= upper``.
+
+        Returns
+        -------
+        ndarray of float, shape (m,)
         """
         above, below = self._rank(lower) - self._target, self._target - self._rank(upper)
         return np.asarray(np.maximum(np.maximum(above, below) - self._least, 0.0), dtype=np.float64)
@@ -242,11 +249,11 @@ def positions_evenly(
     For sorted edges, the last of them infinite and fewer than 2^digits finite. NumPy's own search
     takes fewer steps for some data than for others, and a clock would tell.
     """
-    found = np.zeros(keys.size, dtype=np.int64)
+    positions = np.zeros(keys.size, dtype=np.int64)
     for digit in reversed(range(digits)):
-        middle = np.minimum(found + ((1 << digit) - 1), edges.size - 1)
-        found += (edges[middle] < keys).astype(np.int64) << digit
-    return found
+        middle = np.minimum(positions + ((1 << digit) - 1), edges.size - 1)
+        positions += (edges[middle] < keys).astype(np.int64) << digit
+    return positions
 
 
 def validate_values(values: Any, *, owner: str) -> NDArray[np.float64]:

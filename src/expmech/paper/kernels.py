@@ -73,11 +73,11 @@ def worst_distance(kernel: Matrix, law: Matrix) -> float:
 
 def distances(kernel: Matrix, law: Matrix, steps: list[int]) -> list[float]:
     """Return the worst total variation after each of the increasing numbers of ``steps``."""
-    found, power, reached = [], np.eye(len(kernel)), 0
+    distances, power, reached = [], np.eye(len(kernel)), 0
     for target in steps:
         power, reached = power @ np.linalg.matrix_power(kernel, target - reached), target
-        found.append(worst_distance(power, law))
-    return found
+        distances.append(worst_distance(power, law))
+    return distances
 
 
 def decay_rate(kernel: Matrix, law: Matrix) -> float:
@@ -180,7 +180,7 @@ def largest_ratio(laws: list[Matrix]) -> float:
 
     The epsilon an auditor of these data sets would see.
     """
-    return max(float(np.abs(np.log(one / other)).max()) for one, other in pairwise(laws))
+    return max(float(np.abs(np.log(first / second)).max()) for first, second in pairwise(laws))
 
 
 def extrapolate(coarse: float, fine: float) -> float:

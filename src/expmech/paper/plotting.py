@@ -78,9 +78,9 @@ def add_message(
 
     Both are one legend, so that the layout makes room for them together.
     """
-    found = axes.get_legend_handles_labels()[0] if axes is not None else list(handles)
+    shown = axes.get_legend_handles_labels()[0] if axes is not None else list(handles)
     figure.legend(
-        handles=found,
+        handles=shown,
         loc="outside upper center",
         ncols=columns,
         title=textwrap.fill(message, _LETTERS),

@@ -92,8 +92,8 @@ def write_verdicts(out: Path, names: list[str]) -> None:
     for name in names:
         path = out / f"{name}.json"
         if path.exists():
-            found = json.loads(path.read_text(encoding="utf-8"))["verdicts"]
-            rows += [[row[field] for field in VERDICT_FIELDS] for row in found]
+            entries = json.loads(path.read_text(encoding="utf-8"))["verdicts"]
+            rows += [[row[field] for field in VERDICT_FIELDS] for row in entries]
     with (out / "verdicts.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([VERDICT_FIELDS, *rows])

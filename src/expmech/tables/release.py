@@ -33,7 +33,9 @@ from expmech.core.errors import DataError, ParameterError, validate_integer
 from expmech.core.markup import visible
 from expmech.core.rounding import EPSILON_MIN
 from expmech.exponential.samplers import Sampler
-from expmech.ledger import Entry, Ledger, charges_noted, exact_amount, show_amount
+from expmech.ledger import Entry, Ledger, exact_amount
+from expmech.ledger.amounts import show_amount
+from expmech.ledger.outbox import charges_noted
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources.source import Source
@@ -394,6 +396,16 @@ def release(
         Where an argument breaks its rule; nothing was charged.
     LedgerError
         Where the ledger refuses; nothing was charged.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from expmech.tables.sources import open_frame
+    >>> from expmech.tables.statistics import CountOf
+    >>> source = open_frame(pyarrow.table({"age": [30, 40, 50]}), name="people")
+    >>> count = CountOf(adjacency=Adjacency.ADD_REMOVE)
+    >>> release(source, count, epsilon=1.0).certificate.epsilon
+    1.0
     """
     request = ReleaseRequest(
         epsilon=exact_amount(epsilon, name="epsilon", owner="release"),

@@ -141,6 +141,10 @@ def log_beta_laplace(rates: Sequence[float], points: Sequence[float], log_floor:
     log_floor : float
         ``log p_0`` with gap 0.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(log_beta_laplace([1.0], [math.inf], 0.0), 4)
@@ -163,6 +167,10 @@ def beta_uniform(n: int, epsilon: float, d: int) -> float:
     n, epsilon, d
         Rows, budget and dimension; ``c = epsilon n / 2d``.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(beta_uniform(100, 0.01, 1), 4)
@@ -183,6 +191,10 @@ def beta_laplace(n: int, epsilon: float, d: int, alpha: float) -> float:
         Rows, budget and dimension.
     alpha : float
         Rate of the proposals in nats per width.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -206,6 +218,10 @@ def delta_from_steps(epsilon: float, log_beta: float, steps: int) -> float:
     steps : int
         Steps of the chain.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(delta_from_steps(0.0, math.log(0.5), 4), 6)
@@ -228,6 +244,10 @@ def steps_from_delta(epsilon: float, log_beta: float, delta: float) -> int:
         As in :func:`delta_from_steps`.
     delta : float
         The largest delta that is acceptable.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -281,6 +301,10 @@ def posterior_epsilon(sensitivity: float, *, loss_error: float = 0.0) -> float:
     loss_error : float, default 0.0
         u, as the certificate states it.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(posterior_epsilon(3.0), 6)
@@ -301,6 +325,10 @@ def laplace_integral(rate: float, center: float) -> float:
     ----------
     rate, center : float
         Nats per width, and x.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -324,6 +352,10 @@ def acceptance_uniform(mean: Sequence[float], slope: float) -> float:
     slope : float
         Energy per width of an axis, in nats.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(acceptance_uniform([0.5], 2.0), 6)
@@ -341,6 +373,10 @@ def acceptance_laplace(y: float, mean: float, slope: float, alpha: float) -> flo
         The state and the mode, in [0, 1].
     slope, alpha : float
         Of the target and of the proposals, in nats per width.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -375,6 +411,10 @@ def acceptance_laplace_infimum(mean: Sequence[float], slope: float, alpha: float
     slope, alpha : float
         Of the target and of the proposals, in nats per width.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(acceptance_laplace_infimum([0.5], 2.0, 2.0), 6)
@@ -406,6 +446,10 @@ def log_acceptance_floor_walk(
         ``c_j = eta G_j b_j``, from the Lipschitz constants and the widths.
     points : sequence of float
         Lattice points per axis, ``math.inf`` for the continuum.
+
+    Returns
+    -------
+    float
 
     Notes
     -----

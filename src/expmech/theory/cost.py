@@ -13,6 +13,10 @@ def expected_proposals_rejection(acceptance: float) -> float:
     acceptance : float
         p, the probability that a proposal is accepted.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> expected_proposals_rejection(0.25)
@@ -33,6 +37,10 @@ def expected_steps_conf_atom(
     log_atom_mass, log_normaliser : float
         Logarithms of the atom's mass w and of the normaliser Z_f.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     At W = m the atom is rejection with a detour: 2 (1 + M/Z) steps.
@@ -51,6 +59,10 @@ def expected_steps_random_atom(offset: float, log_weight: float) -> float:
     ----------
     offset, log_weight : float
         m and W in nats, as in :func:`expected_steps_conf_atom`; ``B = max(0, m - W)``.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -130,6 +142,10 @@ def paper_bound_conf_atom(k: float, acceptance_infimum: float) -> float:
     acceptance_infimum : float
         The least acceptance probability over all points.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> paper_bound_conf_atom(0.5, 1.0)
@@ -149,6 +165,10 @@ def paper_bound_random_atom(k: float, acceptance_infimum: float) -> float:
     ----------
     k, acceptance_infimum : float
         As in :func:`paper_bound_conf_atom`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -172,6 +192,10 @@ def paper_bound_runtime(k: float, acceptance_floor: float) -> float:
     acceptance_floor : float
         The infimum of p_Accept over all points *and* all data sets.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> paper_bound_runtime(0.5, 1.0)
@@ -189,6 +213,10 @@ def paper_counts(k: float, acceptance_infimum: float) -> dict[str, float]:
     ----------
     k, acceptance_infimum : float
         As in :func:`paper_bound_conf_atom`.
+
+    Returns
+    -------
+    dict from str to float
 
     Examples
     --------
@@ -214,6 +242,10 @@ def expected_cost_constant_mixture(k: float, continuous: float, points: int) -> 
         Mean evaluations of a draw from f.
     points : int
         Number of public points, the support of g.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -28,6 +28,10 @@ def delta_from_tv(epsilon: float, distance: float) -> float:
     distance : float
         Total variation distance, from 0 to 1.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(delta_from_tv(0.0, 0.05), 6)
@@ -53,6 +57,10 @@ def delta_from_ergodicity(
     steps : int
         m.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(delta_from_ergodicity(0.0, constant=1.0, potential=1.0, ratio=0.5, steps=4), 6)
@@ -75,6 +83,10 @@ def steps_from_ergodicity(
         As in :func:`delta_from_ergodicity`.
     delta : float
         The largest delta that is acceptable.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -100,6 +112,10 @@ def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
     epsilon : float
         Of the claimed guarantee.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> hockey_stick(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
@@ -117,6 +133,10 @@ def true_delta(pairs: Iterable[tuple[Law, Law]], epsilon: float) -> float:
         Laws of neighbouring data sets, as in :func:`hockey_stick`.
     epsilon : float
         Of the claimed guarantee.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -141,6 +161,10 @@ def true_epsilon(pairs: Iterable[tuple[Law, Law]]) -> float:
     ----------
     pairs : iterable of (array, array)
         Laws of neighbouring data sets.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -179,6 +203,10 @@ def renyi_divergence(p: Law, q: Law, order: float) -> float:
     order : float
         a, above 1.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(renyi_divergence(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 2.0), 4)
@@ -201,6 +229,10 @@ def true_renyi(pairs: Iterable[tuple[Law, Law]], order: float) -> float:
         Laws of neighbouring data sets.
     order : float
         Above 1.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

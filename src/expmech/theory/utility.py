@@ -26,6 +26,10 @@ def utility_mcsherry_talwar(
     good_share : float
         Share of the base measure on which the loss is below ``excess / 2``.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(utility_mcsherry_talwar(1.0, 0.01, 0.5, 0.2), 6)
@@ -49,6 +53,10 @@ def utility_discrete(
         l, the number of candidates.
     best_loss : float, default 0.0
         min L over the candidates.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -76,6 +84,10 @@ def utility_corollary(
         As in :func:`utility_mcsherry_talwar` and :func:`utility_discrete`.
     k : float
         The realised weight on the points.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -123,6 +135,10 @@ def excess_loss_log_concave(dimension: int, eta: float, *, cell_error: float = 0
         u: how far L can be from its value at a lattice point on the point's cell (on a box half of
         ``sum_j G_j h_j`` for Lipschitz constants G and steps h). Zero is the continuum: d / eta.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> excess_loss_log_concave(5, 10.0)
@@ -150,6 +166,10 @@ def excess_loss_tail_log_concave(
         As in :func:`excess_loss_log_concave`.
     excess : float
         In units of the loss.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

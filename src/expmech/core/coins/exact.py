@@ -149,7 +149,7 @@ class Coins:
         heads = distance > 0.0
         np.abs(distance, out=distance)
         for j in np.flatnonzero(distance <= self.guard):
-            heads[j] = self.settle(int(words[j]), partial(enclosure, int(j)))
+            heads[j] = self.decide_below(int(words[j]), partial(enclosure, int(j)))
         return heads
 
     def bernoulli_exp(
@@ -246,6 +246,17 @@ class Coins:
     def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
         """Draw X on the integers with ``P(X = x)`` proportional to ``exp(-rate |x|)``, exactly.
 
+        Parameters
+        ----------
+        rate : Fraction
+            Nats per step, at least 2^-55.
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of int
+
         Examples
         --------
         >>> from expmech.core.bits import seeded_bits
@@ -266,6 +277,18 @@ class Coins:
     def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """Draw indices by integer weights, given by their cumulative sums.
 
+        Parameters
+        ----------
+        cumulative : ndarray of int
+            Cumulative sums of the weights, the last at most 2^62.
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of int
+            Positions, each with the probability of its weight.
+
         Examples
         --------
         >>> from expmech.core.bits import seeded_bits
@@ -278,13 +301,24 @@ class Coins:
     def _more(self, prefix: int) -> int:
         return prefix << _WORD | int(self.bits.take(np.uint64, 1)[0])
 
-    def settle(
+    def decide_below(
         self, prefix: int, enclosure: Callable[[int], flint.arb], n_bits: int = _WORD
     ) -> bool:
-        """Decide ``U < p`` for the uniform real U whose first binary digits are ``prefix``.
+        """Decide ``U < p`` for the uniform real U whose first binary digits are given.
 
-        ``enclosure(precision)`` is a ball around p; where it does not decide, more digits of U are
-        drawn.
+        Parameters
+        ----------
+        prefix : int
+            The first digits of U, as an integer.
+        enclosure : callable
+            ``enclosure(precision)`` is a ball around p; where it does not decide, more digits of U
+            are drawn.
+        n_bits : int, default 64
+            The number of digits in ``prefix``.
+
+        Returns
+        -------
+        bool
         """
         while True:
             scaled = enclosure(n_bits + _WORD)
@@ -334,5 +368,5 @@ def bernoulli_between(
     heads = low - uniform > coins.guard
     unsure = ~heads & ~(uniform - high > coins.guard)
     for j in np.flatnonzero(unsure):
-        heads[j] = coins.settle(int(words[j]), partial(enclosure, int(j)), _DIGITS)
+        heads[j] = coins.decide_below(int(words[j]), partial(enclosure, int(j)), _DIGITS)
     return heads

@@ -7,7 +7,7 @@ import numpy as np
 from expmech.explore.panels.base import Panel, quoted
 from expmech.explore.svg import Canvas, Scale, heaps, window
 from expmech.explore.view import N_DRAWS, View, errors_between
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 
 _DOT = 9.0  # pixels
 _CELLS = 96  # of an exact law in a picture

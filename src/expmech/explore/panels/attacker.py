@@ -9,7 +9,7 @@ import numpy as np
 from expmech.explore.panels.base import Panel, percent, quoted
 from expmech.explore.svg import Canvas, Scale, heaps
 from expmech.explore.view import View
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 
 
 def attacker(view: View, width: int) -> Panel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expmech.explore.panels.base import Panel
 from expmech.explore.questions import snippets
 from expmech.explore.view import View
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 
 
 def code(view: View, width: int) -> Panel:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from expmech.explore.panels.base import Panel, quoted
 from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View
-from expmech.ledger import Amount, Limits, show_amount
-from expmech.ledger.amounts import BASIC, CONCENTRATED
+from expmech.ledger import Amount, Limits
+from expmech.ledger.amounts import BASIC, CONCENTRATED, show_amount
 from expmech.ledger.verification import concentration
 from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 

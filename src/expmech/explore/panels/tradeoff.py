@@ -11,7 +11,7 @@ from expmech.core.errors import ExpmechError
 from expmech.explore.panels.base import Panel, quoted
 from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View, error_of, plan_at
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 
 EPSILONS = (
     *(digit * Fraction(10) ** power for power in (-2, -1, 0, 1) for digit in (1, 2, 5)),

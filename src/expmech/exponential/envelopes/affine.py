@@ -15,7 +15,8 @@ from expmech.certificates.forecast import Forecast
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.coins.laws import propose_cube_laplace
 from expmech.core.errors import ParameterError, validate_choice, validate_positive
-from expmech.domains import Ball, Grid, Indices
+from expmech.domains import Grid, Indices
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes.affine_fit import Split, Tail, choose_split, fit_affine_map
 from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.envelopes.affine_vertex import bind_vertex
@@ -85,7 +86,7 @@ class BoundAffine(RoundedImage):
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        ``exp(offset + log_mass) / Z_f`` proposals per draw.
         """
         rate, p = self.slope / self.units_per_nat, len(self.map.shift)
         if self.map.norm == "l1":
@@ -146,7 +147,7 @@ class BoundAffine(RoundedImage):
                 for slope in (self.slope, self.tail.slope)
             ]
             steep, flat = (
-                (one / 2).tanh() if self.map.norm == "l1" else -(-one).expm1() for one in rates
+                (rate / 2).tanh() if self.map.norm == "l1" else -(-rate).expm1() for rate in rates
             )
             weight = flint.arb(flint.fmpq(-self.tail.height, self.units_per_nat)).exp() * (
                 steep / flat
@@ -159,7 +160,7 @@ class Affine(Envelope):
 
     Parameters
     ----------
-    slack
+    slack : float, default 0.0009765625
         Nats that the grid of u may cost: p/2 steps of it. A smaller one makes longer integers.
 
     Notes
@@ -174,6 +175,15 @@ class Affine(Envelope):
     offset. T need not be the inverse: the offset is certified, in rationals, from ``A T - I``, ``A
     t - b`` and the two grid steps. The choice is silent: it is confidential. Statements and proofs:
     docs/theory/affine.md, docs/theory/vertex.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> rows, targets = [[0.5], [-0.25], [0.75]], [0.2, 0.1, 0.4]
+    >>> loss = em.losses.RidgeGradient(rows, targets, penalty=1.0, radius=1.0)
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.L1Ball(1, 1.0))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Affine()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "affine"
@@ -200,12 +210,12 @@ class Affine(Envelope):
         bound = None if split is None else bind_split(target, form, domain, self.slack, split)
         spread = bound or Uniform().bind(target)
         vertex = None
-        if form.norm == "linf" and isinstance(domain, Ball) and domain.norm == "l1":
+        if form.norm == "linf" and isinstance(domain, NormBall) and domain.norm == "l1":
             vertex = bind_vertex(target, form, domain, self.slack)
         if vertex is None:
             return spread
         units = target.units_per_nat
-        return min((spread, vertex), key=lambda one: one.offset / units + one.log_mass())
+        return min((spread, vertex), key=lambda rate: rate.offset / units + rate.log_mass())
 
     def validate(self, target: Target) -> None:
         """Refuse a lattice that is no grid, and a loss that declares no affine form."""
@@ -242,7 +252,7 @@ def _log_typical(target: Target) -> float:
         return 0.0
     p, rise = len(target.slopes), max(min(target.slopes) / 4.0, 1e-300)
     domain = need_grid(target, "Affine")
-    if isinstance(domain, Ball) and domain.norm == "l1":
+    if isinstance(domain, NormBall) and domain.norm == "l1":
         # a point of the ball has all but one coordinate near 0
         uniform, corners, enough = rise * (math.log(p) + 0.6) / p, 2.0, p * p / 2
     else:

@@ -15,7 +15,8 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 
-from expmech.domains import Ball, Box, Grid
+from expmech.domains import Box, Grid
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes.affine_map import (
     AffineMap,
     CertifiedMap,
@@ -26,13 +27,13 @@ from expmech.exponential.envelopes.affine_map import (
 )
 from expmech.exponential.envelopes.rationals import (
     HALF,
+    box_norm,
     dot,
     exact,
     exact_rows,
     exact_vector,
     largest_norm,
     make_diagonal,
-    reach,
     vector_norm,
 )
 from expmech.exponential.target import ENERGY_ROUNDING, Target
@@ -125,7 +126,7 @@ def _cost(norm: str, domain: Grid, eta: float, pivots: _Pivots) -> float:
     if norm == "linf":
         mass += math.lgamma(k + 1.0)
     block = pivots.gradient[np.ix_(pivots.rows, pivots.columns)]
-    # reach(C, 1/2): what rounding to the lattice may add to the norm
+    # box_norm(C, 1/2): what rounding to the lattice may add to the norm
     rounding = np.abs(block).sum(axis=1) / 2.0
     offset = eta * float(rounding.sum() if norm == "l1" else rounding.max())
     others = _others(pivots.columns, domain.dimension)
@@ -175,13 +176,13 @@ def _best_pull(form: AffineForm, domain: Grid, eta: float, pivots: _Pivots) -> t
     except np.linalg.LinAlgError:
         return 0.0, np.zeros(k)
     # only in L1, and off the L1 ball, do the coordinates add up
-    in_l1_ball = isinstance(domain, Ball) and domain.norm == "l1"
-    reach = k if form.norm == "l1" and not in_l1_ball else 1
-    pulls = _PULLS * (k / (eta * reach))
+    in_l1_ball = isinstance(domain, NormBall) and domain.norm == "l1"
+    largest = k if form.norm == "l1" and not in_l1_ball else 1
+    pulls = _PULLS * (k / (eta * largest))
     # a warning would depend on the data; what is not finite is not chosen
     with np.errstate(all="ignore"):
         stretch = np.abs(1.0 + np.divide.outer(pulls, eigenvalues))
-        gains = np.log(stretch).sum(axis=1) - eta * reach * pulls
+        gains = np.log(stretch).sum(axis=1) - eta * largest * pulls
     best = int(np.argmax(gains))
     return float(gains[best]), pulls[best] * signs / half_widths
 
@@ -211,7 +212,7 @@ class FittedMap:
 class _Part:
     """The rows ``A_S y - b_S`` that a split chooses, the pull, and the box they are seen on.
 
-    ``value_error`` is what rounded coordinates may do to the norm of the rows: reach(A_S, v).
+    ``value_error`` is what rounded coordinates may do to the norm of the rows: box_norm(A_S, v).
     """
 
     matrix: list[list[fmpq]]
@@ -234,22 +235,22 @@ def fit_affine_map(
     It is None when no precision certifies one.
     """
     box = domain.box
-    ball = isinstance(domain, Ball) and domain.norm == "l1"
+    ball = isinstance(domain, NormBall) and domain.norm == "l1"
     part = _choose_part(form, box, split, ball=ball)
     step = grid_step(slack, len(split.columns), target.eta)
     system = _make_system(part, split, step, box.points_per_axis)
-    found = invert(system)
-    if found is None:
+    inverse = invert(system)
+    if inverse is None:
         return None
-    away = _bound_distance(part, split, system, found) + exact(target.loss_error)
+    away = _bound_distance(part, split, system, inverse) + exact(target.loss_error)
     # |A y - b| >= pace |u| - away wherever u reaches the domain
-    pace = step - found.error
+    pace = step - inverse.error
     units = exact(target.eta) * target.units_per_nat
     slope = int((units * pace).floor())
     # a larger u reaches no point of the domain
     farthest = int(((_bound_loss(part, target) + away) / pace).ceil())
     return FittedMap(
-        map=found.map,
+        map=inverse.map,
         slope=slope,
         offset=int((units * away).ceil()) + ENERGY_ROUNDING,
         tail=fit_tail(slope, farthest),
@@ -269,7 +270,7 @@ def _choose_part(form: AffineForm, box: Box, split: Split, *, ball: bool) -> _Pa
         upper=exact_vector(box.upper),
         steps=exact_vector(box.steps),
         half_widths=[width / 2 for width in exact_vector(box.widths)],
-        value_error=reach(matrix, exact_vector(box.value_errors), form.norm),
+        value_error=box_norm(matrix, exact_vector(box.value_errors), form.norm),
         ball=ball,
     )
 
@@ -295,16 +296,16 @@ def _make_system(part: _Part, split: Split, step: fmpq, points: int) -> System:
     )
 
 
-def _bound_distance(part: _Part, split: Split, system: System, found: CertifiedMap) -> fmpq:
+def _bound_distance(part: _Part, split: Split, system: System, inverse: CertifiedMap) -> fmpq:
     """Bound what the norm may lack of ``(s - delta) |u|``, the loss error apart (Theorem 3).
 
-    That is ``(s + delta) kappa + tau + reach(C, 1/2) + reach(A_S, v) + pi``.
+    That is ``(s + delta) kappa + tau + box_norm(C, 1/2) + box_norm(A_S, v) + pi``.
     """
     k = len(split.columns)
     kappa = vector_norm([HALF] * k, part.norm)
-    grid = (system.step + found.error) * kappa
-    rounding = reach(system.gradient.tolist(), [HALF] * k, part.norm)
-    return grid + found.residual + rounding + part.value_error + _bound_pull(part, split)
+    grid = (system.step + inverse.error) * kappa
+    rounding = box_norm(system.gradient.tolist(), [HALF] * k, part.norm)
+    return grid + inverse.residual + rounding + part.value_error + _bound_pull(part, split)
 
 
 def _bound_pull(part: _Part, split: Split) -> fmpq:

@@ -19,11 +19,11 @@ from expmech.exponential.envelopes.rationals import (
     HALF,
     Rows,
     Vector,
+    box_norm,
     exact,
     make_diagonal,
     make_dyadic,
     make_matrix,
-    reach,
     spans,
     total,
     vector_norm,
@@ -128,7 +128,7 @@ def certify_map(fitted: AffineMap, system: System) -> tuple[fmpq, fmpq]:
     # the operator norm is the largest column sum in L1, the largest row sum in L-infinity
     if system.norm == "l1":
         excess = excess.transpose()
-    error = reach(excess.tolist(), [fmpq(1)] * k, "linf")
+    error = box_norm(excess.tolist(), [fmpq(1)] * k, "linf")
     return error, _bound_residual(fitted, system)
 
 
@@ -140,7 +140,7 @@ def _bound_residual(fitted: AffineMap, system: System) -> fmpq:
     # C K + O would be zero in real numbers; indices j are between 0 and N - 1
     left = system.gradient * make_dyadic(fitted.coupling, fitted.exponent) + system.others
     spread = spans(left.tolist(), [fmpq(system.points - 1)] * left.ncols())
-    sizes = [abs(one) + more for one, more in zip(at_middle.entries(), spread, strict=True)]
+    sizes = [abs(entry) + more for entry, more in zip(at_middle.entries(), spread, strict=True)]
     return vector_norm(sizes, system.norm)
 
 
@@ -274,7 +274,7 @@ class RoundedImage:
     def _margin(self, size: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bound what float64 and the digits not yet revealed may do, given ``max_j |u_j + xi_j|``.
 
-        One line a row of u. Terms: docs/theory/affine.md, section 5, fast path.
+        One line per row of u. Terms: docs/theory/affine.md, section 5, fast path.
         """
         arithmetic = size * ((len(self.map.shift) + 8) * 2.0**-53)
         margin = np.multiply.outer(arithmetic + 2.0**-self.digits, self._row_sums)
@@ -299,8 +299,8 @@ class RoundedImage:
     def _extend(self, cell: list[int], digits: list[int]) -> list[int]:
         """Return the coordinates of ``cell`` with more digits written after them."""
         longer = []
-        for one, digit in zip(cell, digits, strict=True):
-            longer.append((one << self.digits) + digit)
+        for entry, digit in zip(cell, digits, strict=True):
+            longer.append((entry << self.digits) + digit)
         return longer
 
     def _shifts(self, others: Sequence[int]) -> list[int]:
@@ -369,8 +369,8 @@ class RoundedImage:
     def _whole(self) -> NDArray[np.int64]:
         """The floors of t, cut to what 64 bits hold."""
         floors = []
-        for one in self.map.shift:
-            floors.append(max(-_FAR, min(_FAR, one >> self.map.exponent)))
+        for entry in self.map.shift:
+            floors.append(max(-_FAR, min(_FAR, entry >> self.map.exponent)))
         return np.array(floors, dtype=np.int64)
 
     @cached_property
@@ -378,8 +378,8 @@ class RoundedImage:
         """What t is above its floors."""
         scale = 1 << self.map.exponent
         fractions = []
-        for one in self.map.shift:
-            fractions.append((one % scale) / scale)
+        for entry in self.map.shift:
+            fractions.append((entry % scale) / scale)
         return np.array(fractions)
 
 

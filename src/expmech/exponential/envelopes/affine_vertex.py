@@ -16,7 +16,8 @@ from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT, Coins
-from expmech.domains import Ball, Indices
+from expmech.domains import Indices
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes import affine_map as maps
 from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import RoundedImage
@@ -59,7 +60,7 @@ class _Optimum:
     steepness: float
 
 
-def find_vertex(form: AffineForm, ball: Ball) -> Vertex | None:
+def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
     """Return the vertex; None where the ball holds the zero, or where there is no clear one."""
     size = max(np.abs(form.matrix).max() * ball.radius, np.abs(form.vector).max())
     if not size:
@@ -67,18 +68,18 @@ def find_vertex(form: AffineForm, ball: Ball) -> Vertex | None:
     # the unit ball, and entries of at most 1
     matrix, vector = form.matrix * (ball.radius / size), form.vector / size
     with np.errstate(all="ignore"):  # a warning would depend on the data
-        found = _find_optimum(matrix, vector)
-        if found is None:
+        optimum = _find_optimum(matrix, vector)
+        if optimum is None:
             return None
-        rows, zero = _find_active(matrix, vector, found)
-    if not _is_vertex(found, rows, zero):
+        rows, zero = _find_active(matrix, vector, optimum)
+    if not _is_vertex(optimum, rows, zero):
         return None
-    active = found.weights[rows]
+    active = optimum.weights[rows]
     return Vertex(
         rows=tuple(rows.tolist()),
         signs=tuple(np.where(active < 0.0, -1, 1).tolist()),
         weights=tuple(np.abs(active).tolist()),
-        level=found.level * float(size),
+        level=optimum.level * float(size),
         columns=tuple(np.flatnonzero(~zero).tolist()),
         others=tuple(np.flatnonzero(zero).tolist()),
     )
@@ -106,25 +107,27 @@ def _find_optimum(matrix: Floats, vector: Floats) -> _Optimum | None:
 
 
 def _find_active(
-    matrix: Floats, vector: Floats, found: _Optimum
+    matrix: Floats, vector: Floats, optimum: _Optimum
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the rows whose residual is as large as possible, and which coordinates are zero.
 
     By complementary slackness: of a multiplier and its slack one is zero, and the other tells
     which.
     """
-    residuals = matrix @ found.point - vector
-    drift = matrix.T @ found.weights
-    rows = np.flatnonzero(np.abs(found.weights) * found.level > found.level - np.abs(residuals))
-    zero = np.abs(found.point) < 1.0 - np.abs(drift) / found.steepness
+    residuals = matrix @ optimum.point - vector
+    drift = matrix.T @ optimum.weights
+    rows = np.flatnonzero(
+        np.abs(optimum.weights) * optimum.level > optimum.level - np.abs(residuals)
+    )
+    zero = np.abs(optimum.point) < 1.0 - np.abs(drift) / optimum.steepness
     return rows, zero
 
 
-def _is_vertex(found: _Optimum, rows: NDArray[np.int64], zero: NDArray[np.bool_]) -> bool:
+def _is_vertex(optimum: _Optimum, rows: NDArray[np.int64], zero: NDArray[np.bool_]) -> bool:
     """Whether the rows determine the coordinates that are not zero, all numbers being finite."""
     if not len(rows) or len(rows) != len(zero) - zero.sum():
         return False
-    return bool(np.isfinite(np.append(found.weights, found.level)).all())
+    return bool(np.isfinite(np.append(optimum.weights, optimum.level)).all())
 
 
 def _solve_program(matrix: Floats, vector: Floats) -> tuple[Floats, Floats]:
@@ -214,7 +217,7 @@ class _HalfSpace:
 
 
 def fit_vertex(
-    form: AffineForm, ball: Ball, target: Target, slack: Fraction, vertex: Vertex
+    form: AffineForm, ball: NormBall, target: Target, slack: Fraction, vertex: Vertex
 ) -> FittedVertex | None:
     """Return the certified integers of the envelope at ``vertex``.
 
@@ -225,10 +228,10 @@ def fit_vertex(
     # u is counted from the vertex, so that it is small where the law is
     level = int((rationals.exact(vertex.level) / step).floor())
     system = _make_system(signed, ball, vertex, step, level)
-    found = maps.invert(system)
-    if found is None:
+    inverse = maps.invert(system)
+    if inverse is None:
         return None
-    away, farthest = _bound_distance(signed, ball, system, found, level)
+    away, farthest = _bound_distance(signed, ball, system, inverse, level)
     highest = abs(level) + farthest  # steps that R may count, from zero
     units = rationals.exact(target.eta) * target.units_per_nat
     slope = int((units * step).floor())
@@ -238,11 +241,13 @@ def fit_vertex(
     half_space = _fit_half_space(signed, vertex, step, level, weights, away)
     if half_space is None:
         return None
-    value_error = rationals.reach(signed.matrix, rationals.exact_vector(ball.value_errors), "linf")
+    value_error = rationals.box_norm(
+        signed.matrix, rationals.exact_vector(ball.value_errors), "linf"
+    )
     # a unit for each step of u: the slope is rounded down, and u may be negative
     lowered = units * (away + value_error + rationals.exact(target.loss_error)) + highest
     return FittedVertex(
-        map=found.map,
+        map=inverse.map,
         slope=slope,
         offset=int(lowered.ceil()) + ENERGY_ROUNDING,
         level=level,
@@ -252,7 +257,7 @@ def fit_vertex(
     )
 
 
-def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
+def _sign_rows(form: AffineForm, ball: NormBall, vertex: Vertex) -> _SignedRows:
     """Return the rows whose residuals are largest at the vertex, turned positive there."""
     rows = list(vertex.rows)
     matrix, vector = [], []
@@ -262,7 +267,7 @@ def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
         rationals.exact_vector(form.vector[rows]),
         strict=True,
     ):
-        matrix.append([sign * one for one in row])
+        matrix.append([sign * number for number in row])
         vector.append(sign * entry)
     return _SignedRows(
         matrix=matrix,
@@ -273,7 +278,7 @@ def _sign_rows(form: AffineForm, ball: Ball, vertex: Vertex) -> _SignedRows:
 
 
 def _make_system(
-    signed: _SignedRows, ball: Ball, vertex: Vertex, step: fmpq, level: int
+    signed: _SignedRows, ball: NormBall, vertex: Vertex, step: fmpq, level: int
 ) -> maps.System:
     """Return ``C i + O j - c``: the residuals less the level of the vertex, ``r - s level``."""
     steps = [signed.width] * ball.dimension
@@ -292,7 +297,7 @@ def _make_system(
 
 
 def _bound_distance(
-    signed: _SignedRows, ball: Ball, system: maps.System, found: maps.CertifiedMap, level: int
+    signed: _SignedRows, ball: NormBall, system: maps.System, inverse: maps.CertifiedMap, level: int
 ) -> tuple[fmpq, int]:
     """Return e and u bar: ``|r - s (level + u)| <= e``, ``|u| <= u bar`` where the ball is reached.
 
@@ -303,11 +308,11 @@ def _bound_distance(
     largest = linear + rationals.vector_norm(signed.vector, "linf")
     # what does not grow with u; (C T - s I) u does
     half_steps = [rationals.HALF] * system.gradient.ncols()
-    rounding = rationals.reach(system.gradient.tolist(), half_steps, "linf")
-    fixed = found.residual + rounding + system.step / 2
-    most = largest + abs(system.step * level) + fixed + found.error / 2
-    farthest = int((most / (system.step - found.error)).ceil())
-    return fixed + found.error * (farthest + rationals.HALF), farthest
+    rounding = rationals.box_norm(system.gradient.tolist(), half_steps, "linf")
+    fixed = inverse.residual + rounding + system.step / 2
+    most = largest + abs(system.step * level) + fixed + inverse.error / 2
+    farthest = int((most / (system.step - inverse.error)).ceil())
+    return fixed + inverse.error * (farthest + rationals.HALF), farthest
 
 
 def _round_weights(vertex: Vertex, dimension: int, highest: int) -> tuple[int, ...] | None:
@@ -318,8 +323,8 @@ def _round_weights(vertex: Vertex, dimension: int, highest: int) -> tuple[int, .
     if bits < _LEAST_WEIGHT_BITS:
         return None
     weights = []
-    for one in vertex.weights:
-        weights.append(max(1, round(one * 2.0**bits)))
+    for weight in vertex.weights:
+        weights.append(max(1, round(weight * 2.0**bits)))
     return tuple(weights)
 
 
@@ -409,7 +414,7 @@ class BoundVertex(RoundedImage, FittedVertex):
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw. Z is that of the Lemma.
+        ``exp(offset + log_mass) / Z_f`` proposals per draw. Z is that of the Lemma.
         """
         lowest = self.level + Fraction(self.floor, sum(self.weights))
         mass = -float(lowest * self.slope / self.units_per_nat)
@@ -436,7 +441,7 @@ class BoundVertex(RoundedImage, FittedVertex):
 
         Return it and that cost.
         """
-        # zero is between two lattice points: ball lattices have an even number an axis
+        # zero is between two lattice points: ball lattices have an even number per axis
         middle = self.points_per_axis // 2
         low, high = pair
         enclosure = partial(self._enclose_above, pair)
@@ -461,7 +466,7 @@ class BoundVertex(RoundedImage, FittedVertex):
 
 
 def bind_vertex(
-    target: Target, form: AffineForm, ball: Ball, slack: Fraction
+    target: Target, form: AffineForm, ball: NormBall, slack: Fraction
 ) -> BoundVertex | None:
     """Return the envelope at the vertex where the loss is least.
 

@@ -28,9 +28,21 @@ class BoundEnvelope(Protocol):
         """``m``, in energy units; it may be confidential."""
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
-        """Draw points, which may lie outside the domain.
+        """Draw points, which may lie outside the domain, each with the energy R it was drawn with.
 
-        Each with the energy R it was drawn with.
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        size : int
+            How many points.
+
+        Returns
+        -------
+        indices : ndarray of int
+            One point per row.
+        energies : ndarray of int
+            R of each, or one number for all.
         """
 
 

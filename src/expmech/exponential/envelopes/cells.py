@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.core.rounding import float_up
-from expmech.domains import Box, Cover, Indices
+from expmech.domains import Box, Indices
+from expmech.domains.base import Cover
 from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
 from expmech.exponential.target.calibration import ENERGY_CAP
 
@@ -36,7 +37,7 @@ _NO_BOUND = (
 )
 _BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number a box; it did not."
 _BAD_GRADIENT = (
-    "`gradient` of a loss must return finite float64 numbers, one row a point; it did not."
+    "`gradient` of a loss must return finite float64 numbers, one row per point; it did not."
 )
 
 
@@ -243,7 +244,7 @@ def _base_slopes(target: Target, cover: Cover) -> tuple[NDArray[np.float64] | No
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
-    """Disjoint boxes ``low_j .. low_j + 2^bits_j - 1`` that cover the domain, one row a cell.
+    """Disjoint boxes ``low_j .. low_j + 2^bits_j - 1`` that cover the domain, one row per cell.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ class BoundConvex(RoundedImage):
     def log_mass(self) -> float:
         """Return the log of the proposal's mass in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals a draw.
+        ``exp(offset + log_mass) / Z_f`` proposals per draw.
         """
         with flint.ctx.workprec(128):
             total = float(sum(self.shells.masses(self._round_dimension, 64), flint.arb(0)).log())
@@ -94,8 +94,8 @@ class BoundConvex(RoundedImage):
         np.clip(steps, -limit, limit, out=steps)
         squares = (steps * steps).sum(axis=1)
         edges, heights, slopes = (
-            np.array(one, dtype=np.int64)
-            for one in (self.shells.edges, self.shells.heights, self.shells.slopes)
+            np.array(candidate, dtype=np.int64)
+            for candidate in (self.shells.edges, self.shells.heights, self.shells.slopes)
         )
         kept = (squares >= edges[shells]) & (squares < edges[shells + 1])
         squares[~kept] = 0
@@ -136,11 +136,11 @@ class BoundConvex(RoundedImage):
 class Convex(Envelope):
     """Proposals by the curvature at the optimum.
 
-    They serve a smooth convex loss that knows it (:class:`~expmech.Curvature`).
+    They serve a smooth convex loss that knows it (:class:`~expmech.losses.Curvature`).
 
     Parameters
     ----------
-    slack
+    slack : float, default 0.00390625
         Nats that the grid of u may cost. A smaller one makes longer integers.
 
     Notes
@@ -151,6 +151,14 @@ class Convex(Envelope):
     a draw are about ``exp(skew p^1.5 / (6 sqrt(eta)))``, whatever the condition number. Where
     nothing can be certified, or uniform proposals are far fewer, the envelope is uniform, silently:
     that is confidential. Statement and proof: docs/theory/convex.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.LogisticRisk([[0.5], [-0.25], [0.75]], [1, 0, 1], penalty=1.0, radius=1.0)
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.L2Ball(1, 1.0))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Convex()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "convex"
@@ -178,8 +186,8 @@ class Convex(Envelope):
         candidates = [promised, promise(curvature, domain, target, tilted=True)]
         best: BoundConvex | BoundUniform = uniform
         fewest = uniform.offset / units + uniform.log_mass() + math.log(IDLE)
-        for one in candidates[: 1 + candidates[1].is_steep]:
-            fitted = fit_convex(one, box, self.slack, units)
+        for candidate in candidates[: 1 + candidates[1].is_steep]:
+            fitted = fit_convex(candidate, box, self.slack, units)
             if fitted is None:
                 continue
             bound = BoundConvex(
@@ -200,8 +208,8 @@ class Convex(Envelope):
         if target.problem.find_curvature is None:
             raise UnsupportedError(
                 "Convex needs a loss that knows its curvature; this one declares no `curvature`."
-                " Use a loss such as LogisticRisk, declare an expmech.Curvature, or use another"
-                " envelope."
+                " Use a loss such as LogisticRisk, declare an expmech.losses.Curvature, or use"
+                " another envelope."
             )
 
     def forecast(self, target: Target) -> Forecast:

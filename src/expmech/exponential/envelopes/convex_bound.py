@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.coins.laws import gaussian_mass
-from expmech.domains import Ball, Box, Grid
+from expmech.domains import Box, Grid
+from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes.rationals import (
     Vector,
     dot,
@@ -35,7 +36,7 @@ from expmech.losses.base import Curvature
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Promise:
+class CurvatureBound:
     """``E(a + v) >= base + tilt.v + G(v' matrix v)``, ``tilt.v >= least`` on the domain.
 
     It is in nats, rounding and saturation apart.
@@ -68,7 +69,9 @@ class _Push:
     least: fmpq
 
 
-def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool = False) -> Promise:
+def promise(
+    curvature: Curvature, domain: Grid, target: Target, *, tilted: bool = False
+) -> CurvatureBound:
     """Turn the curvature into a promise about energies.
 
     What of its linear part is no tilt is bounded over the domain.
@@ -79,7 +82,7 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
     eta = exact(target.eta)
     center, gradient = exact_vector(curvature.center), exact_vector(curvature.gradient)
     sides = ends(center, domain.box)
-    if isinstance(domain, Ball):
+    if isinstance(domain, NormBall):
         push = _push_in_ball(gradient, center, domain, eta, tilted=tilted)
     else:
         push = _push_in_box(gradient, sides, eta, tilted=tilted)
@@ -90,7 +93,7 @@ def promise(curvature: Curvature, domain: Grid, target: Target, *, tilted: bool 
         rest.append(slope + push.pull * at - used / eta)
     lowest += _bound_linear(rest, exact(curvature.gradient_error), sides)
     hessian = exact_rows(curvature.hessian)
-    return Promise(
+    return CurvatureBound(
         center=center,
         base=eta * lowest,
         matrix=_add_pull(hessian, push.pull) * eta,
@@ -122,7 +125,7 @@ def _push_in_box(
 
 
 def _push_in_ball(
-    gradient: list[fmpq], center: list[fmpq], domain: Ball, eta: fmpq, *, tilted: bool
+    gradient: list[fmpq], center: list[fmpq], domain: NormBall, eta: fmpq, *, tilted: bool
 ) -> _Push:
     """Turn the push against the sphere into curvature, or half of it, the other half the tilt."""
     # about zero the sphere is equally far in all directions: there is nothing to push against
@@ -135,8 +138,8 @@ def _push_in_ball(
     if tilted:
         pull = whole / 2
     # rounded coordinates may put a point beyond the ball
-    reach = exact(domain.radius) + total(exact_vector(domain.value_errors))
-    beyond = squared - reach**2  # at most zero, and nearly zero at an optimum on the sphere
+    radius = exact(domain.radius) + total(exact_vector(domain.value_errors))
+    beyond = squared - radius**2  # at most zero, and nearly zero at an optimum on the sphere
     return _Push(
         pull=pull,
         gained=pull / 2 * beyond,
@@ -241,8 +244,8 @@ def choose_edges(
 def _list_candidates(unit: float, widest: float, last: int) -> set[int]:
     """Return squared lengths of u strictly between 0 and ``last``, evenly spaced in the log."""
     lengths = np.geomspace(min(0.3, widest), widest, _CANDIDATES)
-    rounded = {round(one**2 / unit) for one in lengths.tolist()}
-    return {one for one in rounded if one > 0 and float(one) < float(last)}
+    rounded = {round(edge**2 / unit) for edge in lengths.tolist()}
+    return {edge for edge in rounded if edge > 0 and float(edge) < float(last)}
 
 
 def _add_edges(rise: _Rise, last: int, candidates: set[int]) -> list[int]:
@@ -251,8 +254,8 @@ def _add_edges(rise: _Rise, last: int, candidates: set[int]) -> list[int]:
     least = rise.cost(edges)
     while candidates and len(edges) <= _MOST_SHELLS:
         costs = {}
-        for one in candidates:
-            costs[one] = rise.cost(sorted([*edges, one]))
+        for edge in candidates:
+            costs[edge] = rise.cost(sorted([*edges, edge]))
         best = min(costs, key=costs.__getitem__)
         if costs[best] > least - _WORTH:
             break
@@ -284,14 +287,14 @@ class Shells:
 
     def masses(self, dimension: int, precision: int) -> list[arb]:
         """Enclose ``sum_u exp(-heights_k - slopes_k |u|^2)`` over integer vectors, for each k."""
-        found = []
+        masses = []
         with flint.ctx.workprec(precision + 64):
             for height, slope in zip(self.heights, self.slopes, strict=True):
                 weight = arb(fmpq(-height, self.units_per_nat)).exp()
                 # the square of a length is a sum over coordinates, which are independent
                 mass = gaussian_mass(slope, precision, self.units_per_nat)
-                found.append(weight * mass**dimension)
-        return found
+                masses.append(weight * mass**dimension)
+        return masses
 
 
 def fit_shells(

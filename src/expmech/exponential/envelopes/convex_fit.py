@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.domains import Box
 from expmech.exponential.envelopes.affine_map import AffineMap
-from expmech.exponential.envelopes.convex_bound import Promise, Shells, ends, fit_shells
+from expmech.exponential.envelopes.convex_bound import CurvatureBound, Shells, ends, fit_shells
 from expmech.exponential.envelopes.rationals import (
     HALF,
     dot,
@@ -141,7 +141,7 @@ def _round_columns(
     rows = []
     for row in root.tolist():
         columns = zip(row, scaled, strict=True)
-        rows.append(tuple(int((one.fmpq() * scale).floor()) for one, scale in columns))
+        rows.append(tuple(int((entry.fmpq() * scale).floor()) for entry, scale in columns))
     return tuple(rows)
 
 
@@ -192,7 +192,7 @@ class _Climb:
 
 
 def fit_convex(
-    bound: Promise, box: Box, slack: Fraction, units_per_nat: int = UNITS_PER_NAT
+    bound: CurvatureBound, box: Box, slack: Fraction, units_per_nat: int = UNITS_PER_NAT
 ) -> FittedConvex | None:
     """Return a certified map and shells for the promise on the lattice of ``box``.
 
@@ -235,7 +235,7 @@ def fit_convex(
     )
 
 
-def _in_lattice_steps(bound: Promise, box: Box) -> _Lattice:
+def _in_lattice_steps(bound: CurvatureBound, box: Box) -> _Lattice:
     """Return the promise in steps of the lattice, whose point of index 0 is half a step inside."""
     steps = exact_vector(box.steps)
     lower, value_errors = exact_vector(box.lower), exact_vector(box.value_errors)
@@ -327,7 +327,7 @@ def _move_back(shift: list[int], frame: Whitening, behind: int) -> list[int]:
 
 
 def _fit_shells_below(
-    bound: Promise,
+    bound: CurvatureBound,
     scale: fmpq,
     last: int,
     offset: int,

@@ -30,12 +30,12 @@ from expmech.exponential.envelopes.cross_points import (
 )
 from expmech.exponential.envelopes.rationals import (
     HALF,
+    box_norm,
     dot,
     exact,
     exact_rows,
     exact_vector,
     make_matrix,
-    reach,
     spans,
 )
 from expmech.exponential.envelopes.tangent import ABOVE, BoundTangent, need_gradient, touch
@@ -48,7 +48,7 @@ _SPARE = 2.0**-12  # so that rounded shares still pass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Promise:
+class TangentBound:
     """``E(i) >= |z| + sum_a rises_a t_a + least`` on the domain, in energy units.
 
     ``z = free i_F + others i_A - constant`` in the L-infinity norm; t are lattice steps from the
@@ -72,12 +72,12 @@ class FittedCross:
     rises: list[int]
 
 
-def promise(touched: Touched, bounds: CellBounds) -> Promise | None:
+def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
     """Return what the tangents promise; None where T is singular or they are not opposite."""
     if min(map(min, touched.energies)) <= -ENERGY_CAP:
         return None  # a saturated loss says nothing about its tangent
     heights = _find_heights(touched, bounds)
-    plus, minus = (exact_rows(one) for one in touched.slopes)
+    plus, minus = (exact_rows(entry) for entry in touched.slopes)
     for fold in touched.folds:
         _lower(fold, touched, bounds, heights, (plus, minus))
     differences = _combine(plus, minus, -1)
@@ -88,19 +88,19 @@ def promise(touched: Touched, bounds: CellBounds) -> Promise | None:
     except ZeroDivisionError:
         return None
     ratio = _take(sums, free) * inverse
-    shares = find_shares([[abs(one) for one in row] for row in ratio.tolist()])
+    shares = find_shares([[abs(entry) for entry in row] for row in ratio.tolist()])
     if shares is None:
         return None
     others = _take(differences, held)
     lowest, shift = _choose_heights(heights, ratio)
     rises, below = _find_rises(touched, bounds, _take(sums, held) - ratio * others)
-    center = [fmpq(one) for one in touched.center.tolist()]
+    center = [fmpq(entry) for entry in touched.center.tolist()]
     level = [dot(row, center) for row in differences]
-    constant = [one - more for one, more in zip(level, shift, strict=True)]
+    constant = [entry - more for entry, more in zip(level, shift, strict=True)]
     scale = fmpq_mat(len(shares), len(shares))
     for k, share in enumerate(shares):
         scale[k, k] = share
-    return Promise(
+    return TangentBound(
         free=scale * _take(differences, free),
         others=scale * others,
         constant=scale * fmpq_mat(len(constant), 1, constant),
@@ -116,23 +116,23 @@ def find_shares(ratio: list[list[fmpq]]) -> list[fmpq] | None:
     Solved in float64, rounded down to short numbers and checked in rationals.
     """
     count = len(ratio)
-    matrix = np.array([[float(int(one.p)) / float(int(one.q)) for one in row] for row in ratio])
+    matrix = np.array([[float(int(x.p)) / float(int(x.q)) for x in row] for row in ratio])
     try:
         inverse = np.linalg.solve(np.eye(count) - matrix, np.full(count, 1.0 + _SPARE))
     except np.linalg.LinAlgError:
         return None
     if not (np.isfinite(inverse).all() and (inverse >= 1.0).all()):
         return None
-    shares = [fmpq(int(_SHORT / one), _SHORT) for one in inverse.tolist()]
+    shares = [fmpq(int(_SHORT / x), _SHORT) for x in inverse.tolist()]
     if min(shares) == 0:
         return None
     for k, row in enumerate(ratio):
-        if 1 / shares[k] - sum(one / share for one, share in zip(row, shares, strict=True)) < 1:
+        if 1 / shares[k] - sum(x / share for x, share in zip(row, shares, strict=True)) < 1:
             return None
     return shares
 
 
-def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross | None:
+def fit_cross(promised: TangentBound, bounds: CellBounds, slack: fmpq) -> FittedCross | None:
     """Return a certified map for a promise, or None where none can be certified."""
     box, units = bounds.box, bounds.target.units_per_nat
     system = System(
@@ -143,14 +143,14 @@ def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross
         step=2 * slack * units,
         norm="linf",
     )
-    found = invert(system)
-    if found is None:
+    inverse = invert(system)
+    if inverse is None:
         return None
     # Theorem 3 of docs/theory/affine.md: |z| >= pace |u| - away wherever u reaches the domain
     count = promised.free.ncols()
-    pace = system.step - found.error
-    rounding = reach(promised.free.tolist(), [HALF] * count, "linf")
-    away = (system.step + found.error) / 2 + found.residual + rounding
+    pace = system.step - inverse.error
+    rounding = box_norm(promised.free.tolist(), [HALF] * count, "linf")
+    away = (system.step + inverse.error) / 2 + inverse.residual + rounding
     slope = int(pace.floor())
     offset = int((away - promised.least).ceil())
     # where energies saturate, R must stay below the cap and the offset
@@ -162,7 +162,7 @@ def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross
     if tail is not None and tail.slope < 1:
         return None
     return FittedCross(
-        fitted=FittedMap(map=found.map, slope=slope, offset=offset, tail=tail),
+        fitted=FittedMap(map=inverse.map, slope=slope, offset=offset, tail=tail),
         rises=promised.rises,
     )
 
@@ -170,8 +170,8 @@ def fit_cross(promised: Promise, bounds: CellBounds, slack: fmpq) -> FittedCross
 def _combine(plus: list[list[fmpq]], minus: list[list[fmpq]], sign: int) -> list[list[fmpq]]:
     """Return half of the sums of rows, or of their differences."""
     combined = []
-    for one, other in zip(plus, minus, strict=True):
-        combined.append([(a + sign * b) / 2 for a, b in zip(one, other, strict=True)])
+    for first, second in zip(plus, minus, strict=True):
+        combined.append([(a + sign * b) / 2 for a, b in zip(first, second, strict=True)])
     return combined
 
 
@@ -182,15 +182,15 @@ def _take(rows: list[list[fmpq]], columns: tuple[int, ...]) -> fmpq_mat:
 
 def _find_heights(touched: Touched, bounds: CellBounds) -> tuple[list[fmpq], list[fmpq]]:
     """Return the certified heights of the tangents above the center, of either side."""
-    found = []
+    both_sides = []
     for arms, energies, slopes in zip(touched.arms, touched.energies, touched.slopes, strict=True):
         heights = []
         for at, energy, slope in zip(arms, energies, slopes, strict=True):
-            back = [fmpq(one) for one in (touched.center - at).tolist()]
+            back = [fmpq(step) for step in (touched.center - at).tolist()]
             rise = dot(exact_vector(slope), back)
             heights.append(energy + rise - _bound_slack(bounds, at, slope))
-        found.append(heights)
-    return found[0], found[1]
+        both_sides.append(heights)
+    return both_sides[0], both_sides[1]
 
 
 def _lower(
@@ -222,19 +222,19 @@ def _choose_heights(
 ) -> tuple[fmpq, list[fmpq]]:
     """Return the least height of a pair, and delta: half differences, or zeros if better."""
     means, halves, lower = [], [], []
-    for one, other in zip(*heights, strict=True):
-        means.append((one + other) / 2)
-        halves.append((one - other) / 2)
-        lower.append(min(one, other))
+    for first, second in zip(*heights, strict=True):
+        means.append((first + second) / 2)
+        halves.append((first - second) / 2)
+        lower.append(min(first, second))
     back = (ratio * fmpq_mat(len(halves), 1, halves)).entries()
-    shifted = min(mean - one for mean, one in zip(means, back, strict=True))
+    shifted = min(mean - first for mean, first in zip(means, back, strict=True))
     if shifted >= min(lower):
         return shifted, halves
     return min(lower), [fmpq(0)] * len(halves)
 
 
 def _find_rises(touched: Touched, bounds: CellBounds, along: fmpq_mat) -> tuple[list[int], fmpq]:
-    """Return the rise a step of each coordinate that is held, rounded down, and what is lost.
+    """Return the rise per step of each coordinate that is held, rounded down, and what is lost.
 
     A rise below zero is bounded at the far end of the box.
     """
@@ -247,17 +247,17 @@ def _find_rises(touched: Touched, bounds: CellBounds, along: fmpq_mat) -> tuple[
     return rises, lost
 
 
-def _bound_norm(promised: Promise, points: int) -> fmpq:
+def _bound_norm(promised: TangentBound, points: int) -> fmpq:
     """Bound ``|z|`` over the box."""
-    sizes = [abs(one) for one in promised.constant.entries()]
+    sizes = [abs(size) for size in promised.constant.entries()]
     for matrix in (promised.free, promised.others):
         spread = spans(matrix.tolist(), [fmpq(points - 1)] * matrix.ncols())
-        sizes = [one + more for one, more in zip(sizes, spread, strict=True)]
+        sizes = [size + more for size, more in zip(sizes, spread, strict=True)]
     return max(sizes)
 
 
 _CROSSES = 2
-_GOOD_ENOUGH = 0.1  # nats lost a coordinate at which another cross is no longer tried
+_GOOD_ENOUGH = 0.1  # nats lost per coordinate at which another cross is no longer tried
 # proposals to one uniform one: those outside the domain are refused before the loss is looked at
 _IDLE = 16.0
 _WASTED = 0.125  # of lots that grow by a quarter: half of that
@@ -268,7 +268,7 @@ class Cross(Envelope):
 
     Parameters
     ----------
-    slack
+    slack : float, default 0.00390625
         How many nats it may cost to draw u from a grid; fewer make longer integers.
 
     Notes
@@ -279,8 +279,16 @@ class Cross(Envelope):
     own slope. The optimum, the second derivatives and the arms are guesses in float64, from which
     nothing but the running time follows; the offset is certified in rationals, with the declared
     error of the gradient. Where nothing can be certified the envelope is uniform, silently: that is
-    confidential. Proposals a draw are about ``d! 2^d (e / (2 pi d))^(d/2)``: 9, 88, 560, 4300 in 5,
-    8, 10, 12 dimensions, at any number of rows. Statement and proof: docs/theory/cross.md.
+    confidential. Proposals per draw are about ``d! 2^d (e / (2 pi d))^(d/2)``: 9, 88, 560, 4300 in
+    5, 8, 10, 12 dimensions, at any number of rows. Statement and proof: docs/theory/cross.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.GeometricMedian([[0.2], [0.3], [0.4]], lower=[0.0], upper=[1.0])
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Cross()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "cross"
@@ -297,8 +305,8 @@ class Cross(Envelope):
         self.validate(target)
         bounds = certify(target)
         with np.errstate(all="ignore"):  # a warning would depend on the data
-            found = self._fit(bounds)
-        return Uniform().bind(target) if found is None else found
+            bound = self._fit(bounds)
+        return Uniform().bind(target) if bound is None else bound
 
     def validate(self, target: Target) -> None:
         """Refuse a lattice that is no grid, and a loss not known to be convex with a gradient."""
@@ -323,7 +331,7 @@ class Cross(Envelope):
         view = Landscape(bounds)
         bottom, hessian = descend(view)
         free = choose_free(view, bottom, hessian)
-        crosses: list[tuple[Promise, Touched]] = []
+        crosses: list[tuple[TangentBound, Touched]] = []
         tried = improve_crosses(view, bottom, hessian, free) if free.size else iter(())
         for touched in islice(tried, _CROSSES):
             promised = promise(touched, bounds)
@@ -336,7 +344,9 @@ class Cross(Envelope):
             return touch(bounds, bottom.index, bottom.energy, bottom.raw_slopes)
         return self._choose(bounds, crosses)
 
-    def _choose(self, bounds: CellBounds, crosses: list[tuple[Promise, Touched]]) -> BoundEnvelope:
+    def _choose(
+        self, bounds: CellBounds, crosses: list[tuple[TangentBound, Touched]]
+    ) -> BoundEnvelope:
         """Return the envelope with the fewest proposals: of a cross, or a uniform one."""
         target, units = bounds.target, bounds.target.units_per_nat
         least = max(int(promised.least.floor()) for promised, _ in crosses)

@@ -106,10 +106,10 @@ def descend(view: Landscape) -> tuple[Look, Floats]:
         moved = tried - lowest.point
         if not np.abs(moved).max() > 0.0:
             break
-        found = view.look(tried)
-        hessian = _update(hessian, moved, found.slopes - lowest.slopes)
-        if found.energy < lowest.energy:
-            lowest, share = found, 1.0
+        trial = view.look(tried)
+        hessian = _update(hessian, moved, trial.slopes - lowest.slopes)
+        if trial.energy < lowest.energy:
+            lowest, share = trial, 1.0
         else:
             share /= 2.0
     return lowest, np.zeros((d, d)) if hessian is None else hessian
@@ -307,9 +307,9 @@ def _improve(
 ) -> _Frame | None:
     """Return the frame by the second derivatives that the cross shows, moved by a Newton step."""
     free, count = frame.free, len(frame.free)
-    reach = (arms[0] - arms[1])[:, free]
+    spans = (arms[0] - arms[1])[:, free]
     change = (slopes[:count] - slopes[count:])[:, free]
-    hessian = np.linalg.lstsq(reach, change, rcond=None)[0]
+    hessian = np.linalg.lstsq(spans, change, rcond=None)[0]
     if not np.isfinite(hessian).all():
         return None
     hessian, axes = _whiten_again(frame.axes, (hessian + hessian.T) / 2.0)

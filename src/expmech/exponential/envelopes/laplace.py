@@ -70,7 +70,7 @@ class ProductLaplace(Envelope):
 
     Parameters
     ----------
-    center
+    center : array-like, optional
         Where to propose about, in the coordinates of the domain; None takes the center of the
         loss's growth. A center outside the box is moved to its nearest point. Any center gives the
         same law; a poor one costs time.
@@ -79,6 +79,14 @@ class ProductLaplace(Envelope):
     -----
     The law lives on all integer vectors: a proposal outside the domain is counted and refused.
     Offset and its proof: docs/theory/rejection.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.L1Mean([[0.2], [0.3], [0.4]])
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.ProductLaplace()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "product Laplace"

@@ -1,6 +1,6 @@
 """Vectors of exact rationals, and bounds on norms and squares over boxes: what certificates add up.
 
-Every float64 number is a rational, so nothing here is rounded. ``reach`` is the word of
+Every float64 number is a rational, so nothing here is rounded. ``box_norm`` is the word of
 docs/theory/affine.md, section 3.
 """
 
@@ -44,10 +44,10 @@ def total(entries: Iterable[fmpq]) -> fmpq:
     return sum(entries, fmpq(0))
 
 
-def dot(one: Vector, other: Vector) -> fmpq:
+def dot(first: Vector, second: Vector) -> fmpq:
     """Return the inner product."""
     product = fmpq(0)  # also where there are no entries
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(first, second, strict=True):
         product += a * b
     return product
 
@@ -84,13 +84,13 @@ def vector_norm(entries: Iterable[fmpq], norm: str) -> fmpq:
 
 def spans(matrix: Rows, half_widths: Vector) -> list[fmpq]:
     """Return the largest size of each entry of ``matrix x`` over ``|x_j| <= half_widths_j``."""
-    found = []
+    sizes = []
     for row in matrix:
-        found.append(dot(list(map(abs, row)), half_widths))
-    return found
+        sizes.append(dot(list(map(abs, row)), half_widths))
+    return sizes
 
 
-def reach(matrix: Rows, half_widths: Vector, norm: str) -> fmpq:
+def box_norm(matrix: Rows, half_widths: Vector, norm: str) -> fmpq:
     """Bound the norm of ``matrix x`` over the box ``|x_j| <= half_widths_j``."""
     return vector_norm(spans(matrix, half_widths), norm)
 
@@ -101,7 +101,7 @@ def largest_norm(matrix: Rows, half_widths: Vector, norm: str, *, ball: bool) ->
     For a ``ball`` the bound is over the L1 ball in that cube.
     """
     if not ball:
-        return reach(matrix, half_widths, norm)
+        return box_norm(matrix, half_widths, norm)
     # a norm is largest at a corner, and the corners of the ball lie on the axes
     corners = []
     for column, width in zip(zip(*matrix, strict=True), half_widths, strict=True):

@@ -76,6 +76,14 @@ class Tangent(Envelope):
     along an axis whose slope vanishes at the optimum it is uniform. The point of contact is found
     by a fixed number of descent steps from the middle; any point gives the same law. Statement and
     proof: docs/theory/convex.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.GeometricMedian([[0.2], [0.3], [0.4]], lower=[0.0], upper=[1.0])
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Tangent()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "tangent"

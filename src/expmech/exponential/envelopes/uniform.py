@@ -65,6 +65,14 @@ class Uniform(Envelope):
     -----
     Mean proposals are ``|Y| exp(-m) / Z_f``; for a loss of slope c an axis about ``prod (c_j /
     2)``. Theory page: docs/theory/rejection.md.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> loss = em.losses.L1Mean([[0.2], [0.3], [0.4]])
+    >>> mech = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [1.0]))
+    >>> mech.sample(epsilon=1.0, sampler=em.Rejection(em.Uniform()), seed=1).values.shape
+    (1, 1)
     """
 
     name = "uniform"
@@ -130,8 +138,8 @@ def _spread(target: Target, count: int) -> list[float]:
         return [1.0] * count
     points = domain.points(domain.draw_uniform(Coins(seeded_bits(0)), _POINTS))
     distances = np.abs(points - points.mean(axis=0)).mean(axis=0)
-    found: list[float] = (4.0 * distances / np.maximum(domain.widths, 1e-300)).tolist()
-    return found
+    spreads: list[float] = (4.0 * distances / np.maximum(domain.widths, 1e-300)).tolist()
+    return spreads
 
 
 _POINTS = 128

@@ -1,14 +1,8 @@
 """Kernels of moves: symmetric proposals that Metropolis and the atom's chains take."""
 
 from expmech.exponential.kernels.base import Kernel, check_kernel
-from expmech.exponential.kernels.mixture import (
-    KERNELS,
-    Mixture,
-    UniformMoves,
-    rebuild_kernel,
-    validate_kernel,
-)
-from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace, LaplaceSteps
+from expmech.exponential.kernels.mixture import KERNELS, Mixture, UniformMoves
+from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace
 
 __all__ = [
     "KERNELS",
@@ -17,10 +11,7 @@ __all__ = [
     "Gaussian",
     "Kernel",
     "Laplace",
-    "LaplaceSteps",
     "Mixture",
     "UniformMoves",
     "check_kernel",
-    "rebuild_kernel",
-    "validate_kernel",
 ]

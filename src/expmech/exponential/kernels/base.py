@@ -53,11 +53,38 @@ class Kernel(ABC):
 
     @abstractmethod
     def propose(self, domain: Domain, coins: Coins, indices: Indices) -> Indices:
-        """Draw one move per row, exactly, with randomness from ``coins`` only."""
+        """Draw one move per row, exactly, with randomness from ``coins`` only.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives; a move may leave it.
+        coins : Coins
+            The source of randomness.
+        indices : ndarray of int
+            Where each move starts, one point per row.
+
+        Returns
+        -------
+        ndarray of int
+            Where each move ends, in the same shape.
+        """
 
     @abstractmethod
     def log_mass(self, domain: Domain, start: Indices, end: Indices) -> Floats:
-        """Return ``log q(start, end)`` row by row, minus infinity where a move is impossible."""
+        """Return ``log q(start, end)`` row by row, minus infinity where a move is impossible.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        start, end : ndarray of int
+            Ends of moves, one point per row.
+
+        Returns
+        -------
+        ndarray of float
+        """
 
     def validate(self, domain: Domain) -> None:  # noqa: B027
         """Raise UnsupportedError where the kernel cannot move on ``domain``; say why."""

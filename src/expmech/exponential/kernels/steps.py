@@ -32,11 +32,38 @@ class StepKernel(Kernel):
 
     @abstractmethod
     def draw_steps(self, domain: Domain, coins: Coins, size: int) -> Indices:
-        """Draw ``size`` independent steps."""
+        """Draw independent steps.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        coins : Coins
+            The source of randomness.
+        size : int
+            How many steps.
+
+        Returns
+        -------
+        ndarray of int
+            One step per row, in lattice steps.
+        """
 
     @abstractmethod
     def log_step(self, domain: Domain, steps: Indices) -> Floats:
-        """Return the log mass of each step."""
+        """Return the log mass of each step.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        steps : ndarray of int
+            One step per row, in lattice steps.
+
+        Returns
+        -------
+        ndarray of float
+        """
 
     def validate(self, domain: Domain) -> None:
         steps_across(domain, self.name)

@@ -3,15 +3,13 @@
 ``prepare(target)`` gives a chain, ``run`` drives it to its draws.
 """
 
-from expmech.exponential.samplers.base import PublicTerms, Sampler, SamplerClaims
+from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
 from expmech.exponential.samplers.box_tree import BoxTree
-from expmech.exponential.samplers.chain import Chain, run
-from expmech.exponential.samplers.choose import choose_sampler, make_plan
 from expmech.exponential.samplers.conf_atom import ConfAtomPerfect
 from expmech.exponential.samplers.constant_mixture import ConstantMixture
 from expmech.exponential.samplers.metropolis import Ergodicity, Metropolis
 from expmech.exponential.samplers.random_atom import RandomAtomPerfect
-from expmech.exponential.samplers.registry import SAMPLERS, names, register, validate_sampler
+from expmech.exponential.samplers.registry import SAMPLERS, register
 from expmech.exponential.samplers.rejection import Rejection
 from expmech.exponential.samplers.runtime import ConfAtomAndRuntimePerfect
 from expmech.exponential.samplers.separable import Separable
@@ -20,24 +18,18 @@ from expmech.exponential.samplers.tabulated import ConstantTabulated, Tabulated
 __all__ = [
     "SAMPLERS",
     "BoxTree",
-    "Chain",
     "ConfAtomAndRuntimePerfect",
     "ConfAtomPerfect",
     "ConstantMixture",
     "ConstantTabulated",
     "Ergodicity",
     "Metropolis",
-    "PublicTerms",
     "RandomAtomPerfect",
     "Rejection",
     "Sampler",
     "SamplerClaims",
+    "SamplerTerms",
     "Separable",
     "Tabulated",
-    "choose_sampler",
-    "make_plan",
-    "names",
     "register",
-    "run",
-    "validate_sampler",
 ]

@@ -29,18 +29,13 @@ from expmech.domains import Indices
 from expmech.exponential.envelopes import Envelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.exponential.envelopes.laplace import log_worst_laplace
 from expmech.exponential.envelopes.uniform import log_usual_uniform, log_worst_uniform
-from expmech.exponential.kernels import (
-    Kernel,
-    Laplace,
-    LaplaceSteps,
-    UniformMoves,
-    check_kernel,
-    validate_kernel,
-)
+from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
+from expmech.exponential.kernels.mixture import validate_kernel
+from expmech.exponential.kernels.steps import LaplaceSteps
 from expmech.exponential.samplers.base import (
-    PublicTerms,
     Sampler,
     SamplerClaims,
+    SamplerTerms,
     find_kernel,
     verify_envelope,
     verify_kernel,
@@ -292,7 +287,7 @@ class AtomSampler(Sampler):
             "kernel": find_kernel(parameters.get("kernel")),
         }
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         """Refuse, on public grounds, a re-entry law or a kernel that does not apply."""
         self.law_about(None).validate(target)
         terms = super().terms(target)

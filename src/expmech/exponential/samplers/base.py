@@ -14,13 +14,14 @@ from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.errors import ExpmechError, UnsupportedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes import ENVELOPES
-from expmech.exponential.kernels import Kernel, check_kernel, rebuild_kernel
+from expmech.exponential.kernels import Kernel, check_kernel
+from expmech.exponential.kernels.mixture import rebuild_kernel
 from expmech.exponential.samplers.chain import Chain
 from expmech.exponential.target import Problem, Target, make_target
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicTerms:
+class SamplerTerms:
     """What may be said in public about a draw, before the data are looked at.
 
     Parameters
@@ -143,7 +144,20 @@ class Sampler(ABC):
         return 1
 
     def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
-        """Return the target of ``problem`` at ``epsilon`` that this sampler draws from."""
+        """Return the target of a problem at epsilon that this sampler draws from.
+
+        Parameters
+        ----------
+        problem : Problem
+            Loss, sensitivity and domain.
+        epsilon : Fraction
+            The budget.
+
+        Returns
+        -------
+        Target
+            Integer energies at what is left of epsilon after :attr:`reserve`.
+        """
         return make_target(problem, epsilon - self.reserve, terms=self.rounded_terms)
 
     def validate_base(self, target: Target) -> None:
@@ -154,7 +168,7 @@ class Sampler(ABC):
                 " does, such as Rejection or Tabulated, or leave `base` out."
             )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         """Return what is public about a draw, without looking at the loss.
 
         Raises
@@ -162,7 +176,7 @@ class Sampler(ABC):
         UnsupportedError
             Where the sampler does not apply, for reasons that are public.
         """
-        return PublicTerms(
+        return SamplerTerms(
             timing=self.timing, parameters=self.describe(), assumptions=self.assumptions
         )
 

@@ -20,7 +20,7 @@ from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError, UnsupportedError, validate_integer
 from expmech.domains import Indices
 from expmech.exponential.envelopes.cells import CellBounds, Cells, certify, join, look, split, whole
-from expmech.exponential.samplers.base import PublicTerms, Sampler
+from expmech.exponential.samplers.base import Sampler, SamplerTerms
 from expmech.exponential.samplers.chain import PointChain, PointState, first_accepted, unstarted
 from expmech.exponential.target import Target
 
@@ -366,7 +366,7 @@ class BoxTreeChain(PointChain):
     def _worth_refining(self, cells: Cells, copies: int) -> NDArray[np.int64]:
         """Return the cells whose mass is probably too large by more than the normaliser.
 
-        The expected number of proposals a draw is the total mass over the normaliser, so removing
+        The expected number of proposals per draw is the total mass over the normaliser, so removing
         that much saves one evaluation. What a cell's mass should be is judged by its evaluated
         point or, where it has none, by the one its bound came from.
         """
@@ -472,7 +472,7 @@ class BoxTree(Sampler):
                 " Rejection, or Tabulated on a small lattice."
             )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         certify(target)
         return super().terms(target)
 

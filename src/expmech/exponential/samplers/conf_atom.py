@@ -38,7 +38,7 @@ from expmech.exponential.samplers.atom import (
     need_weight,
     weight_for,
 )
-from expmech.exponential.samplers.base import PublicTerms
+from expmech.exponential.samplers.base import SamplerTerms
 from expmech.exponential.samplers.chain import CountingChain, join, select
 from expmech.exponential.target import SMALL_TABLE, Target
 
@@ -339,7 +339,7 @@ class ConfAtomPerfect(AtomSampler):
             factory=parameters["factory"],
         )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         need_weight(target, self.name())
         if self.location == "minimiser" and not target.domain.is_listable(SMALL_TABLE):
             raise UnsupportedError(

@@ -18,7 +18,7 @@ from expmech.certificates.timing import CONSTANT, DATA_INDEPENDENT
 from expmech.core.coins import Coins, ConstantTimeTable, ExponentialTable
 from expmech.core.coins.table import MOST
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_fraction
-from expmech.exponential.samplers.base import PublicTerms, Sampler, SamplerClaims
+from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
 from expmech.exponential.samplers.chain import Chain, join, select
 from expmech.exponential.samplers.random_atom import (
     CHOSEN_BLINDLY,
@@ -166,7 +166,6 @@ class ConstantMixture(Sampler):
         return self.sampler.rounded_terms
 
     def calibrate(self, problem: Problem, epsilon: Fraction) -> Target:
-        """Return the target of f's sampler, by whose energies the points are drawn too."""
         return self.sampler.calibrate(problem, epsilon)
 
     def validate_base(self, target: Target) -> None:
@@ -175,10 +174,10 @@ class ConstantMixture(Sampler):
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"k": float(self.k), "points": len(self.points)}
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         validate_points(self.points, target, owner=self.name())
         of_f = self.sampler.terms(target)
-        return PublicTerms(
+        return SamplerTerms(
             timing=self.timing,
             parameters=self.describe() | {"of_f": of_f.parameters},
             delta=of_f.delta,

@@ -23,11 +23,12 @@ from expmech.core.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel, validate_kernel
+from expmech.exponential.kernels import Kernel, Laplace, UniformMoves, check_kernel
+from expmech.exponential.kernels.mixture import validate_kernel
 from expmech.exponential.samplers.base import (
-    PublicTerms,
     Sampler,
     SamplerClaims,
+    SamplerTerms,
     find_kernel,
     verify_kernel,
 )
@@ -36,10 +37,10 @@ from expmech.exponential.target import Energies, Target
 from expmech.theory import (
     delta_from_ergodicity,
     delta_from_steps,
-    pure_steps,
     steps_from_delta,
     steps_from_ergodicity,
 )
+from expmech.theory.bounds import pure_steps
 
 _ROUND = 1.0 + 2.0**-40  # far above the rounding of a delta's few operations
 
@@ -100,11 +101,35 @@ class Ergodicity:
         validate_fraction(self.ratio, name="ratio", owner="Ergodicity")
 
     def steps_for(self, epsilon: float, delta: float) -> int:
-        """Return the fewest steps whose delta is at most ``delta``."""
+        """Return the fewest steps whose delta is at most ``delta``.
+
+        Parameters
+        ----------
+        epsilon : float
+            Of the chain's target.
+        delta : float
+            The largest delta that is acceptable.
+
+        Returns
+        -------
+        int
+        """
         return steps_from_ergodicity(epsilon, delta=delta / _ROUND, **self.describe())
 
     def delta_after(self, epsilon: float, steps: int) -> float:
-        """Return ``(1 + e^epsilon) C V(y_0) r^steps``, rounded up."""
+        """Return ``(1 + e^epsilon) C V(y_0) r^steps``, rounded up.
+
+        Parameters
+        ----------
+        epsilon : float
+            Of the chain's target.
+        steps : int
+            Steps of the chain.
+
+        Returns
+        -------
+        float
+        """
         delta = delta_from_ergodicity(epsilon, steps=steps, **self.describe())
         return min(1.0, math.nextafter(delta * _ROUND, 1.0))
 
@@ -291,7 +316,7 @@ class Metropolis(Sampler):
             f"{self.steps} steps" if self.delta is None else f"delta {self.delta:g}"
         )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         """Find beta, the number of steps and delta from public quantities."""
         check_kernel(self.kernel, target.domain)
         speed = self._speed(target)
@@ -313,7 +338,7 @@ class Metropolis(Sampler):
         parameters |= bound if isinstance(speed, Minorisation) else {"ergodicity": bound}
         source = PROVED if self.declared is None else DECLARED
         assumptions = (source, *self.kernel.assumptions)
-        return PublicTerms(
+        return SamplerTerms(
             timing=self.timing, parameters=parameters, delta=delta, assumptions=assumptions
         )
 

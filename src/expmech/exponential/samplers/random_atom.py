@@ -21,7 +21,7 @@ from expmech.domains import Region
 from expmech.exponential.envelopes import Envelope
 from expmech.exponential.kernels import Kernel
 from expmech.exponential.samplers.atom import AtomChain, AtomKernel, AtomSampler, AtomState
-from expmech.exponential.samplers.base import PublicTerms
+from expmech.exponential.samplers.base import SamplerTerms
 from expmech.exponential.target import Target
 
 CHOSEN_BLINDLY = "the points were chosen without looking at the data"
@@ -168,7 +168,7 @@ class RandomAtomPerfect(AtomSampler):
         points = np.zeros((parameters["points"], 1))
         return cls(points, parameters["k"], **cls.laws_in(parameters))
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         validate_points(self.points, target, owner="RandomAtomPerfect")
         return super().terms(target)
 
@@ -182,10 +182,23 @@ class RandomAtomPerfect(AtomSampler):
         return RandomAtomChain(AtomKernel(target, envelope, weight, moves), self.points, table)
 
     def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
-        """Return ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in units.
+        """Return the atom's weight ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in energy units.
 
         It is exact within one unit and a public constant. The unshifted minimum enters as an
         integer, so only the logarithm of a sum of numbers up to 1 is rounded.
+
+        Parameters
+        ----------
+        target : Target
+            What is drawn from.
+        table : ExponentialTable
+            The public points with their energies; confidential.
+        log_mass : float
+            ``log Z_r`` of the law by which the atom is left.
+
+        Returns
+        -------
+        int
         """
         odds = self.k / (1 - self.k)
         log_tau = (

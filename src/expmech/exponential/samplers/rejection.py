@@ -14,7 +14,7 @@ from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
 from expmech.domains import Grid, Indices
 from expmech.exponential.envelopes import BoundEnvelope, Envelope, ProductLaplace, Uniform
-from expmech.exponential.samplers.base import PublicTerms, Sampler, SamplerClaims, verify_envelope
+from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms, verify_envelope
 from expmech.exponential.samplers.chain import MemorylessChain
 from expmech.exponential.target import Energies, Target
 
@@ -144,11 +144,11 @@ class Rejection(Sampler):
         """Whether `auto` may take it with this envelope."""
         return self.envelope is not None and self.envelope.automatic
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         envelope = self._envelope(target)
         envelope.validate(target)
         parameters = self.describe() | {"envelope": envelope.name}
-        return PublicTerms(timing=self.timing, parameters=parameters, assumptions=self.assumptions)
+        return SamplerTerms(timing=self.timing, parameters=parameters, assumptions=self.assumptions)
 
     def prepare(self, target: Target) -> RejectionChain:
         # a base measure adds to energies: what lies below those of the loss lies below the sum

@@ -20,7 +20,7 @@ from expmech.core.errors import UnsupportedError, validate_choice
 from expmech.domains import Grid, Indices
 from expmech.exponential.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.exponential.envelopes.uniform import tightest_uniform, uniform_gap
-from expmech.exponential.samplers.base import PublicTerms, Sampler, SamplerClaims
+from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
 from expmech.exponential.samplers.chain import LOT, RoundsChain
 from expmech.exponential.samplers.padding import (
     MOST_TERMS,
@@ -31,7 +31,7 @@ from expmech.exponential.samplers.padding import (
 )
 from expmech.exponential.samplers.rejection import VIOLATION, propose_evenly
 from expmech.exponential.target import LEAST_SLOPE, Target
-from expmech.theory import constant_rounds
+from expmech.theory.bounds import constant_rounds
 
 MODES = ("pad", "constant")
 PROPOSALS = ("laplace", "uniform")
@@ -133,7 +133,7 @@ class ConfAtomAndRuntimePerfect(Sampler):
         """2^-30 for the uniform draw of `constant`."""
         return Fraction(1, 1 << 30) if self.mode == "constant" else Fraction(0)
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         """Find the public floor p_0 and what follows from it, without looking at the loss."""
         self._validate(target)
         proposal, axes = self._proposal(target), self._axes(target)
@@ -149,7 +149,7 @@ class ConfAtomAndRuntimePerfect(Sampler):
         if self.mode == "constant":
             parameters |= _rounds(parameters["log_floor"], target)
             assumptions = (VIOLATION, _FLOOR)
-        return PublicTerms(timing=self.timing, parameters=parameters, assumptions=assumptions)
+        return SamplerTerms(timing=self.timing, parameters=parameters, assumptions=assumptions)
 
     def prepare(self, target: Target) -> PadChain | SeparablePadChain | ConstantChain:
         parameters, proposal = self.terms(target).parameters, self._proposal(target)

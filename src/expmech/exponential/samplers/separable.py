@@ -17,7 +17,7 @@ from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError, LossError, UnsupportedError
 from expmech.domains import Grid, Indices
 from expmech.exponential.envelopes.laplace import laplace_slopes, log_laplace_mass
-from expmech.exponential.samplers.base import PublicTerms, Sampler
+from expmech.exponential.samplers.base import Sampler, SamplerTerms
 from expmech.exponential.samplers.box_tree import (
     LOT,
     BoxTree,
@@ -318,7 +318,7 @@ class Separable(Sampler):
                 " this one does not. Use Rejection or BoxTree."
             )
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         validate_separable(target)
         terms = super().terms(target)
         if not may_saturate(target):

@@ -15,7 +15,7 @@ from expmech.certificates.timing import CONSTANT
 from expmech.core.coins import Coins, ConstantTimeTable, ExponentialTable
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
-from expmech.exponential.samplers.base import PublicTerms, Sampler, SamplerClaims
+from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
 from expmech.exponential.samplers.chain import Chain, MemorylessChain, RoundsChain
 from expmech.exponential.target import TABLE_LIMIT, Target
 
@@ -84,7 +84,7 @@ class Tabulated(Sampler):
     lists_first = True
     serves_base = True
 
-    def terms(self, target: Target) -> PublicTerms:
+    def terms(self, target: Target) -> SamplerTerms:
         if not target.is_small:
             raise UnsupportedError(TOO_LARGE)
         return super().terms(target)

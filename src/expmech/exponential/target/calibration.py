@@ -87,7 +87,7 @@ def calibrate_within(
     an eighth of epsilon, or be coarser than the errors of float64 arithmetic allow, it is the
     coarsest that is not, and losses near ``largest`` saturate.
     """
-    found = calibrate(epsilon, sensitivity, loss_error, terms=terms)
+    calibration = calibrate(epsilon, sensitivity, loss_error, terms=terms)
     for k in range(COARSEST_UNIT + 1):
         units = UNITS_PER_NAT >> k
         lost = Fraction(terms + ROUNDING_UNITS, units)
@@ -95,8 +95,8 @@ def calibrate_within(
             lost += 2 * RELATIVE_LOSS_ERROR * Fraction(ENERGY_CAP, units)
         if k > 0 and lost > MOST_RESERVED * epsilon / 2:
             break
-        found = calibrate(epsilon, sensitivity, loss_error, terms=terms, units_per_nat=units)
-        reach = Fraction(found.eta) * (largest + Fraction(found.loss_error))
-        if reach * units <= ENERGY_CAP // 2:
+        calibration = calibrate(epsilon, sensitivity, loss_error, terms=terms, units_per_nat=units)
+        largest_energy = Fraction(calibration.eta) * (largest + Fraction(calibration.loss_error))
+        if largest_energy * units <= ENERGY_CAP // 2:
             break
-    return found
+    return calibration

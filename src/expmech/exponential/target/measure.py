@@ -35,8 +35,8 @@ SMALL_TABLE = 1 << 16
 """Largest lattice that is listed to find a range, a share or a normaliser."""
 
 BROKEN = (
-    "`base` of ExponentialMechanism must return one float64 number a row, from `least` to `most` (0"
-    " unless declared), and -infinity only with `excludes=True`; it did not."
+    "`base` of ExponentialMechanism must return one float64 number per row, from `least` to `most`"
+    " (0 unless declared), and -infinity only with `excludes=True`; it did not."
 )
 NOT_REPEATABLE = (
     "`base` of ExponentialMechanism must give the same float for the same point in any batch; it"
@@ -62,21 +62,21 @@ class BaseMeasure:
 
     Parameters
     ----------
-    log_density
+    log_density : callable
         Takes points as a loss does and returns as many float64 numbers, up to a constant that does
         not matter. Minus infinity excludes a point.
-    name
+    name : str, optional
         What certificates call it; by default the function's own name.
-    most, least
+    most, least : float, optional
         Public bounds: ``least <= log_density <= most`` wherever it is not minus infinity. A tight
         ``most`` saves proposals; ``least`` is needed where a number of steps is fixed beforehand on
         a large lattice.
-    lipschitz
-        One constant a coordinate; the box tree then follows the measure too.
-    terms
+    lipschitz : array-like, optional
+        One constant per coordinate; the box tree then follows the measure too.
+    terms : callable, optional
         ``terms(coordinates, values)``, none above 0: the log-density is their sum. A loss that is a
         sum over coordinates is then still drawn coordinate by coordinate.
-    excludes
+    excludes : bool, default False
         Whether points are excluded. The loss is never evaluated there.
 
     Examples
@@ -123,25 +123,25 @@ class BaseMeasure:
         return self.name or str(getattr(self.log_density, "__name__", kind))
 
     def slopes(self, dimension: int) -> NDArray[np.float64] | None:
-        """Return the Lipschitz constants, one a coordinate, none negative; None without them."""
+        """Return the Lipschitz constants, one per coordinate, none negative; None without them."""
         if self.lipschitz is None:
             return None
-        found = validate_vector(self.lipschitz, name="lipschitz", owner=OWNER, length=dimension)
-        if (found < 0).any():
-            raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {found!r}.")
-        return found
+        slopes = validate_vector(self.lipschitz, name="lipschitz", owner=OWNER, length=dimension)
+        if (slopes < 0).any():
+            raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {slopes!r}.")
+        return slopes
 
     def evaluate(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Return the log-density at points, checked for type, shape and declared range."""
-        found = np.asarray(self.log_density(points))
-        if found.dtype != np.float64 or found.shape != (len(points),) or np.isnan(found).any():
+        logs = np.asarray(self.log_density(points))
+        if logs.dtype != np.float64 or logs.shape != (len(points),) or np.isnan(logs).any():
             raise LossError(BROKEN)
-        kept = found > -np.inf
-        below = self.least is not None and (kept & (found < self.least)).any()
+        kept = logs > -np.inf
+        below = self.least is not None and (kept & (logs < self.least)).any()
         excluded = not self.excludes and not kept.all()
-        if below or excluded or (found > self.most).any():
+        if below or excluded or (logs > self.most).any():
             raise LossError(BROKEN)
-        return found
+        return logs
 
     def check_repeatable(self, domain: Domain) -> None:
         """Raise unless the log-density gives bit-equal values on public points in any batch."""
@@ -200,12 +200,12 @@ class Measure:
         self, columns: NDArray[np.int64], values: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Return ``B_j`` of the terms ``columns`` at ``values``, each up to ``2^60 / d``."""
-        found = np.asarray(None if self.base.terms is None else self.base.terms(columns, values))
-        if found.dtype != np.float64 or found.shape != values.shape or not np.isfinite(found).all():
+        logs = np.asarray(None if self.base.terms is None else self.base.terms(columns, values))
+        if logs.dtype != np.float64 or logs.shape != values.shape or not np.isfinite(logs).all():
             raise LossError(BROKEN)
-        if (found > 0.0).any():
+        if (logs > 0.0).any():
             raise LossError(BROKEN)
-        return self._round(found, ENERGY_CAP // self.domain.dimension)
+        return self._round(logs, ENERGY_CAP // self.domain.dimension)
 
     def _round(self, logs: NDArray[np.float64], cap: int) -> NDArray[np.int64]:
         scaled = np.rint((self.base.most - logs) * self.units_per_nat)
@@ -251,9 +251,9 @@ class Measure:
     def error(self) -> float:
         """Nats by which a computed B may miss the true one, where it is Lipschitz: 2^-44 of it."""
         slopes, widths = self.base.slopes(self._columns), self.domain.axis_widths
-        reach = 0.0 if slopes is None or widths is None else float((slopes * widths).sum())
+        rise = 0.0 if slopes is None or widths is None else float((slopes * widths).sum())
         here = self.energy(probe_indices(self.domain)[:1])[0] / self.units_per_nat
-        return float(RELATIVE_LOSS_ERROR) * (abs(self.base.most) + float(here) + reach)
+        return float(RELATIVE_LOSS_ERROR) * (abs(self.base.most) + float(here) + rise)
 
     @property
     def _columns(self) -> int:

@@ -73,8 +73,8 @@ class Checks:
         # Lipschitz constants say nothing about what another candidate of a list has
         if most is None and lipschitz is not None and isinstance(self.domain, Region):
             sides = zip(lipschitz.tolist(), self._widths().tolist(), strict=True)
-            reach = sum((Fraction(slope) * Fraction(width) for slope, width in sides), Fraction(0))
-            most = (least + (gap or 0) + reach) * (1 + Fraction(1, 1 << 40))
+            rise = sum((Fraction(slope) * Fraction(width) for slope, width in sides), Fraction(0))
+            most = (least + (gap or 0) + rise) * (1 + Fraction(1, 1 << 40))
             self.assumptions.append(
                 "the loss is at most `minimum` (plus `gap`) plus what `lipschitz` allows across the"
                 " domain"
@@ -88,12 +88,12 @@ class Checks:
 
     def evaluation_seconds(self) -> float | None:
         """Return what one evaluation takes; a forecast goes by it, the guarantee does not."""
-        told = self._told("evaluation_seconds")
-        if told is None:
+        stated = self._stated("evaluation_seconds")
+        if stated is None:
             return None
-        return float(validate_positive(told, name="evaluation_seconds", owner=OWNER))
+        return float(validate_positive(stated, name="evaluation_seconds", owner=OWNER))
 
-    def _told(self, name: str) -> Any:
+    def _stated(self, name: str) -> Any:
         """Return what the caller declares, or else what the loss knows."""
         given = self.given.get(name)
         return getattr(self.known, name) if given is None else given
@@ -141,13 +141,13 @@ class Checks:
         return number
 
     def lipschitz(self) -> Floats | None:
-        """Return one constant a coordinate, none negative."""
-        told = self._told("lipschitz")
-        if told is None:
+        """Return one constant per coordinate, none negative."""
+        stated = self._stated("lipschitz")
+        if stated is None:
             return None
-        slopes = validate_vector(told, name="lipschitz", owner=OWNER, length=len(self._widths()))
+        slopes = validate_vector(stated, name="lipschitz", owner=OWNER, length=len(self._widths()))
         if (slopes < 0).any():
-            raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {told!r}.")
+            raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {stated!r}.")
         if self.given.get("lipschitz") is not None:
             self.assumptions.append(
                 "declared by the caller: the loss has the Lipschitz constants `lipschitz`, one a"
@@ -165,8 +165,8 @@ class Checks:
         )
 
     def growth(self) -> Growth | None:
-        """Return the declared growth, with one positive rate a coordinate."""
-        growth = self._told("growth")
+        """Return the declared growth, with one positive rate per coordinate."""
+        growth = self._stated("growth")
         if growth is None:
             return None
         if not isinstance(growth, Growth):
@@ -252,12 +252,13 @@ def validate_curvature(curvature: object, dimension: int) -> Curvature:
     """Return the curvature; raise unless its numbers are finite and of the right shape."""
     if not isinstance(curvature, Curvature):
         raise ParameterTypeError(
-            f"`curvature` of a loss must be an expmech.Curvature; got {type(curvature).__name__}."
+            "`curvature` of a loss must be an expmech.losses.Curvature; got"
+            f" {type(curvature).__name__}."
         )
     d, c = dimension, curvature
     numbers = (c.center, c.gradient, c.hessian, c.value, c.skew, c.gradient_error)
-    shapes = [np.shape(one) for one in numbers]
-    finite = all(np.isfinite(one).all() for one in numbers)
+    shapes = [np.shape(number) for number in numbers]
+    finite = all(np.isfinite(number).all() for number in numbers)
     if shapes != [(d,), (d,), (d, d), (), (), ()] or not finite:
         raise ParameterError(
             "`curvature` of a loss must hold finite numbers, with vectors of"
@@ -358,7 +359,7 @@ class Problem:
             )
         if returned.shape != (len(points),):
             raise LossError(
-                f"`loss` of {OWNER} must return one number a row, shape ({len(points)},); got"
+                f"`loss` of {OWNER} must return one number per row, shape ({len(points)},); got"
                 f" shape {returned.shape}."
             )
         losses = np.asarray(returned, dtype=np.float64)

@@ -21,11 +21,8 @@ from expmech.domains import Domain, Grid, Indices, Region
 from expmech.exponential.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
 from expmech.exponential.target.measure import SMALL_TABLE, Measure
 from expmech.exponential.target.problem import Problem
-from expmech.theory import (
-    log_acceptance_floor_box,
-    log_acceptance_floor_convex,
-    log_acceptance_floor_finite,
-)
+from expmech.theory import log_acceptance_floor_box
+from expmech.theory.bounds import log_acceptance_floor_convex, log_acceptance_floor_finite
 
 LEAST_SLOPE = 1 << 10
 """Integer slopes from here up lose at most 0.1% of epsilon to rounding.
@@ -336,8 +333,8 @@ class Target:
     def log_normaliser(self) -> float | None:
         """Return ``log Z_f`` where :attr:`knows_normaliser` says that it is known, else None."""
         if self.integer is not None:
-            found = self.normaliser(128)
-            return None if found is None else float(found.log())
+            total = self.normaliser(128)
+            return None if total is None else float(total.log())
         if self.knows_normaliser and self.table is not None:
             table = self.table[1]
             return table.log_sum() - table.minimum / self.units_per_nat
@@ -349,13 +346,13 @@ def make_target(problem: Problem, epsilon: Fraction, *, terms: int = 1) -> Targe
 
     ``terms`` are the separately rounded terms of an energy.
     """
-    found = calibrate_within(
+    calibration = calibrate_within(
         epsilon, problem.sensitivity, problem.loss_error, largest=problem.largest, terms=terms
     )
     return Target(
         problem=problem,
-        eta=found.eta,
-        loss_error=found.loss_error,
-        integer=integer_slopes(problem, found.eta, found.units_per_nat),
-        units_per_nat=found.units_per_nat,
+        eta=calibration.eta,
+        loss_error=calibration.loss_error,
+        integer=integer_slopes(problem, calibration.eta, calibration.units_per_nat),
+        units_per_nat=calibration.units_per_nat,
     )

@@ -26,7 +26,7 @@ _ROUNDS = 200
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Moments:
+class SecondMoments:
     """The matrix ``A = whole / 2^bits``, a sum of outer products of rows no longer than one."""
 
     whole: WholeMatrix
@@ -37,10 +37,10 @@ class Moments:
         """Number of columns."""
         return int(self.whole.digits.shape[1])
 
-    def within(self, basis: WholeMatrix, basis_bits: int) -> Moments:
+    def within(self, basis: WholeMatrix, basis_bits: int) -> SecondMoments:
         """Return ``B'AB``: the moments of the rows ``B'x``, from the same integers."""
         inside = basis.transposed @ (self.whole @ basis)
-        return Moments(whole=inside, bits=self.bits + 2 * basis_bits)
+        return SecondMoments(whole=inside, bits=self.bits + 2 * basis_bits)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,7 +52,7 @@ class Proposal:
     proportional to ``exp(eta v'Av)`` on the sphere.
     """
 
-    moments: Moments
+    moments: SecondMoments
     eta: Fraction
     transform: NDArray[np.float64]
     shift: Fraction
@@ -95,7 +95,7 @@ def eta_below(limit: Fraction) -> Fraction:
     return (limit * Fraction(2) ** t).__floor__() / Fraction(2) ** t
 
 
-def fit_proposal(moments: Moments, eta: Fraction) -> Proposal:
+def fit_proposal(moments: SecondMoments, eta: Fraction) -> Proposal:
     """Choose T and M' by float eigenpairs and certify them; nothing rests on the floats.
 
     ``T = V diag(1 + 2 Lambda_j / b0)^(-1/2)`` with ``Lambda_j = eta (lambda_1 - lambda_j)``,
@@ -137,7 +137,7 @@ def solve_width(gaps: NDArray[np.float64]) -> float:
 
 
 def _certify(
-    moments: Moments, eta: Fraction, transform: NDArray[np.float64], shift: float
+    moments: SecondMoments, eta: Fraction, transform: NDArray[np.float64], shift: float
 ) -> Proposal:
     """Round T and M', and bound the eigenvalues of ``T'(M'I - eta A)T`` by Gershgorin's circles."""
     rounded = np.rint(transform * 2.0**_TRANSFORM_BITS) * 2.0**-_TRANSFORM_BITS
@@ -200,7 +200,7 @@ def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
 
     Notes
     -----
-    The number of proposals an axis is geometric, and its mean depends on the data. How many are
+    The number of proposals per axis is geometric, and its mean depends on the data. How many are
     made together depends on the dimension and on ``size`` only.
     """
     return draw_counted(proposal, coins, size)[0]

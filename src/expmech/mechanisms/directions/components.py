@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.coins import Coins
-from expmech.mechanisms.directions.bingham import Moments, Proposal, draw_counted, fit_proposal
+from expmech.mechanisms.directions.bingham import (
+    Proposal,
+    SecondMoments,
+    draw_counted,
+    fit_proposal,
+)
 from expmech.mechanisms.directions.whole import WholeMatrix
 
 BASIS_BITS = 42
@@ -31,7 +36,7 @@ class ComponentLaw:
         One concentration a component; public.
     """
 
-    def __init__(self, moments: Moments, etas: Sequence[Fraction]) -> None:
+    def __init__(self, moments: SecondMoments, etas: Sequence[Fraction]) -> None:
         self._moments, self._etas = moments, tuple(etas)
         self._first: Proposal | None = None
 

@@ -122,17 +122,16 @@ class PrincipalDirection(Mechanism):
 
     Parameters
     ----------
-    products
-        Sums of products of columns of whole-number rows in units of 2^-20, shape (d, d).
-        Confidential.
-    count
+    products : array-like of int, shape (d, d)
+        Sums of products of columns of whole-number rows in units of 2^-20. Confidential.
+    count : int
         Number of rows. Confidential under "add-remove".
-    n_components
+    n_components : int, default 1
         Number of directions, 1 to d.
-    variances
+    variances : bool, default False
         Whether a tenth of epsilon goes to noisy variances along them.
-    adjacency
-        "replace" or "add-remove".
+    adjacency : {"replace", "add-remove"}, default "replace"
+        Which data sets are neighbours.
 
     Examples
     --------
@@ -184,7 +183,28 @@ class PrincipalDirection(Mechanism):
         variances: bool = False,
         adjacency: str = "replace",
     ) -> PrincipalDirection:
-        """Shorten rows of shape (n, d) to norm at most one, snap and multiply them."""
+        """Shorten rows to norm at most one, round them to multiples of 2^-20 and multiply them.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n, d)
+            Numbers without nan; confidential.
+        n_components : int, default 1
+            Number of directions, 1 to d.
+        variances : bool, default False
+            Whether a tenth of epsilon goes to noisy variances along them.
+        adjacency : {"replace", "add-remove"}, default "replace"
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        PrincipalDirection
+
+        Raises
+        ------
+        ParameterError, ParameterTypeError
+            If ``rows`` holds nan or is no table of numbers; no message names a value.
+        """
         table = confidential_array(rows, name="rows", owner=_OWNER)
         if table.ndim != 2 or table.shape[1] == 0:
             raise ParameterTypeError(f"`rows` of {_OWNER} must be numbers of shape (n, d).")
@@ -248,7 +268,21 @@ class PrincipalDirection(Mechanism):
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> NDArray[np.float64]:
-        """Draw ``size`` independent answers, shape (size, k, d): for studies, never a release."""
+        """Draw independent sets of directions from a seeded stream: for studies, never a release.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget of each.
+        size : int, default 1
+            How many sets.
+        seed : int or sequence of int
+            Of the stream; the same seed gives the same values.
+
+        Returns
+        -------
+        ndarray of shape (size, n_components, d)
+        """
         values = super().sample(epsilon=epsilon, size=size, seed=seed)
         entries = self.n_components * self.dimension
         return np.asarray(values[:, :entries].reshape(-1, self.n_components, self.dimension))

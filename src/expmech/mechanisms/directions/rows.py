@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.losses.ridge import cross_products
-from expmech.mechanisms.directions.bingham import Moments
+from expmech.mechanisms.directions.bingham import SecondMoments
 from expmech.mechanisms.directions.whole import WholeMatrix
 
 ROW_BITS = 20
@@ -62,9 +62,9 @@ def row_products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
     return products
 
 
-def make_moments(products: NDArray[np.object_]) -> Moments:
+def make_moments(products: NDArray[np.object_]) -> SecondMoments:
     """Return ``A`` from the sums of products of rows in units of 2^-20."""
-    return Moments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
+    return SecondMoments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
 
 
 def validate_count(count: object, *, least: int, owner: str) -> int:

@@ -97,7 +97,7 @@ class NoisySums(Mechanism):
         The sums: Python integers, confidential.
     interpretation : Interpretation
         What they are sums of and what is read from them; public.
-    adjacency : {"replace", "add-remove"}
+    adjacency : {"replace", "add-remove"}, default "replace"
         Which data sets are neighbours.
 
     Examples
@@ -167,7 +167,22 @@ class NoisySums(Mechanism):
         return draw
 
     def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
-        """Draw ``size`` answers, one per row, from ``coins``."""
+        """Draw released values from coins, without a certificate.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        epsilon : float or Fraction
+            The budget of each draw.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray of float
+            One value per row.
+        """
         return self.fit(validate_epsilon(epsilon, owner=self.name))(coins, size).values
 
     def interval(self, budget: Fraction) -> Callable[[Sequence[int]], Accuracy]:

@@ -150,7 +150,19 @@ class PerturbedOptimum(Mechanism):
         return constant
 
     def terms(self, *, epsilon: float | Fraction, timing: str = "unprotected") -> OptimumTerms:
-        """Return norms, penalties and rates at this epsilon; all of it is public."""
+        """Return norms, penalties and rates at this epsilon; all of it is public.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            The budget.
+        timing : {"auto", "constant", "unprotected"}, default "unprotected"
+            "constant" reserves a part of epsilon for an amount of work that is fixed beforehand.
+
+        Returns
+        -------
+        OptimumTerms
+        """
         budget, settings = validate_epsilon(epsilon, owner=OWNER), self.settings
         if settings.share is None:
             count = self._public_count if self.adjacency.count_is_public else settings.rows

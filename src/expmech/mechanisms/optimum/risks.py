@@ -83,18 +83,54 @@ class Risk(Protocol):
         """Return whether a target is in the units of a margin, and shrinks with its row."""
 
     def derivative(self, margins: Floats, targets: Floats) -> Floats:
-        """Return the partial derivatives, shape (n, margins)."""
+        """Return the partial derivatives of the risk of each row.
+
+        Parameters
+        ----------
+        margins : ndarray of shape (n, margins)
+            One row of margins per row of the table.
+        targets : ndarray of shape (n,)
+            As :meth:`prepare_targets` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, margins)
+        """
 
     def derivative_error(self, largest: float, extra: float) -> tuple[float, float]:
         """Return eta and beta that bound the error of :meth:`derivative`.
 
-        Where margins are at most ``largest``, the computed derivative is the true one at margins
-        that differ by at most eta from the true ones, up to beta. The rounding of the margins is
-        included, and the ``extra`` that they are off by.
+        The computed derivative is the true one at margins that differ by at most eta from the true
+        ones, up to beta. The rounding of the margins is included.
+
+        Parameters
+        ----------
+        largest : float
+            Bound on the absolute margins.
+        extra : float
+            What the margins are off by, besides their rounding.
+
+        Returns
+        -------
+        tuple of float
+            eta and beta.
         """
 
     def curvature(self, margins: Floats, targets: Floats) -> Iterator[tuple[int, int, Floats]]:
-        """Yield ``(k, l, d2 phi / dt_k dt_l)`` for ``k <= l``, each within 2^-46 times a."""
+        """Yield the second derivatives ``(k, l, d2 phi / dt_k dt_l)`` for ``k <= l``.
+
+        Parameters
+        ----------
+        margins : ndarray of shape (n, margins)
+            One row of margins per row of the table.
+        targets : ndarray of shape (n,)
+            As :meth:`prepare_targets` returns them.
+
+        Yields
+        ------
+        tuple of int, int and ndarray of shape (n,)
+            Each entry within 2^-46 times a.
+        """
 
     def relative_change(self, shift: float) -> float:
         """Bound the factor, minus one, by which the second derivative can change.
@@ -104,10 +140,36 @@ class Risk(Protocol):
         """
 
     def may_jump(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:
-        """Return the rows that :meth:`relative_change` does not cover: they change by up to a."""
+        """Return the rows that :meth:`relative_change` does not cover: they change by up to a.
+
+        Parameters
+        ----------
+        margins : ndarray of shape (n, margins)
+            One row of margins per row of the table.
+        targets : ndarray of shape (n,)
+            As :meth:`prepare_targets` returns them.
+        shift : float
+            By how much every margin may move.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
 
     def ball(self, margins: list[flint.arb], target: float) -> list[flint.arb]:
-        """Enclose the partial derivatives of one row, in flint's current precision."""
+        """Enclose the partial derivatives of one row, in flint's current precision.
+
+        Parameters
+        ----------
+        margins : list of flint.arb
+            The margins of the row.
+        target : float
+            As :meth:`prepare_targets` returns it.
+
+        Returns
+        -------
+        list of flint.arb
+        """
 
     def describe(self) -> dict[str, Any]:
         """Return name and parameters, from which the constants follow."""

@@ -66,6 +66,17 @@ class JointQuantiles(Mechanism):
     Make one with :meth:`from_values` or :meth:`from_counts`. Tables are built at the first draw of
     what :meth:`prepare` returns and serve all draws of it.
 
+    Parameters
+    ----------
+    levels : Levels
+        The levels, exact and increasing.
+    box : Box
+        The public bounds and the lattice of outputs.
+    adjacency : Adjacency
+        Which data sets are neighbours.
+    groups : RankGroups
+        The sorted values, grouped by rank; confidential.
+
     Examples
     --------
     >>> values = np.linspace(0.0, 10.0, 101)
@@ -104,9 +115,9 @@ class JointQuantiles(Mechanism):
             Increasing: decimal text ("0.1"), fractions ("1/30") or floats read as decimals.
         lower, upper : float
             Public bounds.
-        bits : int
+        bits : int, default 32
             Outputs are the middles of ``2^bits`` cells of the bounds.
-        adjacency : {"replace", "add-remove"}
+        adjacency : {"replace", "add-remove"}, default "replace"
             Which data sets are neighbours.
 
         Returns
@@ -131,8 +142,20 @@ class JointQuantiles(Mechanism):
     ) -> JointQuantiles:
         """Take how many values lie in each of ``2^bits`` equal cells: what an engine sends back.
 
-        ``counts`` are confidential, one per cell; the other parameters are those of
-        :meth:`from_values`.
+        Parameters
+        ----------
+        counts : array-like of int
+            One per cell, a power of two of them; confidential.
+        levels : sequence
+            As for :meth:`from_values`.
+        lower, upper : float
+            Public bounds of the cells.
+        adjacency : {"replace", "add-remove"}, default "replace"
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        JointQuantiles
         """
         parsed = parse_levels(levels, owner=_OWNER)
         relation = validate_adjacency(adjacency, owner=_OWNER)
@@ -202,7 +225,21 @@ class JointQuantiles(Mechanism):
     def draw_indices(
         self, coins: Coins, *, epsilon: float | Fraction, size: int
     ) -> NDArray[np.int64]:
-        """Draw ``size`` tuples of lattice indices, one per row."""
+        """Draw tuples of lattice indices from coins, without a certificate.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        epsilon : float or Fraction
+            The budget of each draw.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray of int, shape (size, number of levels)
+        """
         joint = self._joint_draw(validate_epsilon(epsilon, owner=_OWNER))
         return np.stack([joint.draw(coins) for _ in range(size)])
 

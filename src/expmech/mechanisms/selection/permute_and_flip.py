@@ -57,6 +57,19 @@ class PermuteAndFlip(Mechanism):
     its expected loss is never above that of the exponential mechanism. Make one with
     :meth:`from_scores`.
 
+    Parameters
+    ----------
+    sensitivity : Fraction
+        ``D``: how much a score may change between neighbouring data sets; public.
+    monotone : bool
+        Whether all scores move the same way between neighbours.
+    adjacency : Adjacency
+        Which data sets are neighbours.
+    candidates : Candidates or None
+        The public labels; None releases positions.
+    losses : ndarray of shape (n,)
+        How far each score lies below the best; confidential.
+
     Examples
     --------
     >>> best = PermuteAndFlip.from_scores([3, 5, 4], candidates=["a", "b", "c"], sensitivity=1)
@@ -92,10 +105,10 @@ class PermuteAndFlip(Mechanism):
             ``D``: how much a score may change between neighbouring data sets. Public.
         candidates : sequence, optional
             Public labels; by default positions are released.
-        monotone : bool
+        monotone : bool, default False
             Whether between neighbours all scores move the same way (or stay), as counts do under
             "add-remove": a promise of the caller's.
-        adjacency : {"replace", "add-remove"}
+        adjacency : {"replace", "add-remove"}, default "replace"
             What the sensitivity refers to.
 
         Returns
@@ -150,7 +163,21 @@ class PermuteAndFlip(Mechanism):
         return draw
 
     def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.int64]:
-        """Draw ``size`` positions in the list from ``coins``."""
+        """Draw positions in the list from coins, without a certificate.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        epsilon : float or Fraction
+            The budget of each draw.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray of int, shape (size,)
+        """
         return _positions(coins, self.energies(epsilon), size)
 
     def energies(self, epsilon: float | Fraction) -> NDArray[np.int64]:

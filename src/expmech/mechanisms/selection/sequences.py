@@ -67,7 +67,7 @@ class SequenceDraw:
         rate = float(UNIT * self.units)
         return all_ - rate * self.width * self.blocks - math.log(-math.expm1(-rate))
 
-    def reaches(self, level: int) -> list[int]:
+    def eligible(self, level: int) -> list[int]:
         """Return for each place i how many items have a count of at least ``c_(i) - level``."""
         least = self._best - level
         below = np.searchsorted(self._rising, least, side="left")
@@ -90,8 +90,8 @@ class SequenceDraw:
         else:
             step = int(coins.integers_below(self.width, 1)[0])
         level = start + step
-        reaches = self.reaches(level)
-        number = math.prod(items - place for place, items in enumerate(reaches))
+        eligible = self.eligible(level)
+        number = math.prod(items - place for place, items in enumerate(eligible))
         energy = UNIT * self.units * (start if tail else level)
         weight = Fraction(int(self.weights[block]), 1 << _SCALE)
         exponent = -energy - Fraction(self.reference)
@@ -114,13 +114,13 @@ class SequenceDraw:
     def place(self, coins: Coins, level: int) -> NDArray[np.int64]:
         """Draw a sequence uniformly from those of loss at most ``level``.
 
-        Its i-th item is one of the first ``reaches[i]`` of the order. These sets grow with i, so
+        Its i-th item is one of the first ``eligible[i]`` of the order. These sets grow with i, so
         each place has its own set less the items already taken to choose from.
         """
-        reaches = self.reaches(level)
+        eligible = self.eligible(level)
         taken: list[int] = []
         sequence = []
-        for place, items in enumerate(reaches):
+        for place, items in enumerate(eligible):
             rank = int(coins.integers_below(items - place, 1)[0])
             for other in taken:  # in increasing order: skip those at or before
                 rank += other <= rank

@@ -94,6 +94,15 @@ class TopK(Mechanism):
     places falls short. Or, by "peeling", k rounds of permute-and-flip at ``epsilon / k`` each. Make
     one with :meth:`from_counts`.
 
+    Parameters
+    ----------
+    public : TopKTerms
+        The number of items, k, the method and the neighbours.
+    items : Candidates or None
+        The public labels; None releases positions.
+    counts : ndarray of int, shape (n,)
+        One per item; confidential.
+
     Examples
     --------
     >>> counts = [50, 2, 40, 30, 1]
@@ -130,11 +139,11 @@ class TopK(Mechanism):
             How many items to release, in order, at most 1000.
         items : sequence, optional
             Public labels; by default positions are released.
-        method : {"joint", "peeling"}
+        method : {"joint", "peeling"}, default "joint"
             One draw of the whole list, or one item after the other.
-        adjacency : {"replace", "add-remove"}
+        adjacency : {"replace", "add-remove"}, default "replace"
             Which data sets are neighbours.
-        one_item_each : bool
+        one_item_each : bool, default False
             Whether each person has at most one item: a promise of the caller's, which sharpens the
             joint method under "replace".
 
@@ -203,7 +212,21 @@ class TopK(Mechanism):
         return kind(self.counts, self.public.k, self.public.units(budget))
 
     def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.int64]:
-        """Draw ``size`` sequences of positions in the list, one per row, from ``coins``."""
+        """Draw sequences of positions in the list from coins, without a certificate.
+
+        Parameters
+        ----------
+        coins : Coins
+            The source of randomness.
+        epsilon : float or Fraction
+            The budget of each draw.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray of int, shape (size, k)
+        """
         draw_one = self._sequence_draw(validate_epsilon(epsilon, owner=_OWNER)).draw
         return np.stack([draw_one(coins) for _ in range(size)])
 

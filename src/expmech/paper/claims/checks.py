@@ -32,18 +32,18 @@ _EXAMPLE = "Example 1, d = 1, n = 10, epsilon = 1"
 _KERNEL = f"{_EXAMPLE}, mean .3, alpha = n epsilon / 2 as a rate, k = 1/2, grid of {_SIZE} cells"
 
 
-Found = tuple[str, str]
+Outcome = tuple[str, str]
 """A verdict and the numbers behind it."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """A sentence of the paper, its place, and the computation that judges it under conditions."""
 
     sentence: str
     where: str
     under: str
-    check: Callable[[], Found]
+    check: Callable[[], Outcome]
 
     def judge(self) -> Verdict:
         """Make the computation."""
@@ -51,9 +51,9 @@ class Claim:
         return Verdict(self.sentence, self.where, self.under, verdict, number, COMMAND)
 
 
-def claim(sentence: str, where: str, under: str) -> Callable[[Callable[[], Found]], Claim]:
+def claim(sentence: str, where: str, under: str) -> Callable[[Callable[[], Outcome]], PaperClaim]:
     """Make a claim of the function that checks it, under the conditions that it names."""
-    return partial(Claim, sentence, where, under)
+    return partial(PaperClaim, sentence, where, under)
 
 
 def within(error: float, allowed: float) -> str:
@@ -66,7 +66,7 @@ def within(error: float, allowed: float) -> str:
     "Definition 2",
     f"{_EXAMPLE}, means j/n, in closed form",
 )
-def mechanism_is_private() -> Found:
+def mechanism_is_private() -> Outcome:
     """Definition 2, over means j/n."""
     found = released_epsilon(_N, _EPSILON)
     return within(found, _EPSILON + 1e-9), f"largest |log ratio| {found:.3f} at epsilon = 1"
@@ -77,7 +77,7 @@ def mechanism_is_private() -> Found:
     "Section 2.2, after Hobert et al.",
     f"printed kernel, {_KERNEL}",
 )
-def regeneration_mixture() -> Found:
+def regeneration_mixture() -> Outcome:
     """Hobert's mixture over the time since the last visit to the atom, by matrices."""
     kernel = printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)
     away, law = kernel.copy(), np.zeros(_SIZE + 1)
@@ -97,7 +97,7 @@ def regeneration_mixture() -> Found:
     "Section 2.2, after Lee et al.",
     f"printed kernel, {_KERNEL}, beta = k/2",
 )
-def algorithm_1_is_exact() -> Found:
+def algorithm_1_is_exact() -> Outcome:
     """Compare the law of Y_M of Algorithm 1 with the invariant law of its kernel."""
     beta, kernel = 0.25, printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)
     residual = kernel.copy()
@@ -117,7 +117,7 @@ def algorithm_1_is_exact() -> Found:
     "Theorem 2",
     f"printed kernel, {_KERNEL}",
 )
-def release_has_law_f() -> Found:
+def release_has_law_f() -> Outcome:
     """Theorem 2: the printed kernel's release against f."""
     law, f = released_law(printed_kernel(_SIZE, 5.0, 0.3, 5.0, 0.5)), laplace_law(_SIZE, 5.0, 0.3)
     error = float(np.abs(law - f).sum() / 2.0)
@@ -130,7 +130,7 @@ def release_has_law_f() -> Found:
     "Section 3.2",
     "p = 5, B = 1, one row replaced; the least constant is proved in docs/theory/affine.md",
 )
-def sensitivity_of_example_2() -> Found:
+def sensitivity_of_example_2() -> Outcome:
     """Look for the gradient's L1 sensitivity by random and extreme rows."""
     generator = np.random.default_rng(7)
     worst = 0.0
@@ -151,7 +151,7 @@ def sensitivity_of_example_2() -> Found:
     "Section 4.1",
     "Example 1, uniform proposals, n = 1000, epsilon = 1, d = 1, 2, 5, 10",
 )
-def dimension_is_a_curse() -> Found:
+def dimension_is_a_curse() -> Outcome:
     """Beta of uniform proposals at n = 1000, epsilon = 1 as d grows."""
     betas = {d: theory.beta_uniform(1000, 1.0, d) for d in (1, 2, 5, 10)}
     steps = [Interval.exact(1.0 / beta) for beta in betas.values()]
@@ -164,7 +164,7 @@ def dimension_is_a_curse() -> Found:
     "Corollary 1",
     f"{_EXAMPLE}, means j/n, a coin of constant k decides between f and g, 10 points (j + 1/2)/10",
 )
-def mixture_is_private() -> Found:
+def mixture_is_private() -> Outcome:
     """Corollary 1's constant-k mixture: f and g have no value in common, so the worse counts."""
     c = slope(_N, _EPSILON)
     on_points = largest_ratio([laplace_law(10, c, j / _N) for j in range(_N + 1)])
@@ -178,7 +178,7 @@ def mixture_is_private() -> Found:
     "Section 4.2",
     "Example 1, d = 1, mean .3, n epsilon / 2 = .5, 5, 50",
 )
-def log_concave_utility() -> Found:
+def log_concave_utility() -> Outcome:
     """Section 4.2's hope: the mean excess loss of a convex loss against d / eta."""
     ratios = []
     for c in (0.5, 5.0, 50.0):
@@ -194,7 +194,7 @@ def log_concave_utility() -> Found:
     "Section 3.2 and Appendix",
     "the simulation as the appendix specifies it, before any clip",
 )
-def responses_leave_their_range() -> Found:
+def responses_leave_their_range() -> Outcome:
     """Say how far a simulated response can reach before the clip."""
     largest = max(float(np.abs(simulate(seed)[1]).max()) for seed in range(50))
     reach = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
@@ -207,7 +207,7 @@ def responses_leave_their_range() -> Found:
     "Section 3.1",
     f"printed kernel, {_EXAMPLE}, alpha = n epsilon / 2 as a rate, k = 1/2, computed means",
 )
-def runtime_depends_on_data() -> Found:
+def runtime_depends_on_data() -> Outcome:
     """Section 4.1: the mean count of the printed sampler at the centre and at an end."""
     counts = [expected_proposals_printed(0.5, 5.0, mean, 5.0) for mean in (0.5, 0.1, 0.0)]
     listed = ", ".join(f"{count:.0f}" for count in counts)
@@ -220,7 +220,7 @@ def runtime_depends_on_data() -> Found:
     "Corollary 2",
     f"printed kernel, {_EXAMPLE}, means j/n, alpha = n epsilon / 2 as a rate, k = 1/2",
 )
-def neighbours_of_counts() -> Found:
+def neighbours_of_counts() -> Outcome:
     """Compare the padded count of two proposals, and the tails of the outer steps."""
     moved = count_epsilon(0.5, _N, _EPSILON)
     rates = [outer_tail_rate(0.5, 5.0, mean, 5.0) for mean in (0.0, 0.1)]
@@ -232,7 +232,7 @@ def neighbours_of_counts() -> Found:
     return within(max(moved, abs(rates[0] - rates[1])), 1e-9), number
 
 
-CLAIMS: tuple[Claim, ...] = (
+CLAIMS: tuple[PaperClaim, ...] = (
     mechanism_is_private,
     regeneration_mixture,
     algorithm_1_is_exact,

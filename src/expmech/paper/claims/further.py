@@ -13,7 +13,7 @@ from expmech.domains import Box
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.exponential.samplers import ConfAtomPerfect
 from expmech.losses import Growth, L1Mean
-from expmech.paper.claims.checks import Claim, Found, claim, within
+from expmech.paper.claims.checks import Outcome, PaperClaim, claim, within
 from expmech.paper.kernels import (
     corrected_kernel,
     decay_rate,
@@ -48,7 +48,7 @@ _ALPHAS = (0.5, 2.0, 10.0)
     "Section 1.1",
     "randomised response at epsilon = 1, as one example",
 )
-def every_mechanism_is_one() -> Found:
+def every_mechanism_is_one() -> Outcome:
     """Randomised response as exp(-epsilon L / 2D) with L = -log p, and the epsilon that claims."""
     p = math.e / (1.0 + math.e)
     laws = [np.array([p, 1.0 - p]), np.array([1.0 - p, p])]
@@ -69,7 +69,7 @@ def every_mechanism_is_one() -> Found:
     "Section 2.1",
     "the mechanism that releases one of 100 rows at random; epsilon = 0, 1, 10",
 )
-def one_row_is_lost_at_one_over_n() -> Found:
+def one_row_is_lost_at_one_over_n() -> Outcome:
     """Find the true delta of publishing one row of n at random."""
     n = 100
     here, there = np.full(n + 1, 1.0 / n), np.full(n + 1, 1.0 / n)
@@ -84,7 +84,7 @@ def one_row_is_lost_at_one_over_n() -> Found:
     "Section 2.1",
     "Example 1, d = 1, n epsilon / 2 = 5, alpha = 5 as a rate, means 0 and .5, grid of 200 cells",
 )
-def mixing_depends_on_data() -> Found:
+def mixing_depends_on_data() -> Outcome:
     """Compare the true decay rate of both chains between means, n epsilon / 2 = 5."""
     texts, answers = [], []
     for name, proposals in (
@@ -103,7 +103,7 @@ def mixing_depends_on_data() -> Found:
     "Section 2.1",
     "the corrected atom, Laplace re-entry, n epsilon / 2 = 5 a unit of length, k = 1/2",
 )
-def unbounded_spaces() -> Found:
+def unbounded_spaces() -> Outcome:
     """Mean steps of the corrected atom with Laplace re-entry as the interval grows."""
     widths = (1.0, 10.0, 1000.0)
     steps = [expected_steps_direct(0.5, 5.0 * w, 0.5, 5.0 * w) for w in widths]
@@ -121,7 +121,7 @@ def unbounded_spaces() -> Found:
     "Theorem 2, first part",
     "printed kernel, Example 1, d = 1, n epsilon / 2 = 5, means 0, .3, .5, k = .1, .5, .9",
 )
-def the_atom_is_reached() -> Found:
+def the_atom_is_reached() -> Outcome:
     """Find the least probability of the atom under the printed kernel, n = 10, epsilon = 1."""
     least = min(
         float(printed_kernel(120, 5.0, mean, 5.0, k)[:, -1].min())
@@ -137,7 +137,7 @@ def the_atom_is_reached() -> Found:
     "Appendix, proof of Theorem 2",
     "corrected kernel, a basin with 6 of 16 lattice points at the minimum, epsilon = 1, k = 1/2",
 )
-def atoms_at_random_minimisers() -> Found:
+def atoms_at_random_minimisers() -> Outcome:
     """Draw by ConfAtomPerfect(location="minimiser") on a basin with several minimisers."""
     mechanism = ExponentialMechanism(
         loss=lambda y: np.maximum(0.0, np.abs(y[:, 0] - 0.5) - 0.2),
@@ -171,7 +171,7 @@ def _worst_share(
     "corrected kernel as shipped, Example 1, d = 1, n = 10, epsilon = 1, mean .3, 8 lattice points,"
     " every path of its coins enumerated",
 )
-def the_corrected_atom_is_exact() -> Found:
+def the_corrected_atom_is_exact() -> Outcome:
     """Compare the enumerated law of ConfAtomPerfect with f, and its steps with the formula."""
     mechanism = ExponentialMechanism(
         loss=L1Mean(np.full((10, 1), 0.3)), domain=Box([0.0], [1.0], bits=3)
@@ -194,7 +194,7 @@ def the_corrected_atom_is_exact() -> Found:
     "corrected kernel, proposals that are not symmetric, accepted with the Hastings ratio; n"
     " epsilon / 2 = 5, mean .3, k = 1/2, grid of 120 cells",
 )
-def proposals_that_are_not_symmetric() -> Found:
+def proposals_that_are_not_symmetric() -> Outcome:
     """Compare f with the release by drifting and by independent proposals, by matrices."""
     law, mean = laplace_law(120, 5.0, 0.3), 0.3
     reentry = laplace_proposals(120, 5.0, np.array([mean]))[0]
@@ -221,7 +221,7 @@ def proposals_that_are_not_symmetric() -> Found:
     "before Corollary 1",
     "printed kernel, Example 1, d = 1, mean .5, alpha = n epsilon / 2 as a rate, k = 1/2",
 )
-def one_run_is_enough() -> Found:
+def one_run_is_enough() -> Outcome:
     """Compute what Algorithm 3 saves: the mean number of runs of Algorithm 2."""
     runs = []
     for c in (0.5, 5.0, 50.0):
@@ -241,7 +241,7 @@ def one_run_is_enough() -> Found:
     "Section 3.2",
     "Example 1, d = 1, n = 10, epsilon = 1, uniform proposals, means 0, .3, .5",
 )
-def minorisation_without_a_normaliser() -> Found:
+def minorisation_without_a_normaliser() -> Outcome:
     """Beta of uniform proposals by the Lipschitz constant alone, against the true one."""
     pairs = [
         (theory.beta_uniform(10, 1.0, 1), theory.laplace_integral(5.0, mean))
@@ -262,7 +262,7 @@ def minorisation_without_a_normaliser() -> Found:
     "printed kernel, Example 1, d = 1, n = 10, epsilon = 1, alpha = 5 as a rate, k = 1/2, means 0,"
     " .3, .5; outer steps of Algorithm 2 against the loss of the value, computed",
 )
-def long_runs_and_rare_values() -> Found:
+def long_runs_and_rare_values() -> Outcome:
     """Correlate the number of outer steps with the loss of the value, by matrices."""
     found = {mean: steps_and_loss(200, 5.0, mean, 5.0, 0.5) for mean in (0.0, 0.3, 0.5)}
     listed = ", ".join(f"{one[0]:.4f} (mean {mean:g})" for mean, one in found.items())
@@ -280,7 +280,7 @@ def long_runs_and_rare_values() -> Found:
     "Appendix, Example 1",
     "d = 1, a step from a corner, alpha = .5, 2, 10 as a rate",
 )
-def mass_inside_the_box() -> Found:
+def mass_inside_the_box() -> Outcome:
     """Compare with the mass a Laplace step from a corner keeps in the unit interval."""
     texts, answers = [], []
     for alpha in _ALPHAS:
@@ -295,7 +295,7 @@ def mass_inside_the_box() -> Found:
     "Appendix, Example 1",
     "Laplace proposals, d = 1, n epsilon / 2 = 5, mean .5, grid of 101 cells",
 )
-def transitions_from_the_mean() -> Found:
+def transitions_from_the_mean() -> Outcome:
     """Compare transition densities off the diagonal on a grid, mean 1/2."""
     worst = []
     for alpha in (1.0, 5.0, 20.0):
@@ -309,7 +309,7 @@ def transitions_from_the_mean() -> Found:
     return is_below(Interval.exact(1.0 - 1e-9), Interval.exact(min(worst))), number
 
 
-FURTHER: tuple[Claim, ...] = (
+FURTHER: tuple[PaperClaim, ...] = (
     every_mechanism_is_one,
     one_row_is_lost_at_one_over_n,
     mixing_depends_on_data,

@@ -40,6 +40,7 @@ from expmech.paper.plotting import (
 )
 from expmech.paper.study import Results, Section, Study
 from expmech.paper.work import Parameters, Result
+from expmech.theory import divergence
 
 PROPOSALS = ("uniform", "laplace")
 MEASURES = ("tv", "delta", "claimed", "epsilon", "range", "renyi")
@@ -82,29 +83,29 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     kernels = [metropolis(proposals, law) for law in targets]
     powers = [np.eye(size) for _ in targets]
     steps = np.unique(np.logspace(0.0, math.log10(_MOST_STEPS), 40).astype(np.int64)).tolist()
-    found: dict[str, list[float]] = {name: [] for name in MEASURES}
+    measured: dict[str, list[float]] = {name: [] for name in MEASURES}
     reached = 0
     for m in steps:
         both = zip(powers, kernels, strict=True)
         powers = [power @ np.linalg.matrix_power(kernel, m - reached) for power, kernel in both]
         reached = m
         for name, value in _measure(powers, targets, epsilon).items():
-            found[name].append(value)
+            measured[name].append(value)
     exact = {"exact_epsilon": np.array(theory.true_epsilon(pairwise(targets)))}
-    return {"steps": np.array(steps), **exact, **{k: np.array(v) for k, v in found.items()}}
+    return {"steps": np.array(steps), **exact, **{k: np.array(v) for k, v in measured.items()}}
 
 
 def _measure(powers: list[Matrix], targets: list[Matrix], epsilon: float) -> dict[str, float]:
     """Return the worst of each measure over all public starts and all neighbours."""
     starts = range(len(targets[0]))
-    pairs = [(one[y], other[y]) for one, other in pairwise(powers) for y in starts]
+    pairs = [(first[y], second[y]) for first, second in pairwise(powers) for y in starts]
     own = theory.true_epsilon(pairwise(targets))
     return {
         "tv": max(worst_distance(power, law) for power, law in zip(powers, targets, strict=True)),
         "delta": theory.true_delta(pairs, own),
         "claimed": theory.true_delta(pairs, epsilon),
         "epsilon": theory.true_epsilon(pairs),
-        "range": theory.bounded_range(pairs),
+        "range": divergence.bounded_range(pairs),
         "renyi": theory.true_renyi(pairs, _RENYI_ORDER),
     }
 

@@ -54,11 +54,11 @@ def render(results: Results, out: Path) -> Section:
         for p, r in results
         if p["row"] != 0
     }
-    texts = {number: ERRATA[number].describe(found) for number, found in facts.items()}
+    texts = {number: ERRATA[number].describe(row) for number, row in facts.items()}
     header = ("row", "title", *(name.replace(" ", "_") for name in FIELDS))
     rows = ((n, ERRATA[n].title, *(text[name] for name in FIELDS)) for n, text in texts.items())
     write_table(out, "errata", header, rows)
-    numbers = ((n, name, v) for n, found in facts.items() for name, v in found.items())
+    numbers = ((n, name, v) for n, row in facts.items() for name, v in row.items())
     write_table(out, "errata_numbers", ("row", "quantity", "value"), numbers)
     plot(next(r for p, r in results if p["row"] == 0), facts[1], out)
     caption = (
@@ -70,7 +70,7 @@ def render(results: Results, out: Path) -> Section:
         findings=tuple(_sentence(number, text) for number, text in texts.items()),
         figures=(("errata", caption),),
         tables=("errata", "errata_numbers"),
-        verdicts=tuple(ERRATA[number].judge(found) for number, found in facts.items()),
+        verdicts=tuple(ERRATA[number].judge(row) for number, row in facts.items()),
     )
 
 

@@ -62,8 +62,8 @@ def _distance_laws(cells: int, rate: float, d: int) -> tuple[Matrix, Matrix, Mat
     law, volume = distance, flat
     for _ in range(d - 1):
         law, volume = np.convolve(law, distance), np.convolve(volume, flat)
-    reach = (np.arange(law.size) + d / 2.0) / cells
-    return reach, law.astype(np.float64), volume.astype(np.float64)
+    distances = (np.arange(law.size) + d / 2.0) / cells
+    return distances, law.astype(np.float64), volume.astype(np.float64)
 
 
 def _measure_utility(quick: bool, stream: list[int]) -> Facts:
@@ -72,10 +72,10 @@ def _measure_utility(quick: bool, stream: list[int]) -> Facts:
     The quantiles of a random discretisation come with them.
     """
     d, excess = 5, 0.6
-    reach, law, volume = _distance_laws(400, slope(100, 1.0, 5), d)
+    distances, law, volume = _distance_laws(400, slope(100, 1.0, 5), d)
     sensitivity = d / 100
-    good = float(volume[reach < excess / 2.0].sum())
-    bad = float(volume[reach >= excess / 2.0].sum())
+    good = float(volume[distances < excess / 2.0].sum())
+    bad = float(volume[distances >= excess / 2.0].sum())
     loss = make_loss(stream[0])
     at = int(np.abs(THRESHOLDS - 5.0).argmin())
     survival = [
@@ -84,7 +84,7 @@ def _measure_utility(quick: bool, stream: list[int]) -> Facts:
     ]
     best = float(loss(draw_points(loss, [*stream, 0], 10)).min())
     return {
-        "true": float(law[reach >= excess].sum()),
+        "true": float(law[distances >= excess].sum()),
         "printed": min(1.0, math.exp(-excess / (4.0 * sensitivity)) / bad),
         "corrected": utility_mcsherry_talwar(1.0, sensitivity, excess, good),
         "discrete_printed": utility_discrete(100.0, 20.0, best, 10),

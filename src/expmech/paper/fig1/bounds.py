@@ -17,7 +17,7 @@ UNIFORM, PRINTED, CORRECTED = "uniform", "laplace printed", "laplace corrected"
 
 
 @dataclass(frozen=True)
-class Grid:
+class BoundGrid:
     """What the figure varies, and alpha of the Laplace proposals (None: n epsilon / 2d)."""
 
     sizes: tuple[int, ...]

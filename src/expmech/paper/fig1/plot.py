@@ -28,7 +28,7 @@ _STYLES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1, 1, 1))
 _DASHED = (0, (4, 1.5))
 
 
-def plot_delta(grid: bounds.Grid, out: Path) -> None:
+def plot_delta(grid: bounds.BoundGrid, out: Path) -> None:
     """Draw delta against steps: uniform, Laplace as printed, Laplace corrected."""
     rows = (
         (bounds.UNIFORM, "uniform proposals"),
@@ -71,7 +71,7 @@ def _style(position: int) -> Any:
     return _STYLES[position % len(_STYLES)]
 
 
-def plot_truth(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> None:
+def plot_truth(grid: bounds.BoundGrid, truth: dict[float, Result], out: Path) -> None:
     """Draw the two Laplace bounds against the truth, a panel for each slope."""
     figure, axes = make_panels(len(truth), 3, 1.7)
     for ax, (c, result) in zip(axes, sorted(truth.items()), strict=False):

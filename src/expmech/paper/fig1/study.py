@@ -75,7 +75,7 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
 def render(results: Results, out: Path) -> Section:
     """Write the figures, the curves and the step counts."""
     first = results[0][0]
-    grid = bounds.Grid(
+    grid = bounds.BoundGrid(
         tuple(first["n"]), tuple(first["epsilon"]), tuple(first["d"]), first["alpha"]
     )
     truth = {parameters["slope"]: result for parameters, result in results}
@@ -94,7 +94,7 @@ def render(results: Results, out: Path) -> Section:
     )
 
 
-def _write_curves(grid: bounds.Grid, out: Path) -> None:
+def _write_curves(grid: bounds.BoundGrid, out: Path) -> None:
     rows = []
     for n, epsilon, d in product(grid.sizes, grid.epsilons, grid.dimensions):
         for (name, log_beta), steps in product(
@@ -105,7 +105,7 @@ def _write_curves(grid: bounds.Grid, out: Path) -> None:
     write_table(out, "fig1", ("n", "epsilon", "d", "bound", "steps", "log10_delta"), rows)
 
 
-def _write_steps(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> None:
+def _write_steps(grid: bounds.BoundGrid, truth: dict[float, Result], out: Path) -> None:
     rows: list[tuple[object, ...]] = []
     for n, epsilon, d in product(grid.sizes, grid.epsilons, grid.dimensions):
         for name, log_beta in grid.log_betas(n, epsilon, d).items():
@@ -113,15 +113,15 @@ def _write_steps(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> No
             needed = steps_to_smallest_double(epsilon, rate) if rate > 0.0 else math.inf
             rows.append((n, epsilon, d, name, log_beta / bounds.LOG10, needed))
         if d == 1 and slope(n, epsilon) <= RESOLVED:
-            found = truth[round(slope(n, epsilon), 10)]
+            rates = truth[round(slope(n, epsilon), 10)]
             for name in ("uniform", "laplace"):
-                needed = steps_to_smallest_double(epsilon, float(found[f"rate_{name}"]))
+                needed = steps_to_smallest_double(epsilon, float(rates[f"rate_{name}"]))
                 rows.append((n, epsilon, d, f"{name} true", "", needed))
     names = ("n", "epsilon", "d", "bound", "log10_beta", "steps_to_smallest_double")
     write_table(out, "fig1_steps", names, rows)
 
 
-def _write_truth(grid: bounds.Grid, truth: dict[float, Result], out: Path) -> None:
+def _write_truth(grid: bounds.BoundGrid, truth: dict[float, Result], out: Path) -> None:
     rows = []
     for c, result in sorted(truth.items()):
         columns = (result["steps"], result["laplace"], result["uniform"])

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from expmech.paper.example1 import log_beta_laplace_printed, log_beta_uniform
-from expmech.paper.fig1.bounds import Grid
+from expmech.paper.fig1.bounds import BoundGrid
 from expmech.paper.verdict import Interval, Verdict, all_of, is_below
 from expmech.paper.work import Result
 from expmech.theory import beta_laplace, beta_uniform, log_acceptance_floor_box
@@ -28,7 +28,9 @@ _TEN = (
 _WORST = "the worst case mixing time is actually better for the independent uniform proposals"
 
 
-def judge(grid: Grid, truth: dict[float, Result]) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
+def judge(
+    grid: BoundGrid, truth: dict[float, Result]
+) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
     """Return the verdicts, and what else the numbers say."""
     crossing = [c for c, result in sorted(truth.items()) if bound_is_broken(grid, c, result)]
     verdicts = [
@@ -48,7 +50,7 @@ def judge(grid: Grid, truth: dict[float, Result]) -> tuple[tuple[Verdict, ...], 
     return tuple(verdicts), findings
 
 
-def bound_is_broken(grid: Grid, c: float, result: Result) -> bool:
+def bound_is_broken(grid: BoundGrid, c: float, result: Result) -> bool:
     """Say whether the printed bound lies below the truth by more than a grid's error."""
     printed = np.array([grid.tv_bounds(c, int(m))[0] for m in result["steps"]])
     true = result["laplace"]
@@ -66,12 +68,12 @@ def _example(truth: dict[float, Result]) -> str:
     return f"Example 1, d = 1, n epsilon / 2 = {slopes}, grid of {sizes} cells"
 
 
-def _alpha(grid: Grid) -> str:
+def _alpha(grid: BoundGrid) -> str:
     rate = "n epsilon / 2" if grid.alpha is None else f"{grid.alpha:g}"
     return f"alpha = {rate} as a rate"
 
 
-def _laplace(grid: Grid, crossing: list[float], truth: dict[float, Result]) -> Verdict:
+def _laplace(grid: BoundGrid, crossing: list[float], truth: dict[float, Result]) -> Verdict:
     """Count the slopes at which a promise of the printed constant is broken."""
     broken, none = Interval.exact(float(len(crossing))), Interval.exact(0.5)
     where = ", ".join(f"{c:g}" for c in crossing) or "no slope"
@@ -133,7 +135,7 @@ def _sharp(truth: dict[float, Result]) -> Verdict:
     )
 
 
-def _worst(grid: Grid, truth: dict[float, Result]) -> Verdict:
+def _worst(grid: BoundGrid, truth: dict[float, Result]) -> Verdict:
     """Compare true decay rates at every slope."""
     slower = {
         c: float(r["rate_uniform"]) / float(r["rate_laplace"])

@@ -102,8 +102,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     if expected.mean() > parameters["most"]:
         return {**result, "proposals": np.zeros((0, 0), dtype=np.int64)}
     drawn = [_draw(parameters, float(mean), [*stream, j]) for j, mean in enumerate(means)]
-    apart = {name: np.array([one.counts[name] for one in drawn]) for name in drawn[0].counts}
-    return {**result, **apart, "proposals": np.array([one.proposals for one in drawn])}
+    apart = {name: np.array([draw.counts[name] for draw in drawn]) for name in drawn[0].counts}
+    return {**result, **apart, "proposals": np.array([draw.proposals for draw in drawn])}
 
 
 def _draw(parameters: Parameters, mean: float, seed: list[int]) -> Draws:

@@ -157,7 +157,7 @@ def _draw_median(ax: Any, c: float, result: Result, colour: str, marker: str, ce
     if not result["proposals"].size:
         ax.plot([c], [result["expected"].mean()], marker="x", color=colour, markersize=5)
         return
-    found = median_interval(result["proposals"], cells)
-    ax.plot([c], [found.estimate], marker=marker, color=colour, markersize=4)
-    if np.isfinite([found.low, found.high]).all():
-        ax.plot([c, c], [found.low, found.high], color=colour, linewidth=2.0, alpha=0.6)
+    interval = median_interval(result["proposals"], cells)
+    ax.plot([c], [interval.estimate], marker=marker, color=colour, markersize=4)
+    if np.isfinite([interval.low, interval.high]).all():
+        ax.plot([c, c], [interval.low, interval.high], color=colour, linewidth=2.0, alpha=0.6)

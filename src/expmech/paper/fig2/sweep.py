@@ -39,10 +39,10 @@ def plot_sweep(results: Results, out: Path) -> None:
         )
         drawn = [(p, r) for p, r in results if p["method"] == method and r["proposals"].size]
         for parameters, result in drawn:
-            found = mean_interval(result["proposals"])
-            ax.plot([parameters["k"]], [found.estimate], marker="o", color=colour, markersize=4)
-            if np.isfinite([found.low, found.high]).all():
-                ends = [found.low, found.high]
+            interval = mean_interval(result["proposals"])
+            ax.plot([parameters["k"]], [interval.estimate], marker="o", color=colour, markersize=4)
+            if np.isfinite([interval.low, interval.high]).all():
+                ends = [interval.low, interval.high]
                 ax.plot([parameters["k"]] * 2, ends, color=colour, linewidth=2.5, alpha=0.5)
     ax.set(yscale="log", xlim=(0, 1), xlabel="mixture weight k of the atom")
     ax.set_ylabel("mean number of proposals")

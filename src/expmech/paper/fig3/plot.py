@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from expmech.paper.fig3.found import Found, largest_gap
 from expmech.paper.fig3.law import THRESHOLDS
+from expmech.paper.fig3.summary import CellSummary, largest_gap
 from expmech.paper.plotting import BLACK, CYCLE, add_message, make_panels, save_figure
 
 _DASHED, _DOTTED = (0, (3, 1.5)), (0, (1, 1.2))
@@ -30,18 +30,18 @@ def _colours(counts: tuple[int, ...]) -> dict[int, str]:
     return {count: CYCLE[i % len(CYCLE)] for i, count in enumerate(counts)}
 
 
-def plot_discrete(found: Found, out: Path) -> None:
+def plot_discrete(summary: CellSummary, out: Path) -> None:
     """Draw the mechanism on l points: worst case over discretisations, and as printed."""
-    figure, axes = _make_panels(found.epsilons)
-    colours = _colours(found.counts)
+    figure, axes = _make_panels(summary.epsilons)
+    colours = _colours(summary.counts)
     for (i, count), j in (
-        (c, j) for c in enumerate(found.counts) for j in range(len(found.curves))
+        (c, j) for c in enumerate(summary.counts) for j in range(len(summary.curves))
     ):
         ax, colour = axes[j], colours[count]
-        ax.plot(THRESHOLDS, found.meant[i, j], color=colour)
-        ax.plot(THRESHOLDS, found.printed[i, j], color=colour, linestyle=_DASHED, linewidth=1.1)
-        ax.plot(THRESHOLDS, found.redrawn[i, j], color=colour, linestyle=_DOTTED, linewidth=1.1)
-    for ax, curve in zip(axes, found.curves, strict=False):
+        ax.plot(THRESHOLDS, summary.meant[i, j], color=colour)
+        ax.plot(THRESHOLDS, summary.printed[i, j], color=colour, linestyle=_DASHED, linewidth=1.1)
+        ax.plot(THRESHOLDS, summary.redrawn[i, j], color=colour, linestyle=_DOTTED, linewidth=1.1)
+    for ax, curve in zip(axes, summary.curves, strict=False):
         ax.plot(THRESHOLDS, curve, color=BLACK, linewidth=2.0)
     ax = axes[0]
     for count, colour in colours.items():
@@ -56,17 +56,17 @@ def plot_discrete(found: Found, out: Path) -> None:
     save_figure(figure, out, "fig3")
 
 
-def plot_atoms(found: Found, out: Path) -> None:
+def plot_atoms(summary: CellSummary, out: Path) -> None:
     """Draw the law of RandomAtomPerfect on one set of points, and its draws."""
-    figure, axes = _make_panels(found.epsilons)
-    colours = _colours(found.counts)
-    for ax, epsilon in zip(axes, found.epsilons, strict=False):
+    figure, axes = _make_panels(summary.epsilons)
+    colours = _colours(summary.counts)
+    for ax, epsilon in zip(axes, summary.epsilons, strict=False):
         missing = []
-        ax.plot(THRESHOLDS, found.exact[epsilon]["survival"], color=BLACK, linewidth=2.0)
+        ax.plot(THRESHOLDS, summary.exact[epsilon]["survival"], color=BLACK, linewidth=2.0)
         for count, colour in colours.items():
-            atom = found.atoms[epsilon, count]
+            atom = summary.atoms[epsilon, count]
             drawn = {"color": colour, "marker": "o", "markersize": 3, "linestyle": ""}
-            ax.plot(THRESHOLDS, found.laws[epsilon, count], color=colour)
+            ax.plot(THRESHOLDS, summary.laws[epsilon, count], color=colour)
             ax.plot(THRESHOLDS[::4], atom["sampled"][::4], **drawn)
             if np.isnan(atom["sampled"]).any():
                 power = f"10$^{{{float(atom['log10_steps']):.0f}}}$"
@@ -80,7 +80,7 @@ def plot_atoms(found: Found, out: Path) -> None:
         ax.plot([], [], color=colour, label=f"RandomAtomPerfect, $\\ell$ = {count}")
     ax.plot([], [], color=BLACK, linewidth=2.0, label="continuous law")
     ax.plot([], [], color=BLACK, marker="o", markersize=3, linestyle="", label="draws")
-    gaps = [largest_gap(atom, found.laws[key]) for key, atom in found.atoms.items()]
+    gaps = [largest_gap(atom, summary.laws[key]) for key, atom in summary.atoms.items()]
     message = f"RandomAtomPerfect draws its computed law: no gap above {np.nanmax(gaps):.2f}"
     add_message(figure, message, ax)
     save_figure(figure, out, "fig3_random_atom")

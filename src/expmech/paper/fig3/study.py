@@ -8,10 +8,10 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-from expmech.paper.fig3.found import Found, largest_gap
 from expmech.paper.fig3.law import THRESHOLDS, realised_k
 from expmech.paper.fig3.parts import compute
 from expmech.paper.fig3.plot import plot_atoms, plot_discrete
+from expmech.paper.fig3.summary import CellSummary, largest_gap
 from expmech.paper.fig3.verdicts import judge
 from expmech.paper.options import Options
 from expmech.paper.plotting import write_table
@@ -68,12 +68,12 @@ def cells(options: Options) -> list[tuple[Parameters, float]]:
 
 def render(results: Results, out: Path) -> Section:
     """Write the figures, the tables and the verdicts."""
-    found = Found(results)
-    _write_curves(found, out)
-    _write_atoms(found, out)
-    plot_discrete(found, out)
-    plot_atoms(found, out)
-    verdicts, findings = judge(found)
+    summary = CellSummary(results)
+    _write_curves(summary, out)
+    _write_atoms(summary, out)
+    plot_discrete(summary, out)
+    plot_atoms(summary, out)
+    verdicts, findings = judge(summary)
     return Section(
         title="Figure 3. Utility of the discretised mechanism on Example 2",
         findings=findings,
@@ -83,12 +83,17 @@ def render(results: Results, out: Path) -> Section:
     )
 
 
-def _write_curves(found: Found, out: Path) -> None:
+def _write_curves(summary: CellSummary, out: Path) -> None:
     rows = []
-    for (j, epsilon), (i, count) in product(enumerate(found.epsilons), enumerate(found.counts)):
+    for (j, epsilon), (i, count) in product(enumerate(summary.epsilons), enumerate(summary.counts)):
         at = (i, j)
-        quantiles = (found.printed[at], found.meant[at], found.mixture[at], found.redrawn[at])
-        for numbers in zip(THRESHOLDS, found.curves[j], *quantiles, strict=True):
+        quantiles = (
+            summary.printed[at],
+            summary.meant[at],
+            summary.mixture[at],
+            summary.redrawn[at],
+        )
+        for numbers in zip(THRESHOLDS, summary.curves[j], *quantiles, strict=True):
             rows.append((epsilon, count, *map(float, numbers)))
     names = (
         "epsilon points loss continuous err_q05_printed err_q95_meant random_atom_q95"
@@ -97,12 +102,12 @@ def _write_curves(found: Found, out: Path) -> None:
     write_table(out, "fig3", names.split(), rows)
 
 
-def _write_atoms(found: Found, out: Path) -> None:
+def _write_atoms(summary: CellSummary, out: Path) -> None:
     rows = []
-    for key, atom in found.atoms.items():
-        share = realised_k(atom["log_mean"], float(found.exact[key[0]]["log_share"]))
-        gap = largest_gap(atom, found.laws[key])
-        rows.append((*key, float(share), float(atom["log10_steps"]), gap, found.draws[key]))
+    for key, atom in summary.atoms.items():
+        share = realised_k(atom["log_mean"], float(summary.exact[key[0]]["log_share"]))
+        gap = largest_gap(atom, summary.laws[key])
+        rows.append((*key, float(share), float(atom["log10_steps"]), gap, summary.draws[key]))
     names = "epsilon points realised_k log10_expected_steps largest_gap_of_draws_from_law draws"
     write_table(out, "fig3_random_atom", names.split(), rows)
 

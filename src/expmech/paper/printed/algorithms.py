@@ -26,8 +26,8 @@ from expmech.core.errors import (
     validate_positive,
 )
 from expmech.exponential.mechanism import ExponentialMechanism
-from expmech.exponential.samplers import run
 from expmech.exponential.samplers.atom import AtomKernel, moves_of, weight_for
+from expmech.exponential.samplers.chain import run
 from expmech.exponential.samplers.conf_atom import (
     INNER,
     OUTER,

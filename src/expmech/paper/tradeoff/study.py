@@ -51,7 +51,7 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     method = sampler(example, parameters["method"], mechanism, epsilon, points)
     try:
         target = mechanism.target(epsilon=epsilon)
-        told, chain = method.terms(target), method.prepare(target)
+        terms, chain = method.terms(target), method.prepare(target)
     except UnsupportedError as error:
         return {"reason": np.array(str(error).split(". ")[0])}
     log10 = log10_steps(chain)
@@ -60,8 +60,8 @@ def compute(parameters: Parameters, stream: list[int]) -> Result:
     draws = mechanism.sample(epsilon=epsilon, size=parameters["draws"], sampler=method, seed=stream)
     losses = loss(draws.values)
     return {
-        "delta": np.array(told.delta),
-        "timing": np.array(told.timing),
+        "delta": np.array(terms.delta),
+        "timing": np.array(terms.timing),
         "loss": np.array([losses.mean(), 1.96 * losses.std() / math.sqrt(len(losses))]),
         "proposals": np.quantile(draws.proposals, [0.05, 0.5, 0.95]),
         "mean_proposals": np.array(draws.proposals.mean()),
@@ -89,8 +89,8 @@ def _write_table(results: Results, out: Path) -> None:
         if "reason" in result:
             rows.append((*head, *[""] * 8, str(result["reason"])))
             continue
-        found = (result["delta"], *result["loss"], result["mean_proposals"], *result["proposals"])
-        rows.append((*head, *(float(x) for x in found), str(result["timing"]), ""))
+        numbers = (result["delta"], *result["loss"], result["mean_proposals"], *result["proposals"])
+        rows.append((*head, *(float(x) for x in numbers), str(result["timing"]), ""))
     names = (
         "example epsilon method delta mean_loss mean_loss_ci95 mean_proposals q05 median q95 timing"
     )
@@ -98,13 +98,13 @@ def _write_table(results: Results, out: Path) -> None:
 
 
 def _findings(results: Results) -> tuple[str, ...]:
-    found = {(p["example"], p["method"]): r for p, r in results if "reason" not in r}
+    numbers = {(p["example"], p["method"]): r for p, r in results if "reason" not in r}
     exact = example1.expected_loss(example1.slope(N, 1.0), MEAN)
 
     def proposals(method: str) -> float:
-        return float(found["Example 1", method]["mean_proposals"])
+        return float(numbers["Example 1", method]["mean_proposals"])
 
-    few = found["Example 1", "Metropolis, 20 steps"]
+    few = numbers["Example 1", "Metropolis, 20 steps"]
     return (
         "Too few Metropolis steps lose both ways: 20 steps on Example 1 have delta"
         f" {float(few['delta']):.2g} and a mean loss of {float(few['loss'][0]):.4f}, where"

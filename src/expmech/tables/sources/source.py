@@ -80,9 +80,23 @@ class Source:
         return (self.identity, *self.aliases)
 
     def column(self, name: str, *, owner: str = "column") -> Any:
-        """Return the column called ``name``.
+        """Return a column of the table; case counts only where the table tells names apart by it.
 
-        Case counts only where the table tells names apart by it.
+        Parameters
+        ----------
+        name : str
+            Its name.
+        owner : str, default "column"
+            Whom errors name.
+
+        Returns
+        -------
+        ibis column
+
+        Raises
+        ------
+        DataError, ParameterError
+            If there is no such column.
         """
         return catalogued_column(
             self.table, name, identity=self.identity, listed=self.public_columns, owner=owner
@@ -112,7 +126,19 @@ class Source:
         return casts.engine_key(column, engine=self.engine, decimal=self.decimal)
 
     def where(self, name: str, value: Any) -> Source:
-        """Return the rows whose column ``name`` has the key of ``value``."""
+        """Return the rows whose column holds a value, compared as :mod:`expmech.tables.keys` says.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        value : object
+            The value.
+
+        Returns
+        -------
+        Source
+        """
         matching = self.key(name).equals(canonical_key(value))
         return replace(self, table=self.table.filter(matching))
 

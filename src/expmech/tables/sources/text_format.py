@@ -44,25 +44,25 @@ class TextFormat:
 
     Parameters
     ----------
-    delimiter
+    delimiter : str, optional
         One ASCII character between fields. None: a tab for ``.tsv``, a comma for ``.csv``.
-    quote
+    quote : str or None, default '"'
         One ASCII character around fields that hold a delimiter; doubled it stands for itself. None:
         no character is special.
-    comment
+    comment : str, optional
         A line that starts with it is a row of missing values. It still counts as a row: under
         'replace' the number of rows is public, and a record may start with any character.
-    header
+    header : bool, default True
         Whether the first line holds the names of the columns.
-    names
+    names : tuple of str or int, optional
         The names of the columns, or how many there are (``column1``, ``column2``, ...). Needed
         without header: their number must not be read off a record.
-    encoding
+    encoding : str, default "utf-8"
         UTF-8, or an encoding of one byte a character that contains ASCII, such as Latin-1 (an error
         lists them). In UTF-8 a byte order mark at the start of a line is passed over.
-    decimal
+    decimal : str, default "."
         The decimal mark, ``.`` or ``,``.
-    skip
+    skip : int, default 0
         How many lines to pass over at the start of each file.
 
     Examples

@@ -13,7 +13,7 @@ from typing import Any
 from expmech.core.adjacency import adjacency_of_units
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import EPSILON_MIN
-from expmech.ledger import show_amount
+from expmech.ledger.amounts import show_amount
 from expmech.tables.sources import casts
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.text_format import RECORD_IS_A_LINE

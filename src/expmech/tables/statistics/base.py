@@ -45,14 +45,40 @@ class Statistic(ABC):
 
     @abstractmethod
     def stand_in(self, count: int, epsilon: Fraction) -> Any:
-        """Return the aggregate of some table of ``count`` rows.
+        """Return the aggregate of some public table, from which certificate and plan are made.
 
-        Certificate and plan are made from it: they do not depend on which table it is.
+        They do not depend on which table it is.
+
+        Parameters
+        ----------
+        count : int
+            The number of rows.
+        epsilon : Fraction
+            The budget.
+
+        Returns
+        -------
+        object
+            As :meth:`aggregation` computes it.
         """
 
     @abstractmethod
     def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the mechanism that releases the statistic of an aggregate."""
+        """Return the mechanism that releases the statistic of an aggregate.
+
+        Parameters
+        ----------
+        aggregate : object
+            What :meth:`aggregation` computed; confidential.
+        epsilon : Fraction
+            The budget.
+        timing : {"auto", "constant", "unprotected"}
+            The timing requirement.
+
+        Returns
+        -------
+        Mechanism
+        """
 
     @property
     def postprocessing(self) -> Postprocessing:
@@ -74,7 +100,23 @@ class Statistic(ABC):
     def on_public_stand_in(self, epsilon: Fraction, count: int | None, timing: str) -> Mechanism:
         """Return the mechanism of a made-up table: what is public about it is true of every table.
 
-        ``count`` is the number of rows; it is looked at under 'replace' only, where it is public.
+        Parameters
+        ----------
+        epsilon : Fraction
+            The budget.
+        count : int or None
+            The number of rows; it is looked at under 'replace' only, where it is public.
+        timing : {"auto", "constant", "unprotected"}
+            The timing requirement.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        ParameterError
+            If ``count`` is None under 'replace'.
         """
         if not self.adjacency.count_is_public:
             count = 1  # nothing public may depend on it, and any number will do

@@ -58,9 +58,34 @@ class LabelRegression(Regression):
 class LogisticOptimum(OptimumRegression, LabelRegression):
     """A logistic regression by the perturbed optimum of the penalised log-likelihood.
 
-    ``classes`` are three labels or more, of which each has coefficients of its own, and any other
-    label counts as the first; None where there is one label, ``positive``, against all others. The
-    release is the intercept and the slopes, in the units of the data.
+    Columns are scaled to [-1, 1] by their bounds. The release is the intercept and the slopes, in
+    the units of the data.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The columns to regress on.
+    bounds : tuple of pairs of float
+        Public bounds of each; values outside are clipped.
+    target : str or int
+        The column that is predicted.
+    adjacency : Adjacency
+        Which tables are neighbours.
+    missing : str, default "middle"
+        What a missing value counts as.
+    named : bool, default False
+        Whether slopes are released by the names of their columns.
+    positive : object
+        The label whose odds are modelled, against all others.
+    label_notes : tuple of str, default ()
+        How the labels were determined, where they were not given.
+    settings : RegressionSettings
+        Penalties and norms of rows on that scale; by default the public rules.
+    center : bool, default True
+        Whether columns are scaled about their middle, or about 0, as sparse ones must be.
+    classes : tuple, optional
+        Three labels or more, each with coefficients of its own; any other label counts as the
+        first. None where there is one label, ``positive``, against all others.
     """
 
     classes: tuple[Any, ...] | None = None
@@ -97,11 +122,34 @@ class LogisticOptimum(OptimumRegression, LabelRegression):
 class LogisticLikelihood(LabelRegression):
     """Two classes by the exponential mechanism with the penalised log-likelihood.
 
-    Columns are scaled to [-1, 1] by their bounds, and rows longer than ``data_norm`` (by default
-    half of what they can be) are shortened to it; a constant is added, and all is divided by
-    ``sqrt(1 + data_norm^2)`` so that no row is longer than one. On that scale ``radius`` bounds the
-    coefficients' Euclidean norm (None takes :func:`logistic_radius`) and ``penalty`` is the ridge
-    penalty (None takes :data:`LOGISTIC_PENALTY`).
+    Columns are scaled to [-1, 1] by their bounds, long rows are shortened, a constant is added, and
+    all is divided by ``sqrt(1 + data_norm^2)`` so that no row is longer than one.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The columns to regress on.
+    bounds : tuple of pairs of float
+        Public bounds of each; values outside are clipped.
+    target : str or int
+        The column that is predicted.
+    adjacency : Adjacency
+        Which tables are neighbours.
+    missing : str, default "middle"
+        What a missing value counts as.
+    named : bool, default False
+        Whether slopes are released by the names of their columns.
+    positive : object
+        The label whose odds are modelled, against all others.
+    label_notes : tuple of str, default ()
+        How the labels were determined, where they were not given.
+    penalty : float, optional
+        Ridge penalty on that scale; by default :data:`LOGISTIC_PENALTY`.
+    radius : float, optional
+        Bound on the Euclidean norm of the coefficients on that scale; by default
+        :func:`logistic_radius`.
+    data_norm : float, optional
+        Scaled rows longer than this are shortened to it; by default half of what they can be.
     """
 
     penalty: float | None = None

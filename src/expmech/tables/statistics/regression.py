@@ -175,9 +175,33 @@ class OptimumRegression(Regression):
 class Linear(OptimumRegression, NumberRegression):
     """A linear regression of one column on others, by the perturbed optimum of Huber's risk.
 
-    The target is scaled to [-1, 1] by its bounds too, and shortened with its row, which leaves a
-    linear relation as it is. On that scale residuals beyond ``threshold`` count linearly; None
-    takes the public rule. The release is the intercept and the slopes, in the units of the data.
+    Columns and target are scaled to [-1, 1] by their bounds, and a row is shortened as a whole,
+    which leaves a linear relation as it is. The release is the intercept and the slopes, in the
+    units of the data.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The columns to regress on.
+    bounds : tuple of pairs of float
+        Public bounds of each; values outside are clipped.
+    target : str or int
+        The column that is predicted.
+    adjacency : Adjacency
+        Which tables are neighbours.
+    missing : str, default "middle"
+        What a missing value counts as.
+    named : bool, default False
+        Whether slopes are released by the names of their columns.
+    target_bounds : pair of float
+        Public bounds of the target.
+    settings : RegressionSettings
+        Penalties and norms of rows on that scale; by default the public rules.
+    center : bool, default True
+        Whether columns are scaled about their middle, or about 0, as sparse ones must be.
+    threshold : float, optional
+        Residuals beyond it count linearly, in half widths of ``target_bounds``; by default the
+        public rule.
     """
 
     kind = "linear"

@@ -24,11 +24,31 @@ steeper law falls between them."""
 class Ridge(NumberRegression):
     """A ridge regression of one column on others, by the K-norm gradient mechanism.
 
-    Columns are scaled to [-1, 1] by their bounds; ``radius`` bounds the L1 norm of the
-    coefficients, intercept included, and ``penalty`` is the ridge penalty, both on that scale; None
-    takes :func:`ridge_radius` and :func:`ridge_penalty`. Where a constant running time is asked for
-    the domain is the cube inside that ball, in which the cost of uniform proposals has a far better
+    Columns are scaled to [-1, 1] by their bounds. Where a constant running time is required, the
+    domain is the cube inside the ball, in which the cost of uniform proposals has a far better
     public bound. The release is the intercept and the slopes, in the units of the data.
+
+    Parameters
+    ----------
+    columns : tuple of str or int
+        The columns to regress on.
+    bounds : tuple of pairs of float
+        Public bounds of each; values outside are clipped.
+    target : str or int
+        The column that is predicted.
+    adjacency : Adjacency
+        Which tables are neighbours.
+    missing : str, default "middle"
+        What a missing value counts as.
+    named : bool, default False
+        Whether slopes are released by the names of their columns.
+    target_bounds : pair of float
+        Public bounds of the target.
+    penalty : float, optional
+        Ridge penalty on that scale; by default :func:`ridge_penalty`.
+    radius : float, optional
+        Bound on the L1 norm of the coefficients, intercept included, on that scale; by default
+        :func:`ridge_radius`.
     """
 
     kind = "ridge"

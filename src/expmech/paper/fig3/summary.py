@@ -10,7 +10,7 @@ from expmech.paper.study import Results
 from expmech.paper.work import Result
 
 
-class Found:
+class CellSummary:
     """The results of all cells, put together; grids are those of the run."""
 
     def __init__(self, results: Results) -> None:
