@@ -40,7 +40,7 @@ def slanted(y: Floats) -> Floats:
 
 
 def posterior(rows: Any, **options: Any) -> Any:
-    settings = {"domain": RATES, "bound": (-1.5, 0.0), "prior": slanted} | options
+    settings: dict[str, Any] = {"domain": RATES, "bound": (-1.5, 0.0), "prior": slanted} | options
     return em.posterior(bernoulli(rows), **settings)
 
 

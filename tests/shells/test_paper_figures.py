@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from expmech.paper import work
-from expmech.paper.fig3 import found as fig3_found
 from expmech.paper.fig3 import plot as fig3_plot
+from expmech.paper.fig3 import summary as fig3_summary
 from expmech.paper.fig3.law import THRESHOLDS
 from expmech.paper.options import Options
 from expmech.paper.studies import STUDIES
@@ -126,7 +126,7 @@ def test_the_random_atoms_are_drawn_from_their_cells(
     atoms = {(p["epsilon"], p["points"]): r for p, r in results if p["part"] == "random atom"}
     found: Any = SimpleNamespace(exact=exact, atoms=atoms, epsilons=tuple(exact))
     found.counts = tuple(dict.fromkeys(count for _, count in atoms))
-    found.laws = {key: fig3_found.mixture_law(r, exact[key[0]]) for key, r in atoms.items()}
+    found.laws = {key: fig3_summary.mixture_law(r, exact[key[0]]) for key, r in atoms.items()}
     fig3_plot.plot_atoms(found, tmp_path)
     assert look_alike(tmp_path / "fig3_random_atom.png", DOCS / "fig3_random_atom.png")
 

@@ -29,7 +29,7 @@ class PosteriorSampling(ExponentialMechanism):
         """The epsilon at which eta reaches 1 and the draw is from the posterior itself."""
         problem = self._problem
         least = posterior_epsilon(
-            float_up(problem.sensitivity), loss_error=float_up(problem.loss_error or 0)
+            float_up(problem.sensitivity), loss_error=float_up(problem.loss_error or Fraction(0))
         )
         units = self.target(epsilon=least).units_per_nat  # coarser where losses may be very large
         return float_up(Fraction(math.nextafter(least, math.inf)) + Fraction(1026, units))

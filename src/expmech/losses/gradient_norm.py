@@ -152,7 +152,7 @@ class GradientNorm:
         level = float(validate_fraction(q, name="q", owner=f"{_OWNER}.quantile"))
 
         def slope(margins: Floats, targets: Floats) -> Floats:
-            return (targets < margins) - level
+            return np.asarray((targets < margins) - level, dtype=np.float64)
 
         return cls(features, targets, slope=slope, slope_bounds=(-level, 1.0 - level), **options)
 
@@ -200,17 +200,17 @@ class GradientNorm:
 
     def _margins(self, y: Floats) -> Floats:
         """Return x.y of every row, summed in a fixed order, so that the batch does not matter."""
-        total = y[:, :1] * self._columns[0]
+        total: Floats = y[:, :1] * self._columns[0]
         for j in range(1, self.dimension):
             total += y[:, j : j + 1] * self._columns[j]
         return total
 
     def _slopes(self, margins: Floats) -> Floats:
         with np.errstate(all="ignore"):
-            found = np.asarray(self._slope(margins, self._targets))
-        if found.shape != margins.shape or found.dtype != np.float64 or np.isnan(found).any():
+            slopes = np.asarray(self._slope(margins, self._targets))
+        if slopes.shape != margins.shape or slopes.dtype != np.float64 or np.isnan(slopes).any():
             raise LossError(_BROKEN)
-        return np.clip(found, self._low, self._high)
+        return np.asarray(np.clip(slopes, self._low, self._high))
 
     def _length(self, entries: Floats) -> Floats:
         """Return the norm of each line, by additions in a fixed order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class BoundedLogLikelihood:
             raise LossError(_BROKEN)
         middle, half = (self.high + self.low) / 2.0, (self.high - self.low) / 2.0
         shares = np.clip((np.clip(table, self.low, self.high) - middle) / half, -1.0, 1.0)
-        return np.rint(shares * _STEPS).astype(np.int64)
+        return np.asarray(np.rint(shares * _STEPS), dtype=np.int64)
 
     def facts(self, domain: Domain) -> Facts:
         """Return what the bounds prove; the number of rows counts as public under replace."""
@@ -133,12 +134,15 @@ class BoundedLogLikelihood:
             minimum=-float_up(largest),
             bound=float_up(largest),
             loss_error=largest * Fraction(1, 1 << 51),  # of a step, a sum and their product
-            lower_bound=None if self._slopes is None else self._lower_bound,
+            lower_bound=None if self._slopes is None else partial(self._lower_bound, self._slopes),
             assumptions=(ROWS_ALONE,) if self._slopes is None else (ROWS_ALONE, SLOPES),
         )
 
     def _lower_bound(
-        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+        self,
+        slopes: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return the loss at the middle of each box, less what rows can change to its corners.
 
@@ -146,6 +150,6 @@ class BoundedLogLikelihood:
         """
         middle = np.ascontiguousarray((lower + upper) / 2.0)
         levels = self._levels(middle)
-        moved = ((upper - lower) / 2.0 * self._slopes).sum(axis=1) * (1.0 + 2.0**-40)
+        moved = ((upper - lower) / 2.0 * slopes).sum(axis=1) * (1.0 + 2.0**-40)
         sums = -levels.sum(axis=1, dtype=np.int64) * self._step
         return np.asarray(sums - levels.shape[1] * (moved + 4.0 * self._step))
