@@ -39,6 +39,7 @@ MODULES = {
     "desk": "desk_benchmark",
     "reading": "reading_benchmark",
     "elsewhere": "elsewhere_benchmark",
+    "road": "road",
 }
 WRITE_THEMSELVES = (
     "core",
@@ -52,6 +53,7 @@ WRITE_THEMSELVES = (
     "audit",
     "regression_utility",
     "regression_speed",
+    "road",
 )
 LONG = ("data", "elsewhere", "reading")
 

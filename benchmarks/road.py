@@ -1,23 +1,26 @@
 """How long the road of a release is: functions, files and kinds of objects that a warm call passes.
 
 Counted with ``sys.setprofile`` over the second of two equal calls. A function counts once however often it is called;
-comprehensions, lambdas and generator expressions do not count. Run it with ``python -m benchmarks.road``.
+comprehensions, lambdas and generator expressions do not count. ``python -m benchmarks.road`` writes the page
+`benchmarks/results/road.md`; with ``--list`` it prints, in order, every function that each call passes.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 import expmech as em
 
-PACKAGE = str(Path(em.__file__).parent)
+PACKAGE = Path(em.__file__).parent
+RESULTS = Path(__file__).parent / "results"
 GOALS = {
     "command line, mean of a CSV": (110, 28, 16),
     "PrivateMean.fit": (60, 15, None),
@@ -27,10 +30,10 @@ GOALS = {
 }
 
 
-def walk(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """Return how many functions, files and classes of the package a warm call passes."""
+def walk(call: Callable[[], Any]) -> tuple[list[CodeType], set[type]]:
+    """Return the functions of the package that a warm call passes, in order, and the classes it makes."""
     call()
-    functions: set[Any] = set()
+    functions: dict[CodeType, None] = {}
     classes: set[type] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -41,15 +44,15 @@ def walk(call: Callable[[], Any]) -> tuple[int, int, int]:
             kind = type(frame.f_locals["self"])
             if kind.__module__.startswith("expmech"):
                 classes.add(kind)
-        if code.co_filename.startswith(PACKAGE) and not code.co_name.startswith("<"):
-            functions.add(code)
+        if code.co_filename.startswith(str(PACKAGE)) and not code.co_name.startswith("<"):
+            functions[code] = None
 
     sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return len(functions), len({code.co_filename for code in functions}), len(classes)
+    return list(functions), classes
 
 
 def calls(folder: Path) -> dict[str, Callable[[], Any]]:
@@ -91,10 +94,45 @@ def calls(folder: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
+def show(name: str, functions: list[CodeType], classes: set[type]) -> None:
+    """Print what a call passes, in the order in which it first passes it."""
+    print(f"# {name}")
+    for code in functions:
+        place = Path(code.co_filename).relative_to(PACKAGE)
+        print(f"{place}:{code.co_firstlineno} {code.co_qualname}")
+    print("makes", ", ".join(sorted(kind.__qualname__ for kind in classes)), end="\n\n")
+
+
 def main() -> None:
+    lines = [
+        "# How long the road of a release is",
+        "",
+        "Functions of the package that a warm call passes, the files they stand in, and the classes of the package it makes;"
+        " the goals in brackets. Comprehensions and lambdas are not counted. The path may differ a little between runs,"
+        " as draws do. `python -m benchmarks.road` writes this page; `--list` prints the functions in order.",
+        "",
+        "| call | functions | files | classes |",
+        "|---|---|---|---|",
+    ]
+    rooms = ["", "Where the functions stand, by room:", ""]
     with tempfile.TemporaryDirectory() as folder:
         for name, call in calls(Path(folder)).items():
-            print(name, *walk(call), "goal", *GOALS[name])
+            functions, classes = walk(call)
+            if "--list" in sys.argv:
+                show(name, functions, classes)
+            counts = (len(functions), len({code.co_filename for code in functions}), len(classes))
+            cells = (
+                f"{n}" + (f" ({most})" if most else "")
+                for n, most in zip(counts, GOALS[name], strict=True)
+            )
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+            places = (Path(code.co_filename).relative_to(PACKAGE).parts[0] for code in functions)
+            most = Counter(places).most_common()
+            rooms.append(f"- {name}: {', '.join(f'{room} {n}' for room, n in most)}")
+    lines += rooms
+    print("\n".join(lines[4:]))
+    if "--list" not in sys.argv:
+        (RESULTS / "road.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

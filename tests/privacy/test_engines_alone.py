@@ -21,7 +21,7 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError
 from expmech.ledger import Ledger
 from expmech.tables.aggregates import FlagsOf
-from expmech.tables.engines.counts import flags
+from expmech.tables.engines.rows import flags
 from expmech.tables.grammar import parse_condition
 from expmech.tables.release import release
 from expmech.tables.sources.execution import SPARK_TIMES, by_row

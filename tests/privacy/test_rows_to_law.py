@@ -32,6 +32,7 @@ from expmech.tables.statistics import (
     MissingOf,
     MostFrequent,
     QuantileOf,
+    RegressionChoices,
     Ridge,
     Statistic,
     SumOf,
@@ -83,7 +84,12 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
         "ridge, given": Ridge(columns=(0,), bounds=BOUNDS[:1], penalty=2.0, radius=0.7, **target),
         "logistic": logistic_regression(target="y", positive=1, law="log-likelihood", **both),
         "logistic, given": logistic_regression(
-            target="y", positive=1, law="log-likelihood", radius=2.0, data_norm=0.5, **both
+            target="y",
+            positive=1,
+            law="log-likelihood",
+            radius=2.0,
+            choices=RegressionChoices(data_norm=0.5),
+            **both,
         ),
         "totals": LargestTotal(labels=("a", "b"), exponential=True, **both),
         "totals, lower": LargestTotal(labels=("a", "b"), exponential=True, **lower),

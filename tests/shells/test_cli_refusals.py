@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from expmech.cli import release
 from expmech.cli.main import app
+from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger
 
 MEAN = ("mean", "--column", "age", "--bounds", "0,100")
@@ -170,3 +171,9 @@ def test_a_selection_is_planned_as_it_is_released(survey: Path) -> None:
         if option["applies"] and option["timing"] == "constant"
     ]
     assert plan["chosen"] in applies
+
+
+def test_a_named_sampler_is_made_so_that_its_running_time_is_checked() -> None:
+    assert release.choose(None, None) == release.choose("auto", None) == "auto"
+    for name in ("Tabulated", "Metropolis"):
+        assert isinstance(release.choose(name, None), Sampler)

@@ -144,7 +144,7 @@ def test_an_empty_group_is_seen(survey: Path) -> None:
 def test_a_median_of_groups_says_that_few_rows_tell_little(survey: Path) -> None:
     words = ["--adjacency", "add-remove", "--epsilon", "1", "--by", "sex", "--groups", "f,x"]
     asked = ["release", "quantile", survey, "--column", "age", "--bounds", "0,120", *words]
-    assert record(*asked)["accuracy"]["words"].endswith("the count of each group beside it.")
+    assert record(*asked)["accuracy"]["statement"].endswith("the count of each group beside it.")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to write to")

@@ -36,9 +36,9 @@ from expmech.tables.engines.sums import SnappedColumns
 from expmech.tables.sources.opening import open_source
 from expmech.tables.statistics import (
     Linear,
+    RegressionChoices,
     Statistic,
     logistic_regression,
-    settings_of_columns,
 )
 
 pytestmark = [
@@ -77,19 +77,24 @@ def columns() -> dict[str, np.ndarray[Any, Any]]:
 COLUMNS = columns()
 
 
+def choices(more: dict[str, Any]) -> RegressionChoices:
+    """Take the settings of a regression out of its other arguments."""
+    names = {"data_norm", "sum_norm", "penalty", "intercept_penalty", "rows"} & set(more)
+    return RegressionChoices(**{name: more.pop(name) for name in names})
+
+
 def linear(by_name: bool, **more: Any) -> Linear:
     named: dict[str, Any] = {"columns": (0, 1, 2), "target": 3}
     if by_name:
         named = {"columns": NAMES, "target": "t"}
-    names = {"data_norm", "sum_norm", "penalty", "intercept_penalty", "rows"} & set(more)
-    choices = {name: more.pop(name) for name in names}
-    settings = settings_of_columns(3, owner="a linear regression", **choices)
+    settings = choices(more).settings(3, owner="a linear regression")
     return Linear(bounds=BOUNDS, target_bounds=(-4.0, 4.0), settings=settings, **named, **more)
 
 
 def logistic(by_name: bool, several: bool, **more: Any) -> Statistic:
     labels: dict[str, Any] = {"classes": (0, 1, 2)} if several else {"positive": 2}
     found = NAMES if by_name else (0, 1, 2)
+    labels["choices"] = choices(more)
     return logistic_regression(columns=found, bounds=BOUNDS, target="k", **labels, **more)
 
 

@@ -37,7 +37,7 @@ from expmech.estimators import (
     PrivateRidge,
     PrivateSelector,
 )
-from expmech.estimators.logistic import INFERRED
+from expmech.estimators.regression import INFERRED
 from expmech.ledger import LedgerError
 from expmech.ledger.verification import verify_certificate
 from expmech.tables.aggregates import histogram_of, moments_of
@@ -463,7 +463,7 @@ def test_no_row_is_refused_and_no_row_makes_a_warning(odd: int, adjacency: str) 
 def test_no_error_tells_the_number_of_rows_or_a_label() -> None:
     for estimator, target in estimators(adjacency="add-remove"):
         if target is not None:
-            with pytest.raises(ValueError, match="X and y must have one entry a row each"):
+            with pytest.raises(ValueError, match="X and y must have one entry per row each"):
                 estimator.fit(X, target[:-1])
     unknown = np.where(X[:, 0] > 79.0, "secret-7", LABELS)
     unknown[0] = "secret-7"

@@ -16,7 +16,7 @@ from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.tables.aggregates import TargetRows
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.keys import places_of
-from expmech.tables.statistics import Linear, logistic_regression, settings_of_columns
+from expmech.tables.statistics import Linear, RegressionChoices, logistic_regression
 from expmech.tables.statistics.logistic import LogisticLikelihood
 
 ROWS = 20_000
@@ -127,7 +127,8 @@ def test_a_data_norm_leaves_rows_within_it_as_they_are() -> None:
     }
     corners = np.array([[0.0, 50.0], [5.0, 0.0], [10.0, 0.0]])
     for data_norm, lengths in ((1.0, [2.0, 1.0, 2.0]), (99.0, [3.0, 1.0, 2.0])):
-        settings = settings_of_columns(2, owner="a linear regression", data_norm=data_norm)
+        choices = RegressionChoices(data_norm=data_norm)
+        settings = choices.settings(2, owner="a linear regression")
         statistic = Linear(target=2, target_bounds=(0.0, 1.0), settings=settings, **options)
         rows = ArrayRows(numbers=np.column_stack([corners, np.ones(3)]))
         found = rows.aggregate(statistic.aggregation(Fraction(1)))

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from expmech.cli.main import app
 from expmech.ledger import Ledger
-from expmech.tables.engines import counts
-from expmech.tables.engines.rows import TableRows
+from expmech.tables.engines.rows import TableRows, count_cells
 from expmech.tables.sources.opening import open_source
 
 TWO = ("--column", "age", "--bounds", "0,100", "--column", "income", "--bounds", "0,9000")
@@ -108,7 +107,7 @@ def test_several_columns_are_read_in_one_pass(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = []
-    whole = counts.count_cells
+    whole = count_cells
 
     def counted(source: Any, requests: Any) -> Any:
         if row_count(source):  # not where the query is planned over no rows

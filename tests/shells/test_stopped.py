@@ -80,5 +80,5 @@ def test_budget_seconds_is_an_option_of_releases_and_plans(table: Path) -> None:
 def test_a_long_draw_is_announced_where_no_terminal_shows_it(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.cli.endings.LONG", 1e-9)
+    monkeypatch.setattr("expmech.cli.release.LONG", 1e-9)
     assert "drawing, about" in release(table).stderr

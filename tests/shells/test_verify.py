@@ -312,12 +312,12 @@ def test_an_interval_or_a_group_cannot_be_dropped_or_invented(name: str, desk: A
     _, records = desk
     record = records[name]
     near = record["accuracy"]
-    for part in [part for part in near if part != "words"]:
+    for part in [part for part in near if part != "statement"]:
         assert claims(changed(record, ("accuracy", part), ...)), part
     if "lower" in near:
-        bare = {"words": near["words"]}
+        bare = {"statement": near["statement"]}
         assert "interval" in claims(record | {"accuracy": bare})
-    given = {"words": ""} | near | {"level": 0.95, "lower": 1, "upper": 2}
+    given = {"statement": ""} | near | {"level": 0.95, "lower": 1, "upper": 2}
     forged: list[Any] = [given, None, [], {"x": 1}]
     for new in forged:
         if new != near:

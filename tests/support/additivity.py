@@ -33,7 +33,7 @@ from expmech.tables.reading import read_column
 from expmech.tables.sources import source as source_module
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import Units
-from expmech.tables.statistics import Linear, Statistic, logistic_regression, settings_of_columns
+from expmech.tables.statistics import Linear, RegressionChoices, Statistic, logistic_regression
 from support.row_expressions import COLUMNS, Row
 
 Key = tuple[str, Any]
@@ -508,11 +508,12 @@ def _fits() -> list[Statistic]:
         "bounds": ((-4.0, 9.0), (-10.0, 10.0)),
         "adjacency": Adjacency.ADD_REMOVE,
     }
-    settings = settings_of_columns(2, owner="a linear regression", sum_norm=0.75, rows=100)
+    choices = RegressionChoices(sum_norm=0.75, rows=100)
+    settings = choices.settings(2, owner="a linear regression")
     linear = Linear(
         **common, target="w", target_bounds=(0.0, 8.0), missing="middle", settings=settings
     )
-    common["rows"] = 100
+    common["choices"] = RegressionChoices(rows=100)
     return [
         linear,
         logistic_regression(**common, target="s", positive="a", missing="lower"),

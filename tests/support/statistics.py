@@ -22,6 +22,7 @@ from expmech.tables.statistics import (
     Mean,
     MostFrequent,
     QuantileOf,
+    RegressionChoices,
     Ridge,
     Statistic,
     logistic_regression,
@@ -182,10 +183,9 @@ def logistic_of_rows(
         bounds=tuple(bounds),
         target="y",
         positive=True,
-        penalty=penalty,
+        choices=RegressionChoices(penalty=penalty, data_norm=data_norm),
         radius=radius,
         law=law,
-        data_norm=data_norm,
         adjacency=Adjacency(adjacency),
     )
     table = ArrayRows(numbers=np.asarray(rows, dtype=np.float64), target=np.asarray(positive))

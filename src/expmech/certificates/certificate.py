@@ -194,32 +194,25 @@ class Certificate:
             ("sampler", _with(self.sampler["sampler"], parts["sampler"])),
             ("then", _with(self.postprocessing["map"], parts["postprocessing"])),
         ]
-        return self._card([*self._promise, *inner, *self._terms])
+        return self._card(inner)
 
     def summary(self) -> str:
         """Return the promise, and what it rests on, without the numbers it is computed from."""
-        return self._card([*self._promise, *self._terms])
+        return self._card([])
 
-    @property
-    def _promise(self) -> list[tuple[str, str]]:
-        guarantee = f"epsilon = {self.epsilon:g}" + (
-            f", delta = {self.delta:.3g}" if self.delta else " (pure)"
-        )
-        return [
-            ("guarantee", f"{guarantee}, {self.adjacency} adjacency"),
+    def _card(self, inner: list[tuple[str, str]]) -> str:
+        """Return the promise, the rows of ``inner`` and the terms as lines of text."""
+        purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
+        guarantee = f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"
+        rows = [
+            ("guarantee", guarantee),
             ("statistic", f"{self.statistic}, by {self.mechanism}"),
-        ]
-
-    @property
-    def _terms(self) -> list[tuple[str, str]]:
-        return [
+            *inner,
             ("timing", _TIMING.get(self.timing, self.timing)),
             ("randomness", self.randomness),
-            *(("assumes" if first else "", text) for first, text in _mark_first(self.assumptions)),
+            *(("" if j else "assumes", text) for j, text in enumerate(self.assumptions)),
             ("version", f"expmech {self.version}"),
         ]
-
-    def _card(self, rows: list[tuple[str, str]]) -> str:
         lines = [f"Differential privacy certificate ({self.kind})"]
         for label, text in rows:
             wrapped = textwrap.wrap(text, width=84) or [""]
@@ -243,10 +236,6 @@ def epsilon_up(epsilon: float | Fraction) -> float:
 def digest_of(assumptions: Sequence[str]) -> str:
     """Return a digest of the assumptions, in their order."""
     return hashlib.sha256(json.dumps(list(assumptions)).encode()).hexdigest()[:32]
-
-
-def _mark_first(texts: tuple[str, ...]) -> list[tuple[bool, str]]:
-    return [(j == 0, text) for j, text in enumerate(texts)]
 
 
 def _with(name: Any, more: str) -> str:

@@ -98,6 +98,10 @@ def forecast_constant(evaluations: float, *, calls: float = 1.0) -> Forecast:
     return Forecast(expected=both, nearly_all=both, typical=evaluations, calls=calls)
 
 
+NO_EVALUATIONS = forecast_constant(0.0)
+"""The forecast of a draw that evaluates no loss."""
+
+
 def forecast_geometric(mean: float, *, calls: float = 0.0) -> Forecast:
     """Return the forecast of a geometric number of evaluations whose law is public.
 

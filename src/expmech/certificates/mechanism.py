@@ -18,7 +18,7 @@ from expmech._version import __version__
 from expmech.certificates.accuracy import Accuracy
 from expmech.certificates.certificate import RELEASE, STUDY, Certificate, digest_of, epsilon_up
 from expmech.certificates.checks import Check
-from expmech.certificates.forecast import Forecast, forecast_constant
+from expmech.certificates.forecast import NO_EVALUATIONS, Forecast
 from expmech.certificates.plan import Option, Plan, over_budget
 from expmech.certificates.postprocessing import Postprocessing, Unchanged
 from expmech.certificates.progress import shown
@@ -170,7 +170,7 @@ class PublicTerms:
     loss_error: float = 0.0
     unit: int | None = None
     delta: float = 0.0
-    forecast: Forecast = field(default_factory=lambda: forecast_constant(0.0))
+    forecast: Forecast = NO_EVALUATIONS
     seconds: float = 0.0
     note: str | None = None
     error: float | None = None
@@ -291,8 +291,8 @@ class PreparedDraw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRequest:
-    """What a caller asks of one release.
+class DrawRequest:
+    """What a caller asks of one draw of a mechanism.
 
     ``stand_in`` says that the data are a public stand-in, so that their speed may be measured.
     """
@@ -492,7 +492,7 @@ class Mechanism(ABC):
             )
         return terms
 
-    def prepare_draw(self, request: ReleaseRequest) -> PreparedDraw:
+    def prepare_draw(self, request: DrawRequest) -> PreparedDraw:
         """Prepare everything but the draw; raise, on public grounds, where it cannot be."""
         context = request.context
         owner = context.owner or self.name
@@ -555,7 +555,7 @@ class Mechanism(ABC):
             budget_seconds = float(
                 validate_positive(budget_seconds, name="budget_seconds", owner="a release")
             )
-        request = ReleaseRequest(
+        request = DrawRequest(
             epsilon=epsilon,
             sampler=sampler,
             timing=timing,

@@ -119,7 +119,7 @@ def recover(
         return
     for number, record in kept.items():
         output.print(f"Charge {number}")
-        show_release(record, as_json=False)
+        show_release(record)
     drawn = opened.outbox()
     for waiting in opened.history():
         if waiting.run and waiting.number not in drawn:

@@ -42,7 +42,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Shared:
+class CommonSettings:
     """What is common to all statistics: neighbours, the rule for missing values, a named sampler.
 
     ``bounded_range`` says that the ledger charges less for laws of bounded range.
@@ -98,28 +98,23 @@ def for_each(columns: Sequence[str], given: Sequence[Value], option: str) -> lis
     return list(given) * len(columns) if len(given) == 1 else list(given)
 
 
-def over_columns(shared: Shared, columns: list[str], bounds: list[str]) -> dict[str, Any]:
+def over_columns(common: CommonSettings, columns: list[str], bounds: list[str]) -> dict[str, Any]:
     """Return the arguments of a statistic of one number per column."""
     return {
         "columns": tuple(columns),
         "bounds": limits(columns, bounds),
-        "adjacency": shared.adjacency,
-        "missing": shared.missing,
+        "adjacency": common.adjacency,
+        "missing": common.missing,
         "named": True,
     }
 
 
+def numbered(columns: int) -> list[str]:
+    """Return names for the columns of a plan, which has none."""
+    most = validate_integer(columns, name="--features", owner="plan", low=1, high=1000)
+    return [f"column {j + 1}" for j in range(most)]
+
+
 def unnamed(given: Sequence[object]) -> list[str]:
     """Return names for the columns of a plan, as many as options were given."""
-    return ["the column"] if len(given) == 1 else numbered_as("column", len(given))
-
-
-def numbered(features: int) -> tuple[str, ...]:
-    """Return names for columns of a plan, which has none."""
-    return tuple(numbered_as("column", features))
-
-
-def numbered_as(word: str, count: int) -> list[str]:
-    """Return so many names made of a word and a number."""
-    most = validate_integer(count, name="--features", owner="plan", low=1, high=1000)
-    return [f"{word} {j + 1}" for j in range(most)]
+    return ["the column"] if len(given) == 1 else numbered(len(given))

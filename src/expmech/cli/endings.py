@@ -14,20 +14,18 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from types import FrameType
 
 import typer
 
 from expmech.certificates.certificate import Certificate
-from expmech.certificates.progress import LONG, announcement
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.cli.common import Stopped, complain
 from expmech.cli.console import arguments, complaints, warn
 from expmech.core.errors import ExpmechError
 from expmech.ledger import Charge, Ledger, LedgerError
-from expmech.tables.release import PreparedRelease
+from expmech.tables.release import ReleaseRequest
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -35,22 +33,13 @@ _SIGNALS = [
 _PACKAGE = Path(__file__).parents[1]
 
 
-def announce(prepared: PreparedRelease) -> None:
-    """Say that a draw takes long where no progress bar is shown; the forecast is public."""
-    seconds = prepared.public.seconds
-    if seconds >= LONG and not complaints.is_terminal:
-        complaints.print(announcement(seconds))
-
-
-def warn_of(certificates: Sequence[Certificate], spent: Fraction, whom: str = "row") -> None:
-    """Warn of an epsilon that hardly protects, and of a running time that reveals something.
-
-    ``spent`` is the epsilon of all releases together, of all rows of a unit where it has several.
-    """
-    epsilon = float(spent)
+def warn_of(request: ReleaseRequest, certificates: Sequence[Certificate]) -> None:
+    """Warn of an epsilon that hardly protects, and of a running time that reveals something."""
+    epsilon = float(request.epsilon)
     if epsilon > 10.0:
+        unit = "row" if request.units is None else request.units.column
         warn(
-            f"epsilon = {epsilon:g} is above 10: what an observer can learn about one {whom} is"
+            f"epsilon = {epsilon:g} is above 10: what an observer can learn about one {unit} is"
             f" bounded only by a factor of e^{epsilon:g}, which is hardly a protection."
         )
     if any(certificate.timing == DATA_DEPENDENT for certificate in certificates):

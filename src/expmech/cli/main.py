@@ -66,8 +66,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(version: bool) -> None:
+    if version:
         output.print(f"expmech {__version__}")
         raise typer.Exit
 

@@ -1,7 +1,7 @@
 """Options of the command line, each written once.
 
-A command takes records: dataclasses whose fields are options. :func:`command` spreads them out for
-typer and hands the records back whole.
+A command takes records: dataclasses whose fields are options. :func:`add_command` spreads them out
+for typer and hands the records back whole.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ Center = Annotated[
     str | None,
     typer.Option(
         "--center",
-        help="Public numbers to subtract, one a column, by commas; the middle of the bounds if not"
-        " given. Never the means of the data.",
+        help="Public numbers to subtract, one per column, by commas; the middle of the bounds if"
+        " not given. Never the means of the data.",
     ),
 ]
 Scale = Annotated[
     str | None,
     typer.Option(
         "--scale",
-        help="Public numbers to divide by, one a column, by commas; half the width of the bounds"
+        help="Public numbers to divide by, one per column, by commas; half the width of the bounds"
         " if not given.",
     ),
 ]
@@ -176,8 +176,9 @@ class ReleaseOptions:
         str,
         typer.Option(
             "--missing",
-            help="What is missing counts as the middle of the bounds, or the lower bound; or drop"
-            " (add-remove only), or error: refuse, by what the data are.",
+            help="What a missing value counts as: middle or lower (of its bounds), drop (its row is"
+            " left out; add-remove only); error: stop if anything is missing, which reveals that"
+            " something is.",
         ),
     ] = "middle"
     sampler: Annotated[
@@ -251,22 +252,22 @@ class CommandOptions:
 
 
 def options_of(records: Mapping[str, type], maker: Callable[..., Any]) -> CommandOptions:
-    """Return the options of a command; the first argument of ``maker``, ``shared``, is none."""
+    """Return the options of a command; the first argument of ``maker``, ``common``, is none."""
     parameters = [option for record in records.values() for option in _spread(record)]
     hints = get_type_hints(maker, include_extras=True)
     own: dict[str, type] = {}
     for argument in inspect.signature(maker).parameters.values():
         hint = hints[argument.name]
-        if argument.name != "shared" and is_dataclass(hint):
+        if argument.name != "common" and is_dataclass(hint):
             own[argument.name] = cast(type, hint)
             parameters += _spread(own[argument.name])
-        elif argument.name != "shared":
+        elif argument.name != "common":
             parameters.append(_parameter(argument.name, hint, argument.default))
     parameters.sort(key=lambda option: option.default is not inspect.Parameter.empty)
     return CommandOptions(records=records, own=own, parameters=tuple(parameters))
 
 
-def command(
+def add_command(
     app: typer.Typer,
     name: str,
     records: Mapping[str, type],

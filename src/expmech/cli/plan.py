@@ -9,11 +9,10 @@ from typing import Any
 
 import typer
 
-from expmech.certificates.plan import Plan
-from expmech.cli.columns import Shared, StatisticCommand
+from expmech.cli.columns import CommonSettings, StatisticCommand
 from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
-from expmech.cli.options import PlanOptions, command
+from expmech.cli.options import PlanOptions, add_command
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ParameterError, validate_integer
@@ -31,56 +30,57 @@ app = typer.Typer(
 _MOST_ROWS = 1 << 31
 
 
-def _work(registered: StatisticCommand) -> Callable[..., None]:
-    def work(asked: PlanOptions, own: dict[str, Any]) -> None:
+def _work(command: StatisticCommand) -> Callable[..., None]:
+    def work(options: PlanOptions, own: dict[str, Any]) -> None:
         with user_errors():
-            adjacency = validate_adjacency(asked.adjacency, name="--adjacency", owner="plan")
-            made = registered.of_numbers(Shared(adjacency), **own)
-            parts = made if isinstance(made, tuple) else (made,)
-            count = _count(asked.rows, adjacency)
-            epsilon = _epsilon(asked, parts, count)
-            plans = [_planned(one, epsilon / len(parts), count, asked) for one in parts]
-            if asked.as_json:
-                told = {"statistic": registered.name, "adjacency": str(adjacency)}
-                described = [told | plan.describe() for plan in plans]
-                output.print_json(json.dumps(described if len(parts) > 1 else described[0]))
+            adjacency = validate_adjacency(options.adjacency, name="--adjacency", owner="plan")
+            made = command.of_numbers(CommonSettings(adjacency), **own)
+            statistics = made if isinstance(made, tuple) else (made,)
+            count = _count(options.rows, adjacency)
+            epsilon = _epsilon(options, statistics, count)
+            plans = [
+                plan_statistic(
+                    statistic,
+                    epsilon=epsilon / len(statistics),
+                    count=count,
+                    timing=options.timing,
+                    budget_seconds=options.budget_seconds,
+                )
+                for statistic in statistics
+            ]
+            if options.as_json:
+                named = {"statistic": command.name, "adjacency": str(adjacency)}
+                described = [named | plan.describe() for plan in plans]
+                output.print_json(json.dumps(described if len(plans) > 1 else described[0]))
                 return
-            if asked.error is not None:
+            if options.error is not None:
                 output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
-            for one, plan in zip(parts, plans, strict=True):
-                if len(parts) > 1:
-                    text = f"{one.name}, one of {len(parts)} that share epsilon ="
+            for statistic, plan in zip(statistics, plans, strict=True):
+                if len(plans) > 1:
+                    text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
                     output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
                 output.print(str(plan), markup=False)
 
     return work
 
 
-def _planned(
-    statistic: Statistic, epsilon: Fraction, count: int | None, asked: PlanOptions
-) -> Plan:
-    return plan_statistic(
-        statistic,
-        epsilon=epsilon,
-        count=count,
-        timing=asked.timing,
-        budget_seconds=asked.budget_seconds,
+def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int | None) -> Fraction:
+    """Return the budget given, or the least one that keeps the error of every statistic."""
+    if (options.epsilon is None) == (options.error is None):
+        raise ParameterError("`--epsilon` or `--error` must be given, and not both.")
+    if options.epsilon is not None:
+        return parse_epsilon(options.epsilon, owner="plan")
+    error = exact_amount(options.error, name="--error", owner="plan")
+    return len(statistics) * max(
+        enough(statistic, error=error, count=count, timing=options.timing)
+        for statistic in statistics
     )
 
 
-def _epsilon(asked: PlanOptions, parts: Sequence[Statistic], count: int | None) -> Fraction:
-    """Return the budget given, or the least one that keeps the error of every part."""
-    if (asked.epsilon is None) == (asked.error is None):
-        raise ParameterError("`--epsilon` or `--error` must be given, and not both.")
-    if asked.epsilon is not None:
-        return parse_epsilon(asked.epsilon, owner="plan")
-    error = exact_amount(asked.error, name="--error", owner="plan")
-    each = [enough(one, error=error, count=count, timing=asked.timing) for one in parts]
-    return len(parts) * max(each)
-
-
-for _one in STATISTICS:
-    command(app, _one.name, {"asked": PlanOptions}, _one.of_numbers, _work(_one))
+for _statistic in STATISTICS:
+    add_command(
+        app, _statistic.name, {"options": PlanOptions}, _statistic.of_numbers, _work(_statistic)
+    )
 
 
 def _count(rows: int | None, adjacency: Adjacency) -> int | None:

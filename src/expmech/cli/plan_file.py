@@ -26,7 +26,7 @@ from expmech.cli.common import new_file
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import ending, warn_of
 from expmech.cli.options import options_of
-from expmech.cli.records import show
+from expmech.cli.records import record_json, show
 from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError
@@ -34,7 +34,6 @@ from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
-from expmech.tables.plan import plan as plan_statistic
 from expmech.tables.release import PreparedRelease
 from expmech.tables.sources.source import Source
 
@@ -164,7 +163,7 @@ def _command(
     for key, option in known.items():
         if given[option.name] is inspect.Parameter.empty:
             raise ParameterError(f"{where}: `{key}` must be given.")
-    (statistic,) = [one for one in STATISTICS if one.name == name]
+    (statistic,) = [each for each in STATISTICS if each.name == name]
     try:
         return read_command(statistic, **options.gather(given))
     except ExpmechError as error:
@@ -175,7 +174,7 @@ def _typed(option: inspect.Parameter, name: str, value: Any, where: str) -> Any:
     """Return a value of the file as the command line reads it: lists as repeats, or by commas."""
     kind: Any = get_args(option.annotation)[0]
     if NoneType in get_args(kind):
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+        (kind,) = (part for part in get_args(kind) if part is not NoneType)
     if (kind is bool) != isinstance(value, bool):
         rule = "true or false" if kind is bool else "a value, not true or false"
         raise ParameterError(f"`{name}` of {where} must be {rule}; got {value!r}.")
@@ -216,11 +215,11 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
     with ending() as end, ExitStack() as opened:
         sources = _open(plan, opened)
         both = list(zip(plan.commands, sources, strict=True))
-        prepared = [each for order, source in both for each in order.prepare(source)]
-        (ledger, *_) = [order.ledger(source) for order, source in both]
+        prepared = [each for command, source in both for each in command.prepare(source)]
+        (ledger, *_) = [command.ledger(source) for command, source in both]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
-        charges = _begun(ledger, plan, again=again)
+        charges = _unfinished_run(ledger, plan, again=again)
         _check_same(prepared, charges)
         if dry_run:
             _forecast(ledger, plan, prepared, charges, as_json=as_json)
@@ -230,7 +229,7 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
             charges = end.charged(ledger, lambda: charges or ledger.charge_all(entries))
             records = _draw(ledger, prepared, charges, as_json=as_json)
             if file is not None:
-                file.write(json.dumps(records, indent=2, sort_keys=True) + "\n")
+                file.write(record_json(records, indent=2, sort_keys=True) + "\n")
         if len(records) < len(charges):
             complaints.print(
                 f"error: {len(records)} of {len(charges)} values were released. Run the plan again"
@@ -244,14 +243,14 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
 def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
     """Return the source of each command: queries and bounds on units may differ between them."""
     sources: dict[Any, Source] = {}
-    for order in plan.commands:
-        key = (order.place, order.adjacency)
+    for command in plan.commands:
+        key = (command.place, command.adjacency)
         if key not in sources:
-            sources[key] = opened.enter_context(closing(order.open()))
-    return [sources[order.place, order.adjacency] for order in plan.commands]
+            sources[key] = opened.enter_context(closing(command.open()))
+    return [sources[command.place, command.adjacency] for command in plan.commands]
 
 
-def _begun(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:
+def _unfinished_run(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:
     """Return the charges of the latest run of this plan that has values to come, or none.
 
     Where the latest run is complete, running the plan anew must be asked for: it costs again.
@@ -317,7 +316,7 @@ def _draw(
             if charge.number in shown:
                 record = read_json(shown[charge.number], name=f"The value of {charge.number}")
             else:
-                warn_of([each.certificate], each.request.epsilon, each.request.protected)
+                warn_of(each.request, [each.certificate])
                 record = deliver(ledger, charge, each)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {each.statement}, charge {charge.number}: {error}"
@@ -326,12 +325,12 @@ def _draw(
         records.append(record)
         if not as_json:
             try:
-                show(record, as_json=False)
+                show(record)
             except OSError as error:
                 raise unshown([record], ledger.path, error) from None
     if as_json:
         try:
-            output.print_json(json.dumps(records))
+            output.print_json(record_json(records))
         except OSError as error:
             raise unshown(records, ledger.path, error) from None
     return records
@@ -382,13 +381,7 @@ def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction
 def _evaluations(prepared: PreparedRelease) -> str:
     """Return the forecast of the loss evaluations of a draw, from public quantities."""
     request = prepared.request
-    plan = plan_statistic(
-        prepared.statistic,
-        epsilon=request.row_epsilon,
-        count=prepared.count,
-        timing=request.timing,
-    )
-    option = plan.recommended
+    option = prepared.mechanism.plan(request.row_epsilon, timing=request.timing).recommended
     if option is None or option.forecast is None:
         return "unknown"
     return show_number(option.forecast.typical)

@@ -6,6 +6,7 @@ where there are any. Page: docs/ledger.md.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -27,6 +28,11 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
+def record_json(record: Any, **options: Any) -> str:
+    """Return a record, or a list of them, as JSON text; a certificate is written out here."""
+    return json.dumps(record, default=dataclasses.asdict, **options)
+
+
 def with_digest(record: dict[str, Any]) -> dict[str, Any]:
     """Return ``record`` with the SHA-256 digest of its other fields.
 
@@ -38,7 +44,7 @@ def with_digest(record: dict[str, Any]) -> dict[str, Any]:
 def digest_of(record: dict[str, Any]) -> str:
     """Return the digest of every field but ``digest``."""
     fields = {name: value for name, value in record.items() if name != "digest"}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    text = record_json(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -58,16 +64,15 @@ def flattened(value: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     return leaves
 
 
-def show(record: dict[str, Any], as_json: bool, *, verbose: bool = False) -> None:
+def show(record: dict[str, Any], *, verbose: bool = False) -> None:
     """Print a release; ``verbose`` shows the whole certificate, not only its guarantee."""
-    if as_json:
-        output.print_json(json.dumps(record))
-        return
     first, *rest = lines_of(record)
     output.print(first, style="bold")
     for line in rest:
         output.print(line)
-    certificate = Certificate.from_json(json.dumps(record["certificate"]))
+    certificate = record["certificate"]
+    if not isinstance(certificate, Certificate):  # the record was read from a file
+        certificate = Certificate.from_json(json.dumps(certificate))
     output.print(str(certificate) if verbose else certificate.summary())
     notes = {}
     if "groups" in record:

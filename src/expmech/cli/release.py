@@ -7,11 +7,9 @@ that was charged for is in the ledger's outbox before it is shown.
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,13 +17,14 @@ import typer
 
 from expmech.certificates.accuracy import LEVEL
 from expmech.certificates.mechanism import Release
+from expmech.certificates.progress import LONG, announcement
 from expmech.certificates.timing import CONSTANT
-from expmech.cli.columns import Shared, StatisticCommand, split
+from expmech.cli.columns import CommonSettings, StatisticCommand, split
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
-from expmech.cli.endings import Ending, announce, ending, warn_of
-from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, command
-from expmech.cli.records import plain, show, with_digest
+from expmech.cli.endings import Ending, ending, warn_of
+from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, add_command
+from expmech.cli.records import plain, record_json, show, with_digest
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice
@@ -74,9 +73,21 @@ class ReleaseCommand:
 
     def open(self) -> Source:
         """Open the table, or its rows that count where people have several; a schema is public."""
-        place, units = self.place, self.request.units
+        place, units, text_format = self.place, self.request.units, None
+        if place.table is None and text_ending(place.source):
+            columns: list[str] | int | None = None
+            if place.names is not None:
+                columns = int(place.names) if place.names.isdecimal() else split(place.names)
+            text_format = TextFormat(
+                delimiter=place.delimiter,
+                quote=place.quote or None,
+                header=columns is None,
+                names=columns,
+                encoding=place.encoding,
+                decimal=place.decimal,
+            )
         source = open_source(
-            place.source, table=place.table, query=place.query, text_format=_text_format(place)
+            place.source, table=place.table, query=place.query, text_format=text_format
         )
         return source if units is None else units.bound(source)
 
@@ -121,13 +132,13 @@ def read_command(
     if options.redeem is not None and options.ledger is None:
         raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
     composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
-    shared = Shared(
+    common = CommonSettings(
         adjacency,
         missing=check_missing(options.missing, adjacency, owner=_OWNER),
         sampler_named=sampler != "auto",
         bounded_range=composed and budget.timing != CONSTANT,
     )
-    made = statistic.of_table(shared, **own)
+    made = statistic.of_table(common, **own)
     return ReleaseCommand(
         request=request,
         statistics=made if isinstance(made, tuple) else (made,),
@@ -137,65 +148,56 @@ def read_command(
     )
 
 
-def run(order: ReleaseCommand) -> None:
+def run(command: ReleaseCommand) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
-    options = order.options
-    with ending() as end, closing(order.open()) as source, new_file(options.output) as file:
-        prepared = order.prepare(source)
-        records = _release(order, prepared, source, end)
+    options = command.options
+    with ending() as end, closing(command.open()) as source, new_file(options.output) as file:
+        prepared = command.prepare(source)
+        records = _release(command, prepared, source, end)
         several = len(prepared) > 1
         try:
             if file is not None and records:
                 written = records if several else records[0]
-                file.write(json.dumps(written, indent=2, sort_keys=True) + "\n")
+                file.write(record_json(written, indent=2, sort_keys=True) + "\n")
                 file.flush()
         finally:
             end.printing = True
-            _show(order, prepared, records)
+            _show(command, prepared, records)
         if len(records) < (1 if options.redeem is not None else len(prepared)):
             raise typer.Exit(MISTAKE)
 
 
 def _release(
-    order: ReleaseCommand, prepared: Sequence[PreparedRelease], source: Source, end: Ending
+    command: ReleaseCommand, prepared: Sequence[PreparedRelease], source: Source, end: Ending
 ) -> list[Record]:
     """Charge, aggregate, draw, in this order; return the records of the releases.
 
     What was charged for is in the ledger's outbox before it is returned.
     """
-    ledger = order.ledger(source)
-    warn_of([each.certificate for each in prepared], order.request.epsilon, order.request.protected)
+    ledger = command.ledger(source)
+    warn_of(command.request, [each.certificate for each in prepared])
     charges: Sequence[Charge | None] = [None] * len(prepared)
-    if ledger is not None and order.options.redeem is None:
+    if ledger is not None and command.options.redeem is None:
         entries = [each.entry(SINGLE) for each in prepared]
         charges = end.charged(ledger, lambda: ledger.charge_all(entries))
-    elif ledger is not None and order.options.redeem is not None:
-        number = order.options.redeem
+    elif ledger is not None and command.options.redeem is not None:
+        number = command.options.redeem
         prepared = [_redeemed(ledger, number, prepared)]
         entry = prepared[0].entry(SINGLE)
         charges = end.charged(ledger, lambda: [ledger.redeem(number, entry)])
     aggregates: Sequence[Aggregates | None] = [None] * len(prepared)
-    if len(prepared) > 1 and order.options.missing != "error":
+    if len(prepared) > 1 and command.options.missing != "error":
         aggregates = aggregate_together(prepared)  # else a row of one column may refuse others
-    return list(
-        each_drawn(prepared, lambda k: deliver(ledger, charges[k], prepared[k], aggregates[k]))
-    )
-
-
-def each_drawn(
-    prepared: Sequence[PreparedRelease], draw: Callable[[int], Record]
-) -> Iterator[Record]:
-    """Return the records that can be drawn; one of several that fails does not hold up others."""
-    for k, each in enumerate(prepared):
+    records = []
+    for each, charge, computed in zip(prepared, charges, aggregates, strict=True):
         try:
-            record = draw(k)
+            records.append(deliver(ledger, charge, each, computed))
         except ExpmechError as error:
             if len(prepared) == 1:
                 raise
-            text = f"error: {each.statement}: {error}"
-            complaints.print(text, style="red", markup=False)
-            continue
-        yield record
+            # of several columns the others are not held up by it
+            complaints.print(f"error: {each.statement}: {error}", style="red", markup=False)
+    return records
 
 
 def aggregate_together(prepared: Sequence[PreparedRelease]) -> list[Aggregates]:
@@ -203,7 +205,7 @@ def aggregate_together(prepared: Sequence[PreparedRelease]) -> list[Aggregates]:
     aggregations = [each.aggregation for each in prepared]
     with shown_passes() as progress:
         computed = {
-            group: rows.shown(progress).aggregate_each(aggregations)
+            group: replace(rows, progress=progress).aggregate_each(aggregations)
             for group, rows in prepared[0].parts.items()
         }
     return [{group: each[k] for group, each in computed.items()} for k in range(len(prepared))]
@@ -223,7 +225,7 @@ def deliver(
         epsilon, delta = ledger.left
         left = {"epsilon": show_amount(epsilon), "delta": show_amount(delta)}
         record = with_digest(record | {"charge": charge.number, "left": left})
-        text = json.dumps(record)
+        text = record_json(record)
         kept = ledger.deliver(charge.number, text)
     except LedgerError as error:
         # not shown either: a value that nobody keeps could be drawn a second time
@@ -236,12 +238,13 @@ def deliver(
 
 def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Record:
     """Aggregate, unless that was done for several at once, and draw; return the record."""
-    request = prepared.request
-    announce(prepared)
+    request, seconds = prepared.request, prepared.public.seconds
+    if seconds >= LONG and not complaints.is_terminal:  # no progress bar is shown
+        complaints.print(announcement(seconds))
     with shown_passes() as progress:  # a regression reads its rows while it draws
         releases = {
             group: prepared.release(
-                rows.shown(progress).aggregate(prepared.aggregation)
+                replace(rows, progress=progress).aggregate(prepared.aggregation)
                 if aggregates is None
                 else aggregates[group]
             )
@@ -252,7 +255,7 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
         "statement": prepared.statement,
         "value": values[""] if request.by is None else values,
         "accuracy": _accuracy(prepared, releases),
-        "certificate": dataclasses.asdict(prepared.certificate),
+        "certificate": prepared.certificate,
     }
     if request.by is not None:
         record["groups"] = list(request.groups)
@@ -265,33 +268,40 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
 def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[str, Any]:
     """Return how far the truth may be, in the shape of the value, and what that means."""
     grouped = prepared.request.by is not None
-    near = {name: one.accuracy for name, one in releases.items() if one.accuracy is not None}
-    accuracy: dict[str, Any] = {"words": prepared.nearness(has_interval=bool(near))}
+    near = {
+        name: release.accuracy for name, release in releases.items() if release.accuracy is not None
+    }
+    accuracy: dict[str, Any] = {"statement": prepared.nearness(has_interval=bool(near))}
     if not near:
         if grouped:
-            accuracy["words"] += _FEW
+            accuracy["statement"] += _FEW
         return accuracy
     accuracy["level"] = float(LEVEL)
     for part in ("lower", "upper", "scale"):
         ends = {name: plain(getattr(interval, part)) for name, interval in near.items()}
         accuracy[part] = ends if grouped else ends[""]
-    noisy = {name: list(one.noisy) for name, one in near.items() if one.noisy is not None}
+    noisy = {
+        name: list(interval.noisy) for name, interval in near.items() if interval.noisy is not None
+    }
     if noisy:
         accuracy["noisy"] = noisy if grouped else noisy[""]
     return accuracy
 
 
 def _show(
-    order: ReleaseCommand, prepared: Sequence[PreparedRelease], records: Sequence[Record]
+    command: ReleaseCommand, prepared: Sequence[PreparedRelease], records: Sequence[Record]
 ) -> None:
     try:
-        if len(prepared) > 1 and order.as_json:
-            output.print_json(json.dumps(records))
+        if command.as_json and len(prepared) > 1:
+            output.print_json(record_json(records))
             return
         for record in records:
-            show(record, order.as_json, verbose=order.options.verbose)
+            if command.as_json:
+                output.print_json(record_json(record))
+            else:
+                show(record, verbose=command.options.verbose)
     except OSError as error:
-        raise unshown(records, order.options.ledger, error) from None
+        raise unshown(records, command.options.ledger, error) from None
 
 
 def unshown(records: Sequence[Record], ledger: Path | None, error: OSError) -> ExpmechError:
@@ -330,34 +340,18 @@ def _groups(options: ReleaseOptions, adjacency: Adjacency) -> tuple[str, ...]:
 
 def choose(sampler: str | None, delta: str | None) -> Sampler | str:
     """Return the sampler of this name, or the Metropolis chain of a delta."""
+    if sampler is None and delta is None:
+        return "auto"
     if sampler is not None:
-        validate_choice(
-            sampler, name="--sampler", owner=_OWNER, choices=[*names(), Metropolis.name()]
-        )
+        choices = [*names(), Metropolis.name()]
+        validate_choice(sampler, name="--sampler", owner=_OWNER, choices=choices)
+        if delta is None and sampler != Metropolis.name():
+            return validate_sampler(sampler)
     if delta is None:
-        if sampler == Metropolis.name():
-            return Metropolis(pure=True)
-        return validate_sampler(sampler or "auto")
+        return Metropolis(pure=True)
     if sampler not in (None, Metropolis.name()):
         raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
     return Metropolis(delta=float(exact_amount(delta, name="--delta", owner=_OWNER)))
-
-
-def _text_format(place: TableOptions) -> TextFormat | None:
-    """Return how a text file is read, as the public options say; None for other sources."""
-    if place.table is not None or not text_ending(place.source):
-        return None
-    columns: list[str] | int | None = None
-    if place.names is not None:
-        columns = int(place.names) if place.names.isdecimal() else split(place.names)
-    return TextFormat(
-        delimiter=place.delimiter,
-        quote=place.quote or None,
-        header=columns is None,
-        names=columns,
-        encoding=place.encoding,
-        decimal=place.decimal,
-    )
 
 
 @app.callback()
@@ -398,4 +392,4 @@ def _work(statistic: StatisticCommand) -> Callable[..., None]:
 
 
 for _statistic in STATISTICS:
-    command(app, _statistic.name, RECORDS, _statistic.of_table, _work(_statistic))
+    add_command(app, _statistic.name, RECORDS, _statistic.of_table, _work(_statistic))

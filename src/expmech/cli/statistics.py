@@ -5,25 +5,24 @@ A release makes a statistic of named columns; a plan makes one of public numbers
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import typer
 
 from expmech.cli import options
 from expmech.cli.columns import (
-    Shared,
+    CommonSettings,
     StatisticCommand,
     for_each,
     limits,
     numbered,
-    numbered_as,
     over_columns,
     parse_numbers,
     split,
     unnamed,
 )
-from expmech.cli.regressions import REGRESSIONS
-from expmech.core.errors import ParameterError, validate_integer
+from expmech.core.errors import ParameterError, validate_choice, validate_integer
 from expmech.ledger import exact_amount
 from expmech.tables.aggregates import validate_different
 from expmech.tables.grammar import parse_condition
@@ -31,17 +30,192 @@ from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import (
     CountOf,
     HistogramIn,
+    Linear,
+    LogisticLikelihood,
+    LogisticOptimum,
     Mean,
     MissingOf,
     MostFrequent,
     PrincipalComponents,
     QuantileOf,
     QuantilesOf,
+    RegressionChoices,
+    Ridge,
     Statistic,
     SumOf,
     TopOf,
     VarianceOf,
+    logistic_regression,
 )
+from expmech.tables.statistics.logistic import LAWS
+
+_LAWS = {law.replace(" ", "-"): law for law in LAWS}
+_LAW = next(iter(_LAWS))
+_SCALED = "-1,1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionColumns:
+    """Columns of a regression whose target is a number."""
+
+    column: options.Columns
+    bounds: options.ColumnBounds
+    target: Annotated[str, typer.Option("--target", help="Column to predict.")]
+    target_bounds: Annotated[
+        str, typer.Option("--target-bounds", help="Its public bounds LOWER,UPPER.")
+    ]
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What a statistic takes of it."""
+        *pairs, last = limits([*self.column, self.target], [*self.bounds, self.target_bounds])
+        bounds = {"bounds": tuple(pairs), "target_bounds": last}
+        return bounds | {"columns": tuple(self.column), "target": self.target, "named": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimumOptions:
+    """Settings of a regression by a perturbed optimum."""
+
+    penalty: options.Penalty = None
+    data_norm: options.DataNorm = None
+    sum_norm: options.SumNorm = None
+    intercept_penalty: options.InterceptPenalty = None
+    center: options.Centred = True
+    public_rows: options.PublicRows = None
+
+    @property
+    def choices(self) -> RegressionChoices:
+        """The settings, by the names they have in Python."""
+        named = vars(self) | {"rows": self.public_rows}
+        return RegressionChoices(
+            **{each.name: named[each.name] for each in fields(RegressionChoices)}
+        )
+
+
+def _linear(
+    common: CommonSettings,
+    table: RegressionColumns,
+    settings: OptimumOptions,
+    threshold: options.Threshold = None,
+) -> Linear:
+    """Release a linear regression (Huber's) with intercept."""
+    return Linear(
+        **table.named,
+        **common.reading,
+        settings=settings.choices.settings(len(table.column), owner="a linear regression"),
+        center=settings.center,
+        threshold=threshold,
+    )
+
+
+def _plan_linear(
+    common: CommonSettings,
+    features: options.Features,
+    settings: OptimumOptions,
+    threshold: options.Threshold = None,
+) -> Linear:
+    """Plan a linear regression with intercept."""
+    return _linear(common, _unnamed(features), settings, threshold)
+
+
+def _ridge(
+    common: CommonSettings,
+    table: RegressionColumns,
+    penalty: options.Penalty = None,
+    radius: options.Radius = None,
+) -> Ridge:
+    """Release a ridge regression with intercept, in the units of the table."""
+    return Ridge(**table.named, **common.reading, penalty=penalty, radius=radius)
+
+
+def _plan_ridge(
+    common: CommonSettings,
+    features: options.Features,
+    penalty: options.Penalty = None,
+    radius: options.Radius = None,
+) -> Ridge:
+    """Plan a ridge regression with intercept."""
+    return _ridge(common, _unnamed(features), penalty, radius)
+
+
+def _unnamed(features: int) -> RegressionColumns:
+    """Return the columns of a plan, which has no table."""
+    columns = numbered(features)
+    unit = [_SCALED] * len(columns)
+    return RegressionColumns(
+        column=columns, bounds=unit, target="the target", target_bounds=_SCALED
+    )
+
+
+def _logistic(
+    common: CommonSettings,
+    column: options.Columns,
+    bounds: options.ColumnBounds,
+    target: Annotated[str, typer.Option("--target", help="Column of classes.")],
+    settings: OptimumOptions,
+    positive: Annotated[
+        str | None,
+        typer.Option("--positive", help="The value whose odds are modelled, against others."),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", help="Or a public list of classes, separated by commas."),
+    ] = None,
+    law: options.Law = _LAW,
+    radius: options.Radius = None,
+) -> LogisticOptimum | LogisticLikelihood:
+    """Release a logistic regression with intercept."""
+    if target.lower() in {name.lower() for name in column}:
+        raise ParameterError(f"`target` must not be one of the features; got {target}.")
+    chosen, several = _labels(positive, classes)
+    validate_choice(law, name="--law", owner="a logistic regression", choices=tuple(_LAWS))
+    return logistic_regression(
+        columns=tuple(column),
+        bounds=limits(column, bounds),
+        target=target,
+        positive=chosen,
+        classes=several,
+        law=_LAWS[law],
+        radius=radius,
+        named=True,
+        center=settings.center,
+        choices=settings.choices,
+        **common.reading,
+    )
+
+
+def _plan_logistic(
+    common: CommonSettings,
+    features: options.Features,
+    settings: OptimumOptions,
+    classes: Annotated[int, typer.Option("--classes", help="Number of classes.")] = 2,
+    law: options.Law = _LAW,
+    radius: options.Radius = None,
+) -> LogisticOptimum | LogisticLikelihood:
+    """Plan a logistic regression with intercept."""
+    validate_integer(classes, name="--classes", owner="plan", low=2, high=1000)
+    table = _unnamed(features)
+    labels = ",".join(map(str, range(classes)))
+    return _logistic(
+        common, table.column, table.bounds, table.target, settings, None, labels, law, radius
+    )
+
+
+def _labels(positive: str | None, classes: str | None) -> tuple[str, tuple[str, ...] | None]:
+    """Return the label whose odds are modelled, or a list of three labels or more."""
+    if (positive is None) == (classes is None):
+        raise ParameterError(
+            "`--positive` or `--classes` must be given: the value whose odds are modelled, or the"
+            " public list of classes."
+        )
+    if positive is not None:
+        return positive, None
+    labels = tuple(split(classes or ""))
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise ParameterError(f"`--classes` must be two different labels or more; got {classes!r}.")
+    return labels[-1], None if len(labels) == 2 else labels
+
 
 Where = Annotated[
     str | None,
@@ -70,33 +244,36 @@ Categories = Annotated[
 ]
 
 
-def _count(shared: Shared, where: Where = None) -> CountOf:
+def _count(common: CommonSettings, where: Where = None) -> CountOf:
     """Release the number of rows, or of those for which a condition holds."""
     condition = None if where is None else parse_condition(where)
     return CountOf(
-        adjacency=shared.adjacency, missing=shared.missing, where=condition, text=where or ""
+        adjacency=common.adjacency, missing=common.missing, where=condition, text=where or ""
     )
 
 
-def _missing(shared: Shared, column: options.Columns, labels: Labels = False) -> MissingOf:
+def _missing(common: CommonSettings, column: options.Columns, labels: Labels = False) -> MissingOf:
     """Release how many values of each column are missing."""
     validate_different(column)
     return MissingOf(
         columns=tuple(column),
-        adjacency=shared.adjacency,
-        missing=shared.missing,
+        adjacency=common.adjacency,
+        missing=common.missing,
         labels=labels,
         named=True,
     )
 
 
-def _plan_missing(shared: Shared, features: options.Features = 1) -> MissingOf:
+def _plan_missing(common: CommonSettings, features: options.Features = 1) -> MissingOf:
     """Plan how many values of each column are missing."""
-    return _missing(shared, numbered_as("column", features))
+    return _missing(common, numbered(features))
 
 
 def _histogram(
-    shared: Shared, column: options.Columns, edges: Edges = None, categories: Categories = None
+    common: CommonSettings,
+    column: options.Columns,
+    edges: Edges = None,
+    categories: Categories = None,
 ) -> tuple[Statistic, ...]:
     """Release how many rows are in each of public cells, and how many in none."""
     if bool(edges) == bool(categories):
@@ -109,48 +286,40 @@ def _histogram(
         texts = for_each(column, categories or [], "--categories")
         cells = [{"categories": tuple(split(text))} for text in texts]
     return tuple(
-        HistogramIn(column=name, **shared.reading, **own, named=True)
+        HistogramIn(column=name, **common.reading, **own, named=True)
         for name, own in zip(column, cells, strict=True)
     )
 
 
 def _plan_histogram(
-    shared: Shared, edges: Edges = None, categories: Categories = None
+    common: CommonSettings, edges: Edges = None, categories: Categories = None
 ) -> tuple[Statistic, ...]:
     """Plan how many rows are in each of public cells."""
-    return _histogram(shared, unnamed(edges or categories or [""]), edges, categories)
+    return _histogram(common, unnamed(edges or categories or [""]), edges, categories)
 
 
-def _sum(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:
+def _sum(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:
     """Release the sum of one or several columns."""
-    return SumOf(**over_columns(shared, column, bounds))
+    return SumOf(**over_columns(common, column, bounds))
 
 
-def _plan_sum(shared: Shared, bounds: options.ColumnBounds) -> SumOf:
+def _plan_sum(common: CommonSettings, bounds: options.ColumnBounds) -> SumOf:
     """Plan the sum of one or several columns."""
-    return _sum(shared, numbered_as("column", len(bounds)), bounds)
+    return _sum(common, numbered(len(bounds)), bounds)
 
 
-def _variance(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> VarianceOf:
+def _variance(
+    common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds
+) -> VarianceOf:
     """Release the variance of one or several columns."""
-    return VarianceOf(**over_columns(shared, column, bounds))
+    return VarianceOf(**over_columns(common, column, bounds))
 
 
-def _plan_variance(shared: Shared, bounds: options.ColumnBounds) -> VarianceOf:
+def _plan_variance(common: CommonSettings, bounds: options.ColumnBounds) -> VarianceOf:
     """Plan the variance of one or several columns."""
-    return _variance(shared, numbered_as("column", len(bounds)), bounds)
+    return _variance(common, numbered(len(bounds)), bounds)
 
 
-COUNTED: tuple[StatisticCommand, ...] = (
-    StatisticCommand(name="count", of_table=_count, of_numbers=_count),
-    StatisticCommand(name="missing", of_table=_missing, of_numbers=_plan_missing),
-    StatisticCommand(name="sum", of_table=_sum, of_numbers=_plan_sum),
-    StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),
-    StatisticCommand(name="variance", of_table=_variance, of_numbers=_plan_variance),
-)
-
-
-_UNIT = "-1,1"
 Candidates = Annotated[
     list[str],
     typer.Option(
@@ -167,18 +336,18 @@ Method = Annotated[
 ]
 
 
-def _mean(shared: Shared, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
+def _mean(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
     """Release the mean of one or several columns."""
-    return Mean(**over_columns(shared, column, bounds), exponential=shared.sampler_named)
+    return Mean(**over_columns(common, column, bounds), exponential=common.sampler_named)
 
 
-def _plan_mean(shared: Shared, bounds: options.ColumnBounds) -> Mean:
+def _plan_mean(common: CommonSettings, bounds: options.ColumnBounds) -> Mean:
     """Plan the mean of one or several columns."""
-    return _mean(shared, numbered_as("column", len(bounds)), bounds)
+    return _mean(common, numbered(len(bounds)), bounds)
 
 
 def _quantile(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
@@ -186,43 +355,43 @@ def _quantile(
 ) -> tuple[Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
     pairs = zip(column, limits(column, bounds), strict=True)
-    return tuple(_levels(shared, name, pair, q, bits) for name, pair in pairs)
+    return tuple(_levels(common, name, pair, q, bits) for name, pair in pairs)
 
 
 def _levels(
-    shared: Shared, column: str, pair: Bounds, q: str, bits: int
+    common: CommonSettings, column: str, pair: Bounds, q: str, bits: int
 ) -> QuantileOf | QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q) or [q]
-    found = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
-    common = {"column": column, "bounds": pair, "bits": bits, **shared.reading}
+    levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
+    arguments = {"column": column, "bounds": pair, "bits": bits, **common.reading}
     if len(texts) == 1:
-        return QuantileOf(q=found[texts[0]], **common)
-    if len(set(found.values())) != len(texts):
+        return QuantileOf(q=levels_by_text[texts[0]], **arguments)
+    if len(set(levels_by_text.values())) != len(texts):
         raise ParameterError(f"`--q` must be different levels; got {q}.")
-    texts.sort(key=found.__getitem__)
-    levels = tuple(found[text] for text in texts)
-    return QuantilesOf(levels=levels, texts=tuple(texts), **common)
+    texts.sort(key=levels_by_text.__getitem__)
+    levels = tuple(levels_by_text[text] for text in texts)
+    return QuantilesOf(levels=levels, texts=tuple(texts), **arguments)
 
 
 def _plan_quantile(
-    shared: Shared,
+    common: CommonSettings,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
     bits: options.Bits = 16,
 ) -> tuple[Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
-    return _quantile(shared, unnamed(bounds), bounds, q, bits)
+    return _quantile(common, unnamed(bounds), bounds, q, bits)
 
 
 def _select(
-    shared: Shared, column: options.Columns, candidates: Candidates
+    common: CommonSettings, column: options.Columns, candidates: Candidates
 ) -> tuple[Statistic, ...]:
     """Release the most frequent of a public list of values."""
-    exponential = shared.sampler_named or shared.bounded_range
+    exponential = common.sampler_named or common.bounded_range
     return tuple(
-        MostFrequent(**one, **shared.reading, exponential=exponential)
-        for one in _listed(column, candidates)
+        MostFrequent(**listed, **common.reading, exponential=exponential)
+        for listed in _listed(column, candidates)
     )
 
 
@@ -243,14 +412,14 @@ def _numbered_lists(lengths: list[int]) -> list[dict[str, Any]]:
     return made
 
 
-def _plan_select(shared: Shared, candidates: Length) -> tuple[Statistic, ...]:
+def _plan_select(common: CommonSettings, candidates: Length) -> tuple[Statistic, ...]:
     """Plan the choice of the most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(MostFrequent(**one, adjacency=shared.adjacency) for one in lists)
+    return tuple(MostFrequent(**listed, adjacency=common.adjacency) for listed in lists)
 
 
 def _pca(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     bounds: options.ColumnBounds,
     components: options.Components = 1,
@@ -266,26 +435,26 @@ def _pca(
         center=_numbers(center, "--center", len(column)),
         scale=_numbers(scale, "--scale", len(column)),
         variances=variances,
-        adjacency=shared.adjacency,
-        missing=shared.missing,
+        adjacency=common.adjacency,
+        missing=common.missing,
         named=True,
     )
 
 
 def _plan_pca(
-    shared: Shared,
+    common: CommonSettings,
     features: options.Features,
     components: options.Components = 1,
     variances: options.Variances = False,
 ) -> PrincipalComponents:
     """Plan principal components of columns."""
-    columns = list(numbered(features))
-    unit = [_UNIT] * len(columns)
-    return _pca(shared, columns, unit, components, variances=variances)
+    columns = numbered(features)
+    unit = [_SCALED] * len(columns)
+    return _pca(common, columns, unit, components, variances=variances)
 
 
 def _top(
-    shared: Shared,
+    common: CommonSettings,
     column: options.Columns,
     candidates: Candidates,
     k: Places = 10,
@@ -293,19 +462,21 @@ def _top(
 ) -> tuple[Statistic, ...]:
     """Release the k most frequent of a public list of values, in order."""
     lists = _listed(column, candidates)
-    return tuple(TopOf(**one, **shared.reading, k=k, method=method) for one in lists)
+    return tuple(TopOf(**listed, **common.reading, k=k, method=method) for listed in lists)
 
 
 def _plan_top(
-    shared: Shared, candidates: Length, k: Places = 10, method: Method = "joint"
+    common: CommonSettings, candidates: Length, k: Places = 10, method: Method = "joint"
 ) -> tuple[Statistic, ...]:
     """Plan the k most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(TopOf(**one, k=k, method=method, adjacency=shared.adjacency) for one in lists)
+    return tuple(
+        TopOf(**listed, k=k, method=method, adjacency=common.adjacency) for listed in lists
+    )
 
 
 def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | None:
-    """Return public numbers, one a column, separated by commas."""
+    """Return public numbers, one per column, separated by commas."""
     if text is None:
         return None
     parts = split(text)
@@ -318,9 +489,15 @@ def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | N
 
 STATISTICS: tuple[StatisticCommand, ...] = (
     StatisticCommand(name="mean", of_table=_mean, of_numbers=_plan_mean),
-    *COUNTED,
+    StatisticCommand(name="count", of_table=_count, of_numbers=_count),
+    StatisticCommand(name="missing", of_table=_missing, of_numbers=_plan_missing),
+    StatisticCommand(name="sum", of_table=_sum, of_numbers=_plan_sum),
+    StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),
+    StatisticCommand(name="variance", of_table=_variance, of_numbers=_plan_variance),
     StatisticCommand(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
-    *REGRESSIONS,
+    StatisticCommand(name="linear", of_table=_linear, of_numbers=_plan_linear),
+    StatisticCommand(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
+    StatisticCommand(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
     StatisticCommand(name="pca", of_table=_pca, of_numbers=_plan_pca),
     StatisticCommand(name="select", of_table=_select, of_numbers=_plan_select),
     StatisticCommand(name="top", of_table=_top, of_numbers=_plan_top),

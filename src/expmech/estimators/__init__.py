@@ -1,12 +1,15 @@
 """Private estimators in the style of scikit-learn. Page: docs/estimators.md."""
 
 from expmech.estimators.counts import PrivateCount, PrivateHistogram
-from expmech.estimators.linear import PrivateLinearRegression, PrivateRidge
-from expmech.estimators.logistic import PrivateLogisticRegression
 from expmech.estimators.means import PrivateMean, PrivateSum, PrivateVariance
 from expmech.estimators.pca import PrivatePCA
 from expmech.estimators.pipelines import PipelineCheck, check_pipeline, reserve
 from expmech.estimators.quantile import PrivateQuantile
+from expmech.estimators.regression import (
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateRidge,
+)
 from expmech.estimators.selector import PrivateSelector
 
 __all__ = [

@@ -26,10 +26,10 @@ from expmech.core.errors import (
     validate_choice,
     validate_positive,
 )
-from expmech.estimators.tables import DeferredRows, as_table, assumed, column_count, filled_table
+from expmech.estimators.tables import DeferredRows, as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
-from expmech.tables.reading import stand_in
+from expmech.tables.reading import EQUAL_ROWS, stand_in
 from expmech.tables.release import (
     PreparedRelease,
     aggregate_all,
@@ -68,12 +68,12 @@ def bounds_by_name(estimator: Any, bounds: Mapping[Any, Any], name: str) -> list
             f"`{name}` of {owner} must be in the order of the columns: X has no names of columns,"
             " and a dict needs them."
         )
-    missing = [str(one) for one in names if one not in bounds]
-    unknown = [str(one) for one in bounds if one not in set(names)]
+    missing = [str(column) for column in names if column not in bounds]
+    unknown = [str(column) for column in bounds if column not in set(names)]
     if missing or unknown:
-        told = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
-        raise ParameterError(f"`{name}` of {owner} must name every column of X once; {told}.")
-    return [bounds[one] for one in names]
+        wrong = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
+        raise ParameterError(f"`{name}` of {owner} must name every column of X once; {wrong}.")
+    return [bounds[column] for column in names]
 
 
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row
@@ -86,22 +86,22 @@ _SENTENCES = (
     ("sample(s)", "Found array with too few samples: at least 1 sample is required."),
     ("NaN", "The data of {name} must not contain NaN or infinity."),
     ("infinity", "The data of {name} must not contain NaN or infinity."),
-    ("1d array", "y should be a 1d array of one target a row."),
+    ("1d array", "y should be a 1d array of one target per row."),
     (
         "2D array",
         (
-            "X must be a 2D array, one row a record. Reshape your data, with array.reshape(-1, 1)"
+            "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1)"
             " for a single column."
         ),
     ),
     (
         "dim",
         (
-            "X must be a 2D array, one row a record. Reshape your data, with array.reshape(-1, 1)"
+            "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1)"
             " for a single column."
         ),
     ),
-    ("inconsistent", "X and y must have one entry a row each."),
+    ("inconsistent", "X and y must have one entry per row each."),
     (
         "argument must be",
         "Each value of the data must be a number: the argument must be a string or a real number.",
@@ -112,7 +112,7 @@ _ON_COLUMNS = (
     "The feature names should match",
 )  # number and names of the columns are public
 _OTHERWISE = (
-    "The data of {name} must be numbers in a 2D array X, and one target a row where there is a y."
+    "The data of {name} must be numbers in a 2D array X, and one target per row where there is a y."
 )
 
 
@@ -135,16 +135,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     timing: ClassVar[str] = AUTO
     budget_seconds: ClassVar[float | None] = None
     _takes_sparse: ClassVar[bool] = False
+    _name: ClassVar[str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let ``fit`` refuse weights of rows with the reason; it takes no such parameter."""
         super().__init_subclass__(**options)
+        cls._name = cls.__name__
         if "fit" in vars(cls):
             cls.fit = without_weights(vars(cls)["fit"])
-
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
 
     @property
     def cost_of_a_fit(self) -> Fraction:
@@ -167,7 +165,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Check what every estimator takes; return epsilon as its decimal text denotes it."""
         validate_choice(self.timing, name="timing", owner=self._name, choices=TIMINGS)
         check_missing(self.missing, self._relation, owner=self._name)
-        self._validate_seed()
+        seed = self.random_state
+        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_))
+        if seed is not None and (not whole or seed < 0):
+            raise ParameterTypeError(
+                f"`random_state` of {self._name} must be None, for a release, or a whole number"
+                f" that is at least 0, for a study; got {seed!r}."
+            )
+        if seed is not None and self.ledger is not None:
+            raise ParameterError(
+                f"`ledger` of {self._name} must be None when `random_state` is given: what is"
+                " drawn from a seed is a study and never a release, so no budget is charged for it."
+            )
         if self.budget_seconds is not None:
             validate_positive(self.budget_seconds, name="budget_seconds", owner=self._name)
         by_path = isinstance(self.ledger, str) or hasattr(self.ledger, "__fspath__")
@@ -176,39 +185,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"`ledger` of {self._name} must be a Ledger or the path of one; got"
                 f" {self.ledger!r}."
             )
-        return self._amount(self.epsilon, "epsilon")
-
-    def _validate_seed(self) -> None:
-        seed = self.random_state
-        if seed is None:
-            return
-        if (
-            isinstance(seed, (bool, np.bool_))
-            or not isinstance(seed, (int, np.integer))
-            or seed < 0
-        ):
-            raise ParameterTypeError(
-                f"`random_state` of {self._name} must be None, for a release, or a whole number"
-                f" that is at least 0, for a study; got {seed!r}."
-            )
-        if self.ledger is not None:
-            raise ParameterError(
-                f"`ledger` of {self._name} must be None when `random_state` is given: what is"
-                " drawn from a seed is a study and never a release, so no budget is charged for it."
-            )
-
-    def _amount(self, value: Any, name: str) -> Fraction:
-        """Return the rational that a number's shortest text denotes, NumPy's floats included."""
-        shown = str(value) if isinstance(value, np.floating) else value
-        return exact_amount(shown, name=name, owner=self._name)
+        return exact_amount(self.epsilon, name="epsilon", owner=self._name)
 
     def _table(self, X: Any) -> tuple[Any, int]:
         """Return the table and its number of columns, and remember the columns' names.
 
         All of it is public: no value is looked at.
         """
-        table = as_table(X, sparse=self._takes_sparse)
-        columns = column_count(table)
+        table, columns = as_table(X, sparse=self._takes_sparse)
         self._validate(table, skip_check_array=True)
         return table, columns
 
@@ -288,6 +272,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if relation.count_is_public and rows.count() == 0:
             raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
         count, timing = public_count(rows, relation, least=1), self.timing
+        # a list of rows is read as if all had the length of the first
+        notes = (EQUAL_ROWS,) if isinstance(rows.table, (list, tuple)) else ()
         if self.random_state is not None and timing == AUTO:
             timing = UNPROTECTED  # nothing is required of the running time of a study
         return [
@@ -299,7 +285,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 timing=timing,
                 budget_seconds=self.budget_seconds,
                 owner=self._name,
-                notes=assumed(rows.table),
+                notes=notes,
             )
             for statistic in statistics
         ]
@@ -324,33 +310,19 @@ class MissingParameter:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TimingParameters(MissingParameter):
-    """A draw whose time is forecast in public."""
+class TimingParameters:
+    """Clipped numbers, and a draw whose time is forecast in public."""
 
+    missing: str = "middle"
     timing: str = "auto"
     budget_seconds: float | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SamplerParameters(TimingParameters):
-    """A draw by a sampler that can be named."""
+class SamplerParameters:
+    """Clipped numbers, and a draw by a sampler that can be named."""
 
+    missing: str = "middle"
+    timing: str = "auto"
+    budget_seconds: float | None = None
     sampler: Sampler | str = "auto"
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class RegressionChoices:
-    """Settings of a regression by a perturbed optimum."""
-
-    penalty: float | None = None
-    data_norm: float | None = None
-    sum_norm: float | None = None
-    intercept_penalty: float | None = None
-    center: bool | None = None
-    rows: int | None = None
-
-    @property
-    def _choices(self) -> dict[str, Any]:
-        """What settings of columns are made from."""
-        names = ("penalty", "data_norm", "sum_norm", "intercept_penalty", "rows")
-        return {name: getattr(self, name) for name in names}

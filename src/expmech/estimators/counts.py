@@ -191,7 +191,7 @@ class PrivateHistogram(PrivateEstimator):
         rows = DeferredRows(table=table, read=read)
         releases = self._draw(histograms, rows, epsilon=budget / d)
         self.counts_ = [np.asarray(release.value) for release in releases]
-        self.cells_ = [one.cells for one in histograms]
+        self.cells_ = [histogram.cells for histogram in histograms]
         self.accuracies_ = tuple(release.accuracy for release in releases)
         self.certificates_ = tuple(release.certificate for release in releases)
         self.certificate_ = self.certificates_[0]
@@ -207,7 +207,7 @@ class PrivateHistogram(PrivateEstimator):
                 )
             cells: list[dict[str, Any]] = [{"categories": tuple(self.categories)}]
         else:
-            cells = [{"edges": one} for one in self._edges(d)]
+            cells = [{"edges": edges} for edges in self._edges(d)]
         return [
             HistogramIn(
                 column=j,
@@ -231,11 +231,11 @@ class PrivateHistogram(PrivateEstimator):
         if given is None or not np.iterable(given) or isinstance(given, str):
             raise ParameterError(f"{rule}; got {self.edges!r}.")
         nested: Sequence[Any] = list(given)
-        if not any(np.iterable(one) for one in nested):
+        if not any(np.iterable(edges) for edges in nested):
             nested = [nested] * d
         if len(nested) != d:
             raise ParameterError(f"{rule}; got {self.edges!r}.")
         try:
-            return [tuple(float(edge) for edge in one) for one in nested]
+            return [tuple(float(edge) for edge in edges) for edges in nested]
         except (TypeError, ValueError):
             raise ParameterTypeError(f"{rule}; got {self.edges!r}.") from None

@@ -24,7 +24,7 @@ class PrivateNumbers(MissingParameter, PrivateEstimator):
     def _numbers(
         self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any
     ) -> NDArray[np.float64]:
-        """Return a number per column; keep their intervals and what was promised."""
+        """Return one number per column; keep their intervals and what was promised."""
         budget = self._validate_parameters()
         table, d = self._table(X)
         statistic = kind(

@@ -174,7 +174,7 @@ class PrivatePCA(
     def _given_center(self) -> Any:
         if self.center is None:
             raise ParameterError(
-                f"`center` of {self._name} must be given: public numbers, one a column; 'bounds'"
+                f"`center` of {self._name} must be given: public numbers, one per column; 'bounds'"
                 " for the middle of the bounds; or 'private' for a private mean, which ruins the"
                 " components at small epsilon; got None."
             )

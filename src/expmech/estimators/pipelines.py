@@ -220,7 +220,7 @@ def reserve(search: Any, ledger: Ledger) -> Any:
         )
     if not isinstance(ledger, Ledger):
         raise ParameterTypeError("`ledger` of reserve must be a Ledger.")
-    costs = [_cost(clone(estimator).set_params(**one)) for one in ParameterGrid(grid)]
+    costs = [_cost(clone(estimator).set_params(**settings)) for settings in ParameterGrid(grid)]
     folds = check_cv(search.cv).get_n_splits()
     total = folds * sum(costs, Fraction(0)) + (max(costs) if search.refit else 0)
     statement = f"a search: {len(costs)} candidates, {folds} folds"
@@ -240,8 +240,8 @@ def reserve(search: Any, ledger: Ledger) -> Any:
 
 def _cost(estimator: Any) -> Fraction:
     """Return the epsilon of a fit: of the private models in it."""
-    found = [estimator, *estimator.get_params().values()]
-    models = {id(one): one for one in found if isinstance(one, PrivateEstimator)}
+    parts = [estimator, *estimator.get_params().values()]
+    models = {id(model): model for model in parts if isinstance(model, PrivateEstimator)}
     if not models:
         raise ParameterError("`search` of reserve must hold a private model; it holds none.")
-    return sum((one.cost_of_a_fit for one in models.values()), Fraction(0))
+    return sum((model.cost_of_a_fit for model in models.values()), Fraction(0))

@@ -13,7 +13,7 @@ from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, numbers_of
-from expmech.ledger.amounts import show_amount
+from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
 from expmech.tables.statistics.quantiles import near_levels
@@ -102,7 +102,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     def _draw_together(
         self, rows: DeferredRows, levels: list[Fraction], d: int, bits: int, budget: Fraction
     ) -> NDArray[np.float64]:
-        """Return the quantiles, (levels, columns), of one joint draw a column."""
+        """Return the quantiles, (levels, columns), of one joint draw per column."""
         bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
         near = near_levels(levels)
         different = sorted(set(near))
@@ -156,7 +156,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
                 f"`q` of {self._name} must be a number strictly between 0 and 1, or a list of them;"
                 " got []."
             )
-        return [self._amount(level, "q") for level in listed]
+        return [exact_amount(level, name="q", owner=self._name) for level in listed]
 
 
 def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np.float64]:

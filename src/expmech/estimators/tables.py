@@ -18,16 +18,17 @@ from sklearn.exceptions import DataConversionWarning
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.arrays import ArrayRows
-from expmech.tables.reading import EQUAL_ROWS, frame_columns, read_numbers, values_of_row
+from expmech.tables.reading import frame_columns, read_numbers, values_of_row
 
 _NO_TABLE = (
-    "X must be a 2D array, a frame or a list of rows, one row a record. Reshape your data, with"
+    "X must be a 2D array, a frame or a list of rows, one row per record. Reshape your data, with"
     " array.reshape(-1, 1) for a single column."
 )
 _SPARSE = "Sparse data was passed, but dense data is required."
+_COMPLEX = "Complex data not supported."
 _NO_COLUMNS = "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-_ONE_TARGET = "y should be a 1d array of one target a row."
-_LENGTHS = "X and y must have one entry a row each: inconsistent lengths."
+_ONE_TARGET = "y should be a 1d array of one target per row."
+_LENGTHS = "X and y must have one entry per row each: inconsistent lengths."
 _COLUMN_VECTOR = (
     "A column-vector y was passed when a 1d array was expected: its column is taken. Use y.ravel()"
     " to say so."
@@ -46,7 +47,7 @@ class DeferredRows:
         return row_count(self.table)
 
     def aggregate(self, aggregation: Aggregation) -> Any:
-        """Return what was asked for."""
+        """Return the aggregate; confidential. The values are read now, after the charge."""
         return self._rows.aggregate(aggregation)
 
     @cached_property
@@ -68,33 +69,40 @@ def is_sparse(table: Any) -> bool:
 
 def row_count(table: Any) -> int:
     """Return the number of rows of a table."""
-    return int(table.shape[0]) if is_sparse(table) else len(table)
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
-def as_table(X: Any, *, sparse: bool = False) -> Any:
-    """Return a list of rows, a frame or an array of two dimensions; raise for any other form.
+def as_table(X: Any, *, sparse: bool = False) -> tuple[Any, int]:
+    """Return a table and its public number of columns; raise for any other form.
 
-    Or, where ``sparse`` ones are taken, a CSR matrix of scipy.
+    A table is a list of rows, a frame, an array of two dimensions or, where ``sparse`` ones are
+    taken, a CSR matrix of scipy. A list has as many columns as its first row has values.
     """
+    table: Any = X
     if isinstance(X, (list, tuple)):
-        return X
-    if sparse and is_sparse(X):
+        first = values_of_row(X[0]) if X else None
+        shape: tuple[int, ...] = () if first is None else (len(X), len(first))
+    elif sparse and is_sparse(X):
         if X.dtype.kind not in "fiub":
-            raise ParameterError(
-                "Complex data not supported." if X.dtype.kind == "c" else _NO_TABLE
-            )
-        return X.tocsr()
-    if hasattr(X, "toarray"):
+            raise ParameterError(_COMPLEX if X.dtype.kind == "c" else _NO_TABLE)
+        table, shape = X.tocsr(), X.shape
+    elif hasattr(X, "toarray"):
         raise ParameterTypeError(_SPARSE)
-    if hasattr(X, "columns") and hasattr(X, "shape"):
+    elif hasattr(X, "columns") and hasattr(X, "shape"):
         frame_columns(X)
-        return X
-    if not isinstance(X, np.ndarray) and not hasattr(X, "__array__"):
+        shape = X.shape
+    elif hasattr(X, "__array__"):
+        table = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        shape = table.shape
+        if table.dtype.kind == "c":
+            raise ParameterError(_COMPLEX)
+    else:
         raise ParameterError(_NO_TABLE)
-    array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-    if array.dtype.kind == "c":
-        raise ParameterError("Complex data not supported.")
-    return array
+    if len(shape) != 2:
+        raise ParameterError(_NO_TABLE)
+    if shape[1] == 0:
+        raise ParameterError(_NO_COLUMNS)
+    return table, int(shape[1])
 
 
 def is_centred(given: Any, table: Any, *, owner: str) -> bool:
@@ -117,27 +125,6 @@ def filled_table(table: Any, stands: Any) -> Any:
     lost = np.isnan(table.data)
     table.data[lost] = stands[table.indices[lost]]
     return table
-
-
-def column_count(table: Any) -> int:
-    """Return the public number of columns; that of a list is the length of its first row."""
-    if isinstance(table, (list, tuple)):
-        first = values_of_row(table[0]) if table else None
-        if first is None:
-            raise ParameterError(_NO_TABLE)
-        columns = len(first)
-    elif len(table.shape) != 2:
-        raise ParameterError(_NO_TABLE)
-    else:
-        columns = int(table.shape[1])
-    if columns == 0:
-        raise ParameterError(_NO_COLUMNS)
-    return columns
-
-
-def assumed(table: Any) -> tuple[str, ...]:
-    """Return what a certificate has to list because of the form of the table."""
-    return (EQUAL_ROWS,) if isinstance(table, (list, tuple)) else ()
 
 
 def as_target(y: Any, table: Any, *, owner: str) -> Any:

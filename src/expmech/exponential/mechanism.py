@@ -14,11 +14,11 @@ from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import EXP_AND_LOG, Check, check_assumed, check_described
 from expmech.certificates.mechanism import (
     Draw,
+    DrawRequest,
     Draws,
     Mechanism,
     PreparedDraw,
     PublicTerms,
-    ReleaseRequest,
 )
 from expmech.certificates.plan import Plan
 from expmech.certificates.postprocessing import rebuild_postprocessing, within
@@ -159,20 +159,20 @@ class ExponentialMechanism(Mechanism):
             With ``start``, ``step`` and ``values``.
         """
         chosen, target = self._choose(
-            ReleaseRequest(epsilon=epsilon, sampler=sampler, timing="unprotected"), _OWNER
+            DrawRequest(epsilon=epsilon, sampler=sampler, timing="unprotected"), _OWNER
         )
         return chosen.prepare(target)
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return the terms of the sampler that `auto` takes."""
-        return self._terms(*self._choose(ReleaseRequest(epsilon=budget), _OWNER))
+        return self._terms(*self._choose(DrawRequest(epsilon=budget), _OWNER))
 
     def fit(self, budget: Fraction) -> Draw:
         """Return the draw of the sampler that `auto` takes."""
         chain = self.chain(epsilon=budget)
         return lambda coins, size: run(chain, coins, size)
 
-    def prepare_draw(self, request: ReleaseRequest) -> PreparedDraw:
+    def prepare_draw(self, request: DrawRequest) -> PreparedDraw:
         """Choose, calibrate and certify; the loss is not looked at before the first draw."""
         context = request.context
         chosen, target = self._choose(request, context.owner or _OWNER)
@@ -217,7 +217,7 @@ class ExponentialMechanism(Mechanism):
             assumptions=(*self._problem.assumptions, *flat, *own.assumptions, EXP_AND_LOG),
         )
 
-    def _choose(self, request: ReleaseRequest, owner: str) -> tuple[Sampler, Target]:
+    def _choose(self, request: DrawRequest, owner: str) -> tuple[Sampler, Target]:
         """Return the sampler and the target it is calibrated to; a public choice."""
         budget = validate_epsilon(request.epsilon, owner=owner)
         timing = validate_choice(request.timing, name="timing", owner=owner, choices=TIMINGS)

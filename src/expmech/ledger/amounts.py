@@ -6,11 +6,14 @@ Page: docs/theory/composition.md.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Rational
+
+import numpy as np
 
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_choice
 from expmech.theory.concentrated import PURE, epsilon_from_rho, rho_from_epsilon
@@ -30,7 +33,8 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     Parameters
     ----------
     value : str, int, Fraction or float
-        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, or a number. A float counts as the shortest
+        Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, or a number. A float, NumPy's included,
+        counts as the shortest
         text that prints it; a mechanism given that float spends no more, as it rounds epsilon down
         by one float64 step.
     name : str
@@ -58,16 +62,20 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     True
     """
     rule = f"a {'number that is at least 0' if zero else 'positive number'} in decimal notation"
+    if isinstance(value, np.floating):
+        value = str(value)
     if isinstance(value, bool) or not isinstance(value, (str, float, Integral, Rational)):
         raise ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     wrong = ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise wrong
     text = repr(float(value)) if isinstance(value, float) else str(value)
-    if isinstance(value, str) and (
-        len(text) > _MOST_TEXT or _exponent(text) not in range(_SMALLEST_EXPONENT, 400)
-    ):
-        raise wrong
+    if isinstance(value, str):
+        _, mark, exponent = text.lower().partition("e")
+        known = re.fullmatch("[+-]?[0-9]+", exponent)
+        tame = not mark or (known and int(exponent) in range(_SMALLEST_EXPONENT, 400))
+        if len(text) > _MOST_TEXT or not tame:
+            raise wrong
     try:
         number = Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -75,14 +83,6 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     if number < 0 or (number == 0 and not zero):
         raise wrong
     return number
-
-
-def _exponent(text: str) -> int:
-    """Return the exponent written in ``text``, 0 without one; out of range if it is no number."""
-    _, mark, exponent = text.lower().partition("e")
-    if not mark:
-        return 0
-    return int(exponent) if exponent.removeprefix("-").removeprefix("+").isdecimal() else 1 << 20
 
 
 def show_amount(amount: Fraction) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,13 @@ NOWHERE = -1
 _SCORING_FAILED = "`scoring` failed on the data, or gave a score that is no finite number."
 
 
+IN_ENGINE = (
+    "the engine's float64 is IEEE 754, its exp is within 2^-44 of the true value, and the table"
+    " does not change while it is read"
+)
+"""What a certificate lists where rows stay in an engine."""
+
+
 class Rows(Protocol):
     """Confidential rows that answer aggregations."""
 
@@ -61,24 +68,11 @@ class Rows(Protocol):
 class Aggregation(ABC):
     """What a statistic asks of the rows; public.
 
-    It says which columns it reads, and how it is computed from arrays. How engines compute it is in
-    the table of :mod:`expmech.tables.engines.rows`.
+    It says how it is computed from arrays. How engines compute it is in the table of
+    :mod:`expmech.tables.engines.rows`, and ``engine_notes`` is what a guarantee then rests on.
     """
 
-    @property
-    def number_columns(self) -> tuple[Column, ...]:
-        """The columns whose values are read as numbers."""
-        return ()
-
-    @property
-    def key_columns(self) -> tuple[Column, ...]:
-        """The columns whose values are compared with public ones."""
-        return ()
-
-    @property
-    def row_conditions(self) -> tuple[Condition, ...]:
-        """The conditions that rows are held to."""
-        return ()
+    engine_notes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def of_arrays(self, rows: ArrayRows) -> Any:
@@ -150,10 +144,6 @@ class ColumnsOf(Aggregation):
     bounds: tuple[Bounds, ...]
     missing: str
 
-    @property
-    def number_columns(self) -> tuple[Column, ...]:
-        return self.columns
-
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsOf(ColumnsOf):
@@ -211,10 +201,6 @@ class CellsAggregation(Aggregation):
 
     column: Column
 
-    @property
-    def number_columns(self) -> tuple[Column, ...]:
-        return (self.column,)
-
     @abstractmethod
     def of_counts(self, counts: Mapping[int, int]) -> Any:
         """Return the aggregate from the number of rows in each cell, NOWHERE among them."""
@@ -271,10 +257,6 @@ class TallyOf(Aggregation):
     column: Column
     candidates: tuple[Any, ...]
 
-    @property
-    def key_columns(self) -> tuple[Column, ...]:
-        return (self.column,)
-
     def of_arrays(self, rows: ArrayRows) -> Tally:
         return Tally(counts=tally_values(rows.raw, self.candidates), rows=rows.count())
 
@@ -284,10 +266,6 @@ class FlagsOf(Aggregation):
     """How many rows satisfy each of several conditions, and how many there are."""
 
     conditions: tuple[Condition, ...]
-
-    @property
-    def row_conditions(self) -> tuple[Condition, ...]:
-        return self.conditions
 
     def of_arrays(self, rows: ArrayRows) -> Tally:
         count = rows.count()
@@ -309,10 +287,6 @@ class LabelledRowsOf(ColumnsOf):
     target: Column
     classes: tuple[Any, ...]
 
-    @property
-    def key_columns(self) -> tuple[Column, ...]:
-        return (self.target,)
-
     def of_arrays(self, rows: ArrayRows) -> TargetRows:
         places = class_places(rows.target, self.classes, self.missing)
         features, targets = rows.filled_with_targets(
@@ -332,18 +306,11 @@ class DesignOf(ColumnsOf):
     arrays, or a table that stays in its engine.
     """
 
+    engine_notes = (IN_ENGINE,)
     target: Column
     target_bounds: Bounds | None = None
     classes: tuple[Any, ...] = ()
     center: bool = True
-
-    @property
-    def number_columns(self) -> tuple[Column, ...]:
-        return self.columns if self.target_bounds is None else (*self.columns, self.target)
-
-    @property
-    def key_columns(self) -> tuple[Column, ...]:
-        return (self.target,) if self.target_bounds is None else ()
 
     @property
     def scalings(self) -> tuple[Scaling, ...]:

@@ -114,10 +114,10 @@ def kind_of(node: Node, kind_of_column: Callable[[Any], str]) -> str:
         raise OutsideGrammarError("parts of a value are outside the grammar")
     if node.name not in ("case", "coalesce"):
         return _KINDS[node.name]
-    found = {kind_of(part, kind_of_column) for part in results_of(node)} - {NOTHING}
-    if not found or TIME in found:
+    kinds = {kind_of(part, kind_of_column) for part in results_of(node)} - {NOTHING}
+    if not kinds or TIME in kinds:
         raise OutsideGrammarError("a choice must be of numbers, texts or conditions")
-    return found.pop() if len(found) == 1 else NUMBER
+    return kinds.pop() if len(kinds) == 1 else NUMBER
 
 
 def conditions_in(node: Node) -> Iterator[Node]:
@@ -157,8 +157,8 @@ def _exponents(node: Node) -> Exponents:
             raise OutsideGrammarError("its numbers can leave the range of float64: too large")
         return most, step
     if node.name in _CHOICES:
-        found = [_exponents(part) for part in results_of(node)]
-        return max(most for most, _ in found), min(step for _, step in found)
+        exponents = [_exponents(part) for part in results_of(node)]
+        return max(most for most, _ in exponents), min(step for _, step in exponents)
     if node.name == "number":
         top, bottom = clipped_operand(node.value).as_integer_ratio()
         return max(abs(top).bit_length() - bottom.bit_length() + 1, 0), 1 - bottom.bit_length()

@@ -75,11 +75,11 @@ def parse_condition(text: str) -> Condition:
         raise ParameterError(f"`--where` must have at most {MOST_LETTERS} letters.")
     try:
         tree, negations = _parsed_condition(text)
-        found = ExpressionReader(negations=negations).condition(tree)
+        condition = ExpressionReader(negations=negations).condition(tree)
         if negations:
             raise OutsideGrammarError("it cannot be read")
-        check_size(found)
-        return found
+        check_size(condition)
+        return condition
     except OutsideGrammarError as error:
         reason = str(error)
     raise ParameterError(
@@ -162,9 +162,9 @@ class ExpressionReader:
         self.deep += step
         if self.deep > _MOST_DEEP:
             raise OutsideGrammarError("it is nested too deep")
-        found = self._read(kind, tree)
+        node = self._read(kind, tree)
         self.deep -= step
-        return found
+        return node
 
     def _read(self, kind: str, tree: Any) -> Node:
         if kind in _ORDERS:
@@ -230,17 +230,17 @@ class ExpressionReader:
         name = type(state).__name__
         word = state.name.lower() if name == "Column" and len(state.parts) == 1 else ""
         if name == "Null" or (word == "missing" and self.negations is not None):
-            found = Node("missing", (part,))
+            node = Node("missing", (part,))
         elif word == "number" and self.negations is not None:
-            found = Node("is_number", (part,))
+            node = Node("is_number", (part,))
         else:
             raise OutsideGrammarError(f"{_shown(tree)} is no part of the grammar")
-        return Node("not", (found,)) if tree.args.get("negate") else found
+        return Node("not", (node,)) if tree.args.get("negate") else node
 
     def _read_in(self, tree: Any) -> Node:
         part = self.read(tree.this)
         negated = self._negated()
-        values = [self.read(one) for one in tree.expressions]
+        values = [self.read(part) for part in tree.expressions]
         return self._one_of(part, values, negated=negated)
 
     def _read_between(self, tree: Any) -> Node:
@@ -287,7 +287,7 @@ class ExpressionReader:
     _read_trycast = _read_cast
 
     def _read_coalesce(self, tree: Any) -> Node:
-        return Node("coalesce", tuple(self.read(one) for one in (tree.this, *tree.expressions)))
+        return Node("coalesce", tuple(self.read(part) for part in (tree.this, *tree.expressions)))
 
     def _read_nullif(self, tree: Any) -> Node:
         part = self.read(tree.this)
@@ -305,10 +305,10 @@ class ExpressionReader:
         return Node("substring", (self.read(tree.this),), value=(1, length))
 
     def _count(self, tree: Any) -> int:
-        found = None if tree is None else self.read(tree)
-        if found is None or found.name != "number" or found.value not in range(1 << 20):
+        node = None if tree is None else self.read(tree)
+        if node is None or node.name != "number" or node.value not in range(1 << 20):
             raise OutsideGrammarError("where a part of a text begins and ends must be constant")
-        return int(found.value)
+        return int(node.value)
 
     def _compared(self, left: Node, order: str, right: Node) -> Node:
         return self._kept(self._bare(left, order, right))
@@ -333,12 +333,12 @@ class ExpressionReader:
     def _bare_one_of(self, part: Node, values: list[Node], *, negated: bool) -> Node:
         if not values or not all(map(_is_constant, values)):
             raise OutsideGrammarError("IN needs a list of constants")
-        if any(one.name == "null" or canonical_key(one.value) == MISSING for one in values):
+        if any(value.name == "null" or canonical_key(value.value) == MISSING for value in values):
             raise OutsideGrammarError(
                 "it compares with something missing: use IS NULL (`is missing`)"
             )
-        found = Node("one_of", (part,), value=tuple(one.value for one in values))
-        return Node("not", (found,)) if negated else found
+        node = Node("one_of", (part,), value=tuple(value.value for value in values))
+        return Node("not", (node,)) if negated else node
 
     def _kept(self, condition: Node) -> Node:
         """Return a condition that, in `--where`, does not hold where it is missing."""

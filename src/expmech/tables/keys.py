@@ -98,9 +98,9 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     ``column`` is a list, a vector of any type, or a column of a pandas or Polars frame. What is
     missing equals no candidate.
     """
-    wanted = [canonical_key(candidate) for candidate in candidates]
-    found = _counted(column, {key for key in wanted if key is not MISSING})
-    return tuple(found[key] if key != MISSING else 0 for key in wanted)
+    keys = [canonical_key(candidate) for candidate in candidates]
+    tallied = _counted(column, {key for key in keys if key is not MISSING})
+    return tuple(tallied[key] if key != MISSING else 0 for key in keys)
 
 
 def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
@@ -115,8 +115,8 @@ def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     places[MISSING] = math.nan
     if isinstance(column, np.ndarray) and column.dtype.kind in "biufU":
         values, where = np.unique(column, return_inverse=True)  # each value's key once
-        found = np.array([places.get(canonical_key(value), 0.0) for value in values])
-        return np.asarray(found[where] if found.size else np.zeros(0))
+        placed = np.array([places.get(canonical_key(value), 0.0) for value in values])
+        return np.asarray(placed[where] if placed.size else np.zeros(0))
     return np.array([places.get(canonical_key(value), 0.0) for value in column], dtype=np.float64)
 
 
@@ -141,22 +141,22 @@ def time_spellings(instant: int) -> list[str]:
     return [*spelt, day] if instant % _DAY == 0 else spelt
 
 
-def _counted(column: Any, wanted: set[Key]) -> Counter[Key]:
-    """Return the number of values of each wanted key."""
+def _counted(column: Any, keys: set[Key]) -> Counter[Key]:
+    """Return the number of values of each of the keys."""
     kind = getattr(column, "dtype", None)
     if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
         column = column.to_numpy()  # a pandas column of a NumPy type
     if isinstance(column, np.ma.MaskedArray):
         column = column.compressed()
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        numbers = sorted(key.value for key in wanted if key.kind == "number")  # type: ignore[type-var]
+        numbers = sorted(key.value for key in keys if key.kind == "number")  # type: ignore[type-var]
         return _counted_numbers(read_column(column.ravel()), numbers)
     if isinstance(column, np.ndarray) and column.dtype.kind in "MUS":
         values, counts = np.unique(column, return_counts=True)
-        found: Counter[Key] = Counter()
+        tallied: Counter[Key] = Counter()
         for value, count in zip(list(values), counts.tolist(), strict=True):
-            found[canonical_key(value)] += count
-        return found
+            tallied[canonical_key(value)] += count
+        return tallied
     return Counter(map(canonical_key, each_value(column)))
 
 

@@ -116,16 +116,24 @@ def read_numbers(table: Any, *, columns: int | None = None) -> NDArray[np.float6
     if isinstance(table, (list, tuple)):
         return _read_rows(table, columns)
     if hasattr(table, "columns") and hasattr(table, "shape"):
-        found = [read_column(table[name]) for name in frame_columns(table)]
-        values = np.column_stack(found) if found else np.empty((table.shape[0], 0))
+        parts = [read_column(table[name]) for name in frame_columns(table)]
+        values = np.column_stack(parts) if parts else np.empty((table.shape[0], 0))
     else:
-        values = _read_array(_dense(table))
+        if not isinstance(table, np.ndarray) and (
+            hasattr(table, "toarray") or not hasattr(table, "__array__")
+        ):
+            raise ParameterTypeError(
+                "A table must be a NumPy array, a pandas or Polars frame or a list of rows; got"
+                f" {type(table).__name__}."
+            )
+        values = _read_array(table if isinstance(table, np.ndarray) else np.asarray(table))
     if values.ndim != 2:
         raise ParameterError(
             f"A table must have two dimensions, rows and columns; got {values.ndim}. For one column"
             " use reshape(-1, 1)."
         )
-    _check_columns(values.shape[1], columns)
+    if columns is not None and values.shape[1] != columns:
+        raise ParameterError(f"A table must have {columns} columns here; got {values.shape[1]}.")
     return values
 
 
@@ -222,19 +230,3 @@ def frame_columns(frame: Any) -> list[Any]:
     if len(set(names)) < len(names):
         raise ParameterError("The names of a frame's columns must differ from each other.")
     return names
-
-
-def _dense(table: Any) -> NDArray[Any]:
-    if isinstance(table, np.ndarray):
-        return table
-    if hasattr(table, "toarray") or not hasattr(table, "__array__"):
-        raise ParameterTypeError(
-            "A table must be a NumPy array, a pandas or Polars frame or a list of rows; got"
-            f" {type(table).__name__}."
-        )
-    return np.asarray(table)
-
-
-def _check_columns(found: int, columns: int | None) -> None:
-    if columns is not None and found != columns:
-        raise ParameterError(f"A table must have {columns} columns here; got {found}.")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from expmech.certificates.certificate import Certificate
-from expmech.certificates.mechanism import CertificateContext, PreparedDraw, Release
+from expmech.certificates.mechanism import CertificateContext, Mechanism, PreparedDraw, Release
 from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, ParameterError, validate_integer
@@ -47,9 +47,10 @@ LONGEST = 60.0
 """Seconds that a named chain may take unless a budget says otherwise."""
 
 NO_INTERVAL = "No interval can be given without looking at the data again."
-_AS_READ = (
-    "In at least 95% of releases the interval covers what the rows give as they are read. It"
-    " follows from the noise and from what was released, not from the data."
+_COVERS = (
+    "In at least 95% of releases the interval contains the exact value computed from the table,"
+    " with values clipped to their bounds and missing ones counted as the options say. It follows"
+    " from the noise and from what was released, not from the data."
 )
 _CHANGED = (
     "The rows do not fit the certificate that was charged: their number changed after it was"
@@ -62,7 +63,7 @@ class ReleaseRequest:
     """What a caller asks of a release, checked before a row is read.
 
     ``epsilon`` is what one row spends or, with ``units``, one unit with all its rows. ``groups``
-    are the public values of the column ``by``; ``owner`` is who errors speak of, and ``notes`` are
+    are the public values of the column ``by``; ``owner`` is whom errors name, and ``notes`` are
     added to the certificate.
     """
 
@@ -81,11 +82,6 @@ class ReleaseRequest:
     def row_epsilon(self) -> Fraction:
         """Return the epsilon of a row: all of it, unless a unit has several rows."""
         return self.epsilon if self.units is None else self.units.of_a_row(self.epsilon)
-
-    @property
-    def protected(self) -> str:
-        """Return the unit of privacy: 'row', or the name of the unit column."""
-        return "row" if self.units is None else self.units.column
 
     def relation(self, adjacency: Adjacency) -> str:
         """Return the neighbours a ledger counts: tables that differ by a row, or by a unit."""
@@ -124,12 +120,12 @@ class ReleaseRequest:
         for rows in parts.values():
             rows.check(aggregation)
         first = next(iter(parts.values()))
-        units = () if self.units is None else self.units.notes(self.epsilon)
+        notes = () if self.units is None else self.units.notes(self.epsilon)
         statement = statistic.name if self.by is None else f"{statistic.name} by {self.by}"
         if self.units is not None:
             statement += f", at most {self.units.max_rows} rows of each {self.units.column}"
         prepared = _prepare(
-            dataclasses.replace(self, notes=(*self.notes, *units, *first.notes(aggregation))),
+            dataclasses.replace(self, notes=(*self.notes, *notes, *aggregation.engine_notes)),
             statistic,
             count=public_count(first, statistic.adjacency),
             premises=source.notes,
@@ -145,22 +141,20 @@ class ReleaseRequest:
 class PreparedRelease:
     """A statistic with its budget, everything public decided: charge it, then aggregate and draw.
 
-    ``parts`` are the rows of each group of a table; without groups there is one part, without a
-    name.
+    ``mechanism`` is that of a public stand-in for the data, and ``public`` its draw, which is never
+    made: what they say in public is true of every table. ``certificate`` is the one the release
+    will carry. ``parts`` are the rows of each group of a table; without groups there is one part,
+    without a name.
     """
 
     statistic: Statistic
     request: ReleaseRequest
     context: CertificateContext
+    mechanism: Mechanism
     public: PreparedDraw
-    count: int | None
+    certificate: Certificate
     statement: str
     parts: Mapping[str, TableRows] = field(default_factory=dict)
-
-    @property
-    def certificate(self) -> Certificate:
-        """Return the certificate the release will carry; it was made without looking at a row."""
-        return self.public.certificate
 
     @property
     def aggregation(self) -> Aggregation:
@@ -204,15 +198,13 @@ class PreparedRelease:
     def nearness(self, *, has_interval: bool) -> str:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
-            return _AS_READ
-        excess = None
-        if self.statistic.shortfall is not None:
-            epsilon, timing = self.request.row_epsilon, self.request.timing
-            mechanism = self.statistic.on_public_stand_in(epsilon, self.count, timing)
-            excess = mechanism.plan(epsilon, timing=timing).excess_loss
-        if self.statistic.shortfall is None or excess is None:
+            return _COVERS
+        if self.statistic.shortfall is None:
             return NO_INTERVAL
-        sentence = self.statistic.shortfall.format(excess[1])
+        plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)
+        if plan.excess_loss is None:
+            return NO_INTERVAL
+        sentence = self.statistic.shortfall.format(plan.excess_loss[1])
         return f"In at least 95% of releases {sentence}. {NO_INTERVAL}"
 
 
@@ -229,7 +221,7 @@ def prepare_release(
 ) -> PreparedRelease:
     """Return the public half of a release of rows in memory; raise where there is none.
 
-    ``count`` is the number of rows where it is public, else None. Refusals speak of ``owner``;
+    ``count`` is the number of rows where it is public, else None. Errors name ``owner``;
     ``notes`` say what the guarantee rests on because of how the rows were given.
     """
     request = ReleaseRequest(
@@ -259,9 +251,13 @@ def _prepare(
     What the stand-in forecasts to take longer than the budget of seconds is refused, and without
     one a named chain of constant length that would take over a minute.
     """
-    own, seconds = statistic.context, request.budget_seconds
-    context = dataclasses.replace(
-        own, owner=request.owner, premises=premises, notes=(*own.notes, *request.notes)
+    seconds = request.budget_seconds
+    context = CertificateContext(
+        statistic=statistic.name,
+        owner=request.owner,
+        postprocessing=statistic.postprocessing,
+        premises=premises,
+        notes=(*statistic.notes, *request.notes),
     )
     if seconds is None and isinstance(request.sampler, Sampler):
         seconds = LONGEST if request.sampler.timing == CONSTANT else None
@@ -278,8 +274,9 @@ def _prepare(
         statistic=statistic,
         request=request,
         context=context,
+        mechanism=mechanism,
         public=public,
-        count=count,
+        certificate=public.certificate,
         statement=statement,
         parts=parts or {},
     )

@@ -34,7 +34,7 @@ _CACHED = 1 << 14  # numbers worked on at a time: 128 KB
 def validate_bounds(bounds: Any, *, name: str, parameter: str = "bounds") -> Bounds:
     """Return public bounds as floats, ``lower < upper``.
 
-    Errors speak of ``parameter`` of ``name``.
+    Errors name ``parameter`` of ``name``.
     """
     lower, upper = (float(validate_number(value, name=parameter, owner=name)) for value in bounds)
     if not lower < upper:

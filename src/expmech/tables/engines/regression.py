@@ -39,12 +39,6 @@ from expmech.tables.sources.source import Source
 Progress = Callable[[int], None]
 """Called with the number of each pass as it starts. That number is confidential, as time is."""
 
-IN_ENGINE = (
-    "the engine's float64 is IEEE 754, its exp is within 2^-44 of the true value, and the table"
-    " does not change while it is read"
-)
-"""What a certificate lists where rows stay in an engine."""
-
 SMALL = 1 << 16
 """Tables of so many rows are read into memory; of larger ones so many rows are, to start from."""
 
@@ -90,12 +84,10 @@ class EngineTable(Table):
 
     @cached_property
     def count(self) -> int:
-        """How many rows there are."""
         table = self._snapped.table
         return int(run(self._backend, lambda: table.count().to_pyarrow().as_py()))
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
-        """Return all rows, shortened and snapped, in memory."""
         return self._array(self._snapped.in_memory()).rows(risk, norms)
 
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:

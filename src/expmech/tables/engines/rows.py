@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from expmech.core.errors import DataError, ParameterError
+from expmech.core.errors import DataError, ExpmechError, ParameterError, validate_integer
 from expmech.tables.aggregates import (
+    NOWHERE,
     Aggregation,
     CellsOf,
     DesignOf,
@@ -17,12 +18,184 @@ from expmech.tables.aggregates import (
     MomentsOf,
     ProductsOf,
     ScoresOf,
+    Tally,
     TallyOf,
 )
-from expmech.tables.engines.counts import count_cells, flag, flags, row_count, tally
-from expmech.tables.engines.regression import IN_ENGINE, EngineTable, Progress, silent
-from expmech.tables.engines.sums import labelled_rows, moments, standardised_products
+from expmech.tables.engines.regression import EngineTable, Progress, silent
+from expmech.tables.engines.sums import (
+    fresh_names,
+    labelled_rows,
+    moments,
+    present,
+    standardised_products,
+    steps_of,
+)
+from expmech.tables.expressions import Condition, OutsideGrammarError
+from expmech.tables.keys import Key, canonical_key
+from expmech.tables.reading import stand_in, validate_missing
+from expmech.tables.scaling import validate_bounds
+from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings
+from expmech.tables.sources.execution import FAILED, run, run_query, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
+
+Counts = dict[Any, int]
+
+
+def row_count(source: Source) -> int:
+    """Return the number of rows: of a text file, the number of lines after the header."""
+    backend = source.table.get_backend()
+    return int(run(backend, lambda: source.table.count().to_pyarrow().as_py()))
+
+
+def tally(source: Source, aggregation: TallyOf) -> Tally:
+    """Return how many rows have the key of each of the public candidates, and how many there are.
+
+    Other values and missing ones are not counted among the candidates.
+    """
+    keys = [canonical_key(candidate) for candidate in aggregation.candidates]
+    column = source.key(str(aggregation.column))
+    if column.time is None:
+        counts, rows = _count_values(source, column, keys)
+    else:
+        counts, rows = _count_times(source, column, keys)
+    return Tally(
+        counts=tuple(sum(counts.get(name, 0) for name in _result_names(key)) for key in keys),
+        rows=rows,
+    )
+
+
+def _result_names(key: Key) -> list[Any]:
+    """Return what values with this key are called in a result: numbers, texts, or times."""
+    if key.kind == "number":
+        return [("number", key.value)]
+    return [("text", spelt) for spelt in spellings(key)] + [("time", key.value)]
+
+
+def _count_values(source: Source, column: EngineKey, keys: Sequence[Key]) -> tuple[Counts, int]:
+    """Return the number of rows by number or text, and of all rows, by one query."""
+    prefix, numbers, texts = fresh_names(source.table.columns, 3)
+    known_numbers, known_texts, _ = column.listed(keys)
+    listed = {}
+    if known_numbers:
+        listed[numbers] = (column.number, known_numbers)
+    if known_texts:
+        listed[texts] = (column.text, known_texts)
+    if not listed:
+        return {}, row_count(source)
+    table = source.staged({name: value for name, (value, _) in listed.items()})
+    kept = {  # other values are NULL
+        name: cases((table[name].isin(known), table[name]), otherwise=null(table[name].type()))
+        for name, (_, known) in listed.items()
+    }
+    table = table.select(**kept)
+    count = f"{prefix}n"
+    counts: Counts = {}
+    rows = 0
+    for row in run_query(table.group_by(list(listed)).aggregate(**{count: table.count()})):
+        rows += int(row[count])
+        for name, kind in ((numbers, "number"), (texts, "text")):
+            if row.get(name) is not None:
+                counts[kind, row[name]] = int(row[count])
+    return counts, rows
+
+
+def _count_times(source: Source, column: EngineKey, keys: Sequence[Key]) -> tuple[Counts, int]:
+    known = [key for key in dict.fromkeys(keys) if any(column.listed([key]))]
+    prefix, count = fresh_names(source.table.columns, 2)
+    counts = {
+        f"{prefix}{k}": source.table.count(where=column.equals(key)) for k, key in enumerate(known)
+    }
+    (row,) = run_query(source.table.aggregate(**{count: source.table.count()}, **counts))
+    pairs, rows = zip(known, counts, strict=True), int(row[count])
+    return {("time", key.value): int(sum_or_zero(row[name], rows)) for key, name in pairs}, rows
+
+
+def flags(source: Source, aggregation: FlagsOf) -> Tally:
+    """Return how many rows satisfy each condition, and how many there are."""
+    (prefix,) = fresh_names(source.table.columns, 1)
+    decided = {
+        f"{prefix}f{k}": flag(source, condition)
+        for k, condition in enumerate(aggregation.conditions)
+    }
+    table = source.staged(decided) if decided else source.table
+    counts = {name: table.count(where=table[name]) for name in decided}
+    (row,) = run_query(table.aggregate(**{f"{prefix}n": table.count()}, **counts))
+    rows = int(row[f"{prefix}n"])
+    return Tally(counts=tuple(int(sum_or_zero(row[name], rows)) for name in counts), rows=rows)
+
+
+def flag(source: Source, condition: Condition) -> Any:
+    """Return whether a condition holds for each row; never NULL."""
+    try:
+        return source.compiler.holds(condition)
+    except OutsideGrammarError as error:
+        reason = str(error)
+    raise DataError(f"`--where` does not fit the columns of {source.identity}: {reason}.")
+
+
+def count_cells(source: Source, aggregations: Sequence[CellsOf | HistogramOf]) -> list[Any]:
+    """Return each aggregate; what is stored row by row is read once for all of them."""
+    (prefix,) = fresh_names(source.table.columns, 1)
+    raw = {f"{prefix}r{k}": source.number(str(a.column)) for k, a in enumerate(aggregations)}
+    table = source.staged(raw)
+    names = [f"{prefix}v{k}" for k in range(len(aggregations))]
+    cells = [
+        _cell(table[name], aggregation, source.engine)
+        for name, aggregation in zip(raw, aggregations, strict=True)
+    ]
+    placed = table.select(**dict(zip(names, cells, strict=True)))
+    columns = [source.column(str(aggregation.column)) for aggregation in aggregations]
+    # Parquet files and frames store columns apart: a query per column is then quicker. Text files
+    # hold rows, and columns of text.
+    apart = source.engine == "duckdb" and not any(column.type().is_string() for column in columns)
+    if len(names) == 1 or apart:
+        counts = [_count_column(placed, name, f"{prefix}n") for name in names]
+    else:
+        counts = _count_together(placed, names, source.engine)
+    pairs = zip(aggregations, counts, strict=True)
+    return [aggregation.of_counts(by_cell) for aggregation, by_cell in pairs]
+
+
+def _cell(number: Any, aggregation: CellsOf | HistogramOf, engine: str) -> Any:
+    """Return the cell of a number; never NULL."""
+    import ibis
+
+    if isinstance(aggregation, CellsOf):
+        edges = aggregation.edges
+        within = present(number) & (number >= constant(edges[0])) & (number <= constant(edges[-1]))
+        steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
+        return ibis.cases((~within, NOWHERE), *steps, else_=len(edges) - 2).cast("int64")
+    bits = validate_integer(aggregation.bits, name="bits", owner="histogram", low=1, high=22)
+    rule = validate_missing(aggregation.missing, owner="the data layer")
+    pair = validate_bounds(aggregation.bounds, name=str(aggregation.column))
+    line = (pair[0], 2.0**bits / (pair[1] - pair[0]))
+    rises = steps_of(number, pair, stand_in(pair, rule), line, engine)
+    cell = ibis.least(rises.floor().cast("int64"), (1 << bits) - 1)  # the last has its upper bound
+    return present(number).ifelse(cell, NOWHERE) if rule in ("drop", "error") else cell
+
+
+def _count_column(placed: Any, name: str, count: str) -> Counts:
+    rows = run_query(placed.group_by(name).aggregate(**{count: placed.count()}))
+    return {int(row[name]): int(row[count]) for row in rows}
+
+
+def _count_together(placed: Any, names: Sequence[str], engine: str) -> list[Counts]:
+    """Return the number of rows in each cell, column by column, by one query."""
+    import ibis
+
+    # cells are never NULL, so NULL says that a line of the result is of another column
+    listed = ", ".join(names)
+    sets = ", ".join(f"({name})" for name in names)
+    text = (
+        f"SELECT {listed}, COUNT(*) FROM ({ibis.to_sql(placed, dialect=engine)}) AS placed"
+        f" GROUP BY GROUPING SETS ({sets})"
+    )
+    counts: list[Counts] = [{} for _ in names]
+    for *cells, rows in run_sql(placed.get_backend(), text):
+        for by_cell, cell in zip(counts, cells, strict=True):
+            if cell is not None:
+                by_cell[int(cell)] = int(rows)
+    return counts
 
 
 def _no_scores(source: Source, aggregation: ScoresOf) -> Any:
@@ -80,27 +253,20 @@ class TableRows:
         return row_count(self._part)
 
     def check(self, aggregation: Aggregation) -> None:
-        """Raise, before a row is read, where a column is missing or of a kind that cannot serve."""
-        source = self._part
-        for column in aggregation.number_columns:
-            source.number(str(column))
-        for column in aggregation.key_columns:
-            source.key(str(column))
-        for condition in aggregation.row_conditions:
-            flag(source, condition)
-        if not isinstance(aggregation, ScoresOf):
-            self._plan(aggregation)
+        """Let the engine compute the aggregate from no rows; raise where it cannot.
 
-    def _plan(self, aggregation: Aggregation) -> None:
-        """Let the engine compute the aggregate from no rows; raise where it cannot."""
-        none = replace(self._part, table=self._part.table.limit(0))
+        So a column that is missing or of a kind that cannot serve is noticed before a row is read.
+        """
+        part = self._part
+        none = replace(part, table=part.table.limit(0))
         try:
             result = _COMPUTED[type(aggregation)](none, aggregation)
             if isinstance(result, EngineTable):
                 result.plan()
             return
-        except ParameterError:
-            raise
+        except ExpmechError as error:
+            if str(error) != FAILED:
+                raise
         except Exception:  # what an engine says may quote anything
             pass
         raise DataError(
@@ -108,14 +274,6 @@ class TableRows:
             " column, or of an expression of the query, does not allow it. No row was read, and"
             " nothing was charged."
         )
-
-    def shown(self, progress: Progress) -> TableRows:
-        """Return the rows, with every pass over them shown as it starts."""
-        return replace(self, progress=progress)
-
-    def notes(self, aggregation: Aggregation) -> tuple[str, ...]:
-        """Return what a guarantee rests on because the rows are in an engine."""
-        return (IN_ENGINE,) if isinstance(aggregation, DesignOf) else ()
 
     def aggregate_each(self, aggregations: Sequence[Aggregation]) -> list[Any]:
         """Return the aggregates; cells of several columns by one pass over the table."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from expmech.tables.keys import Key, time_spellings
@@ -76,20 +77,24 @@ def as_text(column: Any, *, engine: str) -> Any:
 
 def text(column: Any, *, engine: str) -> Any:
     """Return a column of text without blanks around the values."""
-    import ibis
-
     if engine != "duckdb":
         return column.strip()
-
-    def trim(text: str) -> str:
-        raise NotImplementedError  # the engine's own function of this name
-
     # DuckDB trims spaces six times faster than other characters, which are rare.
-    shorter = ibis.udf.scalar.builtin(trim)(column)
+    shorter = _duckdb_trim()(column)
     edged = shorter < "!"  # starts with a blank, or is empty
     for blank in BLANKS[1:]:
         edged = edged | shorter.endswith(blank)
     return edged.ifelse(shorter.strip(), shorter)
+
+
+@cache
+def _duckdb_trim() -> Any:
+    import ibis
+
+    def trim(text: str) -> str:
+        raise NotImplementedError  # the engine's own function of this name
+
+    return ibis.udf.scalar.builtin(trim)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What an engine is told so that it reads each row alone, and how its queries are run.
+"""Settings with which an engine reads each row alone, and how its queries are run.
 
 An engine may skip rows by statistics of the rows around them, and a collation may call two texts
 the same: then one row decides about another. Why these settings: docs/theory/reading.md, 4.

@@ -30,8 +30,12 @@ class Identity:
     members: tuple[str, ...] = ()
 
 
-def refuse_twice(paths: Sequence[str]) -> None:
-    """Raise where a pattern finds a file under two names: each of its rows would count twice."""
+def file_identity(source: str, paths: Sequence[str]) -> Identity:
+    """Return what the files of a path or a pattern are called: links are followed.
+
+    A pattern that finds one file is that file. Raise where a pattern finds a file under two names:
+    each of its rows would count twice.
+    """
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
         status = os.stat(path)
@@ -41,13 +45,6 @@ def refuse_twice(paths: Sequence[str]) -> None:
                 f"{first!r} and {path!r} are the same file, by a link: every row would count twice."
                 " Name the files so that the pattern finds each once."
             )
-
-
-def file_identity(source: str, paths: Sequence[str]) -> Identity:
-    """Return what the files of a path or a pattern are called: links are followed.
-
-    A pattern that finds one file is that file.
-    """
     real = [os.path.realpath(path) for path in paths]
     name = real[0]
     if len(set(real)) > 1:

@@ -6,7 +6,7 @@ import difflib
 import glob
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,11 +27,10 @@ from expmech.tables.sources.identity import (
     file_identity,
     postgres_identity,
     qualified,
-    refuse_twice,
 )
 from expmech.tables.sources.queries import FILE_TABLE, Query, read_query, select_rows
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_files import TextLines, header_names, register_text
+from expmech.tables.sources.text_files import open_text
 from expmech.tables.sources.text_format import ENDINGS, RECORD_IS_A_LINE, TextFormat, text_ending
 
 _PARQUET = ".parquet"
@@ -164,7 +163,7 @@ def _open_file(source: str, text_format: TextFormat | None, query_text: str | No
     paths = sorted(glob.glob(pattern, recursive=True))
     if not paths:
         raise DataError(f"There is no file {pattern!r}.{_near(source)}")
-    refuse_twice(paths)
+    identity = file_identity(source, paths)
     query = None if query_text is None else read_query(query_text, dialect="duckdb")
     if query is not None and [name.lower() for name in query.tables] != [FILE_TABLE]:
         raise ParameterError(
@@ -173,19 +172,9 @@ def _open_file(source: str, text_format: TextFormat | None, query_text: str | No
         )
     completed = (text_format or TextFormat()).completed(source) if is_text else None
     table = _reading(
-        source, lambda: open_parquet(paths) if completed is None else _open_text(paths, completed)
+        source, lambda: open_parquet(paths) if completed is None else open_text(paths, completed)
     )
-    return _made(table, file_identity(source, paths), query, completed)
-
-
-def _open_text(paths: Sequence[str], text_format: TextFormat) -> Any:
-    headers = {path: header_names(path, text_format) for path in paths}
-    for path, names in headers.items():
-        refuse_equal_names(names, path)
-    names = headers[paths[0]]
-    if any(other != names for other in headers.values()):
-        raise DataError("The files must have the same names of columns, in the same order.")
-    return register_text(duckdb_connection(), TextLines(paths, text_format, len(names)), names)
+    return _as_source(table, identity, query, completed)
 
 
 def _open_postgres(address: str, table: str | None, query_text: str | None) -> Source:
@@ -208,7 +197,7 @@ def _open_postgres(address: str, table: str | None, query_text: str | None) -> S
         refused.callback(connection.disconnect)
         first, *_ = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
         identity = postgres_identity(connection, tables, (host, port, path))
-        source = _made(_plain(connection, tables[0], first), identity, query)
+        source = _as_source(_plain(connection, tables[0], first), identity, query)
         shielded(lambda: _make_read_only(connection), unreachable)
         refused.pop_all()
     return source
@@ -236,10 +225,10 @@ def _open_spark(table: str | None, query_text: str | None) -> Source:
         aliases=(f"spark/{'+'.join(tables)}",),
         members=tuple(f"table spark/{name}" for name in whole),
     )
-    return _made(_plain(connection, tables[0], first), identity, query)
+    return _as_source(_plain(connection, tables[0], first), identity, query)
 
 
-def _made(
+def _as_source(
     table: Any, identity: Identity, query: Query | None, text_format: TextFormat | None = None
 ) -> Source:
     """Return a table, or the result of a query in its place, as a source."""
@@ -253,7 +242,7 @@ def _made(
         public_columns=text_format is None or text_format.names is not None,
     )
     if query is not None:
-        table, query = _answered(source, query, is_text=text_format is not None)
+        table, query = _query_result(source, query, is_text=text_format is not None)
     read = [] if text_format is None else [RECORD_IS_A_LINE]
     if source.engine == "pyspark":
         times = [kind for kind in table.schema().values() if kind.is_timestamp()]
@@ -267,7 +256,7 @@ def _made(
     )
 
 
-def _answered(source: Source, query: Query, *, is_text: bool) -> tuple[Any, Query]:
+def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, Query]:
     """Return the result of a query, compiled by us or else by its text; no row is read yet."""
     result, query = select_rows(source.table, query, source.compiler)
     if result is not None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from expmech.core.errors import DataError
 from expmech.tables.reading import BLANKS
+from expmech.tables.sources.columnar import duckdb_connection, refuse_equal_names
 from expmech.tables.sources.execution import quoted
 from expmech.tables.sources.text_format import TextFormat
 
@@ -42,9 +43,19 @@ _NONE: Positions = np.empty(0, dtype=np.int64)
 
 def text_blocks(path: str, *, encoding: str, skip: int) -> Iterator[bytes]:
     """Yield the lines of a file after the first ``skip``, in blocks of UTF-8 that end with LF."""
-    with _opened(path) as file:
-        for block in _past(_whole_lines(file), skip):
-            yield decode_lines(block, encoding)
+    packed: dict[str, Callable[[str, Any], Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+    }
+    unpack = packed.get(os.path.splitext(path.lower())[1], open)
+    with unpack(path, "rb") as file:
+        for block in _whole_lines(file):
+            while skip and block:
+                block = block[block.find(b"\n") + 1 :]
+                skip -= 1
+            if block:
+                yield decode_lines(block, encoding)
 
 
 def decode_lines(block: bytes, encoding: str) -> bytes:
@@ -53,8 +64,10 @@ def decode_lines(block: bytes, encoding: str) -> bytes:
     In the encodings of :class:`TextFormat` LF is LF and no part of another character, so a block
     decodes if and only if each of its lines does.
     """
-    if encoding == "utf-8":
-        block = _without_marks(block)
+    if encoding == "utf-8" and _MARK in block:
+        # a byte order mark goes from the start of every line, not of the first alone: without a
+        # header the first line is a record, and with it gone the second would be the first
+        block = block.removeprefix(_MARK).replace(b"\n" + _MARK, b"\n")
     if len(block) <= LONGEST:
         text = _decoded(block, encoding)
         if text is not None:
@@ -62,16 +75,6 @@ def decode_lines(block: bytes, encoding: str) -> bytes:
     lines = block.removesuffix(b"\n").split(b"\n")
     kept = (None if len(line) > LONGEST else _decoded(line, encoding) for line in lines)
     return b"".join((line or b"") + b"\n" for line in kept)
-
-
-def _without_marks(block: bytes) -> bytes:
-    """Return lines without a byte order mark at their start: on every line, not the first alone.
-
-    Without a header the first line is a record, and with it gone the second would be the first.
-    """
-    if _MARK not in block:
-        return block
-    return block.removeprefix(_MARK).replace(b"\n" + _MARK, b"\n")
 
 
 def _decoded(text: bytes, encoding: str) -> bytes | None:
@@ -97,26 +100,6 @@ def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
         carry, lost = piece[end:], False
     if carry or lost:
         yield carry + b"\n"
-
-
-def _past(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
-    """Pass over the first ``skip`` lines."""
-    for block in blocks:
-        while skip and block:
-            block = block[block.find(b"\n") + 1 :]
-            skip -= 1
-        if block:
-            yield block
-
-
-def _opened(path: str) -> IO[bytes]:
-    packed: dict[str, Callable[[str, Any], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-    }
-    file: IO[bytes] = packed.get(os.path.splitext(path.lower())[1], open)(path, "rb")
-    return file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,9 +340,16 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
     return tuple(name or f"column{j + 1}" for j, name in enumerate(names))
 
 
-def register_text(connection: Any, lines: TextLines, names: Sequence[str]) -> Any:
-    """Return the Ibis table of the files' columns, as text."""
-    connection.con.register(_LINES, lines)
+def open_text(paths: Sequence[str], text_format: TextFormat) -> Any:
+    """Return the Ibis table of the columns of text files, as text; no row is read yet."""
+    headers = {path: header_names(path, text_format) for path in paths}
+    for path, header in headers.items():
+        refuse_equal_names(header, path)
+    names = headers[paths[0]]
+    if any(other != names for other in headers.values()):
+        raise DataError("The files must have the same names of columns, in the same order.")
+    connection = duckdb_connection()
+    connection.con.register(_LINES, TextLines(paths, text_format, len(names)))
     columns = ", ".join(f"fields[{j + 1}] AS {quoted(name)}" for j, name in enumerate(names))
     connection.raw_sql(f"CREATE TEMP VIEW {_VIEW} AS SELECT {columns} FROM {_LINES}")
     return connection.table(_VIEW)

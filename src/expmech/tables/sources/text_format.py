@@ -98,7 +98,8 @@ class TextFormat:
             )
         validate_integer(self.skip, name="skip", owner=_OWNER, low=0, high=10**6)
         object.__setattr__(self, "encoding", _known_encoding(self.encoding))
-        object.__setattr__(self, "names", _listed_names(self.names))
+        if self.names is not None:
+            object.__setattr__(self, "names", _listed_names(self.names))
         if not self.header and self.names is None:
             raise ParameterError(
                 "`names` of TextFormat must be given where there is no header: the names of the"
@@ -142,9 +143,7 @@ def _known_encoding(encoding: Any) -> str:
     )
 
 
-def _listed_names(names: Any) -> tuple[str, ...] | None:
-    if names is None:
-        return None
+def _listed_names(names: Any) -> tuple[str, ...]:
     if isinstance(names, int) and not isinstance(names, bool):
         validate_integer(names, name="names", owner=_OWNER, low=1, high=_MOST_COLUMNS)
         return tuple(f"column{j + 1}" for j in range(names))

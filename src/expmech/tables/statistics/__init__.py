@@ -1,4 +1,4 @@
-"""Statistics of a table, one file each; and how they are settled, charged, read and drawn."""
+"""Statistics of a table: what each aggregates, its mechanism and its units."""
 
 from expmech.tables.statistics.base import Statistic
 from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf
@@ -9,7 +9,7 @@ from expmech.tables.statistics.logistic import (
 )
 from expmech.tables.statistics.pca import PrincipalComponents
 from expmech.tables.statistics.quantiles import QuantileOf, QuantilesOf
-from expmech.tables.statistics.regression import Linear, settings_of_columns
+from expmech.tables.statistics.regression import Linear, RegressionChoices
 from expmech.tables.statistics.ridge import Ridge
 from expmech.tables.statistics.selection import BestScore, LargestTotal, MostFrequent, TopOf
 from expmech.tables.statistics.sums import Mean, SumOf, VarianceOf
@@ -28,11 +28,11 @@ __all__ = [
     "PrincipalComponents",
     "QuantileOf",
     "QuantilesOf",
+    "RegressionChoices",
     "Ridge",
     "Statistic",
     "SumOf",
     "TopOf",
     "VarianceOf",
     "logistic_regression",
-    "settings_of_columns",
 ]

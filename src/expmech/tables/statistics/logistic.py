@@ -22,7 +22,7 @@ from expmech.tables.scaling import centres, check_penalty, check_radius, scaled
 from expmech.tables.statistics.regression import (
     OptimumRegression,
     Regression,
-    settings_of_columns,
+    RegressionChoices,
 )
 
 OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
@@ -158,7 +158,6 @@ class LogisticLikelihood(LabelRegression):
 
     @property
     def postprocessing(self) -> Coefficients:
-        """Intercept and slopes in the units of the data."""
         middles, halves = centres(self.bounds)
         longest = self._longest
         return Coefficients(
@@ -188,12 +187,10 @@ class LogisticLikelihood(LabelRegression):
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
-        """Return as many rows of zeros."""
         zeros = np.zeros((1, len(self.columns)))
         return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
 
     def mechanism(self, aggregate: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the exponential mechanism with the penalised log-likelihood."""
         d = len(self.bounds) + 1
         count = aggregate.count if self.adjacency.count_is_public else None
         radius = self.radius
@@ -236,12 +233,8 @@ def logistic_regression(
     law: str = OPTIMUM,
     classes: tuple[Any, ...] | None = None,
     center: bool = True,
-    penalty: float | None = None,
     radius: float | None = None,
-    data_norm: float | None = None,
-    sum_norm: float | None = None,
-    intercept_penalty: float | None = None,
-    rows: int | None = None,
+    choices: RegressionChoices | None = None,
     **labelled: Any,
 ) -> LogisticOptimum | LogisticLikelihood:
     """Return a logistic regression by one of two laws; refuse a setting that only the other has.
@@ -252,21 +245,22 @@ def logistic_regression(
         The features.
     law : {"perturbed optimum", "log-likelihood"}
         The first makes a :class:`LogisticOptimum`, the second a :class:`LogisticLikelihood`.
-    penalty, data_norm : float, optional
-        Settings that both laws have.
     radius : float, optional
         Of the log-likelihood only.
-    classes, center, sum_norm, intercept_penalty, rows
+    choices : RegressionChoices, optional
+        Settings; the log-likelihood has a ``penalty`` and a ``data_norm`` and no others.
+    classes, center
         Of the perturbed optimum only.
     **labelled
         Bounds, target, label, adjacency and treatment of missing values: the other fields of
         either class.
     """
     validate_choice(law, name="law", owner=LOGISTIC, choices=LAWS)
+    choices = choices or RegressionChoices()
     owned: dict[str, Any] = {"radius": radius}
     if law == LIKELIHOOD:
-        owned = {"classes": classes, "rows": rows, "sum_norm": sum_norm}
-        owned |= {"intercept_penalty": intercept_penalty, "center": None if center else False}
+        owned = {"classes": classes, "center": None if center else False, **vars(choices)}
+        del owned["penalty"], owned["data_norm"]
     other = OPTIMUM if law == LIKELIHOOD else LIKELIHOOD
     for name, value in owned.items():
         if value is not None:
@@ -275,17 +269,13 @@ def logistic_regression(
             )
     if law == LIKELIHOOD:
         return LogisticLikelihood(
-            columns=columns, penalty=penalty, radius=radius, data_norm=data_norm, **labelled
+            columns=columns,
+            penalty=choices.penalty,
+            radius=radius,
+            data_norm=choices.data_norm,
+            **labelled,
         )
-    settings = settings_of_columns(
-        len(columns),
-        owner=LOGISTIC,
-        data_norm=data_norm,
-        sum_norm=sum_norm,
-        penalty=penalty,
-        intercept_penalty=intercept_penalty,
-        rows=rows,
-    )
+    settings = choices.settings(len(columns), owner=LOGISTIC)
     return LogisticOptimum(
         columns=columns, classes=classes, settings=settings, center=center, **labelled
     )

@@ -25,12 +25,8 @@ class PrincipalComponents(Statistic):
 
     Parameters
     ----------
-    columns : tuple of str or int
-        The names of the columns, or their positions in an array.
-    bounds : tuple of (float, float)
-        Public bounds, one pair per column, that values are clipped to.
-    adjacency : Adjacency
-        The neighbours that the guarantee refers to.
+    columns, bounds, adjacency, missing, named
+        As for :class:`~expmech.tables.statistics.Mean`.
     n_components : int, default=1
         How many directions are released.
     center, scale : tuple of float, optional
@@ -42,10 +38,6 @@ class PrincipalComponents(Statistic):
         The norm that longer rows are shortened to. Default: each row is divided by its own.
     variances : bool, default=False
         Whether the shares of variance along the directions are released as well.
-    missing : str, default="middle"
-        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
-    named : bool, default=False
-        Whether the numbers are released by name of their column.
 
     Examples
     --------

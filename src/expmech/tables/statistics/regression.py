@@ -22,53 +22,53 @@ from expmech.tables.scaling import Bounds, Scaling, check_center, scalings
 from expmech.tables.statistics.base import Statistic
 
 
-def settings_of_columns(
-    columns: int,
-    *,
-    owner: str,
-    data_norm: float | None = None,
-    sum_norm: float | None = None,
-    penalty: float | None = None,
-    intercept_penalty: float | None = None,
-    rows: int | None = None,
-) -> RegressionSettings:
-    """Return the settings of a regression on scaled columns and a constant, which comes first.
+@dataclass(frozen=True, kw_only=True)
+class RegressionChoices:
+    """Settings of a regression by a perturbed optimum, as a caller gives them.
 
     Parameters
     ----------
-    columns : int
-        The number of columns, without the constant.
-    owner : str
-        Whom errors name.
+    penalty, intercept_penalty, rows
+        As in :class:`~expmech.mechanisms.optimum.RegressionSettings`.
     data_norm, sum_norm : float, optional
         Public bounds on the Euclidean norm and on the sum of absolute entries of the scaled
         columns, without the constant; a row beyond them is shortened as a whole.
-    penalty, intercept_penalty, rows
-        As in :class:`~expmech.mechanisms.optimum.RegressionSettings`.
 
     Examples
     --------
-    >>> settings_of_columns(3, owner="a linear regression", data_norm=1.0).squared_norm
+    >>> choices = RegressionChoices(data_norm=1.0)
+    >>> choices.settings(3, owner="a linear regression").squared_norm
     Fraction(2, 1)
     """
-    squared = None
-    if data_norm is not None:
-        squared = validate_positive(data_norm, name="data_norm", owner=owner) ** 2
-    total = None
-    if sum_norm is not None:
-        total = validate_positive(sum_norm, name="sum_norm", owner=owner)
-    # at most what rows of a cube can be, as a float64 number, which a certificate can hold
-    squared_norm, with_constant = (
-        None if norm is None else Fraction(float_down(1 + min(norm, Fraction(columns))))
-        for norm in (squared, total)
-    )
-    return RegressionSettings(
-        penalty=penalty,
-        intercept_penalty=intercept_penalty,
-        squared_norm=squared_norm,
-        sum_norm=with_constant,
-        rows=rows,
-    )
+
+    penalty: float | None = None
+    data_norm: float | None = None
+    sum_norm: float | None = None
+    intercept_penalty: float | None = None
+    rows: int | None = None
+
+    def settings(self, columns: int, *, owner: str) -> RegressionSettings:
+        """Return the settings of a regression on so many scaled columns and a constant.
+
+        The constant comes first. Errors name ``owner``.
+        """
+        squared = total = None
+        if self.data_norm is not None:
+            squared = validate_positive(self.data_norm, name="data_norm", owner=owner) ** 2
+        if self.sum_norm is not None:
+            total = validate_positive(self.sum_norm, name="sum_norm", owner=owner)
+        # at most what rows of a cube can be, as a float64 number, which a certificate can hold
+        squared_norm, with_constant = (
+            None if norm is None else Fraction(float_down(1 + min(norm, Fraction(columns))))
+            for norm in (squared, total)
+        )
+        return RegressionSettings(
+            penalty=self.penalty,
+            intercept_penalty=self.intercept_penalty,
+            squared_norm=squared_norm,
+            sum_norm=with_constant,
+            rows=self.rows,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,6 @@ class Regression(Statistic):
 
     @property
     def name(self) -> str:
-        """What certificates call it."""
         columns = ", ".join(map(str, self.columns))
         return f"{self.kind} regression of {self.predicted} on {columns}"
 
@@ -163,7 +162,6 @@ class OptimumRegression(Regression):
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> ArrayTable:
-        """Return as many rows of zeros."""
         return ArrayTable(np.zeros((1, len(self.columns) + 1)), np.zeros(1), [count])
 
     def optimum_of(self, risk: Risk, table: Table) -> Mechanism:
@@ -211,7 +209,6 @@ class Linear(OptimumRegression, NumberRegression):
         return self.design(target_bounds=self.target_bounds)
 
     def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the perturbed optimum of Huber's risk."""
         threshold = self.threshold
         if threshold is None:
             count = aggregate.count if self.adjacency.count_is_public else self.settings.rows

@@ -56,7 +56,6 @@ class Ridge(NumberRegression):
     radius: float | None = None
 
     def aggregation(self, epsilon: Fraction) -> MomentsOf:
-        """Ask for sums and cross products of features and target."""
         return MomentsOf(
             columns=(*self.columns, self.target),
             bounds=(*self.bounds, self.target_bounds),

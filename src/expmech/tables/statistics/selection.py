@@ -148,16 +148,10 @@ class LargestTotal(Selection):
 
     Parameters
     ----------
-    columns : tuple of str or int
-        The names of the columns, or their positions in an array.
-    bounds : tuple of (float, float)
-        Public bounds, one pair per column, that values are clipped to.
+    columns, bounds, adjacency, missing
+        As for :class:`~expmech.tables.statistics.Mean`.
     labels : tuple
         What is released, one label per column.
-    adjacency : Adjacency
-        The neighbours that the guarantee refers to.
-    missing : str, default="middle"
-        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
     exponential : bool, default=False
         As for :class:`MostFrequent`.
 

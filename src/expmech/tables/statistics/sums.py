@@ -48,16 +48,6 @@ class ColumnStatistic(Statistic):
     def postprocessing(self) -> Postprocessing:
         return named_or_one(self.columns, named=self.named)
 
-    @property
-    def lower(self) -> tuple[float, ...]:
-        """The lower bounds."""
-        return tuple(low for low, _ in self.bounds)
-
-    @property
-    def upper(self) -> tuple[float, ...]:
-        """The upper bounds."""
-        return tuple(high for _, high in self.bounds)
-
     def bits(self, epsilon: Fraction) -> int:
         """Return the bits that columns are snapped to."""
         return affordable_bits(epsilon, len(self.columns))
@@ -106,23 +96,24 @@ class Mean(ColumnStatistic):
     what = "mean"
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        lower, upper = zip(*self.bounds, strict=True)
         if not self.exponential:
             return NoisyMean(
                 count=moments.count,
                 sums=moments.sums,
                 bits=moments.bits,
-                lower=self.lower,
-                upper=self.upper,
+                lower=lower,
+                upper=upper,
                 adjacency=self.adjacency,
             )
         loss = L1Mean.from_sums(
             count=max(1, moments.count),
             sums=moments.sums,
             scale=1 << moments.bits,
-            lower=self.lower,
-            upper=self.upper,
+            lower=lower,
+            upper=upper,
         )
-        box = Box(self.lower, self.upper)
+        box = Box(lower, upper)
         return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
 
 
@@ -164,8 +155,9 @@ class SumOf(ColumnStatistic):
         return affordable_bits(epsilon, sum(math.ceil(far) + 1 for far in self._farthest))
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        lower, upper = zip(*self.bounds, strict=True)
         count = moments.count if self.adjacency.count_is_public else None
-        interpretation = Totals(lower=self.lower, upper=self.upper, bits=moments.bits, count=count)
+        interpretation = Totals(lower=lower, upper=upper, bits=moments.bits, count=count)
         totals = interpretation.sums(moments.count, moments.sums)
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
 
@@ -197,14 +189,15 @@ class VarianceOf(ColumnStatistic):
         return affordable_bits(epsilon, len(self.columns), most=2 * PRODUCT_BITS) // 2
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+        lower, upper = zip(*self.bounds, strict=True)
         squares = [line[j] for j, line in enumerate(moments.products)]
         interpretation: Variances | ThreeSums = ThreeSums(
-            lower=self.lower, upper=self.upper, bits=moments.bits
+            lower=lower, upper=upper, bits=moments.bits
         )
         if self.adjacency.count_is_public:
             interpretation = Variances(
-                lower=self.lower,
-                upper=self.upper,
+                lower=lower,
+                upper=upper,
                 bits=moments.bits,
                 count=moments.count,
                 coarse=self._coarse(moments.count, epsilon),
