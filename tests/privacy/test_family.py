@@ -20,6 +20,7 @@ from support.problems import exact_law
 
 import expmech as em
 from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.core.errors import LossError
 
 Floats = NDArray[np.float64]
 RATES = em.Box([0.0], [1.0], bits=3)
@@ -119,7 +120,7 @@ def test_a_log_likelihood_that_is_not_a_table_is_refused_in_fixed_words() -> Non
         lambda y: np.zeros((len(y) + 1, 2)),
         lambda y: np.zeros((len(y), 2), dtype=np.float32),
     ):
-        with pytest.raises(em.LossError, match="one column per row of data; it did not"):
+        with pytest.raises(LossError, match="one column per row of data; it did not"):
             em.posterior(wrong, domain=RATES, bound=(-1.0, 0.0))
     with pytest.raises(em.ParameterError, match="a number and a larger one"):
         posterior([1.0], bound=(0.0, 0.0))
@@ -268,7 +269,7 @@ def test_slopes_and_rows_that_break_the_contract_are_refused() -> None:
     bad = em.losses.GradientNorm(
         [[1.0]], [1.0], slope=lambda t, z: t * np.nan, slope_bounds=(-1.0, 1.0)
     )
-    with pytest.raises(em.LossError, match="without nan for each margin; it did not"):
+    with pytest.raises(LossError, match="without nan for each margin; it did not"):
         bad(np.array([[0.5]]))
 
 
@@ -345,10 +346,10 @@ def test_synthetic_rows_that_are_no_table_are_refused() -> None:
         return em.losses.PMSE([[0.1], [0.2]], synthetic=synthetic, edges=[[0.5]])
 
     for wrong in (lambda y: [1.0, 2.0], lambda y: [[1.0, 2.0]], lambda y: [[np.nan]]):
-        with pytest.raises(em.LossError, match="as many rows each time"):
+        with pytest.raises(LossError, match="as many rows each time"):
             loss(wrong)(np.zeros((1, 1)))
     sizes = iter((3, 4))
-    with pytest.raises(em.LossError, match="as many rows each time"):
+    with pytest.raises(LossError, match="as many rows each time"):
         loss(lambda y: np.zeros((next(sizes), 1)))(np.zeros((2, 1)))
     for edges in ([[1.0], [2.0]], [[1.0, 0.5]], [[np.inf]]):
         with pytest.raises(em.ParameterError, match="one list of increasing numbers per column"):
