@@ -20,7 +20,7 @@ from support.problems import exact_law
 
 import expmech as em
 from expmech.auditing.chain_law import ChainLaw, lattice_point
-from expmech.core.errors import LossError
+from expmech.core.errors import LossError, ParameterTypeError
 
 Floats = NDArray[np.float64]
 RATES = em.Box([0.0], [1.0], bits=3)
@@ -124,7 +124,7 @@ def test_a_log_likelihood_that_is_not_a_table_is_refused_in_fixed_words() -> Non
             em.posterior(wrong, domain=RATES, bound=(-1.0, 0.0))
     with pytest.raises(em.ParameterError, match="a number and a larger one"):
         posterior([1.0], bound=(0.0, 0.0))
-    with pytest.raises(em.ParameterTypeError, match="must be two numbers"):
+    with pytest.raises(ParameterTypeError, match="must be two numbers"):
         posterior([1.0], bound=3.0)
     with pytest.raises(em.ParameterError, match="at least one row under 'replace'"):
         posterior([])
