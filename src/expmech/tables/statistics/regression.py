@@ -48,9 +48,18 @@ class RegressionChoices:
     rows: int | None = None
 
     def settings(self, columns: int, *, owner: str) -> RegressionSettings:
-        """Return the settings of a regression on so many scaled columns and a constant.
+        """Return the settings of a regression on scaled columns and a constant, which comes first.
 
-        The constant comes first. Errors name ``owner``.
+        Parameters
+        ----------
+        columns : int
+            Number of features, the constant not counted.
+        owner : str
+            Name that errors speak of.
+
+        Returns
+        -------
+        RegressionSettings
         """
         squared = total = None
         if self.data_norm is not None:
