@@ -16,7 +16,16 @@ from expmech.auditing.chain_law import kernel_law
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins, LinearFactory
 from expmech.paper.example1 import make_mechanism
-from expmech.paper.kernels import largest_ratio, printed_kernel, released_law
+from expmech.paper.kernels import (
+    corrected_kernel,
+    grid_points,
+    hastings,
+    laplace_law,
+    laplace_proposals,
+    largest_ratio,
+    printed_kernel,
+    released_law,
+)
 from expmech.paper.printed import (
     PrintedConfAtomPerfect,
     PrintedRandomAtomPerfect,
@@ -237,3 +246,15 @@ def test_three_readings_of_the_printed_kernel_exceed_their_epsilon() -> None:
             ]
             found.append(largest_ratio(laws))
         assert 2.0 * found[1] - found[0] == pytest.approx(expected, abs=0.01), reading
+
+
+def test_the_corrected_kernel_of_the_grid_leaves_the_target_invariant() -> None:
+    """Whatever the share and the re-entry law, also where not every re-entry is accepted."""
+    law = laplace_law(40, 5.0, 0.3)
+    moves = hastings(laplace_proposals(40, 8.0, 0.5 * grid_points(40) + 0.2), law)
+    np.testing.assert_allclose(law @ moves, law, rtol=1e-12)
+    for k in (0.2, 0.8):
+        for reentry in (np.full(40, 1 / 40), laplace_law(40, 9.0, 0.5)):
+            kernel = corrected_kernel(moves, law, reentry, k)
+            whole = np.append((1.0 - k) * law, k)
+            np.testing.assert_allclose(whole @ kernel, whole, rtol=1e-9)
