@@ -22,6 +22,19 @@ class PosteriorSampling(ExponentialMechanism):
 
     It draws from ``prior(y) exp(eta sum_i clip(l_i(y), low, high))``, eta = epsilon / 2D or a
     little less: the posterior itself at ``full_epsilon``, tempered below it.
+
+    Parameters
+    ----------
+    loss : BoundedLogLikelihood
+        Minus the clipped log-likelihood.
+    domain : Domain
+        Public: where the parameters live.
+    adjacency : {"replace", "add-remove"}, default "replace"
+        That of the loss.
+    base : BaseMeasure or callable, optional
+        The prior.
+    **declared
+        As for :class:`~expmech.ExponentialMechanism`.
     """
 
     @property
@@ -35,7 +48,17 @@ class PosteriorSampling(ExponentialMechanism):
         return float_up(Fraction(math.nextafter(least, math.inf)) + Fraction(1026, units))
 
     def power(self, *, epsilon: float) -> float:
-        """Return eta at ``epsilon``: the power of the likelihood, public."""
+        """Return eta at ``epsilon``: the power of the likelihood, public.
+
+        Parameters
+        ----------
+        epsilon : float
+            Of the release.
+
+        Returns
+        -------
+        float
+        """
         return self.target(epsilon=epsilon).eta
 
 
