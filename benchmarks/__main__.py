@@ -31,6 +31,7 @@ MODULES = {
     "comparison": "comparison",
     "growth": "growth",
     "regression_utility": "regression_utility",
+    "regression_laws": "regression_laws",
     "regression_speed": "regression_speed",
     "clock": "clock_benchmark",
     "forecasts": "forecast_benchmark",
@@ -52,6 +53,7 @@ WRITE_THEMSELVES = (
     "slow_loss",
     "audit",
     "regression_utility",
+    "regression_laws",
     "regression_speed",
     "road",
 )

@@ -80,22 +80,31 @@ def cone(where: float) -> Callable[[Points], Points]:
     return lambda y: np.asarray(np.abs(y - where).sum(axis=1))
 
 
+def distance(where: float) -> Callable[[Points], Points]:
+    return lambda y: np.asarray(np.linalg.norm(y - where, axis=1))
+
+
 def waves(y: Points) -> Points:
     return np.asarray(y.shape[1] / 2 + np.sin(20.0 * y).sum(axis=1) / 20.0)
+
+
+def square(where: float) -> Callable[[Points], Points]:
+    return lambda y: np.asarray(((y - where) ** 2).sum(axis=1) / 2.0)
+
+
+def mean_distance(n: int, d: int) -> Callable[[Points], Points]:
+    rows = RNG.beta(4, 4, (n, d))
+    return lambda y: np.asarray(np.linalg.norm(y[:, None, :] - rows, axis=2).mean(axis=1))
 
 
 def unit(d: int, bits: int = 32) -> em.Box:
     return em.Box([0.0] * d, [1.0] * d, bits=bits)
 
 
-def choices(n: int) -> em.ExponentialMechanism:
-    scores = RNG.integers(0, 50, n).astype(float)
-    labels = [str(k) for k in range(n)]
+def choices(n: int, most: float = 50.0) -> em.ExponentialMechanism:
+    scores = RNG.integers(0, int(most), n).astype(float)
     return em.ExponentialMechanism(
-        loss=losses.Scores(scores.tolist()),
-        sensitivity=1.0,
-        domain=em.Candidates(labels),
-        bound=50.0,
+        loss=losses.Scores(scores), sensitivity=1.0, domain=em.Candidates(range(n)), bound=most
     )
 
 
@@ -247,6 +256,29 @@ PROBLEMS: list[Problem] = [
     Problem("geometric median, 2 dimensions", geometric_median(2)),
     Problem("geometric median, 3 dimensions", geometric_median(3)),
     Problem("a number and a choice", number_and_choice()),
+    # steep slopes and nothing else declared, and long lists
+    Problem("cone, epsilon n = 10^9", own(unit(1), 1e9, cone(0.37))),
+    Problem("cone, epsilon n = 10^6", own(unit(1), 1e6, cone(0.61))),
+    Problem("cone, 2 dimensions, epsilon n = 10^5", own(unit(2), 1e5, cone(0.21))),
+    Problem("cone, 2 dimensions, epsilon n = 10^6", own(unit(2), 1e6, cone(0.83))),
+    Problem("cone, 3 dimensions, epsilon n = 10^5", own(unit(3), 1e5, cone(0.4))),
+    Problem("cone, 4 dimensions, epsilon n = 1000", own(unit(4), 1e3, cone(0.7))),
+    Problem("cone, 5 dimensions, epsilon n = 1000", own(unit(5), 1e3, cone(0.3))),
+    Problem("cone, 6 dimensions, epsilon n = 100", own(unit(6), 1e2, cone(0.6))),
+    Problem("distance, 2 dimensions, epsilon n = 10^5", own(unit(2), 1e5, distance(0.4))),
+    Problem("distance, 3 dimensions, epsilon n = 10^4", own(unit(3), 1e4, distance(0.3))),
+    Problem("distance, 5 dimensions, 1000 rows", own(unit(5), 1e3, distance(0.4))),
+    Problem("distance, 1 dimension, epsilon n = 10^4", own(unit(1), 1e4, distance(0.9))),
+    Problem("square, 2 dimensions, epsilon n = 10^4", own(unit(2), 1e4, square(0.4))),
+    Problem("square, 1 dimension, epsilon n = 10^5", own(unit(1), 1e5, square(0.6))),
+    Problem("mean distance, 300 rows", own(unit(2), 150.0, mean_distance(300, 2))),
+    Problem("mean distance, 1000 rows", own(unit(1), 500.0, mean_distance(1000, 1))),
+    Problem("L2 ball, 2 dimensions, steep", own(em.L2Ball(2, 1.0), 1e4, distance(0.2))),
+    Problem("L1 ball, 3 dimensions, steep", own(em.L1Ball(3, 1.0), 1e3, cone(0.1))),
+    Problem("sum of terms, steep", own(unit(2), 1e4, Sum())),
+    Problem("10^5 candidates", choices(10**5)),
+    Problem("10^7 candidates", choices(10**7, 1e6)),
+    Problem("convex, an atom", own(unit(3), 16.0, distance(0.5), gap=0.01), ATOM_UNIFORM),
 ]
 
 
@@ -295,6 +327,7 @@ DIRECT: list[Direct] = [
     Direct("mean of 20 columns by noise", lambda: noisy(20)),
     Direct("the best of 20", lambda: flip(20)),
     Direct("the best of 10^5", lambda: flip(10**5)),
+    Direct("the best of 10^7", lambda: flip(10**7)),
     Direct("a direction in 8 dimensions", lambda: directions(1000, 8, 1)),
     Direct("3 directions in 32 dimensions", lambda: directions(1000, 32, 3)),
 ]

@@ -23,9 +23,9 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from expmech.mechanisms.optimum import Lattice, draw_cells
-from expmech.mechanisms.optimum.calibration import default_threshold
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
-from expmech.mechanisms.optimum.risks import Huber, Logistic, Risk
+from expmech.mechanisms.optimum.risks import LogCosh, Logistic, Risk
+from expmech.mechanisms.optimum.rule import default_threshold
 
 Floats = NDArray[np.float64]
 UNIT = (-1.0, 1.0)
@@ -209,9 +209,10 @@ def boxes(quick: bool) -> list[str]:
         rows = np.column_stack([np.ones(n), x])
         for name in ("logistic", "linear"):
             threshold = default_threshold(p + 1, n, Fraction(1))
-            risk: Risk = Logistic() if name == "logistic" else Huber(threshold)
+            risk: Risk = Logistic() if name == "logistic" else LogCosh(threshold)
             mechanism = PerturbedOptimum(risk, rows, y if name == "logistic" else 2.0 * y - 1.0)
-            terms, ready = mechanism.terms(epsilon=1.0), mechanism.prepare_rows()
+            terms = mechanism.terms(epsilon=1.0)
+            ready = mechanism.prepare_rows(terms)
             for bits, least in ((20, 0.999), (32, 0.95)):
                 lattice = Lattice(bits=bits)
                 seeds = range(draws // 20 if quick else draws)

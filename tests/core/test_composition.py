@@ -25,6 +25,8 @@ from expmech.theory.concentrated import (
     PURE,
     epsilon_from_rho,
     rho_from_epsilon,
+    rho_of_bounded_range,
+    rho_of_pure,
 )
 
 DELTA = Fraction(1, 10**6)
@@ -91,7 +93,9 @@ def test_bounded_range_costs_a_quarter_and_the_ledger_says_how_many_are_left(
     written = exponential(0.1)
     pure = ledger.charge(epsilon="0.1", statement="a noisy mean")
     bounded = ledger.charge(epsilon="0.1", statement="a median", certificate=written)
-    assert (pure.rho, bounded.rho) == (PURE / 100, BOUNDED_RANGE / 100)
+    tenth = Fraction(1, 10)
+    assert (pure.rho, bounded.rho) == (rho_of_pure(tenth), rho_of_bounded_range(tenth))
+    assert Fraction(99, 100) * PURE / 100 < pure.rho < PURE / 100
     times = ledger.times(bounded.amount)
     assert times == int((ledger.limits.rho - pure.rho - bounded.rho) / bounded.rho) > 60
     ledger.charge_all([Entry(epsilon="0.1", certificate=written)] * times)
@@ -211,7 +215,8 @@ def test_ledgers_of_the_first_schema_stay_valid(tmp_path: Path) -> None:
     ledger.charge(epsilon="0.2", delta="1e-7", certificate=exponential(0.2))
     assert Ledger(ledger.path).left == (Fraction(7, 10), Fraction(9, 10**7))
     rhos = [charge.rho for charge in ledger.history()]
-    assert rhos == [PURE / 100, BOUNDED_RANGE / 25], "an old charge counts as pure"
+    new = rho_of_bounded_range(Fraction(1, 5))
+    assert rhos == [PURE / 100, new], "an old charge counts as pure, as it was promised"
     with sqlite3.connect(ledger.path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
 

@@ -37,12 +37,12 @@ def test_a_certificate_of_permute_and_flip_can_be_recomputed(
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, Fraction(1, 3)])
-@pytest.mark.parametrize("method", ["joint", "peeling"])
+@pytest.mark.parametrize("objective", ["worst", "mean"])
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
 def test_a_certificate_of_a_list_can_be_recomputed(
-    epsilon: float | Fraction, method: str, adjacency: str
+    epsilon: float | Fraction, objective: str, adjacency: str
 ) -> None:
-    top = TopK.from_counts([3, 2, 1], k=2, method=method, adjacency=adjacency)
+    top = TopK.from_counts([3, 2, 1], k=2, objective=objective, adjacency=adjacency)
     certificate = top.certificate(epsilon=epsilon)
     assert stands(certificate)
     assert not stands(certificate, eta=1.01 * certificate.eta)

@@ -11,9 +11,17 @@ import pytest
 import expmech as em
 from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate, verify_value
-from expmech.mechanisms.optimum.risks import Custom, Huber, Logistic, Risk, SmoothedPinball, Softmax
+from expmech.mechanisms.optimum.risks import (
+    Custom,
+    Huber,
+    LogCosh,
+    Logistic,
+    Risk,
+    SmoothedPinball,
+    Softmax,
+)
 
-RISKS = [Logistic(), Huber(0.25), Softmax(4), SmoothedPinball(0.75)]
+RISKS = [Logistic(), LogCosh(0.5), Huber(0.25), Softmax(4), SmoothedPinball(0.75)]
 EPSILONS = (0.1, 0.7, 3.0)
 
 
@@ -35,11 +43,15 @@ def test_certificates_stand_and_no_field_can_be_changed(risk: Risk, adjacency: s
         assert stands(certificate)
         assert stands(em.Certificate.from_json(certificate.to_json()))
     assert ("count" in certificate.domain) == (adjacency == "replace")
-    for name in ("penalty", "rate", "squared_norm", "determinant", "bound", "lipschitz", "spread"):
+    known = certificate.sampler
+    names: tuple[str, ...] = ("row_nats", "determinant", "bound", "lipschitz", "spread")
+    names += () if "norm" in known else ("penalty", "rate", "squared_norm", "leverage")
+    for name in names:
         for factor in (0.5, 2.0):
-            told = certificate.sampler | {name: certificate.sampler[name] * factor}
+            told = known | {name: known[name] * factor}
             assert not stands(dataclasses.replace(certificate, sampler=told)), name
-    for name, value in (("noise", "sum"), ("columns", 4), ("rank", 9), ("sampler", "Rejection")):
+    wrong = [("columns", 4), ("rank", 9), ("sampler", "Rejection"), ("law", 1), ("law", 3)]
+    for name, value in [*wrong, ("noise", "sum")] if "norm" not in known else wrong:
         told = certificate.sampler | {name: value}
         assert not stands(dataclasses.replace(certificate, sampler=told)), name
     for name, value in (("classes", 7), ("columns", 4), ("bits", 99), ("kind", "Box")):
@@ -65,6 +77,54 @@ def test_constants_of_a_risk_of_ones_own_are_an_assumption() -> None:
     certificate = mechanism(own).certificate(epsilon=1.0)
     assert stands(certificate)
     assert any("custom risk" in text for text in certificate.assumptions)
+
+
+@pytest.mark.parametrize("adjacency", list(em.Adjacency))
+@pytest.mark.parametrize("risk", [Logistic(), LogCosh(0.5)], ids=lambda risk: risk.name)
+def test_a_private_norm_and_its_share_stand_in_the_certificate(risk: Risk, adjacency: str) -> None:
+    for n, measured in ((50, False), (1000, True)):
+        options: dict[str, Any] = {"rows": n} if adjacency == "add-remove" else {}
+        certificate = mechanism(risk, adjacency, n, **options).certificate(epsilon=1.0)
+        assert stands(certificate) and ("norm" in certificate.sampler) == measured
+        assert ("penalty" in certificate.sampler) != measured
+    told = certificate.sampler
+    assert told["norm"] == {"epsilon": 0.04, "level": 0.5, "points": 13}
+    changes: tuple[dict[str, Any], ...] = (
+        {"norm": told["norm"] | {"epsilon": 0.02}},
+        {"norm": told["norm"] | {"epsilon": 0.06}},
+        {"norm": told["norm"] | {"epsilon": -0.04}},
+        {"norm": told["norm"] | {"level": 0.9}},
+        {"norm": told["norm"] | {"points": 14}},
+        {"norm": {}},
+        {"leverage": told["leverage"] * 64.0},
+        {"leverage": -told["leverage"]},
+        {"law": True},
+    )
+    for change in changes:
+        assert not stands(dataclasses.replace(certificate, sampler=told | change)), change
+    hidden = {name: value for name, value in told.items() if name != "norm"}
+    assert not stands(dataclasses.replace(certificate, sampler=hidden))
+    fixed = mechanism(risk, adjacency, 1000, squared_norm=1.5).certificate(epsilon=1.0)
+    assert stands(fixed) and fixed.sampler["squared_norm"] == 1.5
+
+
+def test_a_declared_bound_on_curvature_stands_in_the_certificate() -> None:
+    own = Custom(
+        name="mine",
+        derivative=lambda t, z: np.tanh(t - z),
+        curvature=lambda t, z: 1.0 - np.tanh(t - z) ** 2,
+        ball=lambda t, z: (t - z).tanh(),
+        bound=1.0,
+        lipschitz=1.0,
+        error=2.0**-48,
+        curvature_bound=(1.0, 0.0, 1.0),
+    )
+    certificate = mechanism(own, n=20).certificate(epsilon=1.0)
+    assert stands(certificate)
+    assert certificate.sampler["risk"]["curvature_bound"] == [1.0, 0.0, 1.0]
+    told = certificate.sampler["risk"] | {"curvature_bound": [1.0, 0.0, 0.5]}
+    sampler = certificate.sampler | {"risk": told}
+    assert not stands(dataclasses.replace(certificate, sampler=sampler))
 
 
 @pytest.mark.parametrize("risk", [Huber(0.25), Softmax(3)], ids=lambda risk: risk.name)
@@ -110,7 +170,7 @@ def test_a_plan_tells_noise_penalty_and_work() -> None:
         mechanism(Logistic()).prepare(epsilon=1.0, sampler="Rejection")
 
 
-@pytest.mark.parametrize("risk", [Logistic(), Softmax(3)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("risk", [Logistic(), Softmax(3), Softmax(12)], ids=str)
 def test_noise_has_the_standard_deviation_that_a_plan_tells(risk: Risk) -> None:
     from expmech.core.bits import seeded_bits
     from expmech.core.coins import Coins

@@ -20,7 +20,7 @@ from support.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import Bits, seeded_bits
 from expmech.core.coins import Coins
-from expmech.core.errors import ExpmechError
+from expmech.core.errors import ExpmechError, ParameterError
 from expmech.mechanisms.selection import sequences as peeling
 from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw, skip_rate, visit
@@ -241,7 +241,7 @@ def peeled_law(counts: Sequence[int], k: int, eta: float) -> Law:
 def test_peeling_law_of_the_shipped_code(
     counts: tuple[int, ...], adjacency: str, factor: int
 ) -> None:
-    top = TopK.from_counts(counts, k=2, method="peeling", adjacency=adjacency)
+    top = TopK.from_counts(counts, k=2, objective="mean", adjacency=adjacency)
     found, leftover = law_of(
         lambda coins: tuple(top.draw(coins, epsilon=EPSILON, size=1)[0].tolist())
     )
@@ -263,8 +263,8 @@ def test_worst_privacy_of_peeling_is_epsilon() -> None:
 
 def test_ties_at_the_edge_and_large_counts_are_served() -> None:
     counts = np.array([1 << 50, 0, 0, 1 << 49])
-    for method in ("joint", "peeling"):
-        top = TopK.from_counts(counts, k=4, method=method)
+    for objective in ("worst", "mean"):
+        top = TopK.from_counts(counts, k=4, objective=objective)
         assert sorted(top.sample(epsilon=1000.0, seed=1)[0].tolist()) == [0, 1, 2, 3]
         assert sorted(top.sample(epsilon=2.0**-20, seed=1)[0].tolist()) == [0, 1, 2, 3]
     assert PeelingDraw(counts, 1, 1 << 40).draw(Coins(seeded_bits(4))).tolist() == [0]
@@ -408,3 +408,20 @@ def test_more_items_than_a_short_list_win_one_by_one() -> None:
         wide = math.sqrt(rounds * chance * (1 - chance))
         assert np.abs(part - rounds * chance).max() < 6 * wide
         assert abs(part.mean() - rounds * chance) < 6 * wide / math.sqrt(part.size)
+
+
+def test_the_objective_chooses_the_law_and_the_default_is_the_worst_place() -> None:
+    """Where the last places are a toss-up, places are better on average by objective="mean"."""
+    counts = np.floor(160.0 * np.arange(1.0, 1001.0) ** -0.5).astype(np.int64)
+    methods, errors = {}, {}
+    for objective in ("worst", "mean"):
+        top = TopK.from_counts(counts, k=10, objective=objective, adjacency="add-remove")
+        methods[objective] = top.certificate(epsilon=1.0).sampler["method"]
+        chosen = counts[top.sample(epsilon=1.0, size=60, seed=3)]
+        errors[objective] = np.abs(np.sort(counts)[::-1][:10] - chosen).mean()
+    assert methods == {"worst": "joint", "mean": "peeling"}
+    assert errors["mean"] < 0.8 * errors["worst"], errors
+    plain = TopK.from_counts(counts, k=10, adjacency="add-remove")
+    assert plain.certificate(epsilon=1.0).sampler["method"] == "joint"
+    with pytest.raises(ParameterError, match="`objective` of TopK"):
+        TopK.from_counts(counts, k=2, objective="joint")

@@ -29,7 +29,7 @@ from expmech.mechanisms.optimum.enclosure import (
     snap_point,
     weight_change,
 )
-from expmech.mechanisms.optimum.noise import ClassNorm, MaxNorm, SumNorm
+from expmech.mechanisms.optimum.noise import ClassNorm, DiscPoints, EuclideanNorm, SumNorm
 from expmech.mechanisms.optimum.risks import (
     Custom,
     Huber,
@@ -524,13 +524,15 @@ def test_boxes_of_class_noise_hold_every_end_of_what_is_known() -> None:
                 assert cell.lower[place] <= scaled <= cell.upper[place]
 
 
-@pytest.mark.parametrize("kind", ["max", "sum", "class"])
+@pytest.mark.parametrize("kind", ["max", "sum", "class", "euclidean", "euclidean, even"])
 def test_boxes_of_noise_shrink_and_stay_inside_each_other(kind: str) -> None:
     coins = Coins(seeded_bits(3))
     for _ in range(20):
         noise: Any
         if kind == "max":
-            noise = MaxNorm(coins, 3, step=Fraction(3, 8), rate=Fraction(1, 2))
+            noise = ClassNorm(coins, 1, 3, rate=Fraction(1, 2))
+        elif kind.startswith("euclidean"):
+            noise = EuclideanNorm(coins, 4 if kind.endswith("even") else 3, rate=Fraction(1, 2))
         elif kind == "sum":
             noise = SumNorm(coins, 3, rate=Fraction(1, 2))
         else:
@@ -544,7 +546,55 @@ def test_boxes_of_noise_shrink_and_stay_inside_each_other(kind: str) -> None:
                 [Fraction(one.upper[j], 1 << one.exponent) for one in (before, after)],
             )
             assert ends[0][0] <= ends[0][1] < ends[1][1] <= ends[1][0]
-            if kind == "max":  # steps are centred at their multiples
-                whole = noise._whole[j] * Fraction(3, 8)
-                assert abs(ends[0][1] - whole) <= Fraction(3, 16)
-                assert abs(ends[1][1] - whole) <= Fraction(3, 16)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_boxes_of_euclidean_noise_hold_every_end_of_what_is_known(size: int) -> None:
+    coins, generator = Coins(seeded_bits(4)), np.random.default_rng(5)
+    for _ in range(30):
+        noise = EuclideanNorm(coins, size, rate=Fraction(2))
+        points: Any = noise._points
+        points._reals.digits = noise._scales.digits = 4  # as if so few digits had been drawn
+        noise._lengths.digits = int(generator.integers(3, 5))
+        points._reals.lower[:] = generator.integers(0, 12, len(points._reals.lower)).tolist()
+        noise._scales.lower[:] = generator.integers(0, 40, len(noise._scales.lower)).tolist()
+        noise._lengths.lower[:] = generator.integers(0, 40, len(noise._lengths.lower)).tolist()
+        cell = noise.box()
+        for _ in range(20):  # corners of what is left open, and points inside
+
+            def more(numbers: list[int], digits: int) -> Any:
+                inside = generator.choice([0.0, 0.5, 1.0], len(numbers))
+                return (np.array(numbers) + inside) * 2.0**-digits
+
+            disc = more(points._reals.lower, 4).reshape(-1, 2)
+            unit = disc / np.maximum(np.sqrt((disc**2).sum(axis=1, keepdims=True)), 1e-300)
+            scales, lengths = (
+                more(noise._scales.lower, 4),
+                more(noise._lengths.lower, noise._lengths.digits),
+            )
+            if size % 2 == 0:
+                scales[-1] *= unit[-1, 1] ** 2
+            b = (np.sqrt(scales.sum() * lengths)[:, None] * unit[: len(lengths)]).ravel()[:size]
+            b = np.where(noise._positive, b, -b) * 2.0**cell.exponent
+            slack = 1e-9 * 2.0**cell.exponent
+            assert (np.array(cell.lower, dtype=float) <= b + slack).all()
+            assert (b - slack <= np.array(cell.upper, dtype=float)).all()
+
+
+def test_points_of_a_disc_are_decided_by_digits_and_uniform() -> None:
+    """One digit a coordinate: three cells of four lie inside or on the edge, where more decide."""
+
+    class Few(Coins):
+        drawn = 0
+
+        def integers_below(self, n: int, size: int) -> Any:
+            Few.drawn += 1
+            if Few.drawn == 1:  # u = v = sqrt(1/2), to so many digits: on the edge
+                return np.full(size, math.isqrt((1 << 120) // 2))
+            return super().integers_below(n, size)
+
+    points = DiscPoints(Few(seeded_bits(1)), 3)
+    assert points.digits > 60
+    for j in range(3):
+        u, v = points._reals.lower[2 * j : 2 * j + 2]
+        assert (u + 1) ** 2 + (v + 1) ** 2 <= 1 << 2 * points.digits

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
 import flint
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
-from support.enumeration import EnumeratingCoins, largest_log_ratio, law_of
 from support.optimum import cell_law, log_density
 
 from expmech.core.adjacency import Adjacency
@@ -33,11 +30,13 @@ from expmech.mechanisms.optimum import (
     prepare_rows,
 )
 from expmech.mechanisms.optimum import draw as draw_module
+from expmech.mechanisms.optimum.draw import root_cells
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 from expmech.mechanisms.optimum.enclosure import enclose, residual_at, snap_point
-from expmech.mechanisms.optimum.noise import ClassNorm
+from expmech.mechanisms.optimum.noise import ClassNorm, EuclideanNorm
 from expmech.mechanisms.optimum.risks import (
     Huber,
+    LogCosh,
     Logistic,
     Risk,
     SmoothedHinge,
@@ -46,7 +45,7 @@ from expmech.mechanisms.optimum.risks import (
 )
 from expmech.mechanisms.optimum.solver import Hessian, PerturbedProblem, Solution, solve
 
-ALPHA = 1e-7  # a test; there are fewer than ten
+ALPHA = 1e-7  # a test; there are about ten
 DRAWS = 1200
 
 
@@ -115,6 +114,7 @@ def p_value(found: dict[tuple[int, ...], int], law: dict[tuple[int, ...], float]
 ONE_DIMENSION = [
     (Logistic(), [[1.0], [0.5], [-0.75]], [1, 0, 1], "max"),
     (Huber(0.5), [[1.0], [0.25]], [0.75, -0.5], "sum"),
+    (LogCosh(1.0), [[1.0], [0.25]], [0.75, -0.5], "euclidean"),
 ]
 
 
@@ -170,6 +170,10 @@ def quadrature(
 TWO_DIMENSIONS = [
     (Logistic(), [[1.0, -0.5], [1.0, 1.0], [0.5, 0.75]], [1, 0, 1], "max"),
     (Huber(0.5), [[1.0, 0.5], [1.0, -1.0]], [0.75, -0.5], "sum"),
+    (LogCosh(0.5), [[1.0, 0.5], [1.0, -1.0]], [0.75, -0.5], "max"),
+    (LogCosh(0.25), [[1.0, 0.5], [1.0, -1.0]], [0.75, -0.5], "euclidean"),
+    (Logistic(), [[1.0, -0.5], [1.0, 1.0], [0.5, 0.75]], [1, 0, 1], "euclidean"),
+    (Softmax(2), [[1.0], [0.5], [1.0]], [0, 1, 1], "euclidean"),
     (Softmax(2), [[1.0], [0.5], [1.0]], [0, 1, 1], "class"),
 ]
 
@@ -227,7 +231,8 @@ def exact_cell(b: list[Fraction]) -> DyadicBox:
 
 
 @pytest.mark.parametrize(
-    "risk", [Logistic(), Huber(0.25), SmoothedHinge(0.5), SmoothedPinball(0.25)]
+    "risk",
+    [Logistic(), LogCosh(0.25), Huber(0.25), SmoothedHinge(0.5), SmoothedPinball(0.25)],
 )
 @pytest.mark.parametrize("away", [0.0, 2.0**-30, 2.0**-12, 0.25])
 def test_boxes_hold_the_root_whatever_point_they_start_from(risk: Risk, away: float) -> None:
@@ -281,6 +286,7 @@ def test_boxes_are_no_smaller_than_they_must_be(inverse: float) -> None:
     ("risk", "noise"),
     [
         (Logistic(), "max"),
+        (LogCosh(0.25), "euclidean"),
         (Huber(0.25), "max"),
         (Softmax(3), "class"),
         (SmoothedHinge(), "sum"),
@@ -326,32 +332,28 @@ def test_refreshed_hessian_is_that_of_the_margins() -> None:
     assert np.allclose(found, rows.matrix.T @ rows.matrix / 4 + np.diag(problem.penalties))
 
 
-class StuckCoins(EnumeratingCoins):
-    """Digits of xi are the middle of a cell: noise on a coarse grid, as floats would have it."""
+class KnownNoise:
+    """Noise that is what a test says, exactly."""
 
-    def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
-        if n == 1 << 60:
-            return np.full(size, 1 << 59, dtype=np.int64)
-        return super().integers_below(n, size)
+    def __init__(self, value: Fraction) -> None:
+        self._box = exact_cell([value])
+
+    def box(self) -> DyadicBox:
+        return self._box
+
+    def reveal(self, coins: Coins) -> None:
+        """There are no further digits."""
 
 
-def test_noise_without_revealed_digits_tells_neighbours_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """On a coarse grid of noise the released cells of neighbours are disjoint."""
-    monkeypatch.setattr("expmech.auditing.enumeration.EnumeratingCoins", StuckCoins)
-    laws = []
+def test_noise_without_revealed_digits_tells_neighbours_apart() -> None:
+    """With noise on a coarse grid the released cells of neighbours are disjoint."""
+    released = []
     for label in (0, 1):
         rows, terms = make(Logistic(), [[1.0], [0.5]], [label, 1])
-        coarse = dataclasses.replace(terms, steps=1, rate=terms.rate * terms.steps)
-
-        def draw(
-            coins: Coins, rows: RegressionRows = rows, terms: OptimumTerms = coarse
-        ) -> Hashable:
-            return int(draw_cells(terms, rows, Lattice(bits=20), coins)[0][0, 0])
-
-        laws.append(law_of(draw, cut=1e-3)[0])
-    assert largest_log_ratio(*laws) == float("inf")
+        noises = [KnownNoise(Fraction(7 * k, 19)) for k in range(-60, 61)]
+        coins, fine = Coins(seeded_bits(1)), Lattice(bits=20)
+        released.append({root_cells(terms, rows, fine, one, coins)[0][0] for one in noises})
+    assert released[0].isdisjoint(released[1])
 
 
 def test_class_noise_has_gamma_norm_and_is_spread_evenly() -> None:
@@ -368,6 +370,37 @@ def test_class_noise_has_gamma_norm_and_is_spread_evenly() -> None:
     assert stats.kstest(norms, stats.gamma(6).cdf).pvalue > ALPHA
     assert stats.kstest(norms, stats.gamma(7).cdf).pvalue < ALPHA
     assert stats.kstest(np.abs(shares), stats.beta(1, 2).cdf).pvalue > ALPHA
+
+
+def test_max_noise_is_class_noise_of_one_class() -> None:
+    """The largest of d coordinates is Gamma(d), and a coordinate over T is uniform."""
+    coins, rate = Coins(seeded_bits(6)), Fraction(3)
+    drawn = [ClassNorm(coins, 1, 4, rate=rate).box().middle().to_floats() for _ in range(800)]
+    largest = np.abs(drawn).max(axis=1) * float(rate)
+    assert stats.kstest(largest, stats.gamma(4).cdf).pvalue > ALPHA
+    assert stats.kstest(largest, stats.gamma(5).cdf).pvalue < ALPHA
+    shares = np.abs(np.sort(np.abs(drawn), axis=1)[:, :3] / np.abs(drawn).max(axis=1)[:, None])
+    assert stats.kstest(shares[:, 2] ** 3, stats.uniform.cdf).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 7])
+def test_euclidean_noise_has_gamma_length_and_a_uniform_direction(size: int) -> None:
+    """|b| is Gamma(D) over the rate; a coordinate of the direction has a known beta law."""
+    coins, rate = Coins(seeded_bits(20 + size)), Fraction(3)
+    boxes = [EuclideanNorm(coins, size, rate=rate).box() for _ in range(1500)]
+    assert max(float(box.radii().max()) for box in boxes) < 1e-9
+    drawn = np.array([box.middle().to_floats() for box in boxes])
+    lengths = np.sqrt((drawn**2).sum(axis=1))
+    assert stats.kstest(lengths * float(rate), stats.gamma(size).cdf).pvalue > ALPHA
+    assert stats.kstest(lengths * float(rate), stats.gamma(size + 1).cdf).pvalue < ALPHA
+    for j in range(size if size > 1 else 0):
+        squares = (drawn[:, j] / lengths) ** 2
+        assert stats.kstest(squares, stats.beta(0.5, (size - 1) / 2).cdf).pvalue > ALPHA
+        assert abs((drawn[:, j] > 0).mean() - 0.5) < 0.08
+    if size > 1:  # pairs are independent of each other given the length
+        turned = drawn @ np.linalg.qr(np.random.default_rng(1).normal(size=(size, size)))[0]
+        squares = (turned[:, 0] / lengths) ** 2
+        assert stats.kstest(squares, stats.beta(0.5, (size - 1) / 2).cdf).pvalue > ALPHA
 
 
 def test_between_two_sums_of_a_hessian_at_most_an_eighth_of_the_rows_is_corrected(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Hashable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -21,9 +20,9 @@ from support.problems import float_mechanism, mean_mechanism, neighbours, prepar
 import expmech as em
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.registry import PLANNED, UNPLANNED
-from expmech.ledger.verification import MECHANISMS, concentration
+from expmech.ledger.verification import MECHANISMS, has_bounded_range, rho_of
 from expmech.theory import renyi_divergence
-from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+from expmech.theory.concentrated import rho_of_bounded_range, rho_of_discrete_laplace, rho_of_pure
 from expmech.theory.divergence import bounded_range
 
 EPSILON = 1.5
@@ -110,31 +109,38 @@ def test_permute_and_flip_has_a_wider_range_and_is_counted_as_pure() -> None:
     most = max(renyi_divergence(*pair, 1.01) for pair in found)
     assert 1.01 / 8 < most <= 1.01 / 2
     mechanism = em.PermuteAndFlip.from_scores((1, 2), sensitivity=1)
-    assert concentration(mechanism.certificate(epsilon=1.0)) == PURE
+    assert rho_of(mechanism.certificate(epsilon=1.0), Fraction(1)) == rho_of_pure(Fraction(1))
 
 
 def test_each_mechanism_says_what_its_certificates_count_for() -> None:
     box, rows = em.Box([0.0], [1.0], bits=3), [[0.2], [0.4], [0.9]]
     exponential = em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=box)
     joint = em.TopK.from_counts([5, 3, 1], k=2, adjacency="add-remove")
-    peeling = em.TopK.from_counts([5, 3, 1], k=2, adjacency="add-remove", method="peeling")
+    peeling = em.TopK.from_counts([5, 3, 1], k=2, adjacency="add-remove", objective="mean")
     noisy = em.NoisyMean.from_rows(rows, lower=[0.0], upper=[1.0])
-    found = [
-        concentration(mechanism.certificate(epsilon=0.5))
-        for mechanism in (exponential, joint, peeling, noisy)
+    half = Fraction(1, 2)
+    certificates = [
+        mechanism.certificate(epsilon=0.5) for mechanism in (exponential, joint, peeling, noisy)
     ]
-    assert found == [BOUNDED_RANGE, BOUNDED_RANGE, PURE / 2, PURE]
+    bounded, pure = rho_of_bounded_range(half), rho_of_pure(half)
+    laplace = rho_of_discrete_laplace(half, 1 << noisy.bits)
+    found = [rho_of(certificate, half) for certificate in certificates]
+    assert found == [bounded, bounded, 2 * rho_of_pure(half / 2), laplace]
+    assert [*map(has_bounded_range, certificates)] == [True, True, False, False]
     steps = exponential.certificate(epsilon=0.5, sampler=em.Metropolis(delta=1e-6))
-    assert concentration(steps) == PURE
     unknown = dataclasses.replace(steps, mechanism="of somebody else's")
-    assert concentration(unknown) == PURE
     damaged = dataclasses.replace(joint.certificate(epsilon=0.5), sampler={})
-    assert concentration(damaged) == PURE
+    for certificate in (steps, unknown, damaged):
+        assert rho_of(certificate, half) == pure
+        assert not has_bounded_range(certificate)
     assert MECHANISMS.find("PrincipalDirection") is not None
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_shares_of_components_and_variances_stay_below_one_draw_of_bounded_range(k: int) -> None:
-    """k draws at equal shares of nine tenths, and noise for a tenth: below an eighth in all."""
-    assert k * BOUNDED_RANGE * Fraction(9, 10 * k) ** 2 + PURE * Fraction(1, 100) < BOUNDED_RANGE
-    assert math.isclose(float(PURE), 0.5)
+    """k draws at equal shares of nine tenths, and noise for a tenth: less than one draw costs."""
+    rows = np.random.default_rng(0).normal(size=(30, 6)) / 10.0
+    mechanism = em.PrincipalDirection.from_rows(rows, n_components=k, variances=True)
+    own = rho_of(mechanism.certificate(epsilon=1.0), Fraction(1))
+    share = k * rho_of_bounded_range(Fraction(9, 10 * k))
+    assert own == share + rho_of_pure(Fraction(1, 10)) < rho_of_bounded_range(Fraction(1))

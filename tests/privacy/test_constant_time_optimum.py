@@ -21,7 +21,7 @@ from expmech.mechanisms.optimum import Lattice, constant_time, draw_cells
 from expmech.mechanisms.optimum.constant_time import draw_constant_time
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 from expmech.mechanisms.optimum.noise import draw_cube
-from expmech.mechanisms.optimum.risks import Huber, Logistic, Risk, Softmax
+from expmech.mechanisms.optimum.risks import Huber, LogCosh, Logistic, Risk, Softmax
 
 N = 200
 
@@ -45,7 +45,7 @@ def mechanism(risk: Risk, name: str, **more: Any) -> em.PerturbedOptimum:
     return em.PerturbedOptimum(risk, features, targets, **more)
 
 
-@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5), LogCosh(0.5)], ids=lambda risk: risk.name)
 def test_derivatives_are_evaluated_equally_often_whatever_the_data(
     risk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,8 +68,8 @@ def test_derivatives_are_evaluated_equally_often_whatever_the_data(
     assert counts["random"][1] == N * (work.passes + work.rounds)
 
 
-@pytest.mark.parametrize("noise", ["max", "sum"])
-@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("noise", ["max", "sum", "euclidean"])
+@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5), LogCosh(0.5)], ids=lambda risk: risk.name)
 def test_points_are_within_a_step_of_the_root(
     risk: Risk, noise: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,13 +80,13 @@ def test_points_are_within_a_step_of_the_root(
         terms = found.terms(epsilon=30.0, timing="constant")
         work = found.schedule(terms)
         assert work.bits <= 36, "a lattice can be as fine as that"
-        lattice, rows = Lattice(bits=work.bits), found.prepare_rows()
+        lattice, rows = Lattice(bits=work.bits), found.prepare_rows(terms)
         exact = draw_cells(terms, rows, lattice, Coins(seeded_bits(number)))[0]
         near = draw_constant_time(terms, work, rows, lattice, Coins(seeded_bits(number)))
         assert np.abs(exact - near).max() <= 1, name
 
 
-@pytest.mark.parametrize("risk", [Logistic(), Huber(4.0)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("risk", [Logistic(), Huber(4.0), LogCosh(4.0)], ids=lambda risk: risk.name)
 def test_points_far_out_are_within_a_step_of_the_root_too(
     risk: Risk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +95,7 @@ def test_points_far_out_are_within_a_step_of_the_root_too(
     tight = float(risk.lipschitz) / math.expm1(1.0 - 2.0 / 256 - 5e-4)
     found = em.PerturbedOptimum(risk, np.zeros((1, 2)), np.zeros(1), penalty=tight)
     terms = found.terms(epsilon=1.0, timing="constant")
-    work, rows = found.schedule(terms), found.prepare_rows()
+    work, rows = found.schedule(terms), found.prepare_rows(terms)
     lattice = Lattice(bits=36, reach_bits=16)
     object.__setattr__(lattice, "bits", work.bits)  # as fine as the grid of the work
     farthest = 0.0
@@ -113,18 +113,19 @@ def test_a_part_of_the_work_would_not_do(monkeypatch: pytest.MonkeyPatch) -> Non
     terms = found.terms(epsilon=30.0, timing="constant")
     work = found.schedule(terms)
     little = dataclasses.replace(work, steps=work.steps // 10, rounds=1)
-    lattice, rows = Lattice(bits=work.bits), found.prepare_rows()
+    lattice, rows = Lattice(bits=work.bits), found.prepare_rows(terms)
     near = draw_constant_time(terms, little, rows, lattice, Coins(seeded_bits(1)))
     exact = draw_cells(terms, rows, lattice, Coins(seeded_bits(1)))[0]
     assert np.abs(exact - near).max() > 100
 
 
-@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5), LogCosh(0.5)], ids=lambda risk: risk.name)
 def test_the_noise_on_the_grid_is_paid_twice_and_certified(risk: Risk) -> None:
     found = mechanism(risk, "random")
     terms = found.terms(epsilon=1.0, timing="constant")
     assert terms.dither > 0
-    spent = terms.rate * terms.steps + terms.determinant + 2 * terms.dither
+    searched = Fraction(0) if terms.search is None else terms.search.epsilon
+    spent = 2 * terms.row_nats + terms.determinant + 2 * terms.dither + searched
     assert 1 - Fraction(1, 1 << 40) <= spent <= 1
     certificate = found.prepare(epsilon=1.0, timing="constant").certificate
     assert certificate.timing == "constant" and certificate.delta == 0.0
@@ -133,7 +134,7 @@ def test_the_noise_on_the_grid_is_paid_twice_and_certified(risk: Risk) -> None:
         {"dither": float(terms.dither) * 2.0},
         {"dither": 0.0},
         {"work": {**certificate.sampler["work"], "steps": 5}},
-        {"rate": float(terms.rate) * 1.01},
+        {"row_nats": float(terms.row_nats) * 1.01},
     ):
         bad = dataclasses.replace(certificate, sampler={**certificate.sampler, **change})
         assert not all(check.holds for check in verify_certificate(bad)), change
@@ -210,7 +211,7 @@ class KnownNoise:
         """There are no further digits."""
 
 
-@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)], ids=lambda risk: risk.name)
+@pytest.mark.parametrize("risk", [Logistic(), Huber(0.5), LogCosh(0.5)], ids=lambda risk: risk.name)
 @pytest.mark.parametrize("times", [0.5, 2.0, 3.0**20, 2.0**66])
 def test_points_are_within_a_step_of_the_root_however_long_the_noise_is(
     risk: Risk, times: float, monkeypatch: pytest.MonkeyPatch
@@ -218,7 +219,7 @@ def test_points_are_within_a_step_of_the_root_however_long_the_noise_is(
     """Pure epsilon needs every noise, not nearly all. With one row of zeros the root is known."""
     found = em.PerturbedOptimum(risk, np.zeros((1, 2)), np.zeros(1), penalty=3.0)
     terms = found.terms(epsilon=1.0, timing="constant")
-    work, rows = found.schedule(terms), found.prepare_rows()
+    work, rows = found.schedule(terms), found.prepare_rows(terms)
     pull = [round(times * work.pull), -round(0.3 * times * work.pull)]
     monkeypatch.setattr(constant_time, "draw_noise", lambda terms, coins: KnownNoise(pull))
     monkeypatch.setattr(constant_time, "draw_cube", lambda coins, size, rate: [0] * size)
@@ -242,9 +243,8 @@ def test_noise_beyond_its_public_bound_is_as_rare_as_the_page_says() -> None:
         )
         terms = found.terms(epsilon=4.0, timing="constant")
         work = found.schedule(terms)
-        rate = float(terms.rate / terms.step)
-        largest = work.pull / math.sqrt(size) - float(terms.step)  # of the max norm
-        assert stats.gamma(size + 1).logsf(largest * rate) < -700 * math.log(2.0)
+        largest = work.pull / math.sqrt(size)  # of the max norm
+        assert stats.gamma(size + 1).logsf(largest * float(terms.rate)) < -700 * math.log(2.0)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 16), Fraction(1, 64)])
@@ -254,7 +254,7 @@ def test_the_noise_on_the_grid_has_its_law_in_the_release(
     """Around a root that does not move, |U|_inf is what is left: P(m) ~ surface(m) exp(-g m)."""
     found = em.PerturbedOptimum(Logistic(), np.zeros((1, 2)), np.zeros(1), penalty=3.0)
     terms = dataclasses.replace(found.terms(epsilon=1.0, timing="constant"), dither=rate)
-    work, rows = found.schedule(terms), found.prepare_rows()
+    work, rows = found.schedule(terms), found.prepare_rows(terms)
     monkeypatch.setattr(constant_time, "draw_noise", lambda terms, coins: KnownNoise([0, 0]))
     lattice = Lattice(reach_bits=16)
     object.__setattr__(lattice, "bits", work.bits)

@@ -26,9 +26,10 @@ from expmech.mechanisms.optimum import (
     calibrate,
     prepare_rows,
 )
-from expmech.mechanisms.optimum.calibration import determinant_cost, leverage
+from expmech.mechanisms.optimum.cost import determinant_cost, leverage
 from expmech.mechanisms.optimum.risks import (
     Huber,
+    LogCosh,
     Logistic,
     Risk,
     SmoothedHinge,
@@ -84,11 +85,11 @@ def worst_ratio(
     return worst
 
 
-RISKS = [Logistic(), Huber(0.5), SmoothedHinge(0.5), SmoothedPinball(0.25)]
+RISKS = [Logistic(), LogCosh(0.5), Huber(0.5), SmoothedHinge(0.5), SmoothedPinball(0.25)]
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
-@pytest.mark.parametrize("noise", ["max", "sum"])
+@pytest.mark.parametrize("noise", ["max", "sum", "euclidean"])
 @pytest.mark.parametrize("risk", RISKS)
 def test_all_neighbours_are_within_epsilon(risk: Risk, noise: str, adjacency: Adjacency) -> None:
     terms = terms_of(risk, 1, adjacency, noise)
@@ -138,7 +139,12 @@ def largest_gap(terms: OptimumTerms, one: list[Any], other: list[Any], reach: fl
     [
         (Logistic(), "max", (0, 1)),
         (Logistic(), "sum", (0, 1)),
+        (Logistic(), "euclidean", (0, 1)),
+        (LogCosh(0.5), "max", (-1.0, 0.25)),
+        (LogCosh(0.5), "euclidean", (-1.0, 0.25)),
         (Huber(0.5), "max", (-1.0, 0.25)),
+        (Huber(0.5), "euclidean", (-1.0, 0.25)),
+        (Softmax(3), "euclidean", (0, 1, 2)),
         (Softmax(3), "max", (0, 1, 2)),
         (Softmax(3), "sum", (0, 2)),
         (Softmax(3), "class", (0, 1, 2)),
@@ -190,8 +196,15 @@ def test_every_rounding_is_toward_privacy() -> None:
             reach = leverage(Fraction(7), terms.penalty, terms.intercept_penalty)
             inner = 1 + risk.trace * reach / risk.rank
             exact = risk.rank * math.log(float(inner))
-            assert exact * (1 - 1e-12) <= float(terms.determinant) <= exact * (1 + 1e-9) + 1e-15
+            if risk.name == "logistic":  # less than the determinant alone would cost
+                assert 0.0 <= float(terms.determinant) < exact
+            else:
+                assert exact * (1 - 1e-12) <= float(terms.determinant) <= exact * (1 + 1e-9) + 1e-15
             rows = 2 * risk.spread
-            cost = {"max": Fraction(terms.steps), "class": rows, "sum": rows * 7}[noise]
+            cost = {"max": 2 * risk.bound, "class": rows, "sum": rows * 7}[noise]
+            assert terms.row_nats * (1 - Fraction(1, 1 << 50)) < terms.rate * cost / 2
+            assert terms.rate * cost / 2 <= terms.row_nats
             spent = terms.rate * cost + terms.determinant
-            assert epsilon * (1 - Fraction(1, 10**9)) < spent <= epsilon
+            assert (
+                epsilon * (1 - Fraction(1, 10**9)) < spent <= epsilon * (1 + Fraction(1, 1 << 50))
+            )

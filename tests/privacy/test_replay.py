@@ -213,7 +213,7 @@ COMMANDS = {
     "pca": f"pca {TWO} --components 2 --variances",
     "select": "select --column label --candidates a,b,c",
     "top": "top --column label --candidates a,b,c,d --k 2",
-    "peeling": "top --column label --candidates a,b,c,d --k 2 --method peeling",
+    "peeling": "top --column label --candidates a,b,c,d --k 2 --objective mean",
     "query": f"mean {COLUMNS.replace('x', 'h')} --query SELECT|x/2|AS|h,label,who|FROM|source",
     "filtered": "count --where label='a'|and|not|y>5",
 }
@@ -465,9 +465,9 @@ def all_rows_of_a_unit(real: Any, source: Any, column: str, max_rows: int) -> An
     return real(source, column, 100)
 
 
-def twice_the_rate(real: Any, *given: Any, **named: Any) -> Any:
-    terms = real(*given, **named)
-    return dataclasses.replace(terms, rate=terms.rate * 2)
+def twice_the_rate(real: Any, *given: Any, **more: Any) -> Any:
+    terms = real(*given, **more)
+    return dataclasses.replace(terms, rate=terms.rate * 2, row_nats=terms.row_nats * 2)
 
 
 MEAN, SUM = fitted(CASES["mean"], "add-remove"), fitted(CASES["sum"], "replace")

@@ -284,15 +284,15 @@ def test_enumeration_gives_the_law_itself() -> None:
         assert law[(index,)] == pytest.approx(masses[index], abs=1e-7)
 
 
-@pytest.mark.parametrize("method", ["joint", "peeling"])
-def test_the_law_of_a_list_of_three_is_enumerated(method: str) -> None:
+@pytest.mark.parametrize("objective", ["worst", "mean"])
+def test_the_law_of_a_list_of_three_is_enumerated(objective: str) -> None:
     counts = np.array([5, 4, 4, 0])
-    top = em.TopK.from_counts(counts, k=3, method=method)
+    top = em.TopK.from_counts(counts, k=3, objective=objective)
     law, rest = enumerate_law(top, epsilon=1.0)
     assert len(law) == 24
     assert rest < 1e-9
     assert sum(law.values()) == pytest.approx(1.0, abs=1e-9)
-    if method == "joint":
+    if objective == "worst":
         best = np.sort(counts)[::-1][:3]
         losses = {one: (best - counts[np.array(one)]).max() for one in permutations(range(4), 3)}
         weights = {one: math.exp(-0.25 * loss) for one, loss in losses.items()}

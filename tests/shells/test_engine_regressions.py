@@ -49,10 +49,13 @@ pytestmark = [
 KINDS = ("linear", "logistic", "classes")
 DRAWN = [  # Spark compiles every query for a second: few of them
     *itertools.product(("parquet", "postgres"), KINDS),
+    ("parquet", "huber"),
     ("spark", "linear"),
 ]
 SUMMED = [
     *itertools.product(("parquet", "postgres"), KINDS, (None, Fraction(5, 4))),
+    ("parquet", "huber", None),
+    ("parquet", "huber", Fraction(5, 4)),
     ("spark", "logistic", Fraction(5, 4)),
     ("spark", "classes", None),
 ]
@@ -101,12 +104,14 @@ def logistic(by_name: bool, several: bool, **more: Any) -> Statistic:
 def statistic(kind: str, by_name: bool, **more: Any) -> Statistic:
     if kind == "linear":
         return linear(by_name, **more)
+    if kind == "huber":
+        return linear(by_name, threshold=0.25, **more)
     return logistic(by_name, kind == "classes", **more)
 
 
 def arrays(kind: str) -> ArrayRows:
     features = np.column_stack([COLUMNS[name] for name in NAMES])
-    if kind == "linear":
+    if kind in ("linear", "huber"):
         return ArrayRows(numbers=np.column_stack([features, COLUMNS["t"]]))
     return ArrayRows(numbers=features, target=COLUMNS["k"])
 
@@ -177,7 +182,7 @@ def test_draws_in_an_engine_are_those_from_memory(
     with opened(sources, engine) as source:
         rows = TableRows(source=source, progress=watched.passes.append)
         cases = [("replace", "middle", 0.1), ("add-remove", "drop", 2.0)]
-        if kind == "linear":
+        if kind in ("linear", "huber"):
             cases.append(("add-remove", "lower", 1.0))
         for adjacency, missing, epsilon in cases[: 1 if engine == "spark" else 3]:
             more: dict[str, Any] = {"adjacency": Adjacency(adjacency), "missing": missing}
@@ -218,6 +223,25 @@ def test_sums_in_an_engine_are_within_what_they_promise(
         np.testing.assert_array_equal(np.sort(targets), np.sort(rows.targets))
         for scale in (400.0,) if engine == "spark" else (0.0, 3.0, 400.0):
             check_sums(passes, rows, terms, scale)
+
+
+@pytest.mark.parametrize("engine", ["parquet", "postgres", "spark"])
+def test_norms_of_rows_are_counted_in_an_engine_as_in_memory(
+    engine: str, sources: dict[str, dict[str, str]], watched: Watched
+) -> None:
+    """Squares are whole numbers: the counts are equal, and no row is read."""
+    with opened(sources, engine) as source:
+        asked = statistic("linear", True, adjacency=Adjacency.REPLACE)
+        table = TableRows(source=source).aggregate(asked.aggregation(ONE))
+        plain = statistic("linear", False, adjacency=Adjacency.REPLACE)
+        memory = arrays("linear").aggregate(plain.aggregation(ONE))
+        mechanism: Any = asked.mechanism(table, ONE, "unprotected")
+        search = mechanism.terms(epsilon=1).search
+        found = table.count_within(search.grid)
+        assert found == memory.count_within(search.grid)
+        assert found[-1] == ROWS and 0 < found[len(found) // 2] < ROWS
+        assert found == sorted(found)
+    assert watched.sizes == []
 
 
 def check_sums(passes: EnginePasses, rows: Any, terms: Any, scale: float) -> None:
@@ -302,9 +326,10 @@ def test_what_no_pass_decides_is_decided_batch_by_batch(
         assert next(calls) > 12
 
 
+@pytest.mark.parametrize("threshold", [None, 0.5])
 @pytest.mark.parametrize("name", ["collinear", "two tied values", "nearly collinear"])
 def test_passes_alone_decide_on_collinear_and_tied_rows(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, threshold: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading all rows again, one by one in ball arithmetic, is for what no pass decides."""
     n, generator = 80_000, np.random.default_rng(0)
@@ -336,6 +361,7 @@ def test_passes_alone_decide_on_collinear_and_tied_rows(
             target="t",
             target_bounds=(-1.0, 1.0),
             adjacency=Adjacency.REPLACE,
+            threshold=threshold,
         )
         table = TableRows(source=source).aggregate(asked.aggregation(Fraction(30)))
         mechanism: Any = asked.mechanism(table, Fraction(30), "unprotected")

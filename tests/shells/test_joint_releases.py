@@ -58,7 +58,7 @@ SELECT = ("--column", "item", "--candidates", ",".join(ITEMS), "--epsilon", "2")
     [
         ("quantile", QUANTILES, "JointQuantiles"),
         ("top", TOP, "TopK"),
-        ("top", (*TOP, "--method", "peeling"), "TopK"),
+        ("top", (*TOP, "--objective", "mean"), "TopK"),
         ("select", SELECT, "PermuteAndFlip"),
     ],
 )
@@ -138,7 +138,7 @@ def test_groups_get_a_list_each(table: Path) -> None:
         ("quantile", (*QUANTILES, "--q", "0.5,1.5"), "strictly between 0 and 1"),
         ("top", (*TOP, "--timing", "constant"), "does not serve timing='constant'"),
         ("top", (*TOP, "--k", "9"), "`k` of TopK"),
-        ("top", (*TOP, "--method", "best"), "`method` of TopK"),
+        ("top", (*TOP, "--objective", "best"), "`objective` of TopK"),
         ("top", (*TOP, "--delta", "1e-6"), "`sampler` of TopK"),
     ],
 )
@@ -156,7 +156,7 @@ def test_what_does_not_serve_is_refused_and_nothing_is_charged(
     [
         ("quantile --bounds 0,1 --q 0.1,0.5,0.9 --rows 1000 --epsilon 1", "JointQuantiles"),
         ("top --candidates 50 --k 5 --rows 1000 --epsilon 1", "TopK"),
-        ("top --candidates 50 --k 5 --method peeling --epsilon 1 --adjacency add-remove", "TopK"),
+        ("top --candidates 50 --k 5 --objective mean --epsilon 1 --adjacency add-remove", "TopK"),
         ("select --candidates 50 --rows 1000 --epsilon 1 --timing constant", "PermuteAndFlip"),
     ],
 )

@@ -95,7 +95,7 @@ def _slope(record: Any) -> None:
 
 
 def _penalty(record: Any) -> None:
-    record["certificate"]["sampler"]["penalty"] *= 2.0
+    record["certificate"]["sampler"]["leverage"] *= 16.0
 
 
 def _epsilon(record: Any) -> None:

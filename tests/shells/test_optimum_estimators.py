@@ -133,7 +133,7 @@ def test_a_data_norm_leaves_rows_within_it_as_they_are() -> None:
         rows = ArrayRows(numbers=np.column_stack([corners, np.ones(3)]))
         found = rows.aggregate(statistic.aggregation(Fraction(1)))
         mechanism: Any = statistic.mechanism(found, Fraction(1), "unprotected")
-        squares = (mechanism.prepare_rows().matrix ** 2).sum(axis=1)
+        squares = (mechanism.prepare_rows(mechanism.terms(epsilon=1.0)).matrix ** 2).sum(axis=1)
         np.testing.assert_allclose(squares, lengths, atol=1e-5)
         assert (squares <= 1.0 + min(data_norm, 2.0**0.5) ** 2).all()
         told = mechanism.certificate(epsilon=1.0).sampler["squared_norm"]

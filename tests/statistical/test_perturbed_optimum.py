@@ -66,7 +66,8 @@ def test_every_fit_ends(risk: Risk, name: str, epsilon: float) -> None:
 def test_first_box_decides_on_a_fine_lattice(risk: Risk) -> None:
     rows, score = design(400, 6)
     mechanism = PerturbedOptimum(risk, rows, np.sign(score))
-    terms, ready = mechanism.terms(epsilon=1.0), mechanism.prepare_rows()
+    terms = mechanism.terms(epsilon=1.0)
+    ready = mechanism.prepare_rows(terms)
     for bits, most in ((20, 0), (32, 4)):  # expected: nearly never, and below one
         late = 0
         for seed in range(200):
@@ -99,7 +100,8 @@ def awkward(n: int) -> dict[str, tuple[Any, Any, Risk]]:
 def test_the_first_box_of_a_ramp_decides_on_collinear_sorted_and_tied_rows(name: str) -> None:
     rows, targets, risk = awkward(30_000)[name]
     mechanism = PerturbedOptimum(risk, rows, targets)
-    terms, ready = mechanism.terms(epsilon=30.0), mechanism.prepare_rows()
+    terms = mechanism.terms(epsilon=30.0)
+    ready = mechanism.prepare_rows(terms)
     boxes = [draw_cells(terms, ready, Lattice(), Coins(seeded_bits(s)))[1] for s in range(20)]
     assert boxes == [1] * 20
 

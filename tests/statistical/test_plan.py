@@ -255,6 +255,87 @@ def test_caution_ranks_and_does_not_forecast() -> None:
     assert plan.chosen == "BoxTree"
 
 
+STEEP = [  # dimension, nats across an axis, loss: all take milliseconds or a second
+    (1, 1e9, cone(1, 0.37)),
+    (2, 1e5, cone(2, 0.21)),
+    (2, 1e6, cone(2, 0.83)),
+    (2, 1e5, lambda y: np.linalg.norm(y - 0.4, axis=1)),
+    (3, 1e7, cone(3, 0.4)),
+    (5, 1e3, lambda y: np.linalg.norm(y - 0.4, axis=1)),
+]
+
+
+@pytest.mark.parametrize(("d", "slope", "loss"), STEEP, ids=[f"{d}, {s:g}" for d, s, _ in STEEP])
+def test_steep_losses_are_not_refused_and_cost_what_is_forecast(
+    d: int, slope: float, loss: Any, counter: Counter
+) -> None:
+    mechanism = lipschitz_problem(d, slope, loss)
+    option = mechanism.plan(1.0, timing="unprotected").recommended
+    assert option is not None and option.name == "BoxTree"
+    counter.evaluations = 0
+    mechanism.sample(epsilon=1.0, seed=1, sampler=em.BoxTree())
+    assert 0.25 <= counter.evaluations / option.typical <= 4.0, option.typical
+
+
+def test_steeper_slopes_cost_a_tree_a_few_halvings_more() -> None:
+    """The forecast rises by evaluations per halving, not by a power of the slope."""
+    costs = [
+        lipschitz_problem(2, slope, cone(2, 0.3)).plan(1.0, timing="unprotected").recommended
+        for slope in (1e4, 1e7, 1e10)
+    ]
+    first, second, third = (option.typical for option in costs if option is not None)
+    assert third - second == pytest.approx(second - first, abs=1.0)
+    assert 0.0 < second - first < 64.0
+
+
+def test_a_list_of_ten_million_candidates_is_tabulated() -> None:
+    """One evaluation per candidate, whatever the scores; a longer list needs another mechanism."""
+
+    def of(count: int) -> em.Plan:
+        return em.ExponentialMechanism(
+            loss=lambda index: np.zeros(len(index)),
+            sensitivity=1.0,
+            domain=em.Candidates(range(count)),
+            bound=1e6,
+        ).plan(1.0)
+
+    plan = of(10**7)
+    assert plan.chosen == "Tabulated"
+    assert plan.recommended is not None and plan.recommended.typical == 10**7
+    longer = of((1 << 24) + 1)
+    assert longer.chosen is None and longer.refusal is not None
+    assert "PermuteAndFlip" in longer.refusal and "growth" not in longer.refusal
+
+
+def test_a_loss_with_a_bound_only_is_told_to_declare_its_slopes() -> None:
+    def of(**facts: Any) -> em.Plan:
+        return em.ExponentialMechanism(
+            loss=cone(2, 0.3), sensitivity=1e-3, domain=em.Box([0.0] * 2, [1.0] * 2), **facts
+        ).plan(1.0)
+
+    refused = of(bound=2.0).refusal
+    assert refused is not None and "`lipschitz`" in refused and "fewer `bits`" in refused
+    assert of(bound=2.0, lipschitz=[1.0, 1.0]).chosen == "BoxTree"
+
+
+def test_an_atom_costs_about_what_rejection_does() -> None:
+    """Where the normaliser is not known the weight is W = m: one detour beside rejection."""
+    plan = lipschitz_problem(3, 20.0, cone(3, 0.4), gap=0.01).plan(1.0)
+    by_name = {option.name: option for option in plan.options}
+    atom, uniform = by_name["ConfAtomPerfect, uniform"], by_name["Rejection, uniform"]
+    assert 0.3 <= atom.typical / uniform.typical <= 3.0
+
+
+def test_an_atom_takes_the_best_weight_where_the_normaliser_is_not_known() -> None:
+    """Steps are ``2 (1 + M/Z)`` on average: two for each proposal of rejection, and two more."""
+    mechanism = lipschitz_problem(2, 6.0, cone(2, 0.4))
+    proposals, steps = (
+        mechanism.sample(epsilon=1.0, size=400, seed=5, sampler=sampler).proposals.mean()
+        for sampler in (em.Rejection(), em.ConfAtomPerfect(proposal="uniform"))
+    )
+    assert steps == pytest.approx(2.0 * (1.0 + proposals), rel=0.3)
+
+
 def affordable(forecast: Forecast) -> bool:
     worst = forecast.expected[1]
     return forecast.typical <= MOST and worst is not None and worst <= 100 * MOST

@@ -126,8 +126,8 @@ def _lists() -> list[em.Certificate]:
         for one in (False, True)
     ]
     tops = [
-        em.TopK.from_counts([3, 2, 1], k=2, method=method, adjacency=kind, one_item_each=each)
-        for method in ("joint", "peeling")
+        em.TopK.from_counts([3, 2, 1], k=2, objective=objective, adjacency=kind, one_item_each=each)
+        for objective in ("worst", "mean")
         for kind in em.Adjacency
         for each in (False, True)
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.mechanisms.optimum import OptimumTerms, RegressionRows
-from expmech.mechanisms.optimum.calibration import CLASS_NORM, MAX_NORM, SUM_NORM
+from expmech.mechanisms.optimum.cost import CLASS_NORM, EUCLIDEAN, MAX_NORM, SUM_NORM
 
 Floats = NDArray[np.float64]
 
@@ -48,8 +47,9 @@ def log_noise(terms: OptimumTerms, b: Floats) -> Floats:
     """Return the log density of the noise up to a constant, at rows b."""
     rate = float(terms.rate)
     if terms.noise == MAX_NORM:
-        steps = np.floor(b / float(terms.step) + 0.5)
-        return np.asarray(-rate * np.abs(steps).max(axis=1))
+        return np.asarray(-rate * np.abs(b).max(axis=1))
+    if terms.noise == EUCLIDEAN:
+        return np.asarray(-rate * np.sqrt((b**2).sum(axis=1)))
     if terms.noise == SUM_NORM:
         return np.asarray(-rate * np.abs(b).sum(axis=1))
     assert terms.noise == CLASS_NORM
@@ -63,18 +63,11 @@ def log_density(rows: RegressionRows, terms: OptimumTerms, y: Floats) -> Floats:
 
 
 def noise_distribution(terms: OptimumTerms, x: Floats) -> Floats:
-    """Return ``P(b <= x)`` for one coordinate: exact for the discretised and the Laplace law."""
+    """Return ``P(b <= x)`` where there is one coordinate: every norm gives the Laplace law."""
     rate = float(terms.rate)
-    if terms.noise == SUM_NORM:
-        return np.where(
-            x < 0, np.exp(rate * np.minimum(x, 0)) / 2, 1 - np.exp(-rate * np.maximum(x, 0)) / 2
-        )
-    scaled = x / float(terms.step) + 0.5
-    u, q = np.floor(scaled), math.exp(-rate)
-    scale = (1 - q) / (1 + q)
-    below = np.where(u <= 0, q ** np.abs(np.minimum(u, 0) - 1) / (1 + q), 0.0)
-    above = np.where(u > 0, 1 - q ** np.maximum(u, 0) / (1 + q), 0.0)
-    return np.asarray(below + above + (scaled - u) * scale * q ** np.abs(u))
+    return np.where(
+        x < 0, np.exp(rate * np.minimum(x, 0)) / 2, 1 - np.exp(-rate * np.maximum(x, 0)) / 2
+    )
 
 
 def cell_law(

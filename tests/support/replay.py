@@ -38,6 +38,7 @@ from expmech.mechanisms.optimum import RegressionRows
 from expmech.mechanisms.optimum.constant_time import draw_constant_time
 from expmech.mechanisms.optimum.draw import draw_cells
 from expmech.mechanisms.optimum.in_engine import draw_in_engine
+from expmech.mechanisms.optimum.row_norm import NormSearch
 from expmech.mechanisms.quantiles.draw import JointDraw
 from expmech.mechanisms.selection.permute_and_flip import first_of_a_random_order
 from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
@@ -471,6 +472,17 @@ def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         enter(terms, points, np.array(logs))
         return found
 
+    def drawn_norm(self: Any, within: Any, coins: Coins) -> Any:
+        found = tape.keep(draw_norm(self, within, coins))
+        upto = np.array(within, dtype=np.float64)
+        below = np.concatenate([[0.0], upto[:-1]])
+        off = np.maximum(0.0, np.maximum(below - upto[-1] / 2, upto[-1] / 2 - upto))
+        rate = float(self.epsilon) / (2.0 if self.adjacency == "replace" else 1.0)
+        tape.enter("law", (str(self), self.grid), _normalised(-rate * off))
+        return found
+
+    draw_norm = NormSearch.draw
+    patch.setattr(NormSearch, "draw", drawn_norm)
     patch.setattr("expmech.mechanisms.optimum.draw.draw_cells", drawn)
     patch.setattr("expmech.mechanisms.optimum.perturbed_optimum.draw_constant_time", drawn_evenly)
     patch.setattr("expmech.tables.engines.regression.draw_in_engine", drawn_in_engine)

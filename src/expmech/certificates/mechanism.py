@@ -41,7 +41,7 @@ from expmech.core.errors import (
 )
 from expmech.core.markup import card, folded
 from expmech.core.rounding import validate_epsilon
-from expmech.theory.concentrated import PURE
+from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
 if TYPE_CHECKING:
     from expmech.exponential.samplers.base import Sampler
@@ -387,13 +387,29 @@ class Mechanism(ABC):
         return False
 
     @classmethod
-    def concentration(cls, certificate: Certificate) -> Fraction:
-        """Return rho of zero-concentrated privacy over epsilon squared.
+    def bounded_range(cls, certificate: Certificate) -> bool:
+        """Tell whether log ratios of probabilities of neighbours lie in an interval of epsilon."""
+        return False
 
-        A half for every pure mechanism; an eighth where the log ratio of the probabilities of
-        neighbours lies in an interval of width epsilon.
+    @classmethod
+    def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
+        """Return the rho of zero-concentrated privacy of a release at ``epsilon``, rounded up.
+
+        By default that of a bounded range, or of any pure mechanism (docs/theory/composition.md).
+
+        Parameters
+        ----------
+        certificate : Certificate
+            What was promised.
+        epsilon : Fraction
+            What is charged, at least the certificate's.
+
+        Returns
+        -------
+        Fraction
         """
-        return PURE
+        bounded = cls.bounded_range(certificate)
+        return rho_of_bounded_range(epsilon) if bounded else rho_of_pure(epsilon)
 
     def serving(self, timing: str) -> Mechanism:
         """Return the mechanism that serves a timing requirement: here itself.

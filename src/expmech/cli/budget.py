@@ -22,7 +22,7 @@ from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Ledger
 from expmech.ledger.amounts import show_amount
 from expmech.tables.sources.opening import open_source
-from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="The privacy budget of a data set."
@@ -232,8 +232,8 @@ def remaining_releases(ledger: Ledger) -> list[str]:
     for charge in reversed(ledger.history()):
         kinds.setdefault((charge.statement or "a release", charge.epsilon), charge.amount)
     if not kinds:
-        factor = BOUNDED_RANGE if ledger.wants_bounded_range else PURE
-        usual = Amount(epsilon=_USUAL, rho=factor * _USUAL**2)
+        rho = rho_of_bounded_range if ledger.wants_bounded_range else rho_of_pure
+        usual = Amount(epsilon=_USUAL, rho=rho(_USUAL))
         kinds = {("a quantile, say", _USUAL): usual}
     sentences = []
     for (statement, epsilon), amount in list(kinds.items())[:_KINDS]:

@@ -99,7 +99,7 @@ def _linear(
     settings: OptimumOptions,
     threshold: options.Threshold = None,
 ) -> Linear:
-    """Release a linear regression (Huber's) with intercept."""
+    """Release a robust linear regression with intercept."""
     return Linear(
         **table.named,
         **common.reading,
@@ -331,8 +331,12 @@ Length = Annotated[
     list[int], typer.Option("--candidates", help="Length of the public list; repeat for several.")
 ]
 Places = Annotated[int, typer.Option("--k", help="How many, the most frequent first.")]
-Method = Annotated[
-    str, typer.Option("--method", help="joint: one draw of the list; peeling: place by place.")
+Objective = Annotated[
+    str,
+    typer.Option(
+        "--objective",
+        help="worst: the worst place falls short by little; mean: places do on average.",
+    ),
 ]
 
 
@@ -458,20 +462,20 @@ def _top(
     column: options.Columns,
     candidates: Candidates,
     k: Places = 10,
-    method: Method = "joint",
+    objective: Objective = "worst",
 ) -> tuple[Statistic, ...]:
     """Release the k most frequent of a public list of values, in order."""
     lists = _listed(column, candidates)
-    return tuple(TopOf(**listed, **common.reading, k=k, method=method) for listed in lists)
+    return tuple(TopOf(**listed, **common.reading, k=k, objective=objective) for listed in lists)
 
 
 def _plan_top(
-    common: CommonSettings, candidates: Length, k: Places = 10, method: Method = "joint"
+    common: CommonSettings, candidates: Length, k: Places = 10, objective: Objective = "worst"
 ) -> tuple[Statistic, ...]:
     """Plan the k most frequent of a public list."""
     lists = _numbered_lists(candidates)
     return tuple(
-        TopOf(**listed, k=k, method=method, adjacency=common.adjacency) for listed in lists
+        TopOf(**listed, k=k, objective=objective, adjacency=common.adjacency) for listed in lists
     )
 
 

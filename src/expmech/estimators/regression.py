@@ -142,7 +142,7 @@ class PrivateLine(RegressorMixin, PrivateRegression):  # type: ignore[misc]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearRegression(OptimumParameters, PrivateLine):
-    """Linear regression with an intercept, by the perturbed optimum of Huber's risk.
+    """Linear regression with an intercept, by the perturbed optimum of a robust risk.
 
     The regression to take: its noise does not grow with a bound on the coefficients, and single
     rows far off count little.
@@ -157,8 +157,9 @@ class PrivateLinearRegression(OptimumParameters, PrivateLine):
     bounds_y : pair of float
         Public bounds of the target, a pair.
     threshold : float, optional
-        Residuals beyond it count linearly, in half widths of ``bounds_y``. None: a rule of public
-        quantities, see docs/estimators.md.
+        Residuals beyond it count linearly, in half widths of ``bounds_y``, by Huber's risk. None:
+        the log-cosh risk, which needs less noise, by a rule of public quantities; see
+        docs/estimators.md.
     penalty : float, optional
         Ridge penalty on columns scaled to [-1, 1] by their bounds; None: the rule.
     data_norm : float, optional

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from expmech.certificates.timing import CONSTANT
-from expmech.core.errors import ParameterError, ParameterTypeError, validate_integer, validate_scale
+from expmech.core.errors import (
+    ParameterError,
+    ParameterTypeError,
+    validate_choice,
+    validate_integer,
+    validate_scale,
+)
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, only_column
 from expmech.tables.arrays import ArrayRows
@@ -38,8 +44,11 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         Whether all scores move the same way between adjacent data sets, as counts do when a row is
         added: a promise too, which halves what they cost. Only with ``scoring``.
     k : int, optional
-        None: the best. A number: so many of ``candidates``, the most frequent first, by one joint
-        draw. Not with ``scoring``.
+        None: the best. A number: so many of ``candidates``, the most frequent first. Not with
+        ``scoring``.
+    objective : {"worst", "mean"}, default "worst"
+        With ``k``, what is to be small: "worst", how far the worst place falls short (one joint
+        draw of the list), or "mean", how far places do on average (one place after the other).
     epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit: a number, or decimal text.
     bounds : pair of float, sequence of pairs, or dict, optional
@@ -75,6 +84,7 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
     sensitivity: float | Fraction | None = None
     monotone: bool = False
     k: int | None = None
+    objective: str = "worst"
     bounds: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateSelector:
@@ -123,6 +133,9 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
                 f"`monotone` of {self._name} must be False without `scoring`: how counts and totals"
                 " move is known."
             )
+        validate_choice(
+            self.objective, name="objective", owner=self._name, choices=("worst", "mean")
+        )
         if self.k is None:
             return
         if self.scoring is not None or self.candidates is None:
@@ -192,6 +205,7 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
                 candidates=tuple(names),
                 labels=positions,
                 k=int(self.k),
+                objective=self.objective,
                 adjacency=relation,
                 missing=self.missing,
             )

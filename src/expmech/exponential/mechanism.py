@@ -48,7 +48,6 @@ from expmech.exponential.target import (
 from expmech.exponential.target.calibration import COARSEST_UNIT
 from expmech.exponential.target.measure import REPEATABLE, Measure
 from expmech.losses.base import Declared, Loss
-from expmech.theory.concentrated import BOUNDED_RANGE, PURE
 
 _OWNER = "ExponentialMechanism"
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
@@ -350,12 +349,10 @@ class ExponentialMechanism(Mechanism):
         return not isinstance(domain, Grid) or _on_lattice(certificate, domain, point)
 
     @classmethod
-    def concentration(cls, certificate: Certificate) -> Fraction:
-        """Return that of a bounded range where the sampler has one."""
+    def bounded_range(cls, certificate: Certificate) -> bool:
+        """Tell whether the sampler has."""
         kind = SAMPLERS.find(str(certificate.sampler.get("sampler")))
-        if kind is None:
-            return PURE
-        return BOUNDED_RANGE if kind.rebuild(certificate.sampler).bounded_range else PURE
+        return kind is not None and kind.rebuild(certificate.sampler).bounded_range
 
 
 def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:

@@ -16,13 +16,14 @@ from numbers import Integral, Rational
 import numpy as np
 
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_choice
-from expmech.theory.concentrated import PURE, epsilon_from_rho, rho_from_epsilon
+from expmech.theory.concentrated import Rho, epsilon_from_rho, rho_from_epsilon, rho_of_pure
 
 BASIC, CONCENTRATED = "basic", "concentrated"
 _MOST_TEXT = 64  # characters of an amount: keeps denominators small
 _SMALLEST_EXPONENT = -400
 _DIGITS = 10**6  # what is shown of a converted epsilon, rounded up; of what is left, down
 _MOST_TIMES = 10**6
+_MOST_SHOWN = 10**12  # millionths of epsilon: no limit of rho is that generous
 
 
 def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) -> Fraction:
@@ -250,15 +251,15 @@ class Limits:
             last = after
         return increments
 
-    def left(self, spent: Amount, factor: Fraction = PURE) -> tuple[Fraction, Fraction]:
+    def left(self, spent: Amount, rho: Rho = rho_of_pure) -> tuple[Fraction, Fraction]:
         """Return the largest epsilon and delta that one more release may have.
 
         Parameters
         ----------
         spent : Amount
             What was spent so far.
-        factor : Fraction, default 1/2
-            Its rho over epsilon squared: 1/2 holds for a release of any kind.
+        rho : callable, default rho_of_pure
+            What it costs in rho by its epsilon; by default that of a release of any kind.
 
         Returns
         -------
@@ -268,9 +269,17 @@ class Limits:
         epsilon, delta = self.epsilon - spent.epsilon, self.delta - spent.delta
         if self.composition == BASIC:
             return epsilon, delta
-        remaining = max(self.rho - spent.rho, Fraction(0)) / factor
-        root = math.isqrt(math.floor(remaining * _DIGITS**2))
-        return max(epsilon, Fraction(root, _DIGITS)), Fraction(0)
+        low, high = 0, 1
+        while self._affords(spent, rho, high) and high < _MOST_SHOWN:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._affords(spent, rho, middle) else (low, middle)
+        return max(epsilon, Fraction(low, _DIGITS)), Fraction(0)
+
+    def _affords(self, spent: Amount, rho: Rho, millionths: int) -> bool:
+        """Tell whether the rho that is left pays for one more release of that epsilon."""
+        return spent.rho + rho(Fraction(millionths, _DIGITS)) <= self.rho
 
     def times(self, spent: Amount, release: Amount) -> int:
         """Return how many more releases of the same cost are allowed, at most a million.

@@ -10,8 +10,8 @@ from expmech.certificates.certificate import Certificate
 from expmech.core.adjacency import Adjacency, validate_relation
 from expmech.core.errors import ExpmechError, ParameterError
 from expmech.ledger.amounts import Amount, exact_amount, show_amount
-from expmech.ledger.verification import concentration
-from expmech.theory.concentrated import PURE
+from expmech.ledger.verification import rho_of
+from expmech.theory.concentrated import rho_of_pure
 
 _NEARLY = 1 + Fraction(1, 1 << 50)
 
@@ -133,7 +133,7 @@ def price(entry: Entry, *, owner: str) -> Charge:
     certificate = read_certificate(entry.certificate)
     if certificate is not None:
         _check_certificate(certificate, Amount(epsilon=epsilon, delta=delta), entry, owner=owner)
-    factor = PURE if certificate is None else concentration(certificate)
+    rho = rho_of_pure(epsilon) if certificate is None else rho_of(certificate, epsilon)
     stated = entry.adjacency or (certificate.adjacency if certificate else "")
     adjacency = validate_relation(stated, owner=owner) if stated else ""
     if entry.groups and not adjacency.startswith(Adjacency.ADD_REMOVE):
@@ -150,7 +150,7 @@ def price(entry: Entry, *, owner: str) -> Charge:
         statement=entry.statement,
         groups=entry.groups,
         certificate=entry.certificate,
-        rho=factor * epsilon**2,
+        rho=rho,
         adjacency=adjacency,
         run=entry.run,
     )

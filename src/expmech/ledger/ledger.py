@@ -27,7 +27,7 @@ from expmech.ledger.file import (
     write_ledger,
 )
 from expmech.ledger.outbox import deliver, read_outbox, redeemable, refuse_again
-from expmech.theory.concentrated import BOUNDED_RANGE
+from expmech.theory.concentrated import rho_of_bounded_range
 
 _OWNER = "Ledger"
 _BOTH = "both"  # the adjacency of a ledger of an earlier version that was charged with either
@@ -491,7 +491,7 @@ class Ledger:
             )
         if limits.composition == CONCENTRATED:
             any_kind = show_amount(limits.left(spent)[0])
-            bounded = show_amount(limits.left(spent, BOUNDED_RANGE)[0])
+            bounded = show_amount(limits.left(spent, rho_of_bounded_range)[0])
             raise LedgerError(
                 f"The budget does not allow epsilon = {show_amount(amount.epsilon)}: one more"
                 f" release may have at most {bounded} if its range is bounded, and else {any_kind},"

@@ -29,7 +29,7 @@ from expmech.mechanisms.noisy_sums import NoisyMean, NoisySums
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
 from expmech.mechanisms.quantiles import JointQuantiles
 from expmech.mechanisms.selection import PermuteAndFlip, TopK
-from expmech.theory.concentrated import PURE
+from expmech.theory.concentrated import rho_of_pure
 
 MECHANISMS: Registry[type[Mechanism]] = Registry(
     "expmech.mechanisms",
@@ -101,13 +101,24 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
     return checks
 
 
-def concentration(certificate: Certificate) -> Fraction:
-    """Return rho over epsilon squared, as the certificate's mechanism says; a half if unknown."""
+def has_bounded_range(certificate: Certificate) -> bool:
+    """Tell whether the certificate's mechanism has bounded range; False if unknown."""
     mechanism = MECHANISMS.find(certificate.mechanism)
     try:
-        return PURE if mechanism is None else mechanism.concentration(certificate)
+        return mechanism is not None and mechanism.bounded_range(certificate)
     except _DAMAGED:
-        return PURE
+        return False
+
+
+def rho_of(certificate: Certificate, epsilon: Fraction) -> Fraction:
+    """Return rho at ``epsilon``, as the certificate's mechanism says; of any kind if unknown."""
+    mechanism = MECHANISMS.find(certificate.mechanism)
+    try:
+        own = None if mechanism is None else mechanism.rho(certificate, epsilon)
+    except _DAMAGED:
+        own = None
+    pure = rho_of_pure(epsilon)
+    return pure if own is None else min(own, pure)
 
 
 def verify_value(certificate: Certificate, released: Any) -> Check:

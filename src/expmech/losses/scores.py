@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from expmech.core.errors import ParameterError, validate_vector
 from expmech.domains import Domain, Region
@@ -17,7 +15,7 @@ class Scores:
 
     Parameters
     ----------
-    scores : sequence of float
+    scores : array-like of float
         Confidential, one per candidate; higher is better.
 
     Notes
@@ -36,7 +34,7 @@ class Scores:
     array([2., 0., 1.])
     """
 
-    def __init__(self, scores: Sequence[float]) -> None:
+    def __init__(self, scores: ArrayLike) -> None:
         values = validate_vector(scores, name="scores", owner="Scores", confidential=True)
         with np.errstate(all="ignore"):  # beyond 1e308 energies have saturated long before
             losses = np.minimum(values.max() - values, np.finfo(np.float64).max)

@@ -13,10 +13,94 @@ from fractions import Fraction
 import flint
 
 PURE, BOUNDED_RANGE = Fraction(1, 2), Fraction(1, 8)
-"""rho over epsilon squared: of any epsilon-DP release, and of one whose range is epsilon."""
+"""rho over epsilon squared at most: any epsilon-DP release, and one whose range is epsilon."""
+
+Rho = Callable[[Fraction], Fraction]
+"""What a kind of release costs in rho, by its epsilon; rounded up."""
 
 _PRECISION = 128
 _GRID = 200  # orders tried before the search is refined
+
+
+def rho_of_pure(epsilon: Fraction) -> Fraction:
+    """Return ``epsilon tanh(epsilon / 2)``, the rho of every epsilon-DP release; rounded up.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Of the release, at least 0.
+
+    Examples
+    --------
+    >>> round(float(rho_of_pure(Fraction(1))), 4)
+    0.4621
+    """
+    return _cost(epsilon, PURE * epsilon**2, lambda size: size * (size / 2).tanh())
+
+
+def rho_of_bounded_range(epsilon: Fraction) -> Fraction:
+    """Return ``x - 1 - log x``, ``x = epsilon / (1 - exp(-epsilon))``; rounded up.
+
+    The rho of every release whose privacy losses lie in an interval of length epsilon.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        The length, at least 0.
+
+    Examples
+    --------
+    >>> round(float(rho_of_bounded_range(Fraction(1))), 4)
+    0.1233
+    """
+
+    def exact(size: flint.arb) -> flint.arb:
+        quotient = size / -(-size).expm1()
+        return quotient - 1 - quotient.log()
+
+    return _cost(epsilon, BOUNDED_RANGE * epsilon**2, exact)
+
+
+def rho_of_discrete_laplace(epsilon: Fraction, steps: int) -> Fraction:
+    """Return ``epsilon - g (1 - exp(-epsilon)) / sinh g``, ``g = epsilon / steps``; rounded up.
+
+    The rho of integers with discrete Laplace noise of rate g, which neighbours move by at most
+    ``steps`` in all.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Of the release, at least 0.
+    steps : int
+        At least 1.
+
+    Examples
+    --------
+    >>> [round(float(rho_of_discrete_laplace(Fraction(1), steps)), 4) for steps in (1, 2, 16)]
+    [0.4621, 0.3935, 0.3683]
+    """
+
+    def exact(size: flint.arb) -> flint.arb:
+        rate = size / steps
+        return size + rate / rate.sinh() * (-size).expm1()
+
+    return _cost(epsilon, PURE * epsilon**2, exact)
+
+
+_DIGITS = 20  # of a rho that is written down
+
+
+def _cost(epsilon: Fraction, most: Fraction, exact: Callable[[flint.arb], flint.arb]) -> Fraction:
+    """Return an upper bound of ``exact(epsilon)`` in 20 digits, and at most ``most``."""
+    if epsilon == 0:
+        return Fraction(0)
+    # differences of terms of about 1 leave about epsilon squared
+    small = max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
+    above = _upper(lambda: exact(_ball(epsilon)), _PRECISION + 4 * small)
+    if above <= 0:
+        return most
+    unit = Fraction(10) ** (math.floor(_log(above) / math.log(10.0)) - _DIGITS)
+    return min(most, math.ceil(above / unit) * unit)
 
 
 def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
@@ -99,16 +183,16 @@ def _rest(alpha: Fraction, delta: Fraction) -> flint.arb:
     return (1 - 1 / order).log() - (_ball(delta).log() + order.log()) / (order - 1)
 
 
-def _log(delta: Fraction) -> float:
-    """Return log delta as a float, also where delta is below the least float."""
-    return math.log(delta.numerator) - math.log(delta.denominator)
+def _log(number: Fraction) -> float:
+    """Return a logarithm as a float, also where the number is below the least float."""
+    return math.log(number.numerator) - math.log(number.denominator)
 
 
 def _ball(number: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
-def _upper(compute: Callable[[], flint.arb]) -> Fraction:
-    with flint.ctx.workprec(_PRECISION):
+def _upper(compute: Callable[[], flint.arb], precision: int = _PRECISION) -> Fraction:
+    with flint.ctx.workprec(precision):
         mantissa, exponent = compute().upper().mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

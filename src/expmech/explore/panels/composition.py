@@ -10,8 +10,8 @@ from expmech.explore.svg import Canvas, Scale
 from expmech.explore.view import View
 from expmech.ledger import Amount, Limits
 from expmech.ledger.amounts import BASIC, CONCENTRATED, show_amount
-from expmech.ledger.verification import concentration
-from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+from expmech.ledger.verification import has_bounded_range
+from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
 _POINTS = 14
 KINDS = {
@@ -27,7 +27,7 @@ def composition(view: View, width: int) -> Panel:
     delta = Fraction(1, 10**state.failure)
     curves = totals(state.epsilon, state.releases, delta)
     last = {name: curve[-1][1] for name, curve in curves.items()}
-    own = "bounded" if concentration(view.ready.certificate) == BOUNDED_RANGE else "pure"
+    own = "bounded" if has_bounded_range(view.ready.certificate) else "pure"
     title = (
         f"{state.releases:,} releases at epsilon = {show_amount(state.epsilon)} cost"
         f" {quoted(last['basic'])} by adding up, {quoted(last[own])} in a ledger with"
@@ -39,8 +39,9 @@ def composition(view: View, width: int) -> Panel:
         figure=_picture(title, curves, state.releases, width),
         sentences=(
             f"The release of this question {verb} bounded range. Where the log ratio of two"
-            " neighbours' chances lies in an interval of width epsilon, a release costs an eighth"
-            " of epsilon squared in concentrated privacy; any other pure release costs a half.",
+            " neighbours' chances lies in an interval of width epsilon, a release costs at most an"
+            " eighth of epsilon squared in concentrated privacy; any other pure release at most a"
+            " half.",
             "The ledger takes the smaller of both sums; a small delta is the price of the curves"
             " below the straight line.",
         ),
@@ -53,13 +54,13 @@ def totals(epsilon: Fraction, releases: int, delta: Fraction) -> dict[str, list[
     """Return (releases, epsilon together) by the arithmetic of a ledger."""
     counts = sorted({max(1, round(releases * j / _POINTS)) for j in range(1, _POINTS + 1)} | {1})
     curves: dict[str, list[tuple[int, float]]] = {}
-    for name, composed, factor in (
-        ("basic", BASIC, PURE),
-        ("pure", CONCENTRATED, PURE),
-        ("bounded", CONCENTRATED, BOUNDED_RANGE),
+    for name, composed, rho in (
+        ("basic", BASIC, rho_of_pure),
+        ("pure", CONCENTRATED, rho_of_pure),
+        ("bounded", CONCENTRATED, rho_of_bounded_range),
     ):
         limits = Limits(epsilon=epsilon * releases, delta=delta, composition=composed)
-        release = Amount(epsilon=epsilon, rho=factor * epsilon**2)
+        release = Amount(epsilon=epsilon, rho=rho(epsilon))
         curves[name] = [(n, float(limits.composed(release.times(n))[0])) for n in counts]
     return curves
 

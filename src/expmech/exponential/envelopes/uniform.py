@@ -199,7 +199,7 @@ def _guess(nats: float) -> float:
 
 def tightest_uniform(target: Target) -> BoundUniform:
     """Return the uniform envelope whose distance from the minimum :func:`uniform_gap` bounds."""
-    if target.table is not None:
+    if target.is_small and target.table is not None:
         return BoundUniform(target=target, offset=-target.table[1].minimum)
     return Uniform().bind(target)
 

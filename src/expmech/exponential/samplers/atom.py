@@ -22,7 +22,6 @@ from expmech.core.errors import (
     EnvelopeViolatedError,
     ParameterError,
     ParameterTypeError,
-    UnsupportedError,
     validate_choice,
 )
 from expmech.domains import Indices
@@ -177,58 +176,44 @@ def moves_of(envelope: ReentryLaw) -> Kernel:
     return UniformMoves() if envelope.rates is None else LaplaceSteps(envelope.rates)
 
 
-def need_weight(target: Target, sampler: str) -> None:
-    """Raise, on public grounds, where k cannot be turned into the atom's weight."""
-    if not target.knows_normaliser and target.log_floor() is None:
-        raise UnsupportedError(
-            f"{sampler} turns k into the atom's weight through the normaliser or a public bound on"
-            " it, and this problem has neither. Declare `lipschitz` or `bound`, or use Rejection."
-        )
-
-
-def weight_for(target: Target, envelope: ReentryLaw, k: Fraction, sampler: str) -> int:
+def weight_for(target: Target, envelope: ReentryLaw, k: Fraction) -> int:
     """Return W in units such that the atom's share of the mixture is k.
 
-    It follows from the normaliser where that is known. If not, the public floor p_0 stands in for
-    it and k is nominal. The law of the release is the same for every W.
+    It follows from the normaliser where that is known. If not, the mass of the envelope stands in
+    for it and k is nominal: k = 1/2 is W = m, the best weight. The law of the release is the same
+    for every W.
     """
-    need_weight(target, sampler)
+    log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)
     log_normaliser = target.log_normaliser()
     if log_normaliser is None:
-        floor = target.log_floor() or 0.0
-        log_normaliser = (
-            floor + target.domain.log_size - target.minimum_energy / target.units_per_nat
-        )
-    log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)
-    weight = log_odds + log_normaliser - envelope.log_mass()
-    return max(-ENERGY_CAP, min(ENERGY_CAP, round(weight * target.units_per_nat)))
+        weight = round(log_odds * target.units_per_nat) + envelope.offset
+    else:
+        weight = round((log_odds + log_normaliser - envelope.log_mass()) * target.units_per_nat)
+    return max(-ENERGY_CAP, min(ENERGY_CAP, weight))
 
 
 def forecast_atom(target: Target, *, proposal: str, k: float) -> Forecast:
     """Return the evaluations ``e^B (1 + w / Z_f)`` from the mean proposals M / Z_f of re-entry."""
-    if proposal == "uniform":
-        rejection = log_worst_uniform(target)
-    else:
-        rejection = log_worst_laplace(target)
-    floor, tabulated = target.log_floor(), 0.0
-    best, worst = 1.0, None
-    if rejection is not None:
-        # the weight is exact: w / Z_f = k / (1 - k), and e^B = (M / Z_f) (1 - k) / k
-        worst = max(1.0, power(rejection) * (1.0 - k) / k) / (1.0 - k)
-    if target.knows_normaliser:
-        tabulated = 0.0 if target.integer is not None else math.exp(target.domain.log_size)
-    elif proposal == "uniform" and floor is not None:
-        best = max(1.0, power(-floor) * (1.0 - k) / k)
-        if rejection is not None:
-            worst = best * (1.0 + k / (1.0 - k) * power(max(0.0, floor + rejection)))
-    if worst is None:
+    odds, exact = k / (1.0 - k), target.knows_normaliser
+
+    def cost(log_proposals: float) -> float:
+        proposals = power(log_proposals)
+        if exact:  # w / Z_f = k / (1 - k), and e^B = (M / Z_f) (1 - k) / k
+            return max(1.0, proposals / odds) * (1.0 + odds)
+        return max(1.0, 1.0 / odds) * (1.0 + odds * proposals)  # w / M = k / (1 - k)
+
+    tabulated, best = 0.0, 1.0
+    if exact and target.integer is None:
+        tabulated = math.exp(target.domain.log_size)
+    rejection = log_worst_uniform(target) if proposal == "uniform" else log_worst_laplace(target)
+    if rejection is None:
         least = tabulated + best
         return Forecast(expected=(least, None), nearly_all=(least, None), typical=math.inf)
+    worst, usual = cost(rejection), cost(rejection / 2.0)
+    if proposal == "uniform" and target.slopes is not None:
+        usual = min(worst, cost(log_usual_uniform(target)))
     # steps are geometric, and every second one evaluates the loss
     steps = quantile_of_sum([2.0 * worst])
-    usual = math.sqrt(best * worst)
-    if proposal == "uniform" and target.knows_normaliser:
-        usual = min(worst, max(1.0, power(log_usual_uniform(target)) * (1.0 - k) / k) / (1.0 - k))
     return Forecast(
         expected=(tabulated + best, tabulated + SPARE * worst),
         nearly_all=(tabulated + best, tabulated + steps / 2.0 + 2.0 * math.sqrt(steps)),

@@ -94,7 +94,8 @@ class Sampler(ABC):
         The delta a plan shows for it.
     bounded_range : bool
         Whether the log ratio of the laws of neighbours lies in an interval of width epsilon, as
-        where the law is f exactly. A ledger then counts epsilon^2/8 of rho, not epsilon^2/2.
+        where the law is f exactly. A ledger then counts at most epsilon^2/8 of rho, not up to
+        epsilon^2/2.
     lists_first : bool
         Whether `auto` always takes it for a list of candidates that it can serve.
     serves_base : bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import flint
@@ -99,8 +99,12 @@ LOT = 1 << 6
 
 _CELLS = 4.0  # evaluations per cell of the flat tree: look, split, proposals after; measured
 _LEVELS = 8.0  # evaluations per level of the lattice where bounds are exact; measured
-_PASS, _PASSES = 7.0, 4.0  # calls that a pass is worth, and passes of the smallest trees; measured
-_FINE_POWER = 0.45  # power of the worst number that a tree cut without evaluations takes; measured
+_DEPTH = 25.0  # nats above the least energy that cells of a loss with its slopes must tell apart
+_SLOPED_CELLS, _HALVING = 3.0, 2.0  # evaluations per such cell, per halving of an axis; measured
+_PASS, _PASSES = 7.0, 1.5  # calls that a pass is worth, and passes of the smallest trees; measured
+_PASS_HALVING = 0.3  # passes per halving of an axis that is steeper than the others; measured
+_CELL_CALLS = 0.04  # calls that keeping the cells of an evaluation is worth; measured
+_FINE_POWER = 0.55  # power of the usual number that a tree cut without evaluations takes; measured
 _FINE_CALLS = 50.0  # calls of plain proposals that cutting for one evaluation is worth; measured
 _MEMORY = (1 << 30) / 48  # words of 8 bytes of which a tree may hold six copies
 _CELL_WORDS = 4
@@ -109,23 +113,33 @@ _CELL_WORDS = 4
 def forecast_tree(
     slopes: Sequence[float], bits: int, *, least: float, convex: bool = False
 ) -> Forecast:
-    """Forecast a tree with Lipschitz bounds, whose worst loss is a flat one.
+    """Forecast a tree with Lipschitz bounds: usual losses use their slopes, the worst is flat.
 
+    Where a loss rises by its slopes, cells far from the least energy stay large: the tree is about
+    one of a flat loss whose bounds fall by a few dozen nats, and some halvings to get there.
     Tangents of a ``convex`` loss are nearer to it: the guess is a lot for each corner of a cell.
     """
     d = len(slopes)
-    most_cells = math.log(_MEMORY / (_CELL_WORDS + 3 * d))
-    drop = _flat_drop(slopes, min(bits * d * math.log(2.0), most_cells))
-    cells, proposals = power(_log_cells(slopes, drop)), power(drop)
-    forecast = _between(least, 2 * LOT + _CELLS * max(cells, proposals), d)
-    usual = min(forecast.typical, LOT * 2.0 ** (d - 1)) if convex else forecast.typical
-    return replace(forecast, typical=usual, calls=_calls(usual), ranked=forecast.typical)
+    log_most = min(bits * d * math.log(2.0), math.log(_MEMORY / (_CELL_WORDS + 3 * d)))
+    worst = 2 * LOT + _CELLS * _flat_cells(slopes, log_most)
+    near = [slope * _DEPTH / (slope + _DEPTH) for slope in slopes]
+    halvings = sum(math.log2(1.0 + slope / _DEPTH) for slope in slopes)
+    usual = LOT + _SLOPED_CELLS * _flat_cells(near, log_most) + _HALVING * halvings
+    usual = min(usual, worst)
+    tangents = min(usual, LOT * 2.0 ** (d - 1)) if convex else usual
+    return Forecast(
+        expected=(least, worst),
+        nearly_all=(least, 2.0 * worst),
+        typical=tangents,
+        calls=_calls(tangents) + _PASS * _PASS_HALVING * halvings + _CELL_CALLS * tangents,
+        ranked=usual,
+    )
 
 
 def forecast_slow_loss(ordinary: Forecast) -> Forecast:
     """Forecast a tree that is cut without evaluations, from that of one that evaluates cells."""
     worst, most = ordinary.expected[1], ordinary.nearly_all[1]
-    typical = (LOT if worst is None else worst) ** _FINE_POWER
+    typical = ordinary.rank**_FINE_POWER
     return Forecast(
         expected=(2.0, worst),
         nearly_all=(2.0, most),
@@ -157,6 +171,12 @@ def _calls(evaluations: float) -> float:
     A pass refines a lot of cells, or a quarter of them where that is more.
     """
     return _PASS * (_PASSES + math.log(max(1.0, evaluations / LOT)) / math.log(1.25))
+
+
+def _flat_cells(slopes: Sequence[float], log_most: float) -> float:
+    """Return the cells, or the proposals where they are more, of a flat loss with such bounds."""
+    drop = _flat_drop(slopes, log_most)
+    return max(power(_log_cells(slopes, drop)), power(drop))
 
 
 def _flat_drop(slopes: Sequence[float], log_most: float) -> float:

@@ -26,19 +26,21 @@ from expmech.exponential.samplers.base import Sampler
 from expmech.exponential.samplers.metropolis import MOST_STEPS
 from expmech.exponential.samplers.registry import PLANNED, UNPLANNED
 from expmech.exponential.samplers.rejection import propose
-from expmech.exponential.target import Problem, Target, make_target
+from expmech.exponential.target import TABLE_LIMIT, Problem, Target, make_target
 
 CALL = 1e-4
 """Seconds of a call in the table: drawing, checking, evaluating and accepting a lot of one."""
 
 _POINT = 6e-8  # seconds per point and, again, per coordinate of it, in large lots
+_CANDIDATE = 4e-8  # seconds per candidate of a list
 _SHORTEST = 4e-3  # seconds that a measurement must take to be believed
 _REPEATS = 3
 
 
 def table_pace(target: Target) -> Pace:
     """Return the pace of the table, with the seconds per evaluation that the loss declares."""
-    point = _POINT * (1 + target.domain.dimension)
+    listed = target.domain.axis_widths is None
+    point = _CANDIDATE if listed else _POINT * (1 + target.domain.dimension)
     declared = target.problem.evaluation_seconds or 0.0
     return Pace(call=CALL, evaluation=point + declared)
 
@@ -290,7 +292,7 @@ def _choose(
     elif target.domain.axis_widths is None:
         fit = [(option, sampler) for option, sampler in fit if sampler.lists_first] or fit
     if not fit:
-        return None, _refusal(None, timing)
+        return None, _refusal(target, None, timing)
     affordable = [option for option, sampler in fit if _affords(requirement, option, sampler)]
     unknown = [
         option for option, _ in fit if option.forecast and option.forecast.expected[1] is None
@@ -302,7 +304,7 @@ def _choose(
     cheapest = min((option for option, _ in fit), key=lambda option: option.rank)
     if requirement.budget_seconds is not None:
         return None, over_budget(cheapest.name, cheapest.seconds, requirement.budget_seconds)
-    return None, _refusal(cheapest.rank, timing)
+    return None, _refusal(target, cheapest.rank, timing)
 
 
 _FLAT = (
@@ -312,7 +314,7 @@ _FLAT = (
 )
 
 
-def _refusal(cheapest: float | None, timing: str) -> str:
+def _refusal(target: Target, cheapest: float | None, timing: str) -> str:
     required = "exact sampler"
     if timing == CONSTANT:
         required = "exact sampler with a constant number of evaluations"
@@ -323,6 +325,25 @@ def _refusal(cheapest: float | None, timing: str) -> str:
         )
     return (
         f"found no affordable {required}: the cheapest would need about {show_number(cheapest)}"
-        f" loss evaluations, more than {MOST_EVALUATIONS:g}. Declare the loss's `growth`, lower"
-        " epsilon or the dimension, choose a smaller domain, or name a sampler to run it anyway."
+        f" loss evaluations, more than {MOST_EVALUATIONS:g}. {_advice(target)}, or name a sampler"
+        " to run it anyway."
     )
+
+
+def _advice(target: Target) -> str:
+    """Say what would make a draw affordable, by what the loss declares already."""
+    problem = target.problem
+    if target.domain.axis_widths is None:
+        return "For a list, use PermuteAndFlip (one coin per candidate), or list fewer candidates"
+    known = (problem.lipschitz, problem.growth, problem.gradient, problem.lower_bound)
+    if all(fact is None for fact in known):
+        return (
+            "Declare the loss's `lipschitz` constants, which bound it over boxes of points; or give"
+            f" the domain fewer `bits`, so that its points, at most {TABLE_LIMIT}, are tabulated;"
+            " or lower epsilon"
+        )
+    if problem.growth is None:
+        return (
+            "Declare the loss's `growth`, lower epsilon or the dimension, choose a smaller domain"
+        )
+    return "Lower epsilon or the dimension, choose a smaller domain"

@@ -35,7 +35,6 @@ from expmech.exponential.samplers.atom import (
     AtomState,
     Flags,
     forecast_atom,
-    need_weight,
     weight_for,
 )
 from expmech.exponential.samplers.base import SamplerTerms
@@ -226,8 +225,9 @@ class ConfAtomPerfect(AtomSampler):
     Parameters
     ----------
     k : float, default 0.5
-        Share of the atom in the mixture, in (0, 1). Exact where the normaliser is known, nominal
-        where it is not; the law of the release is f for every k.
+        Share of the atom in the mixture, in (0, 1). Exact where the normaliser is known. Where it
+        is not, the mass of the envelope stands in for it, and 1/2 is the weight with the fewest
+        steps. The law of the release is f for every k.
     proposal : {"laplace", "uniform"}, default "laplace"
         Re-entry law and moves: "laplace" about the atom (the loss declares its growth) or
         "uniform".
@@ -340,7 +340,6 @@ class ConfAtomPerfect(AtomSampler):
         )
 
     def terms(self, target: Target) -> SamplerTerms:
-        need_weight(target, self.name())
         if self.location == "minimiser" and not target.domain.is_listable(SMALL_TABLE):
             raise UnsupportedError(
                 "ConfAtomPerfect(location='minimiser') lists every minimiser, on lattices of at"
@@ -363,7 +362,7 @@ class ConfAtomPerfect(AtomSampler):
 
     def _atom(self, target: Target, center: NDArray[np.float64] | None) -> AtomKernel:
         envelope, moves = self.bind_law(target, center)
-        weight = weight_for(target, envelope, self.k, self.name())
+        weight = weight_for(target, envelope, self.k)
         return AtomKernel(target, envelope, weight, moves)
 
     def forecast(self, target: Target) -> Forecast:

@@ -421,6 +421,7 @@ def _forecast_trees(target: Target, domain: Grid) -> Forecast:
         expected=(sum(tree.expected[0] for tree in trees), most),
         nearly_all=(sum(tree.nearly_all[0] for tree in trees), 2.0 * most),
         typical=sum(tree.typical for tree in trees),
+        calls=sum(tree.calls or 0.0 for tree in trees),
     )
 
 

@@ -17,11 +17,15 @@ from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
 from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
 from expmech.exponential.samplers.chain import Chain, MemorylessChain, RoundsChain
-from expmech.exponential.target import TABLE_LIMIT, Target
+from expmech.exponential.target import LIST_LIMIT, TABLE_LIMIT, Target
 
 TOO_LARGE = (
-    f"A table needs a lattice of at most {TABLE_LIMIT} points; this domain has more. Use"
-    " Rejection, or fewer bits."
+    f"A table needs a lattice of at most {TABLE_LIMIT} points, or a list of at most {LIST_LIMIT}"
+    " candidates; this domain has more. Use Rejection, or fewer bits; for a list, PermuteAndFlip."
+)
+_TOO_LONG = (
+    f"ConstantTabulated needs at most {TABLE_LIMIT} points; this domain has more. Use Tabulated, or"
+    " PermuteAndFlip, which flips one coin per candidate whatever the data."
 )
 ROUNDS = 2
 """Rounds of ConstantTabulated. Both are refused with probability 2^-64, whatever the data are."""
@@ -59,7 +63,8 @@ class TableRounds(_FromTable, RoundsChain):
 class Tabulated(Sampler):
     """Draw exactly from f(y) ~ exp(-E(y)) by evaluating every point of a small lattice.
 
-    This is the classical discrete exponential mechanism, on at most 2^22 points.
+    This is the classical discrete exponential mechanism, on at most 2^22 points, or 2^24
+    candidates.
 
     Notes
     -----
@@ -85,7 +90,7 @@ class Tabulated(Sampler):
     serves_base = True
 
     def terms(self, target: Target) -> SamplerTerms:
-        if not target.is_small:
+        if not target.is_tabulated:
             raise UnsupportedError(TOO_LARGE)
         return super().terms(target)
 
@@ -132,6 +137,12 @@ class ConstantTabulated(Tabulated):
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"rounds": ROUNDS}
+
+    def terms(self, target: Target) -> SamplerTerms:
+        terms = super().terms(target)
+        if not target.is_small:  # the error analysis of its sum ends there
+            raise UnsupportedError(_TOO_LONG)
+        return terms
 
     def _chain(self, target: Target, indices: Indices, table: ExponentialTable) -> Chain[Any]:
         return TableRounds(

@@ -6,6 +6,7 @@ from expmech.exponential.target.problem import Problem, make_problem
 from expmech.exponential.target.target import (
     ENERGY_ROUNDING,
     LEAST_SLOPE,
+    LIST_LIMIT,
     TABLE_LIMIT,
     Energies,
     IntegerSlopes,
@@ -17,6 +18,7 @@ __all__ = [
     "ENERGY_CAP",
     "ENERGY_ROUNDING",
     "LEAST_SLOPE",
+    "LIST_LIMIT",
     "SMALL_TABLE",
     "TABLE_LIMIT",
     "BaseMeasure",

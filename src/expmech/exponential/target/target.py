@@ -90,6 +90,9 @@ def integer_slopes(problem: Problem, eta: float, units_per_nat: int) -> IntegerS
 TABLE_LIMIT = 1 << 22
 """Largest lattice that is ever tabulated."""
 
+LIST_LIMIT = 1 << 24
+"""Longest list of candidates that is ever tabulated: nothing else serves a list of any scores."""
+
 ENERGY_ROUNDING = 257
 """Units by which rounding the product eta * L and then the energy may lower it."""
 
@@ -299,6 +302,15 @@ class Target:
         """Whether the lattice is small enough to be tabulated; a public fact."""
         return self.domain.is_listable(TABLE_LIMIT)
 
+    @property
+    def _table_limit(self) -> int:
+        return LIST_LIMIT if self.domain.axis_widths is None else TABLE_LIMIT
+
+    @property
+    def is_tabulated(self) -> bool:
+        """Whether there may be a table: a small lattice, or a list of candidates; public."""
+        return self.domain.is_listable(self._table_limit)
+
     def all_indices(self, limit: int) -> Indices | None:
         """Return every point that is not excluded, or None on a lattice of more than ``limit``."""
         indices = self.domain.all_indices(limit)
@@ -309,7 +321,7 @@ class Target:
     @cached_property
     def table(self) -> tuple[Indices, ExponentialTable] | None:
         """Every lattice point with its energy, or None when the lattice is too large."""
-        indices = self.all_indices(TABLE_LIMIT) if self.is_small else None
+        indices = self.all_indices(self._table_limit) if self.is_tabulated else None
         if indices is None:
             return None
         return indices, ExponentialTable(self.energy(indices), self.units_per_nat)

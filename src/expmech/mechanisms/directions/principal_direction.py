@@ -51,7 +51,7 @@ from expmech.mechanisms.directions.rows import (
     validate_products,
 )
 from expmech.mechanisms.directions.whole import MOST_COLUMNS
-from expmech.theory.concentrated import BOUNDED_RANGE
+from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
 _OWNER, _KIND, _SAMPLER = "PrincipalDirection", "Sphere", "Bingham"
 _ASSUMED = (
@@ -368,9 +368,19 @@ class PrincipalDirection(Mechanism):
         )
 
     @classmethod
-    def concentration(cls, certificate: Certificate) -> Fraction:
-        """Return that of a bounded range."""
-        return BOUNDED_RANGE
+    def bounded_range(cls, certificate: Certificate) -> bool:
+        """Tell whether it is one direction and nothing else."""
+        parameters = certificate.sampler
+        return parameters["components"] == 1 and Fraction(parameters["variance_epsilon"]) == 0
+
+    @classmethod
+    def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
+        """Return that of components of bounded range at equal shares, and of noisy variances."""
+        components = int(certificate.sampler["components"])
+        noisy = Fraction(certificate.sampler["variance_epsilon"]) != 0
+        variances = _VARIANCE_SHARE * epsilon if noisy else Fraction(0)
+        share = (epsilon - variances) / components
+        return components * rho_of_bounded_range(share) + rho_of_pure(variances)
 
 
 def _verify_map(certificate: Certificate) -> Check:

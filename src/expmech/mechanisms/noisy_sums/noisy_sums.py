@@ -43,6 +43,7 @@ from expmech.mechanisms.noisy_sums.interpretations import (
     Totals,
 )
 from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
+from expmech.theory.concentrated import rho_of_discrete_laplace
 
 LEAST_RATE = Fraction(1, 1 << 55)
 """What :meth:`expmech.core.coins.Coins.discrete_laplace` draws within int64."""
@@ -241,6 +242,28 @@ class NoisySums(Mechanism):
     def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
         """Tell whether a point can be what sums of the certificate mean."""
         return point is not None and _rebuild(certificate.domain).admits(point)
+
+    @classmethod
+    def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
+        """Return that of discrete Laplace noise: a row moves each sum by a share of all steps."""
+        if certificate.sampler.get("noise") != _NOISE:
+            return super().rho(certificate, epsilon)
+        interpretation = _rebuild(certificate.domain)
+        steps = int(interpretation.sensitivity(_relation(certificate)))
+        most = steps
+        if isinstance(interpretation, Counts):
+            most = 1
+        elif isinstance(interpretation, Means):
+            most = 1 << interpretation.bits
+        whole, rest = divmod(steps, most)  # the most costly change: as few sums as can be, by most
+        shares = [(whole, most), (1, rest)] if rest else [(whole, most)]
+        return sum(
+            (
+                count * rho_of_discrete_laplace(epsilon * moved / steps, moved)
+                for count, moved in shares
+            ),
+            Fraction(0),
+        )
 
     @classmethod
     def explains(

@@ -1,17 +1,16 @@
-"""The public half of a perturbed optimum: settings, public rules, and terms that cost epsilon.
+"""The public half of a perturbed optimum: settings, and the terms that cost epsilon.
 
-Penalty and rate of the noise are rounded toward privacy. The theorem is that of
-docs/theory/perturbed_optimum.md, 2; the rules were fitted on synthetic problems, section 8 there.
+What terms cost is in :mod:`expmech.mechanisms.optimum.cost`, the rules for what nobody sets in
+:mod:`expmech.mechanisms.optimum.rule`. Theory: docs/theory/perturbed_optimum.md.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
-
-import flint
 
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import (
@@ -20,18 +19,30 @@ from expmech.core.errors import (
     validate_integer,
     validate_scale,
 )
-from expmech.core.rounding import float_down, float_up
+from expmech.core.rounding import float_up
+from expmech.mechanisms.optimum.cost import (
+    CLASS_NORM,
+    EUCLIDEAN,
+    MAX_NORM,
+    NOISES,
+    OWNER,
+    SUM_NORM,
+    greatest_row_nats,
+    least_penalty,
+    leverage,
+    noise_rate,
+    penalty_of,
+    rows_moved,
+    spent_by_row,
+)
 from expmech.mechanisms.optimum.risks import Risk
+from expmech.mechanisms.optimum.row_norm import NormSearch
+from expmech.mechanisms.optimum.rule import default_leverage, default_share, norm_share
 
-OWNER = "PerturbedOptimum"
-MAX_NORM, SUM_NORM, CLASS_NORM = "max", "sum", "class"
-NOISES = (MAX_NORM, SUM_NORM, CLASS_NORM)
+LAW = 2
+"""The version of the law in a certificate; one that has none is of the first (theory page, 10)."""
 
-_PRECISION = 128
-_FINE = 1 << 8  # steps of noise per nat of budget and coordinate: then the grid costs no accuracy
 _LEAST_PENALTY = Fraction(1, 1 << 40)
-_MOST_NATS = 3.0  # more for the determinant make penalties at which separable data run away
-_UNKNOWN_ROWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +73,13 @@ class RegressionSettings:
         The share of epsilon, between 0 and 1, that the penalty is chosen to spend. It is not used
         where a penalty is given.
     squared_norm : float or Fraction, optional
-        Public bound on ``|x|^2``, to which rows are shortened; None takes half of the number of
+        Public bound on ``|x|^2``, to which rows are shortened. Where this, penalties, share, sum
+        norm and noise are all left out, the rule for risks whose determinant may be free takes a
+        private norm, or for few rows the number of columns; else None takes half of the number of
         columns, at least 1.
     sum_norm : float or Fraction, optional
         Public bound on ``|x|_1``, to which rows are shortened as well; None sets no bound.
-    noise : {"auto", "max", "sum", "class"}, default "auto"
+    noise : {"auto", "max", "sum", "class", "euclidean"}, default "auto"
         The norm of the noise; "auto" takes the one with the least variance.
     rows : int, optional
         Under "add-remove" only: a public guess of the number of rows, for the rules. None takes
@@ -109,12 +122,19 @@ class RegressionSettings:
             return RowNorms(squared=max(Fraction(1), Fraction(dimension, 2)), total=total)
         return RowNorms(squared=Fraction(self.squared_norm), total=total)
 
-    def noise_norm(self, risk: Risk, dimension: int) -> str:
+    @property
+    def leaves_norm_open(self) -> bool:
+        """Return whether nothing is set that the norm of rows or the noise depends on."""
+        names = ("penalty", "intercept_penalty", "share", "squared_norm", "sum_norm")
+        return self.noise == "auto" and all(getattr(self, name) is None for name in names)
+
+    def noise_norm(self, risk: Risk, dimension: int, squared: Fraction) -> str:
         """Return the norm of the noise, where none is named the one with the least variance.
 
-        With D parameters, and rows that move the gradient by one in the respective norm, a
-        coordinate of the noise has variance ``(D+1)(D+2)/3`` (max), ``2 s^2`` (sum, s the spread
-        times the rows' L1 norm) or ``2 s^2 (D+1)(D+2)/((K+1)(K+2))`` (class, s the spread).
+        With D parameters and rows of ``|x|^2`` at most s2, a coordinate of noise at the same cost
+        has a variance in proportion to ``(D+1)(D+2)/3`` times the squared bound (max), ``2 s^2``
+        (sum, s the spread times the rows' L1 norm), ``2 s^2 (D+1)(D+2)/((K+1)(K+2))`` (class, s the
+        spread) or ``(D+1) s2`` times the squared length of a derivative (euclidean).
         """
         several = risk.margins > 1
         if self.noise == CLASS_NORM and not several:
@@ -124,7 +144,10 @@ class RegressionSettings:
         if self.noise != "auto":
             return self.noise
         size = dimension * risk.margins
-        variances = {MAX_NORM: risk.bound**2 * (size + 1) * (size + 2) / 3}
+        variances = {
+            MAX_NORM: risk.bound**2 * (size + 1) * (size + 2) / 3,
+            EUCLIDEAN: risk.squared_length * squared * (size + 1),
+        }
         if self.sum_norm is not None:
             variances[SUM_NORM] = 2 * (risk.spread * Fraction(self.sum_norm)) ** 2
         if several:
@@ -133,33 +156,16 @@ class RegressionSettings:
         return min(variances, key=lambda name: variances[name])
 
 
-def default_share(risk: Risk, dimension: int, rows: int | None, epsilon: Fraction) -> Fraction:
-    """Return theta, the share of epsilon that the determinant gets."""
-    amount = float(epsilon) * (_UNKNOWN_ROWS if rows is None else max(rows, 1))
-    if risk.scales_targets():
-        share = min(0.3, amount**0.25 / (3.5 * dimension**0.75))
-    else:
-        share = min(0.2, amount**0.25 / (5.0 * dimension))
-    if risk.margins > 1:
-        share *= 0.5
-    return Fraction(min(share, _MOST_NATS / float(epsilon)))
-
-
-def default_threshold(dimension: int, rows: int | None, epsilon: Fraction) -> float:
-    """Return Huber's threshold c, a multiple of 2^-10: larger where there is less noise."""
-    amount = float(epsilon) * (_UNKNOWN_ROWS if rows is None else max(rows, 1))
-    c: float = min(1.0, 0.2 * max(1.0, amount / (30.0 * dimension**2)) ** 0.25)
-    return round(c * 1024) / 1024
-
-
 @dataclass(frozen=True, kw_only=True)
 class OptimumTerms:
     """What the law and the guarantee depend on besides the data; all of it is public.
 
-    ``determinant`` bounds the log ratio of the Jacobians of neighbours from above, ``rate`` is g of
-    the max norm, whose noise has ``steps`` steps k between neighbours, or r of the other norms.
-    ``dither`` is the rate of the noise on a fine grid, which costs twice as much, where the amount
-    of work is fixed beforehand; else it is 0.
+    ``row_nats`` is what noise alone costs for one row, and ``rate`` the rate r of the noise in its
+    norm; ``leverage`` bounds ``x' Lambda^-1 x``, and ``determinant`` is what the determinant costs
+    besides the noise. ``dither`` is the rate of the noise on a fine grid, which costs twice as
+    much, where the amount of work is fixed beforehand; else it is 0. With a ``search`` the norm of
+    rows is drawn first: norm, penalty, noise and rate are those of the longest rows until
+    :meth:`at_norm` says otherwise, all else is the same for every norm.
     """
 
     risk: Risk
@@ -170,10 +176,12 @@ class OptimumTerms:
     penalty: Fraction
     intercept_penalty: Fraction
     noise: str
-    steps: int
     rate: Fraction
+    row_nats: Fraction
+    leverage: Fraction
     determinant: Fraction
     dither: Fraction = Fraction(0)
+    search: NormSearch | None = None
 
     @property
     def size(self) -> int:
@@ -186,11 +194,6 @@ class OptimumTerms:
         return self.risk.margins, self.dimension
 
     @property
-    def step(self) -> Fraction:
-        """Return the width of a step of the noise in the max norm."""
-        return rows_moved(self.adjacency) * self.risk.bound / self.steps
-
-    @property
     def penalties(self) -> list[Fraction]:
         """Return the penalty of each column, the intercept's first."""
         return [self.intercept_penalty] + [self.penalty] * (self.dimension - 1)
@@ -201,40 +204,70 @@ class OptimumTerms:
         classes, rate = self.risk.margins, float(self.rate)
         if self.noise == SUM_NORM:
             return math.sqrt(2.0) / rate
+        if self.noise == EUCLIDEAN:
+            return math.sqrt(self.size + 1) / rate
         ball = (self.size + 1) * (self.size + 2)
         if self.noise == CLASS_NORM:
             return math.sqrt(2 * ball / ((classes + 1) * (classes + 2))) / rate
-        return math.sqrt(ball / 3) * float(self.step) / rate
+        return math.sqrt(ball / 3) / rate
+
+    def at_norm(self, squared: Fraction) -> OptimumTerms:
+        """Return the terms for rows of this squared norm, which was drawn: the cost is the same."""
+        noise = RegressionSettings().noise_norm(self.risk, self.dimension, squared)
+        penalty = Fraction(float_up(squared / self.leverage))
+        return dataclasses.replace(
+            self,
+            norms=RowNorms(squared=squared),
+            penalty=penalty,
+            intercept_penalty=penalty,
+            noise=noise,
+            rate=noise_rate(self.risk, noise, self.row_nats, squared, None),
+            search=None,
+        )
 
     def __str__(self) -> str:
         """Return noise and penalty in words, for a plan."""
         spent = float(self.determinant / self.epsilon)
-        return (
+        told = (
             "noise on the gradient, then solve: no loss is evaluated and nothing is rejected. Noise"
             f" in the {self.noise} norm with a standard deviation of {self.noise_deviation:.4g} per"
             f" coordinate; ridge penalty {float(self.penalty):.4g}, which takes {spent:.0%} of"
             " epsilon"
         )
+        if self.search is None:
+            return told
+        share = float(self.search.epsilon / self.epsilon)
+        return (
+            f"{told}. These are for the longest rows; a private median of the norms of rows, which"
+            f" takes {share:.0%} of epsilon, makes noise and penalty smaller where most are shorter"
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the terms as numbers that JSON holds exactly, for a certificate."""
-        risk, total = self.risk, self.norms.total
+        risk, total, search = self.risk, self.norms.total, self.search
+        of_norm: dict[str, Any] = {
+            "squared_norm": float(self.norms.squared),
+            "sum_norm": None if total is None else float(total),
+            "penalty": float(self.penalty),
+            "intercept_penalty": float(self.intercept_penalty),
+            "noise": self.noise,
+            "rate": float(self.rate),
+        }
+        if search is not None:  # they follow from the norm that is drawn
+            of_norm = {"norm": search.describe()}
         return {
             "sampler": OWNER,
+            "law": LAW,
             "risk": risk.describe(),
             "bound": float(risk.bound),
             "spread": float(risk.spread),
             "lipschitz": float(risk.lipschitz),
             "rank": risk.rank,
             "columns": self.dimension,
-            "squared_norm": float(self.norms.squared),
-            "sum_norm": None if total is None else float(total),
-            "penalty": float(self.penalty),
-            "intercept_penalty": float(self.intercept_penalty),
-            "noise": self.noise,
-            "steps": self.steps,
-            "rate": float(self.rate),
+            "leverage": float(self.leverage),
+            "row_nats": float(self.row_nats),
             "determinant": float(self.determinant),
+            **of_norm,
         }
 
 
@@ -245,39 +278,29 @@ def calibrate(
     dimension: int,
     epsilon: Fraction,
     adjacency: Adjacency,
+    rows: int | None = None,
     dither: Fraction = Fraction(0),
 ) -> OptimumTerms:
-    """Return terms whose guarantee is epsilon.
+    """Return terms whose guarantee is epsilon; rules take a public number of ``rows``.
 
-    The settings name a penalty, or the share of epsilon that one is chosen to spend; the rest of
-    epsilon buys the noise.
+    The settings name a penalty, or the share of epsilon that the determinant alone may spend, or
+    leave it to the rule; the rest of epsilon buys the noise.
     """
-    norms, noise = settings.norms(dimension), settings.noise_norm(risk, dimension)
-    penalty, first = (
-        None if number is None else Fraction(number)
-        for number in (settings.penalty, settings.intercept_penalty)
-    )
-    if penalty is None:
-        share = settings.share
-        if share is None or not 0 < share < 1:
-            raise ParameterError(f"`share` of {OWNER} must be strictly between 0 and 1.")
-        penalty = least_penalty(risk, norms.squared, Fraction(share) * epsilon, first)
-    penalty = Fraction(float_up(penalty))
-    first = penalty if first is None else Fraction(float_up(first))
-    if min(penalty, first) < _LEAST_PENALTY:
-        raise ParameterError(f"a penalty of {OWNER} must be at least 2^-40.")
-    determinant = determinant_cost(risk, leverage(norms.squared, penalty, first))
-    budget = epsilon - determinant - 2 * dither
+    norms, search = settings.norms(dimension), None
+    if settings.leaves_norm_open and may_be_free(risk):
+        norms = RowNorms(squared=Fraction(dimension))
+        share = norm_share(rows, epsilon) if dimension > 1 else 0.0
+        if share > 0.0:
+            nats = Fraction(float(share * epsilon))
+            search = NormSearch(dimension=dimension, epsilon=nats, adjacency=adjacency)
+    penalty, first = _penalties(settings, risk, dimension, epsilon, rows, norms.squared)
+    q = Fraction(float_up(leverage(norms.squared, penalty, first)))
+    budget = epsilon - 2 * dither - (0 if search is None else search.epsilon)
     if budget <= 0:
-        raise ParameterError(
-            f"`penalty` of {OWNER} must be larger at this epsilon: the determinant alone would"
-            " spend all of it."
-        )
-    steps = 1
-    if noise == MAX_NORM:  # a power of two k with budget / k at most 2^-8 / size
-        fine = budget * dimension * risk.margins * _FINE
-        steps = 1 << max(0, fine.__ceil__() - 1).bit_length()
-    cost = noise_cost(risk, adjacency, noise, steps, norms.total)
+        raise ParameterError(f"`epsilon` of {OWNER} must be larger for these settings.")
+    row_nats = greatest_row_nats(risk, adjacency, q, budget)
+    spent = spent_by_row(risk, adjacency, row_nats, q)
+    noise = settings.noise_norm(risk, dimension, norms.squared)
     return OptimumTerms(
         risk=risk,
         dimension=dimension,
@@ -287,71 +310,45 @@ def calibrate(
         penalty=penalty,
         intercept_penalty=first,
         noise=noise,
-        steps=steps,
-        rate=Fraction(float_down(budget / cost)),
-        determinant=determinant,
+        rate=noise_rate(risk, noise, row_nats, norms.squared, norms.total),
+        row_nats=row_nats,
+        leverage=q,
+        determinant=Fraction(float_up(spent - rows_moved(adjacency) * row_nats)),
         dither=dither,
+        search=search,
     )
 
 
-def leverage(squared_norm: Fraction, penalty: Fraction, intercept_penalty: Fraction) -> Fraction:
-    """Bound ``x' Lambda^-1 x`` over rows with ``|x|^2 <= s2`` and first entry in [-1, 1].
-
-    Linear in the square of the first entry, which lies between 0 and min(1, s2): the larger end.
-    """
-    constant = min(Fraction(1), squared_norm)
-    with_it = constant / intercept_penalty + (squared_norm - constant) / penalty
-    return max(squared_norm / penalty, with_it)
+def may_be_free(risk: Risk) -> bool:
+    """Return whether ``phi''`` falls as ``|phi'|`` grows: then a determinant may be free."""
+    return risk.margins == 1 and risk.curvature_bound[2] > 0
 
 
-def determinant_cost(risk: Risk, leverage: Fraction) -> Fraction:
-    """Return ``m ln(1 + tau q / m)`` rounded up: rank m, trace tau, leverage q."""
-    inner = 1 + risk.trace * leverage / risk.rank
-    with flint.ctx.workprec(_PRECISION):
-        log = flint.arb(flint.fmpq(inner.numerator, inner.denominator)).log() * risk.rank
-        return Fraction(float_up(_fraction(log.upper())))
-
-
-def least_penalty(
-    risk: Risk, squared_norm: Fraction, nats: Fraction, intercept_penalty: Fraction | None = None
-) -> Fraction:
-    """Return the penalty whose determinant costs at most about ``nats``, rounded up.
-
-    :func:`calibrate` computes what it really costs.
-    """
-    with flint.ctx.workprec(_PRECISION):
-        power = flint.arb(flint.fmpq(nats.numerator, nats.denominator) / risk.rank).expm1()
-        paid = _fraction((power * risk.rank).lower()) / risk.trace  # the leverage nats pay for
-    if intercept_penalty is None:
-        return Fraction(float_up(squared_norm / paid))
-    constant = min(Fraction(1), squared_norm)
-    left = paid - constant / intercept_penalty
-    if left <= 0:
-        raise ParameterError(
-            f"`intercept_penalty` of {OWNER} must be larger at this epsilon and share."
-        )
-    return max(squared_norm / paid, Fraction(float_up((squared_norm - constant) / left)))
-
-
-def noise_cost(
-    risk: Risk, adjacency: Adjacency, noise: str, steps: int, sum_norm: Fraction | None
-) -> Fraction:
-    """Return what one unit of rate costs in epsilon: how far one row moves the gradient."""
-    if noise == MAX_NORM:
-        return Fraction(steps)
-    moved = rows_moved(adjacency) * risk.spread
-    if noise == CLASS_NORM:
-        return moved
-    if noise != SUM_NORM or sum_norm is None:
-        raise ParameterError(f"`sum_norm` of {OWNER} must be given for noise in the sum norm.")
-    return moved * sum_norm
-
-
-def rows_moved(adjacency: Adjacency) -> int:
-    """Return how many rows of a table may differ from its neighbour's."""
-    return 2 if adjacency is Adjacency.REPLACE else 1
-
-
-def _fraction(exact: flint.arb) -> Fraction:
-    mantissa, exponent = exact.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+def _penalties(
+    settings: RegressionSettings,
+    risk: Risk,
+    dimension: int,
+    epsilon: Fraction,
+    rows: int | None,
+    squared: Fraction,
+) -> tuple[Fraction, Fraction]:
+    """Return the penalties of the columns and of the first one, float64 numbers."""
+    penalty, first = (
+        None if number is None else Fraction(number)
+        for number in (settings.penalty, settings.intercept_penalty)
+    )
+    if penalty is None:
+        share = settings.share
+        if share is None and may_be_free(risk):
+            penalty = penalty_of(default_leverage(risk, dimension, rows, epsilon), squared, first)
+        else:
+            if share is None:
+                share = default_share(risk, dimension, rows, epsilon)
+            if not 0 < share < 1:
+                raise ParameterError(f"`share` of {OWNER} must be strictly between 0 and 1.")
+            penalty = least_penalty(risk, squared, Fraction(share) * epsilon, first)
+    penalty = Fraction(float_up(penalty))
+    first = penalty if first is None else Fraction(float_up(first))
+    if min(penalty, first) < _LEAST_PENALTY:
+        raise ParameterError(f"a penalty of {OWNER} must be at least 2^-40.")
+    return penalty, first

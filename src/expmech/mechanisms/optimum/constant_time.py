@@ -7,6 +7,7 @@ docs/theory/perturbed_optimum_constant_time.md.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,12 +18,13 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
-from expmech.mechanisms.optimum.calibration import MAX_NORM, OWNER, OptimumTerms
+from expmech.mechanisms.optimum.calibration import OptimumTerms
+from expmech.mechanisms.optimum.cost import OWNER
 from expmech.mechanisms.optimum.draw import Lattice, root_cells
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
 from expmech.mechanisms.optimum.enclosure import residual_at, snap_point
 from expmech.mechanisms.optimum.noise import draw_cube, draw_noise
-from expmech.mechanisms.optimum.risks import Huber, Risk
+from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
 from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
     Floats,
@@ -33,15 +35,14 @@ from expmech.mechanisms.optimum.rows import (
 from expmech.mechanisms.optimum.solver import PerturbedProblem
 
 _BLOCK = 1 << 10  # rows summed at a time: few, so that sums of floats are good
-_SLOPE_ERROR = 2.0**-48  # of a difference of two computed derivatives (theory page, 3)
 _LEAST_GAIN, _MOST_GAIN = 4, 20  # bits a round of steps comes nearer by
 _MOST_THRESHOLD = 4.0
 _COARSEST = 2.0**-7  # of the noise on the grid, on scaled columns
 _FINEST_BITS = 40
 _NO_CONSTANT = (
-    f"`timing` of {OWNER} can be 'constant' for logistic (two classes) and Huber risks under"
-    " 'replace' only, where the number of rows is public. Else a law of the exponential mechanism"
-    " may serve: law='log-likelihood', or PrivateRidge."
+    f"`timing` of {OWNER} can be 'constant' for logistic (two classes), log-cosh and Huber"
+    " risks under 'replace' only, where the number of rows is public. Else a law of the"
+    " exponential mechanism may serve: law='log-likelihood', or PrivateRidge."
 )
 _TOO_MUCH = (
     f"`timing` of {OWNER} cannot be 'constant' here: with so many rows and so small a penalty the"
@@ -92,8 +93,13 @@ class Schedule:
 def serves(risk: Risk) -> bool:
     """Return whether derivatives of the risk are known to be as accurate as the proof asks."""
     return risk.name == "logistic" or (
-        isinstance(risk, Huber) and risk.threshold <= _MOST_THRESHOLD
+        isinstance(risk, (Huber, LogCosh)) and risk.threshold <= _MOST_THRESHOLD
     )
+
+
+def _slope_error(risk: Risk) -> float:
+    """Return what a difference of two computed derivatives is off by (theory page, 3)."""
+    return 2.0**-46 * max(1.0, risk.threshold) if isinstance(risk, LogCosh) else 2.0**-48
 
 
 def dither_rate(epsilon: Fraction, size: int) -> Fraction:
@@ -112,7 +118,34 @@ def require_schedule(terms: OptimumTerms, count: int | None) -> Schedule:
 
 
 def make_schedule(terms: OptimumTerms, count: int) -> Schedule | None:
-    """Return the work for so many rows; None where floats, or the grid, are too coarse for it."""
+    """Return the work for so many rows; None where floats, or the grid, are too coarse for it.
+
+    Where the norm of rows is drawn first, the work is what suffices for every norm.
+    """
+    if terms.search is None:
+        return _schedule_of(terms, count)
+    every = [_schedule_of(terms.at_norm(squared), count) for squared in terms.search.grid]
+    schedules = [schedule for schedule in every if schedule is not None]
+    if len(schedules) < len(every):
+        return None
+    return dataclasses.replace(
+        schedules[-1],
+        rounds=max(schedule.rounds for schedule in schedules),
+        steps=max(schedule.steps for schedule in schedules),
+        bits=min(schedule.bits for schedule in schedules),
+    )
+
+
+def at_norm(schedule: Schedule, terms: OptimumTerms, count: int) -> Schedule:
+    """Return the same work for the terms of a norm that was drawn."""
+    own = _schedule_of(terms, count)
+    if own is None:  # the schedule is for every norm, so there is one for each
+        raise UnsupportedError(_TOO_MUCH)
+    work = {"rounds": schedule.rounds, "steps": schedule.steps, "bits": schedule.bits}
+    return dataclasses.replace(own, **work)
+
+
+def _schedule_of(terms: OptimumTerms, count: int) -> Schedule | None:
     norm, size = math.sqrt(float(terms.norms.squared)), terms.size
     flattest = float(min(terms.penalties))
     slopes = float(terms.risk.lipschitz) * count * float(terms.norms.squared)
@@ -120,9 +153,8 @@ def make_schedule(terms: OptimumTerms, count: int) -> Schedule | None:
     kappa = steepest / flattest
     sums = _BLOCK + count / _BLOCK + size + 64.0
     gain = min(_MOST_GAIN, math.floor(-math.log2(20.0 * kappa**2 * sums * 2.0**-52)) - 1)
-    floor = 4.0 * math.sqrt(kappa) * count * norm * _SLOPE_ERROR / flattest
-    rate = terms.rate / terms.step if terms.noise == MAX_NORM else terms.rate
-    pull = math.sqrt(size) * 8.0 * (size + 64) / float(rate)
+    floor = 4.0 * math.sqrt(kappa) * count * norm * _slope_error(terms.risk) / flattest
+    pull = math.sqrt(size) * 8.0 * (size + 64) / float(terms.rate)
     farthest = (count * float(terms.risk.spread) * norm + pull) / flattest
     # far out it is not the grid that points are rounded to, but float64 itself
     step = 4.0 * (floor + math.sqrt(size) * 2.0**-GRID_BITS + 2.0**-52 * farthest)

@@ -7,8 +7,9 @@ cell. Theory: docs/theory/perturbed_optimum.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,7 @@ from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
     Floats,
     RegressionRows,
+    count_within,
     prepare_rows,
     validate_counts,
     validate_table,
@@ -103,6 +105,10 @@ class Table(ABC):
         """Return all rows, shortened and snapped, in memory."""
 
     @abstractmethod
+    def count_within(self, limits: Sequence[Fraction]) -> list[int]:
+        """Return how many rows have at most each squared norm, before they are shortened."""
+
+    @abstractmethod
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:
         """Return draws of the optimum at these terms; what they share is computed once."""
 
@@ -122,6 +128,9 @@ class ArrayTable(Table):
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
         counts = self._counts
         return prepare_rows(self._features, self._targets, risk=risk, norms=norms, counts=counts)
+
+    def count_within(self, limits: Sequence[Fraction]) -> list[int]:
+        return count_within(self._features, self._counts, limits)
 
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:
         rows = self.rows(terms.risk, terms.norms)

@@ -1,20 +1,23 @@
 """Noise on a gradient, as reals whose digits are revealed as needed.
 
-``MaxNorm``: a discretised density ``exp(-r |b|_inf)``; ``SumNorm``: ``exp(-r |b|_1)``, continuous;
-``ClassNorm``: ``exp(-r max_j sum_k |b_kj|)``, continuous, for k classes. Theory:
+``SumNorm``: density ``exp(-r |b|_1)``; ``ClassNorm``: ``exp(-r max_j sum_k |b_kj|)`` for k classes,
+which for one class is ``exp(-r |b|_inf)``; ``EuclideanNorm``: ``exp(-r |b|_2)``. Theory:
 docs/theory/perturbed_optimum.md, 3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from math import isqrt
 from typing import Protocol
 
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import propose_cube_laplace
 from expmech.core.coins.reals import ExponentialReals, LaplaceReals, UniformReals
-from expmech.mechanisms.optimum.calibration import CLASS_NORM, MAX_NORM, OptimumTerms
-from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
+from expmech.mechanisms.optimum.calibration import OptimumTerms
+from expmech.mechanisms.optimum.cost import CLASS_NORM, EUCLIDEAN, MAX_NORM
+from expmech.mechanisms.optimum.dyadic import DyadicBox
 
 
 class Noise(Protocol):
@@ -34,26 +37,6 @@ def draw_cube(coins: Coins, size: int, rate: Fraction) -> list[int]:
         drawn, keeps = propose_cube_laplace(coins, size, rate, 1)
         kept = bool(keeps[0])
     return list(drawn[0].tolist())
-
-
-class MaxNorm:
-    """``b = step (U + xi - 1/2)``, U integers with ``P(u) ~ exp(-rate |u|_inf)``, xi uniform."""
-
-    def __init__(self, coins: Coins, size: int, *, step: Fraction, rate: Fraction) -> None:
-        self._whole = draw_cube(coins, size, rate)
-        self._step = Dyadics.of([step])
-        self._fraction = UniformReals(coins, size)
-
-    def box(self) -> DyadicBox:
-        q = self._fraction.digits
-        half, step = 1 << (q - 1), self._step.values[0]
-        pairs = zip(self._whole, self._fraction.lower, strict=True)
-        ends = [step * ((u << q) + w - half) for u, w in pairs]
-        upper = [end + step for end in ends]
-        return DyadicBox(lower=ends, upper=upper, exponent=q + self._step.exponent)
-
-    def reveal(self, coins: Coins) -> None:
-        self._fraction.reveal(coins)
 
 
 class SumNorm:
@@ -109,10 +92,109 @@ class ClassNorm:
         self._shares.reveal(coins)
 
 
+class DiscPoints:
+    """Uniform points (u, v) of a quarter of the unit disc, ``u, v >= 0``, as cells of digits."""
+
+    def __init__(self, coins: Coins, size: int) -> None:
+        self._reals = UniformReals(coins, 2 * size)
+        while True:
+            inside = [self._is_inside(j) for j in range(size)]
+            if None in inside:  # on the edge as far as digits go
+                self.reveal(coins)
+                continue
+            outside = [j for j in range(size) if not inside[j]]
+            if not outside:
+                break
+            fresh = UniformReals(coins, 2 * len(outside))
+            while fresh.digits < self._reals.digits:
+                fresh.reveal(coins)
+            for place, j in enumerate(outside):
+                self._reals.lower[2 * j : 2 * j + 2] = fresh.lower[2 * place : 2 * place + 2]
+
+    @property
+    def digits(self) -> int:
+        """Return how many binary digits are known."""
+        return self._reals.digits
+
+    def _is_inside(self, j: int) -> bool | None:
+        u, v = self._reals.lower[2 * j : 2 * j + 2]
+        one = 1 << 2 * self.digits
+        if (u + 1) ** 2 + (v + 1) ** 2 <= one:
+            return True
+        return False if u**2 + v**2 >= one else None
+
+    def cosines(self) -> Iterator[tuple[int, int]]:
+        """Yield bounds on u and v over ``sqrt(u^2 + v^2)``, in turn, times 2^digits."""
+        lower, q = self._reals.lower, self.digits
+        for j in range(len(lower)):
+            part, other = lower[j], lower[j ^ 1]  # the quotient grows with part, falls with other
+            least = (part << q) // (isqrt(part**2 + (other + 1) ** 2) + 1)
+            most = -((-(part + 1) << q) // isqrt((part + 1) ** 2 + other**2))
+            yield least, min(1 << q, most)
+
+    def reveal(self, coins: Coins) -> None:
+        self._reals.reveal(coins)
+
+
+class EuclideanNorm:
+    """A vector b of density ``~ exp(-rate |b|_2)``.
+
+    ``b = sqrt(V E_i) (u, v)/sqrt(u^2 + v^2)`` for each pair of coordinates: (u, v) a point of the
+    disc, E_i exponential of a quarter of the rate, V Gamma of shape (D + 1)/2 and the rate: a sum
+    of exponentials, of which the last is multiplied by a squared cosine where D is even.
+    """
+
+    def __init__(self, coins: Coins, size: int, *, rate: Fraction) -> None:
+        self._size = size
+        pairs = (size + 1) // 2
+        self._scales = ExponentialReals(coins, rate, size // 2 + 1)
+        self._lengths = ExponentialReals(coins, rate / 4, pairs)
+        self._points = DiscPoints(coins, pairs + (size + 1) % 2)
+        self._positive = coins.fair(size).tolist()
+        self.reveal(coins)
+
+    def box(self) -> DyadicBox:
+        """Return a box around the vector: roots and quotients are rounded outward."""
+        q, size = self._points.digits, self._size
+        cosines = list(self._points.cosines())
+        low, high = self._scale_bounds(cosines[-1])
+        exponent = self._scales.digits + self._lengths.digits + (0 if size % 2 else 2 * q)
+        odd = exponent % 2
+        lower, upper = [], []
+        for place in range(size):
+            length = self._lengths.lower[place // 2]
+            least, most = cosines[place]
+            ends = (
+                isqrt(low * length << odd) * least,
+                (isqrt(high * (length + 1) << odd) + 1) * most,
+            )
+            ends = ends if self._positive[place] else (-ends[1], -ends[0])
+            lower.append(ends[0])
+            upper.append(ends[1])
+        return DyadicBox(lower=lower, upper=upper, exponent=(exponent + odd) // 2 + q)
+
+    def _scale_bounds(self, cosine: tuple[int, int]) -> tuple[int, int]:
+        """Return bounds on V, for an even size in steps that are finer by the squared cosine's."""
+        parts = self._scales.lower
+        if self._size % 2:
+            return sum(parts), sum(parts) + len(parts)
+        *whole, last = parts
+        shift = 2 * self._points.digits
+        low = (sum(whole) << shift) + last * cosine[0] ** 2
+        return low, (sum(whole) + len(whole) << shift) + (last + 1) * cosine[1] ** 2
+
+    def reveal(self, coins: Coins) -> None:
+        self._scales.reveal(coins)
+        self._lengths.reveal(coins)
+        self._points.reveal(coins)
+
+
 def draw_noise(terms: OptimumTerms, coins: Coins) -> Noise:
     """Return noise in the norm and at the rate of the terms."""
     if terms.noise == MAX_NORM:
-        return MaxNorm(coins, terms.size, step=terms.step, rate=terms.rate)
+        return ClassNorm(coins, 1, terms.size, rate=terms.rate)
     if terms.noise == CLASS_NORM:
         return ClassNorm(coins, terms.risk.margins, terms.dimension, rate=terms.rate)
+    if terms.noise == EUCLIDEAN:
+        return EuclideanNorm(coins, terms.size, rate=terms.rate)
     return SumNorm(coins, terms.size, rate=terms.rate)

@@ -31,6 +31,7 @@ __all__ = [
     "RISKS",
     "Custom",
     "Huber",
+    "LogCosh",
     "Logistic",
     "Risk",
     "SmoothedHinge",
@@ -45,6 +46,10 @@ MARGIN_ROUNDING = 2.0**-52
 """A computed margin is within ``2^-52 |t| + extra`` of the true one t."""
 
 _UP = 1.0 + 2.0**-30
+
+
+CurvatureBound = tuple[Fraction, Fraction, Fraction]
+"""w0, w1, w2 of ``phi'' <= w0 + w1 |phi'| - w2 phi'^2``."""
 
 
 class Risk(Protocol):
@@ -66,6 +71,11 @@ class Risk(Protocol):
         Bound on the rank of the second derivative; 1 for one margin.
     trace : Fraction
         Bound on the trace of the second derivative; a for one margin.
+    squared_length : Fraction
+        Bound on the sum over the margins of the squared partial derivatives.
+    curvature_bound : tuple of three Fractions
+        Of one margin: ``phi'' <= w0 + w1 |phi'| - w2 phi'^2`` everywhere, all three at least 0 and
+        the bound not negative on [0, c]. (a, 0, 0) says no more than a does.
     """
 
     name: str
@@ -75,6 +85,14 @@ class Risk(Protocol):
     lipschitz: Fraction
     rank: int
     trace: Fraction
+
+    @property
+    def squared_length(self) -> Fraction:
+        """Bound on the sum over the margins of the squared partial derivatives."""
+
+    @property
+    def curvature_bound(self) -> CurvatureBound:
+        """Coefficients of a concave quadratic in ``|phi'|`` above ``phi''``."""
 
     def prepare_targets(self, targets: Any) -> Floats:
         """Return targets as floats, each by a rule of its own: nothing is refused for a record."""
@@ -181,8 +199,19 @@ class _OneMargin:
     name: str
     margins = 1
     rank = 1
+    bound: Fraction
+    lipschitz: Fraction
     labels: bool = False
     parameters: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def squared_length(self) -> Fraction:
+        return self.bound**2
+
+    @property
+    def curvature_bound(self) -> CurvatureBound:
+        """Return a: nothing is known but the largest second derivative."""
+        return self.lipschitz, Fraction(0), Fraction(0)
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name} | {name: getattr(self, name) for name in self.parameters}
@@ -218,6 +247,11 @@ class Logistic(_OneMargin):
     lipschitz = Fraction(1, 4)
     trace = Fraction(1, 4)
     labels = True
+
+    @property
+    def curvature_bound(self) -> CurvatureBound:
+        """Return ``p (1 - p)``, p the size of the derivative: equality."""
+        return Fraction(0), Fraction(1), Fraction(1)
 
     def derivative(self, margins: Floats, targets: Floats) -> Floats:
         """Return ``-z / (1 + exp(z t))``, without cancellation."""
@@ -273,6 +307,8 @@ class Softmax:
     bound = Fraction(1)
     spread = Fraction(2)
     lipschitz = Fraction(1, 2)
+    squared_length = Fraction(2)
+    curvature_bound = (Fraction(1, 2), Fraction(0), Fraction(0))
 
     def __init__(self, classes: int) -> None:
         self.margins = validate_integer(classes, name="classes", owner="Softmax", low=2, high=1024)
@@ -431,6 +467,78 @@ class Huber(Ramp):
         super().__init__(slope=Fraction(1), ends=(-c, c))
 
 
+class LogCosh(_OneMargin):
+    """``phi_z(t) = c^2 log cosh((t - z)/c)``: ``phi' = c tanh((t - z)/c)``, a = 1.
+
+    Close to Huber's risk of the same threshold; its second derivative, ``1 - (phi'/c)^2``, falls
+    where the first one grows.
+
+    Parameters
+    ----------
+    threshold : float or Fraction
+        c, from 2^-10 to 2^10: larger residuals count about linearly. Targets are clipped to
+        [-1, 1].
+
+    Examples
+    --------
+    >>> LogCosh(0.5).derivative(np.array([[0.25], [9.0]]), np.array([0.0, 0.0])).round(4).tolist()
+    [[0.2311], [0.5]]
+    """
+
+    name = "log-cosh"
+    parameters = ("threshold",)
+    lipschitz = Fraction(1)
+    trace = Fraction(1)
+
+    def __init__(self, threshold: float | Fraction) -> None:
+        c = validate_positive(threshold, name="threshold", owner="LogCosh")
+        if not Fraction(1, 1 << 10) <= c <= 1 << 10 or Fraction(float(c)) != c:
+            raise ParameterError(
+                "`threshold` of LogCosh must be a float64 number between 2^-10 and 2^10; got"
+                f" {threshold!r}."
+            )
+        self.threshold = float(c)
+        self.bound = c
+        self.spread = c
+
+    @property
+    def curvature_bound(self) -> CurvatureBound:
+        """Return ``1 - (phi'/c)^2``: equality."""
+        return Fraction(1), Fraction(0), 1 / self.bound**2
+
+    def derivative(self, margins: Floats, targets: Floats) -> Floats:
+        """Return ``c sign(u) (1 - e)/(1 + e)`` with ``u = t - z`` and ``e = exp(-2 |u|/c)``."""
+        residual = margins[:, 0] - targets
+        decay = exp_evenly(np.abs(residual) * (-2.0 / self.threshold))
+        slope = 1.0 - decay
+        slope /= 1.0 + decay
+        slope *= self.threshold
+        return np.copysign(slope, residual)[:, None]
+
+    def derivative_error(self, largest: float, extra: float) -> tuple[float, float]:
+        """Return what shifts a margin, and 2^-50 c (docs/theory/risks.md, 4)."""
+        eta = 3.0 * MARGIN_ROUNDING * (largest + 1.0) + 2.0**-48 * self.threshold + extra
+        return eta * _UP, 2.0**-50 * self.threshold
+
+    def curvature(self, margins: Floats, targets: Floats) -> Iterator[tuple[int, int, Floats]]:
+        """Yield ``4 e / (1 + e)^2``."""
+        decay = np.exp(np.abs(margins[:, 0] - targets) * (-2.0 / self.threshold))
+        square = 1.0 + decay
+        square *= square
+        decay *= 4.0
+        decay /= square
+        yield 0, 0, decay
+
+    def relative_change(self, shift: float) -> float:
+        """Return ``exp(2 shift/c) - 1``: the third derivative is at most 2/c times the second."""
+        return math.expm1(min(2.0 * shift / self.threshold, 700.0)) * (1.0 + 2.0**-40)
+
+    def ball(self, margins: list[flint.arb], target: float) -> list[flint.arb]:
+        """Enclose ``c tanh((t - z)/c)``."""
+        c = flint.arb(self.threshold)
+        return [c * ((margins[0] - flint.arb(target)) / c).tanh()]
+
+
 class SmoothedHinge(Ramp):
     """The hinge ``max(0, 1 - z t)`` with its kink rounded over ``[1 - width, 1]``.
 
@@ -510,6 +618,10 @@ class Custom(_OneMargin):
         Bound on the float64 error of ``derivative`` at an exact margin.
     labels : bool, default False
         Whether targets become +1 and -1 by their sign; else they are clipped to [-1, 1].
+    curvature_bound : tuple of three floats or Fractions, optional
+        w0, w1, w2, float64 numbers of at least 0, with ``phi'' <= w0 + w1 |phi'| - w2 phi'^2``
+        everywhere: less noise is needed where ``phi''`` falls as ``|phi'|`` grows. That it holds is
+        the caller's assumption too; None says no more than ``lipschitz``.
 
     Notes
     -----
@@ -542,6 +654,7 @@ class Custom(_OneMargin):
         lipschitz: float | Fraction,
         error: float,
         labels: bool = False,
+        curvature_bound: tuple[float | Fraction, float | Fraction, float | Fraction] | None = None,
     ) -> None:
         self.name = f"custom: {name}"
         self._derivative, self._curvature, self._ball = derivative, curvature, ball
@@ -553,6 +666,31 @@ class Custom(_OneMargin):
         self.trace = self.lipschitz
         self.error = float(validate_nonnegative(error, name="error", owner="Custom"))
         self.labels = labels
+        self._declared = None
+        if curvature_bound is not None:
+            self._declared = validate_curvature_bound(curvature_bound, self.bound)
+            self._probe_curvature_bound()
+
+    def _probe_curvature_bound(self) -> None:
+        """Raise where the declared bound fails at one of many public margins."""
+        sizes = np.concatenate([np.linspace(0.0, 8.0, 2049), np.logspace(1.0, 4.0, 256)])
+        margins = np.concatenate([-sizes, sizes])[:, None]
+        first, second, third = (float(number) for number in self.curvature_bound)
+        for target in (-1.0, 0.0, 1.0):
+            targets = np.full(len(margins), target)
+            size = np.abs(self.derivative(margins, targets)[:, 0])
+            ((_, _, bend),) = self.curvature(margins, targets)
+            slack = 2.0**-20 * float(self.lipschitz) + 4.0 * (second + third) * self.error
+            if (bend > first + second * size - third * size**2 + slack).any():
+                raise ParameterError(
+                    "`curvature_bound` of Custom must hold at every margin; it does not at some of"
+                    " a public list."
+                )
+
+    @property
+    def curvature_bound(self) -> CurvatureBound:
+        """Return what the caller declared."""
+        return super().curvature_bound if self._declared is None else self._declared
 
     def derivative(self, margins: Floats, targets: Floats) -> Floats:
         """Return the caller's derivative, clipped to its bound."""
@@ -579,12 +717,31 @@ class Custom(_OneMargin):
         return [self._ball(margins[0], target)]
 
     def describe(self) -> dict[str, Any]:
-        return {
+        described: dict[str, Any] = {
             "name": self.name,
             "bound": float(self.bound),
             "lipschitz": float(self.lipschitz),
             "error": self.error,
         }
+        if self._declared is not None:
+            described["curvature_bound"] = [float(number) for number in self._declared]
+        return described
+
+
+def validate_curvature_bound(given: Any, bound: Fraction) -> CurvatureBound:
+    """Return three float64 numbers whose quadratic is concave and not negative on [0, bound]."""
+    rule = "`curvature_bound` of Custom must be three float64 numbers of at least 0"
+    if not isinstance(given, (tuple, list)) or len(given) != 3:
+        raise ParameterError(f"{rule}; got {given!r}.")
+    first, second, third = (
+        Fraction(validate_nonnegative(number, name="curvature_bound", owner="Custom"))
+        for number in given
+    )
+    if any(Fraction(float(number)) != number for number in (first, second, third)):
+        raise ParameterError(f"{rule}; got {given!r}.")
+    if first + second * bound - third * bound**2 < 0:
+        raise ParameterError("`curvature_bound` of Custom must not be negative at `bound`.")
+    return first, second, third
 
 
 def _rebuild(kind: Any, described: Mapping[str, Any]) -> Risk:
@@ -596,7 +753,7 @@ RISKS: Registry[Callable[[Mapping[str, Any]], Risk]] = Registry(
     "expmech.risks",
     [
         (str(kind.name), partial(_rebuild, kind))
-        for kind in (Logistic, Softmax, Huber, SmoothedHinge, SmoothedPinball)
+        for kind in (Logistic, Softmax, Huber, LogCosh, SmoothedHinge, SmoothedPinball)
     ],
 )
 """How a risk is made from its own description, by the name that certificates call it."""

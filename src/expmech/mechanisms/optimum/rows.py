@@ -6,8 +6,9 @@ Products with them are exact sums of whole numbers. Theory: docs/theory/perturbe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array, shielded
-from expmech.mechanisms.optimum.calibration import OWNER, RowNorms
+from expmech.mechanisms.optimum.calibration import RowNorms
+from expmech.mechanisms.optimum.cost import OWNER
 from expmech.mechanisms.optimum.risks import Risk
 
 Floats = NDArray[np.float64]
@@ -183,6 +185,26 @@ def prepare_rows(
     return prepared.take(np.repeat(np.arange(len(counts)), counts))
 
 
+def count_within(features: Any, counts: NDArray[np.int64], limits: Sequence[Fraction]) -> list[int]:
+    """Return how many rows have at most each squared norm, before they are shortened.
+
+    Entries are clipped and snapped toward zero first, so that squares are whole numbers.
+    """
+    most = np.array([(limit * (1 << 2 * STEP_BITS)).__floor__() for limit in limits])
+    totals = np.zeros(len(most), dtype=np.int64)
+    if isinstance(features, (np.ndarray, LazyRows)):
+        for rows in _blocks(*features.shape):
+            block = np.nan_to_num(np.clip(features[rows], -1.0, 1.0, dtype=np.float64), nan=0.0)
+            block = np.trunc(block * _UNIT)
+            squares = np.einsum("ij,ij->i", block, block)
+            totals += counts[rows] @ (squares[:, None] <= most)
+    else:
+        matrix, row_of = _clipped_sparse(features)
+        squares = np.bincount(row_of, np.trunc(matrix.data * _UNIT) ** 2, matrix.shape[0])
+        totals += counts @ (squares[:, None] <= most)
+    return [int(total) for total in totals]
+
+
 def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
     """Return how many equal rows each row stands for: one where nothing is said."""
     if counts is None:
@@ -266,13 +288,18 @@ def _too_long(whole: Floats, norms: RowNorms) -> NDArray[np.int64]:
     return np.flatnonzero(late)
 
 
-def _shorten_sparse(table: Any, norms: RowNorms) -> tuple[Any, Floats]:
-    """Do the same to the stored entries of a sparse table."""
+def _clipped_sparse(table: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return a sparse table with entries in [-1, 1], each stored once, and the row of each."""
     matrix = table.astype(np.float64).copy()
     matrix.sum_duplicates()
     matrix.data = np.clip(np.nan_to_num(matrix.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+    return matrix, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _shorten_sparse(table: Any, norms: RowNorms) -> tuple[Any, Floats]:
+    """Do the same to the stored entries of a sparse table."""
+    matrix, row_of = _clipped_sparse(table)
     count, clipped = matrix.shape[0], matrix.data.copy()
-    row_of = np.repeat(np.arange(count), np.diff(matrix.indptr))
 
     def summed(values: Floats) -> Floats:
         sums: Floats = np.bincount(row_of, values, count).astype(np.float64)

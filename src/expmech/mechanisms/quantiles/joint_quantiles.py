@@ -41,7 +41,6 @@ from expmech.mechanisms.quantiles.tables import (
     groups_from_counts,
     parse_levels,
 )
-from expmech.theory.concentrated import BOUNDED_RANGE
 
 _OWNER, _KIND = "JointQuantiles", "Quantiles"
 _ASSUMED = (
@@ -281,9 +280,9 @@ class JointQuantiles(Mechanism):
         return inside and box.points(indices).tobytes() == point.tobytes()
 
     @classmethod
-    def concentration(cls, certificate: Certificate) -> Fraction:
-        """Return that of a bounded range."""
-        return BOUNDED_RANGE
+    def bounded_range(cls, certificate: Certificate) -> bool:
+        """Tell that it has: one draw of an exponential mechanism."""
+        return True
 
 
 def _eta(levels: Levels, units: int) -> float:

@@ -37,10 +37,11 @@ from expmech.core.errors import (
 from expmech.core.rounding import float_down, validate_epsilon
 from expmech.domains import Candidates
 from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
-from expmech.theory.concentrated import BOUNDED_RANGE, PURE
+from expmech.theory.concentrated import rho_of_pure
 
 _OWNER, _KIND = "TopK", "Items"
-_METHODS = ("joint", "peeling")
+_METHODS = {"worst": "joint", "mean": "peeling"}
+"""The method for each objective: what is to be small, the error of the worst place or the mean."""
 _MOST_ITEMS, _MOST_PLACES = 1 << 26, 1000
 _ONE_EACH = "each person has at most one item, as the caller declares"
 _AT_MOST_ONE = "a person adds at most 1 to the count of each item, as the caller declares"
@@ -91,8 +92,8 @@ class TopK(Mechanism):
     """Draw a sequence of k different items, exactly from ``f(S) ~ exp(-eta L(S))``.
 
     ``L(S) = max_i (c_(i) - c_S(i))``, c_(i) the i-th largest count: how much the worst of the k
-    places falls short. Or, by "peeling", k rounds of permute-and-flip at ``epsilon / k`` each. Make
-    one with :meth:`from_counts`.
+    places falls short. Or, with ``objective="mean"``, peeling: k rounds of permute-and-flip at
+    ``epsilon / k`` each. Make one with :meth:`from_counts`.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ class TopK(Mechanism):
         *,
         k: int,
         items: Sequence[Any] | None = None,
-        method: str = "joint",
+        objective: str = "worst",
         adjacency: str = "replace",
         one_item_each: bool = False,
     ) -> TopK:
@@ -139,8 +140,11 @@ class TopK(Mechanism):
             How many items to release, in order, at most 1000.
         items : sequence, optional
             Public labels; by default positions are released.
-        method : {"joint", "peeling"}, default "joint"
-            One draw of the whole list, or one item after the other.
+        objective : {"worst", "mean"}, default "worst"
+            What is to be small: "worst", how far the worst place falls short, by one joint draw of
+            the list, which is right in all places wherever counts differ enough; "mean", how far a
+            place falls short on average, by one item after the other, so that last places that
+            cannot be told apart do not spoil the first. Neither is better for all counts.
         adjacency : {"replace", "add-remove"}, default "replace"
             Which data sets are neighbours.
         one_item_each : bool, default False
@@ -166,7 +170,9 @@ class TopK(Mechanism):
             k=validate_integer(
                 k, name="k", owner=_OWNER, low=1, high=min(table.size, _MOST_PLACES)
             ),
-            method=validate_choice(method, name="method", owner=_OWNER, choices=_METHODS),
+            method=_METHODS[
+                validate_choice(objective, name="objective", owner=_OWNER, choices=tuple(_METHODS))
+            ],
             adjacency=validate_adjacency(adjacency, owner=_OWNER),
             one_item_each=one_item_each,
         )
@@ -244,7 +250,9 @@ class TopK(Mechanism):
             k=validate_integer(
                 domain["k"], name="k", owner=_OWNER, low=1, high=min(count, _MOST_PLACES)
             ),
-            method=validate_choice(method, name="method", owner=_OWNER, choices=_METHODS),
+            method=validate_choice(
+                method, name="method", owner=_OWNER, choices=tuple(_METHODS.values())
+            ),
             adjacency=validate_adjacency(certificate.adjacency, owner=_OWNER),
             one_item_each=one_item_each,
         )
@@ -266,11 +274,17 @@ class TopK(Mechanism):
         return point is not None and point.shape == (certificate.domain["k"],)
 
     @classmethod
-    def concentration(cls, certificate: Certificate) -> Fraction:
+    def bounded_range(cls, certificate: Certificate) -> bool:
+        """Tell whether it is one joint draw."""
+        return bool(certificate.sampler["method"] == "joint")
+
+    @classmethod
+    def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
         """Return that of one draw of bounded range, or of k rounds of epsilon / k."""
-        if certificate.sampler["method"] == "joint":
-            return BOUNDED_RANGE
-        return PURE / int(certificate.domain["k"])
+        if cls.bounded_range(certificate):
+            return super().rho(certificate, epsilon)
+        rounds = int(certificate.domain["k"])
+        return rounds * rho_of_pure(epsilon / rounds)
 
 
 def _assumed(*, one_item_each: bool) -> tuple[str, ...]:

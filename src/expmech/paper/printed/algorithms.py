@@ -138,7 +138,7 @@ class ReadConfAtomPerfect(_StudyOnly):
         """Return Algorithm 1 with the Hastings factor and a beta that leaves the factory a gap."""
         envelope = bind_reading(target, self.rate(target))
         share = Fraction(self.k).limit_denominator(_DENOMINATOR)
-        weight = weight_for(target, envelope, share, "ConfAtom")
+        weight = weight_for(target, envelope, share)
         kernel = AtomKernel(target, envelope, weight, moves_of(envelope))
         beta, gap = factory_constants(kernel.tag_energy)
         return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +28,7 @@ from expmech.mechanisms.optimum import (
 )
 from expmech.mechanisms.optimum.draw import DrawCells
 from expmech.mechanisms.optimum.in_engine import Sums, draw_in_engine
-from expmech.mechanisms.optimum.risks import Risk
+from expmech.mechanisms.optimum.risks import Logistic, Risk
 from expmech.mechanisms.optimum.rows import STEP_BITS
 from expmech.tables.aggregates import DesignOf
 from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of
@@ -89,6 +90,20 @@ class EngineTable(Table):
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
         return self._array(self._snapped.in_memory()).rows(risk, norms)
+
+    def count_within(self, limits: Sequence[Fraction]) -> list[int]:
+        """Return how many rows have at most each squared norm: one aggregate query."""
+        if self.count <= SMALL:
+            return self._array(self._snapped.in_memory()).count_within(limits)
+        self._refuse_missing()
+        queries = PassQueries(
+            rows=self.query(),
+            formulas=formulas_of(Logistic()),
+            norms=RowNorms(squared=Fraction(self.dimension)),
+        )
+        with self._frozen():
+            counts = self.run(queries.within(limits))
+        return [int(sum_or_zero(count, self.count)) for count in counts]
 
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:
         """Return draws from sums in the engine, or from memory where all rows easily fit."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from expmech.core.errors import UnsupportedError
 from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.dyadic import Dyadics
 from expmech.mechanisms.optimum.in_engine import Sums
-from expmech.mechanisms.optimum.risks import Huber, Risk
+from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
 from expmech.mechanisms.optimum.rows import SHORTER, STEP_BITS
 from expmech.tables.sources.execution import sum_or_zero
 
@@ -162,10 +163,43 @@ class HuberFormulas:
         return (margin + 2.0**-52 * (self.risk.threshold + 2.0)) * (1.0 + 2.0**-30), 0.0
 
 
+@dataclass(frozen=True)
+class LogCoshFormulas:
+    """``c sign(u) (1 - e)/(1 + e)`` and ``4 e/(1 + e)^2`` with ``e = exp(-2 |u|/c)``."""
+
+    risk: LogCosh
+
+    def target(self, name: str, number: Number) -> str:
+        return f"{name} * {number(2.0**-20)}"
+
+    def of(self, margins: Sequence[str], target: str, number: Number, tag: str) -> Formula:
+        (t,), one, c = margins, number(1.0), self.risk.threshold
+        u, e, o, g, w = (f"{letter}{tag}" for letter in "ueogw")
+        sign = f"CASE WHEN {u} < {number(0.0)} THEN {number(-c)} ELSE {number(c)} END"
+        layers = [
+            {u: f"{t} - {target}"},
+            {e: f"exp(-least(abs({u}) * {number(2.0 / c)}, {number(_FARTHEST)}))"},
+            {o: f"{one} + {e}"},
+            {
+                g: f"({sign}) * (({one} - {e}) / {o})",
+                w: f"{number(4.0)} * {e} / ({o} * {o})",
+            },
+        ]
+        return Formula(layers=layers, slopes=[g], weights={(0, 0): w}, near={})
+
+    def errors(self, margin: float) -> tuple[float, float]:
+        # the margin, the exponential of 2 |u|/c, and its argument, which counts up to 300 only
+        c = self.risk.threshold
+        shift = margin + c * (EXP_ERROR + 300.0 * 2.0**-51) + 2.0**-52
+        return shift * (1.0 + 2.0**-30), 2.0**-50 * c
+
+
 def formulas_of(risk: Risk) -> Formulas:
     """Return the derivatives of a risk as SQL."""
     if isinstance(risk, Huber):
         return HuberFormulas(risk)
+    if isinstance(risk, LogCosh):
+        return LogCoshFormulas(risk)
     known: dict[str, Callable[[Risk], Formulas]] = {
         "logistic": LogisticFormulas,
         "softmax": SoftmaxFormulas,
@@ -257,6 +291,16 @@ class PassQueries:
             beta=beta + 1.01 * self._unit,
             near=near if formula.near else None,
         )
+
+    def within(self, limits: Sequence[Fraction]) -> str:
+        """Return the query of how many rows have at most each squared norm."""
+        squares = self._shortened()[:2]
+        most = [(limit * _STEPS**2).__floor__() for limit in limits]
+        sums = [
+            f"SUM(CASE WHEN squares <= {self.rows.number(float(limit))} THEN 1 ELSE 0 END)"
+            for limit in most
+        ]
+        return f"SELECT {', '.join(sums)} FROM {self._layered(squares)}"
 
     def slopes(self, point: Floats, step: Floats, lengths: Sequence[float]) -> str:
         """Return the query of the slopes along a step."""

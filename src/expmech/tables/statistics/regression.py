@@ -14,9 +14,9 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_positive
 from expmech.core.rounding import float_down
 from expmech.mechanisms.optimum import ArrayTable, RegressionSettings, Table
-from expmech.mechanisms.optimum.calibration import default_threshold
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
-from expmech.mechanisms.optimum.risks import Huber, Risk
+from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
+from expmech.mechanisms.optimum.rule import default_threshold
 from expmech.tables.aggregates import Column, DesignOf
 from expmech.tables.scaling import Bounds, Scaling, check_center, scalings
 from expmech.tables.statistics.base import Statistic
@@ -180,7 +180,7 @@ class OptimumRegression(Regression):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(OptimumRegression, NumberRegression):
-    """A linear regression of one column on others, by the perturbed optimum of Huber's risk.
+    """A linear regression of one column on others, by the perturbed optimum of a robust risk.
 
     Columns and target are scaled to [-1, 1] by their bounds, and a row is shortened as a whole,
     which leaves a linear relation as it is. The release is the intercept and the slopes, in the
@@ -207,8 +207,8 @@ class Linear(OptimumRegression, NumberRegression):
     center : bool, default True
         Whether columns are scaled about their middle, or about 0, as sparse ones must be.
     threshold : float, optional
-        Residuals beyond it count linearly, in half widths of ``target_bounds``; by default the
-        public rule.
+        Residuals beyond it count linearly, in half widths of ``target_bounds``, by Huber's risk;
+        by default the log-cosh risk, at the threshold of the public rule.
     """
 
     kind = "linear"
@@ -218,8 +218,9 @@ class Linear(OptimumRegression, NumberRegression):
         return self.design(target_bounds=self.target_bounds)
 
     def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
-        threshold = self.threshold
-        if threshold is None:
-            count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
-            threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
-        return self.optimum_of(Huber(threshold), aggregate)
+        """Return the perturbed optimum of the log-cosh risk, or of Huber's."""
+        if self.threshold is not None:
+            return self.optimum_of(Huber(self.threshold), aggregate)
+        count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
+        threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
+        return self.optimum_of(LogCosh(threshold), aggregate)

@@ -284,8 +284,8 @@ class TopOf(Statistic):
         The length of the list.
     adjacency : Adjacency
         The neighbours that the guarantee refers to.
-    method : {"joint", "peeling"}, default="joint"
-        One joint draw of the list, or one choice after the other: see
+    objective : {"worst", "mean"}, default="worst"
+        What is to be small, the error of the worst place or the mean over places: see
         :class:`expmech.mechanisms.selection.top_k.TopK`.
     missing : str, default="middle"
         Not used: a missing value is no candidate.
@@ -305,7 +305,7 @@ class TopOf(Statistic):
     labels: tuple[Any, ...]
     k: int
     adjacency: Adjacency
-    method: str = "joint"
+    objective: str = "worst"
     missing: str = "middle"
 
     def __post_init__(self) -> None:
@@ -330,7 +330,7 @@ class TopOf(Statistic):
             np.array(tally.counts, dtype=np.int64),
             k=self.k,
             items=self.labels,
-            method=self.method,
+            objective=self.objective,
             adjacency=self.adjacency,
             one_item_each=True,
         )
