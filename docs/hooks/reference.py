@@ -17,6 +17,7 @@ PAGES = {
         "Mechanisms and releases",
         (
             "exponential.mechanism: ExponentialMechanism",
+            "exponential.posterior: posterior, PosteriorSampling",
             "exponential.target: BaseMeasure",
             "mechanisms.noisy_sums.noisy_sums: NoisyMean, NoisySums",
             "mechanisms.quantiles",

@@ -42,6 +42,7 @@ if _TYPE_CHECKING:
         Uniform,
     )
     from expmech.exponential.mechanism import ExponentialMechanism
+    from expmech.exponential.posterior import posterior
     from expmech.exponential.samplers import (
         BoxTree,
         ConfAtomAndRuntimePerfect,
@@ -98,6 +99,7 @@ _NAMES = {
         "Uniform",
     ),
     "exponential.mechanism": ("ExponentialMechanism",),
+    "exponential.posterior": ("posterior",),
     "exponential.samplers": (
         "BoxTree",
         "ConfAtomAndRuntimePerfect",
@@ -190,6 +192,7 @@ __all__ = [
     "interop",
     "kernels",
     "laboratory",
+    "posterior",
     "risks",
     "tables",
 ]

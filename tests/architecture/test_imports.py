@@ -25,7 +25,11 @@ ORDER = [
     "tables",
 ]
 SHELLS = ["estimators", "auditing", "interop", "paper", "explore", "cli"]
-TOP = {"explore": ["auditing", "paper"], "cli": ["estimators", "auditing", "paper", "explore"]}
+TOP = {
+    "paper": ["auditing"],
+    "explore": ["auditing", "paper"],
+    "cli": ["estimators", "auditing", "paper", "explore"],
+}
 CONCRETE = re.compile(r"isinstance\([^)]*\b(Box|L1Ball|L2Ball|Simplex|Candidates)\b")
 CLOCK = re.compile(
     r"\b(perf_counter|process_time|thread_time|monotonic)(_ns)?\(\)|\btime\.(time|time_ns|sleep)\("

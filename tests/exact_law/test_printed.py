@@ -15,6 +15,17 @@ import expmech as em
 from expmech.auditing.chain_law import kernel_law
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins, LinearFactory
+from expmech.paper.example1 import make_mechanism
+from expmech.paper.kernels import (
+    corrected_kernel,
+    grid_points,
+    hastings,
+    laplace_law,
+    laplace_proposals,
+    largest_ratio,
+    printed_kernel,
+    released_law,
+)
 from expmech.paper.printed import (
     PrintedConfAtomPerfect,
     PrintedRandomAtomPerfect,
@@ -25,6 +36,15 @@ from expmech.paper.printed import (
     expected_proposals_printed,
     expected_steps_direct,
 )
+from expmech.paper.printed.cost import (
+    atom_acceptance,
+    average_counts,
+    count_epsilon,
+    first_move_epsilon,
+    outer_tail_rate,
+    pair_epsilon,
+)
+from expmech.theory import acceptance_laplace_infimum
 
 ROWS = [0.2, 0.4, 0.3, 0.3]
 
@@ -168,3 +188,73 @@ def test_computed_means_are_those_of_the_draws(reading: str) -> None:
         assert abs(drawn.mean() - computed) < 4.5 * error, (type(sampler), drawn.mean(), computed)
         assert abs(drawn.mean() - 1.6 * computed) > 4.5 * error
     assert expected_steps_direct(0.5, c, mean, c) == pytest.approx(4.6, abs=0.1)
+
+
+def test_the_tail_of_outer_steps_is_the_eigenvalue_of_the_whole_kernel() -> None:
+    """Two states are enough on the printed kernel; here all of a grid, and the share of each k."""
+    for k, mean in ((0.5, 0.0), (0.5, 0.1), (0.3, 0.4), (0.8, 0.5)):
+        moving = printed_kernel(150, 5.0, mean, 5.0, k)
+        moving[:-1, -1] -= k / 2.0
+        largest = float(np.abs(np.linalg.eigvals(moving)).max())
+        assert outer_tail_rate(k, 5.0, mean, 5.0) == pytest.approx(largest, abs=5e-4)
+    assert outer_tail_rate(0.5, 5.0, 0.0, 5.0) == pytest.approx(0.9532, abs=5e-5)
+    assert outer_tail_rate(0.5, 5.0, 0.1, 5.0) == pytest.approx(0.9326, abs=5e-5)
+
+
+def test_two_padded_proposals_tell_neighbours_apart_as_computed() -> None:
+    """Corollary 2 as printed, drawn: P(N_prop = 2) at means 0 and .1, and value with count."""
+    floors = {mean: acceptance_laplace_infimum([mean], 5.0, 5.0) for mean in (0.0, 0.1)}
+    shares, size = [], 10_000
+    for mean, infimum in floors.items():
+        sampler = PrintedRuntimePerfect(0.5, infimum=infimum, floor=floors[0.0])
+        draws = sampler.sample(make_mechanism(10, mean), epsilon=1.0, size=size, seed=3)
+        leave = atom_acceptance(0.5, 5.0, mean, 5.0) / 2.0
+        shares.append(0.25 * leave**2 * floors[0.0] / infimum)  # ends after two, flip, try, no wait
+        found = float((draws.proposals == 2).mean())
+        assert abs(found - shares[-1]) < 4.5 * math.sqrt(shares[-1] / size), (found, shares[-1])
+        assert abs(found - shares[-1] / leave) > 20 * math.sqrt(shares[-1] / size)  # one flip only
+    assert math.log(shares[1] / shares[0]) == pytest.approx(count_epsilon(0.5, 10, 1.0))
+    rows = [printed_kernel(800, 5.0, j / 10, 5.0, 0.5)[-1, :-1] for j in range(11)]
+    assert first_move_epsilon(0.5, 10, 1.0) == pytest.approx(largest_ratio(rows), abs=0.015)
+    leaves = [2.0 * float(row.sum()) for row in rows]
+    infima = [acceptance_laplace_infimum([j / 10], 5.0, 5.0) for j in range(11)]
+    joint = [row * a / p for row, a, p in zip(rows, leaves, infima, strict=True)]
+    assert pair_epsilon(0.5, 10, 1.0) == pytest.approx(largest_ratio(joint), abs=0.015)
+    assert pair_epsilon(0.5, 10, 1.0) == pytest.approx(1.126, abs=5e-4)
+    assert count_epsilon(0.5, 10, 1.0) == pytest.approx(0.364, abs=5e-4)
+
+
+def test_the_corrected_mean_is_steady_once_the_target_is_narrow() -> None:
+    """At slopes 50 and 500 an interior mean has the same count; 200 equal cells had 35 to 44."""
+    values = [
+        expected_proposals_corrected(0.5, slope, mean, slope)
+        for slope in (50.0, 500.0, 5000.0)
+        for mean in (0.3, 0.5, 0.503)
+    ]
+    assert max(values) < 1.001 * min(values)
+    fine = [average_counts(0.5, 5.0, x, 5.0, corrected=True)["inner"] for x in (0.3, 0.30001)]
+    assert fine[0] == pytest.approx(fine[1], rel=1e-3)
+
+
+def test_three_readings_of_the_printed_kernel_exceed_their_epsilon() -> None:
+    for reading, expected in (("sum", 1.38), ("k", 1.22), ("measure", 1.076)):
+        found = []
+        for cells in (100, 200):
+            laws = [
+                released_law(printed_kernel(cells, 5.0, j / 10, 5.0, 0.5, reading=reading))
+                for j in (0, 1)
+            ]
+            found.append(largest_ratio(laws))
+        assert 2.0 * found[1] - found[0] == pytest.approx(expected, abs=0.01), reading
+
+
+def test_the_corrected_kernel_of_the_grid_leaves_the_target_invariant() -> None:
+    """Whatever the share and the re-entry law, also where not every re-entry is accepted."""
+    law = laplace_law(40, 5.0, 0.3)
+    moves = hastings(laplace_proposals(40, 8.0, 0.5 * grid_points(40) + 0.2), law)
+    np.testing.assert_allclose(law @ moves, law, rtol=1e-12)
+    for k in (0.2, 0.8):
+        for reentry in (np.full(40, 1 / 40), laplace_law(40, 9.0, 0.5)):
+            kernel = corrected_kernel(moves, law, reentry, k)
+            whole = np.append((1.0 - k) * law, k)
+            np.testing.assert_allclose(whole @ kernel, whole, rtol=1e-9)

@@ -55,20 +55,52 @@ def test_ridge_is_private_when_a_row_is_added_or_removed(norm: str) -> None:
     assert 0.1 < max(largest_log_ratio(without, law([*kept, row])) for row in rows) <= 1.0
 
 
-@pytest.mark.parametrize(("norm", "factor"), [("l1", 3), ("linf", 1)])
-def test_ridge_sensitivity_is_attained_and_halves_under_add_remove(norm: str, factor: int) -> None:
-    corner = np.array([[1.0, 0.0, 0.0]])
-    up, down = (
-        ridge([(side, side, side, -1.0), (0.0, 0.0, 0.0, 0.0)], norm=norm) for side in (1.0, -1.0)
+def largest_change(p: int, radius: float, norm: str) -> float:
+    """Search all pairs of rows for the largest change of the gradient, y at a corner of the ball.
+
+    The norm of the change is convex in everything but the first feature, on a fine grid here.
+    """
+    firsts = np.linspace(-1.0, 1.0, 81)
+    signs = itertools.product((-1.0, 1.0), repeat=p)  # of the other features, and of the response
+    rows = np.array([(first, *rest) for rest in signs for first in firsts])
+    gradients = rows[:, :-1] * (radius * rows[:, :1] - rows[:, -1:])
+    order = 1 if norm == "l1" else np.inf
+    return max(float(np.linalg.norm(gradients - one, ord=order, axis=1).max()) for one in gradients)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+@pytest.mark.parametrize("radius", [0.25, 0.5, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("p", [1, 2, 3, 5])
+def test_ridge_sensitivity_is_the_largest_change_that_a_search_finds(
+    p: int, radius: float, norm: str
+) -> None:
+    options = {"penalty": 0.5, "radius": radius, "norm": norm}
+    loss = em.losses.RidgeGradient(np.zeros((2, p)), np.zeros(2), **options)  # type: ignore[arg-type]
+    found = largest_change(p, radius, norm)
+    assert float(loss.sensitivity) == pytest.approx(found, rel=1e-12)  # the grid holds the maximum
+    one = em.losses.RidgeGradient(
+        np.zeros((2, p)),
+        np.zeros(2),
+        adjacency="add-remove",
+        **options,  # type: ignore[arg-type]
     )
-    empty = ridge([(0.0, 0.0, 0.0, 0.0)] * 2, norm=norm)
-    assert up.sensitivity == 4 * factor
-    assert (
-        ridge([(0.0, 0.0, 0.0, 0.0)], norm=norm, adjacency="add-remove").sensitivity == 2 * factor
-    )
-    one_row = float((up(corner) - empty(corner))[0])
-    assert one_row <= 2 * factor and one_row == pytest.approx(2 * factor, rel=0.35)
-    assert abs(float((up(corner) - down(corner))[0])) <= 4 * factor
+    assert one.sensitivity == (1 + Fraction(radius)) * (p if norm == "l1" else 1)
+
+
+def test_ridge_sensitivity_in_the_papers_example_is_sixteen_and_the_loss_moves_by_it() -> None:
+    assert [float(ridge(np.zeros((2, p + 1)), norm="l1").sensitivity) for p in (1, 2, 5)] == [
+        2.25,
+        5.0,
+        16.0,
+    ]
+    corner = np.array([[1.0, 0.0, 0.0, 0.0, 0.0]])
+    others = [(0.0, 1.0, 0.0, 0.0, 0.0, -1.0)] * 40  # they make every entry of the gradient large
+    others += [(*np.eye(5)[j], -1.0) for j in (0, 2, 3, 4) for _ in range(40)]
+    losses = [
+        float(ridge([*others, row], norm="l1")(corner)[0])
+        for row in ((-1.0, -1.0, -1.0, -1.0, -1.0, 1.0), (-1.0, 1.0, 1.0, 1.0, 1.0, 1.0))
+    ]
+    assert max(losses) - min(losses) == 16.0
 
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])

@@ -309,7 +309,7 @@ def sensitivities() -> list[tuple[Any, Fraction]]:
         (em.losses.L1Mean(rows, lower=[0.0, -4.0], upper=[1.0, 9.0]), Fraction(14, 3)),
         (ridge(rows, [0, 0, 1], **common), Fraction(5)),
         (ridge(rows, [0, 0, 1], **common, **both), Fraction(5, 2)),
-        (ridge(rows, [0, 0, 1], norm="l1", **common), Fraction(10)),
+        (ridge(rows, [0, 0, 1], norm="l1", **common), 5 + Fraction(25, 24)),  # the parabola at -1/6
         (ridge(rows, [0, 0, 1], norm="l1", **common, **both), Fraction(5)),
         (logistic(rows, [0, 0, 1], **common), Fraction(3, 2)),
         (logistic(rows, [0, 0, 1], **common, **both), Fraction(3, 4)),

@@ -7,17 +7,23 @@ from expmech.losses.convex_losses import (
     HuberRegression,
     QuantileRegression,
 )
+from expmech.losses.gradient_norm import GradientNorm
+from expmech.losses.likelihood import BoundedLogLikelihood
 from expmech.losses.logistic import LogisticRisk
 from expmech.losses.mean import L1Mean
+from expmech.losses.pmse import PMSE
 from expmech.losses.quantile import Quantile
 from expmech.losses.ridge import RidgeGradient
 from expmech.losses.scores import Scores
 
 __all__ = [
+    "PMSE",
     "AffineForm",
+    "BoundedLogLikelihood",
     "Curvature",
     "Facts",
     "GeometricMedian",
+    "GradientNorm",
     "Growth",
     "HingeRisk",
     "HuberRegression",

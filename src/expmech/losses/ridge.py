@@ -42,7 +42,9 @@ class RidgeGradient:
     norm : {"linf", "l1"}, default "linf"
         "linf", whose sensitivity is p times smaller, or "l1", the paper's.
     adjacency : {"replace", "add-remove"}, default "replace"
-        "replace": D = 2 (1 + B), times p in the L1 norm; "add-remove": half of it.
+        "add-remove": D = 1 + B, times p in the L1 norm. "replace": the most that one row can move
+        the gradient by, 2 (1 + B) in the L-infinity norm (p > 1); in the L1 norm less than twice
+        the other, 2 (1 + B) (p - 1) for p >= 3 + 1/B.
 
     Notes
     -----
@@ -56,7 +58,7 @@ class RidgeGradient:
     >>> loss(np.array([[0.0], [0.375]]))
     array([0.75, 0.  ])
     >>> loss.sensitivity
-    Fraction(4, 1)
+    Fraction(9, 4)
     """
 
     @np.errstate(all="ignore")  # a denormal value may underflow
@@ -161,8 +163,13 @@ class RidgeGradient:
                 f"`features` of {_OWNER} must have at most 2^32 rows, and at least one under"
                 " 'replace'."
             )
-        one_row = (1 + self.radius) * (p if norm == "l1" else 1)
-        self.sensitivity = one_row if adjacency == "add-remove" else 2 * one_row
+        entries = p if norm == "l1" else 1
+        self.sensitivity = (1 + self.radius) * entries
+        if adjacency == "replace":
+            tight = norm == "l1" or p == 1
+            self.sensitivity = (
+                _largest_replacement(p, self.radius) if tight else 2 * self.sensitivity
+            )
         self._public_count = self._count if adjacency == "replace" else MOST_ROWS
         square = self._scale**2
         matrix = [[Fraction(entry, square) for entry in row] for row in self._gram]
@@ -229,6 +236,16 @@ class RidgeGradient:
     def _validate_domain(self, domain: Domain) -> Region:
         """Return the domain; raise unless ``|y|_1 <= radius`` on it."""
         return validate_region(domain, self.dimension, "l1", self.radius, owner=_OWNER)
+
+
+def _largest_replacement(p: int, radius: Fraction) -> Fraction:
+    """Return ``max |x (x.y - z) - x' (x'.y - z')|_1`` over rows and ``|y|_1 <= radius``.
+
+    One row gives p (1 + B). The other gives the largest ``t - B t^2 + (p - 1) (1 - B t)`` for t in
+    [-1, 1], a parabola. Proof: docs/theory/affine.md.
+    """
+    t = min(max((1 / radius + 1 - p) / 2, Fraction(-1)), Fraction(1))
+    return p * (1 + radius) + t - radius * t * t + (p - 1) * (1 - radius * t)
 
 
 def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:

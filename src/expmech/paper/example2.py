@@ -7,6 +7,7 @@ simulation and what the studies know beyond the loss.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from expmech.losses.base import Growth
 
 ROWS, DIMENSION, RADIUS, PENALTY = 100, 5, 1.0, 1.0
 COEFFICIENTS = np.array([0.1, 0.2, -0.3, 0.0, 0.0])
-SENSITIVITY = 2.0 * (1.0 + RADIUS) * DIMENSION  # one row replaced
+SENSITIVITY = Fraction(20)  # 2 (1 + B) p as printed; RidgeGradient has the least one, 16
 
 
 def simulate(seed: int | Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -54,7 +55,9 @@ def growth_about_solution(loss: RidgeGradient) -> Growth:
 def make_mechanism(loss: RidgeGradient) -> ExponentialMechanism:
     """Return the mechanism f(y) ~ exp(-epsilon L(y) / 4(1+B)p) on the L1 ball of radius B = 1."""
     ball = L1Ball(dimension=DIMENSION, radius=RADIUS)
-    return ExponentialMechanism(loss=loss, domain=ball, growth=growth_about_solution(loss))
+    return ExponentialMechanism(
+        loss=loss, domain=ball, sensitivity=SENSITIVITY, growth=growth_about_solution(loss)
+    )
 
 
 def best_envelope(epsilon: float) -> Envelope:

@@ -20,10 +20,15 @@ def grid_points(cells: int) -> Matrix:
     return np.asarray((np.arange(cells) + 0.5) / cells)
 
 
+def gibbs_law(loss: Matrix, slope: float) -> Matrix:
+    """Return the probabilities ``~ exp(-slope loss)``."""
+    weights = np.exp(-slope * loss)
+    return np.asarray(weights / weights.sum())
+
+
 def laplace_law(cells: int, slope: float, mean: float) -> Matrix:
     """Return the cell probabilities of f(y) ~ exp(-slope |y - mean|)."""
-    weights = np.exp(-slope * np.abs(grid_points(cells) - mean))
-    return np.asarray(weights / weights.sum())
+    return gibbs_law(np.abs(grid_points(cells) - mean), slope)
 
 
 def laplace_proposals(cells: int, alpha: float, start: Matrix | None = None) -> Matrix:
@@ -44,6 +49,13 @@ def metropolis(proposals: Matrix, law: Matrix) -> Matrix:
     with np.errstate(divide="ignore", over="ignore"):
         accept = np.minimum(1.0, np.exp(np.log(law)[None, :] - np.log(law)[:, None]))
     return stay_with_the_rest(proposals * accept)
+
+
+def hastings(proposals: Matrix, law: Matrix) -> Matrix:
+    """Return the Metropolis-Hastings kernel of any proposal: with the ratio q(y', y) / q(y, y')."""
+    flow = law[:, None] * proposals
+    back = np.divide(flow.T, flow, out=np.zeros_like(flow), where=flow > 0.0)
+    return stay_with_the_rest(proposals * np.minimum(1.0, back))
 
 
 def stay_with_the_rest(moves: Matrix) -> Matrix:
@@ -80,27 +92,69 @@ def decay_rate(kernel: Matrix, law: Matrix) -> float:
 
 
 def printed_kernel(
-    cells: int, slope: float, mean: float, alpha: float, k: float, *, atom_density: str = "sum"
+    cells: int, slope: float, mean: float, alpha: float, k: float, *, reading: str = "sum"
 ) -> Matrix:
     """Return the paper's kernel on the grid plus the atom (last state), as printed.
 
     No Hastings factor.
 
-    ``atom_density`` chooses between the two readings of the density at the atom: "sum" is (1-k)
-    f(a) + k, "k" is k.
+    ``reading`` chooses among three: "sum" has the density (1-k) f(a) + k at the atom, "k" has k;
+    "measure" is "sum" with the proposal density q~ integrated against the mixed base measure nu~,
+    as the proof writes it, so that a move has probability (1-k)/2 q and the atom k/2 (1 + q(y, a)).
     """
     law = laplace_law(cells, slope, mean)
     density, points = law * cells, grid_points(cells)
     at_answer = 1.0 / float(np.exp(-slope * np.abs(points - mean)).mean())
-    atom = (1.0 - k) * at_answer + k if atom_density == "sum" else k
+    atom = k if reading == "k" else (1.0 - k) * at_answer + k
+    moves, to_atom = 0.5, np.full(cells, 0.5)
+    if reading == "measure":
+        moves = (1.0 - k) / 2.0
+        to_atom = k / 2.0 * (1.0 + alpha / 2.0 * np.exp(-alpha * np.abs(points - mean)))
     kernel = np.zeros((cells + 1, cells + 1))
-    kernel[:cells, :cells] = (
-        0.5 * laplace_proposals(cells, alpha) * np.minimum(1.0, density[None, :] / density[:, None])
-    )
-    kernel[:cells, cells] = 0.5 * np.minimum(1.0, atom / ((1.0 - k) * density))
+    accept = np.minimum(1.0, density[None, :] / density[:, None])
+    kernel[:cells, :cells] = moves * laplace_proposals(cells, alpha) * accept
+    kernel[:cells, cells] = to_atom * np.minimum(1.0, atom / ((1.0 - k) * density))
     from_atom = laplace_proposals(cells, alpha, np.array([mean]))[0]
-    kernel[cells, :cells] = 0.5 * from_atom * np.minimum(1.0, (1.0 - k) * density / atom)
+    kernel[cells, :cells] = moves * from_atom * np.minimum(1.0, (1.0 - k) * density / atom)
     return stay_with_the_rest(kernel)
+
+
+def corrected_kernel(moves: Matrix, law: Matrix, reentry: Matrix, k: float) -> Matrix:
+    """Return the corrected atom chain on the grid plus the atom (last state), of share k.
+
+    ``moves`` is any kernel that leaves ``law`` invariant, ``reentry`` the law of proposals out of
+    the atom; what it puts outside the grid is refused.
+    """
+    cells, weight = len(law), k / (1.0 - k)
+    kernel = np.zeros((cells + 1, cells + 1))
+    kernel[:cells, :cells] = moves / 2.0
+    kernel[:cells, cells] = np.minimum(1.0, weight * reentry / law) / 2.0
+    kernel[cells, :cells] = np.minimum(reentry, law / weight) / 2.0
+    return stay_with_the_rest(kernel)
+
+
+def steps_and_loss(
+    cells: int, slope: float, mean: float, alpha: float, k: float
+) -> tuple[float, float, float]:
+    """Return the correlation of outer steps and loss of Algorithm 2 on the printed kernel.
+
+    Then the mean loss given 2 and given 40 outer steps. A draw that has not ended moves by the
+    kernel without the share beta = k/2 of every step, but from the atom with it: an end there is a
+    restart.
+    """
+    moving, beta = printed_kernel(cells, slope, mean, alpha, k), k / 2.0
+    moving[:-1, -1] -= beta
+    loss, start = np.abs(grid_points(cells) - mean), np.eye(cells + 1)[-1]
+    sums = [start]  # sums over m of 1, m and m (m + 1) / 2 times the mass at step m
+    for _ in range(3):
+        sums.append(np.linalg.solve(np.eye(cells + 1) - moving.T, sums[-1]))
+    law, first, second = (beta * one[:-1] for one in sums[1:])
+    steps, mean_loss = first.sum(), law @ loss
+    spread = (2.0 * second - first).sum() - steps**2, law @ loss**2 - mean_loss**2
+    correlation = (first @ loss - steps * mean_loss) / np.sqrt(spread[0] * spread[1])
+    after = [start @ np.linalg.matrix_power(moving, m - 1) for m in (2, 40)]
+    early, late = (float(mass[:-1] @ loss / mass[:-1].sum()) for mass in after)
+    return float(correlation), early, late
 
 
 def stationary_law(kernel: Matrix) -> Matrix:

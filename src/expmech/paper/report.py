@@ -17,7 +17,7 @@ from expmech._version import __version__
 from expmech.paper.options import Options
 from expmech.paper.study import Section
 
-VERDICT_FIELDS = ("sentence", "where", "verdict", "number", "command")
+VERDICT_FIELDS = ("sentence", "where", "under", "verdict", "number", "command")
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
@@ -43,7 +43,7 @@ th:nth-child(5) { width: 14%; }
   td { display: block; border: 0; padding: .2rem .5rem; }
   td::before { content: attr(data-name) ": "; color: #555; }
   .erratum dl { grid-template-columns: 1fr; gap: 0; } .erratum dd { margin-bottom: .4rem; }
-  figure { overflow-x: auto; } img { min-width: 34rem; }
+  figure { margin: 1rem -.5rem; }
 }
 @media print {
   body { max-width: none; margin: 0; font-size: 10pt; } table { font-size: 8pt; }
@@ -102,10 +102,13 @@ def write_verdicts(out: Path, names: list[str]) -> None:
 
 def render_verdicts(rows: list[list[str]]) -> str:
     """Return the verdicts as a table in Markdown."""
-    lines = ["| the paper says | where | verdict | number | command |", "|---|---|---|---|---|"]
+    head = "| the paper says | where | judged under | verdict | number | command |"
+    lines = [head, "|---|---|---|---|---|---|"]
     for row in rows:
-        sentence, where, verdict, number, command = (text.replace("|", "\\|") for text in row)
-        lines.append(f"| {sentence} | {where} | **{verdict}** | {number} | `{command}` |")
+        sentence, where, under, verdict, number, command = (
+            text.replace("|", "\\|") for text in row
+        )
+        lines.append(f"| {sentence} | {where} | {under} | **{verdict}** | {number} | `{command}` |")
     return "\n".join(lines) + "\n"
 
 
@@ -120,8 +123,8 @@ def _entry(out: Path, name: str, entry: dict[str, Any]) -> str:
     for figure, caption in entry["figures"]:
         image = base64.b64encode((out / f"{figure}.png").read_bytes()).decode()
         parts.append(
-            f'<figure><img alt="{escape(caption)}"'
-            f' src="data:image/png;base64,{image}"><figcaption>{escape(caption)} (<a'
+            f'<figure><a href="{figure}.svg"><img alt="{escape(caption)}"'
+            f' src="data:image/png;base64,{image}"></a><figcaption>{escape(caption)} (<a'
             f' href="{figure}.png">PNG</a>, <a href="{figure}.svg">SVG</a>)</figcaption></figure>'
         )
     if name == "errata":

@@ -23,18 +23,19 @@ CONFIDENCE = 0.99
 class Verdict:
     """A sentence of the paper, what was found about it, and where that can be seen.
 
-    ``where`` is its place in the paper, ``number`` the numbers behind the verdict, ``command`` what
-    computes them.
+    ``where`` is its place in the paper, ``under`` the conditions under which it was judged,
+    ``number`` the numbers behind the verdict, ``command`` what computes them.
     """
 
     sentence: str
     where: str
+    under: str
     verdict: str
     number: str
     command: str
 
     def __str__(self) -> str:
-        return f"“{self.sentence}” ({self.where}): {self.verdict}. {self.number}"
+        return f"“{self.sentence}” ({self.where}; {self.under}): {self.verdict}. {self.number}"
 
 
 @dataclass(frozen=True)
@@ -100,17 +101,11 @@ def ratio_interval(
 
     By the spread of what the ratio leaves of each value above; of at least 30 pairs.
     """
-    first, second = (np.asarray(x, dtype=np.float64).ravel() for x in (above, below))
-    ratio = float(first.sum() / second.sum())
-    left = mean_interval(first - ratio * second, comparisons)
-    mean = float(second.mean())
+    one, other = (np.asarray(x, dtype=np.float64).ravel() for x in (above, below))
+    ratio = float(one.sum() / other.sum())
+    left = mean_interval(one - ratio * other, comparisons)
+    mean = float(other.mean())
     return Interval(ratio, ratio + left.low / mean, ratio + left.high / mean)
-
-
-def is_near(interval: Interval, value: float, share: float) -> str:
-    """Say whether a number is ``value`` up to the given share of it."""
-    low, high = Interval.exact(value * (1.0 - share)), Interval.exact(value * (1.0 + share))
-    return all_of([is_below(low, interval), is_below(interval, high)])
 
 
 def normal_quantile(comparisons: int) -> float:
@@ -118,11 +113,11 @@ def normal_quantile(comparisons: int) -> float:
     return math.sqrt(2.0 * math.log(comparisons / (1.0 - CONFIDENCE)))
 
 
-def is_below(first: Interval, second: Interval) -> str:
-    """Say whether ``first < second``."""
-    if first.high < second.low:
+def is_below(one: Interval, other: Interval) -> str:
+    """Say whether ``one < other``."""
+    if one.high < other.low:
         return HOLDS
-    return FALSE if first.low >= second.high else UNDECIDED
+    return FALSE if one.low >= other.high else UNDECIDED
 
 
 def is_increasing(series: Sequence[Interval]) -> str:
@@ -130,12 +125,12 @@ def is_increasing(series: Sequence[Interval]) -> str:
 
     A single fall that the intervals show makes it false; a rise must be shown everywhere.
     """
-    return all_of([is_below(first, second) for first, second in pairwise(series)])
+    return all_of([is_below(one, other) for one, other in pairwise(series)])
 
 
 def is_falling(series: Sequence[Interval]) -> str:
     """Say whether a series falls from first to last and never rises; it may rest on the way."""
-    rises = any(is_below(first, second) == HOLDS for first, second in pairwise(series))
+    rises = any(is_below(one, other) == HOLDS for one, other in pairwise(series))
     return FALSE if rises else is_below(series[-1], series[0])
 
 

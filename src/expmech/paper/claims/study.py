@@ -14,7 +14,7 @@ from expmech.paper.verdict import Verdict
 from expmech.paper.work import Parameters, Result
 
 _ALL = (*CLAIMS, *FURTHER)
-_FIELDS = ("sentence", "where", "verdict", "number", "command")
+_FIELDS = ("sentence", "where", "under", "verdict", "number", "command")
 
 
 def cells(options: Options) -> list[tuple[Parameters, float]]:

@@ -61,6 +61,7 @@ MINORISATION = Erratum(
     """,
     _measure_minorisation,
     "Section 3.1; Appendix, Example 1",
+    "Example 1, d = 1, n = 100, epsilon = .01, alpha = .5, means 0, .25, .5, every start, m = 10",
     lambda f: f["printed"] >= f["true"],
     seconds=3.0,
 )
@@ -95,6 +96,7 @@ INTEGRAL = Erratum(
     """,
     _measure_integral,
     "Appendix, Example 1",
+    "c = 5, x = .3",
     lambda f: abs(f["printed"] - f["quadrature"]) < 1e-3,
 )
 
@@ -129,5 +131,6 @@ WORST_POINT = Erratum(
     """,
     _measure_worst_point,
     "Appendix, Example 1",
+    "slope .5, alpha = 5, mean .5",
     lambda f: f["printed"] <= 1.01 * f["quadrature"],
 )

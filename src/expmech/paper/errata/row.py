@@ -41,6 +41,8 @@ class Erratum:
         Computes the facts.
     where
         Place of the claim in the paper.
+    under
+        The conditions under which it was measured.
     holds
         Says whether the facts bear the claim out.
     seconds
@@ -51,6 +53,7 @@ class Erratum:
     text: str
     measure: Measure
     where: str
+    under: str
     holds: Callable[[Facts], bool]
     seconds: float = 0.5
 
@@ -72,6 +75,7 @@ class Erratum:
         return Verdict(
             sentence=text["claim"],
             where=self.where,
+            under=self.under,
             verdict=HOLDS if self.holds(facts) else FALSE,
             number=f"printed: {text['printed']}; measured: {text['measured']}",
             command="expmech paper errata",

@@ -47,6 +47,7 @@ CONSTANT_WEIGHT = Erratum(
     """,
     _measure_constant_weight,
     "Corollary 1",
+    "a worst case made for it: 256 lattice points, 1000 public points, epsilon = 1",
     lambda f: f["constant"] <= 1.0 + 1e-9,
 )
 
@@ -109,6 +110,7 @@ UTILITY = Erratum(
     """,
     _measure_utility,
     "Corollary 1",
+    "Example 1, d = 5, n = 100, epsilon = 1, mean .5; Example 2, epsilon = 10 and 100",
     lambda f: f["printed"] >= f["true"],
     seconds=2.0,
 )
@@ -148,5 +150,6 @@ RANGE = Erratum(
     """,
     _measure_range,
     "Definition 5; Appendix, Example 2",
+    "r = 1/2, m = 10; the simulation as the appendix specifies it",
     lambda f: f["largest"] <= 1.0,
 )

@@ -33,7 +33,12 @@ def judge(
 ) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
     """Return the verdicts, and what else the numbers say."""
     crossing = [c for c, result in sorted(truth.items()) if bound_is_broken(grid, c, result)]
-    verdicts = [_laplace(crossing, truth), _uniform(truth), _sharp(truth), _worst(truth)]
+    verdicts = [
+        _laplace(grid, crossing, truth),
+        _uniform(truth),
+        _sharp(truth),
+        _worst(grid, truth),
+    ]
     if 0.5 in truth and grid.alpha is None:
         verdicts.append(_ten(truth[0.5]))
     findings = (
@@ -56,13 +61,26 @@ def _grid(value: float) -> Interval:
     return Interval(value, value * (1.0 - _GRID_ERROR), value * (1.0 + _GRID_ERROR))
 
 
-def _laplace(crossing: list[float], truth: dict[float, Result]) -> Verdict:
+def _example(truth: dict[float, Result]) -> str:
+    """Say on which grids Example 1 was computed."""
+    sizes = ", ".join(sorted({str(int(result["cells"])) for result in truth.values()}))
+    slopes = ", ".join(f"{c:g}" for c in sorted(truth))
+    return f"Example 1, d = 1, n epsilon / 2 = {slopes}, grid of {sizes} cells"
+
+
+def _alpha(grid: BoundGrid) -> str:
+    rate = "n epsilon / 2" if grid.alpha is None else f"{grid.alpha:g}"
+    return f"alpha = {rate} as a rate"
+
+
+def _laplace(grid: BoundGrid, crossing: list[float], truth: dict[float, Result]) -> Verdict:
     """Count the slopes at which a promise of the printed constant is broken."""
     broken, none = Interval.exact(float(len(crossing))), Interval.exact(0.5)
     where = ", ".join(f"{c:g}" for c in crossing) or "no slope"
     return Verdict(
         sentence=_LAPLACE,
         where="Section 3.1",
+        under=f"{_example(truth)}, {_alpha(grid)}, means 0, .25, .5, every start",
         verdict=is_below(broken, none),
         number=f"below the true total variation at n epsilon / 2 = {where}, of {len(truth)} slopes",
         command=_COMMAND,
@@ -80,6 +98,7 @@ def _uniform(truth: dict[float, Result]) -> Verdict:
     return Verdict(
         sentence=_UNIFORM,
         where="Equation (ind_mix)",
+        under=f"{_example(truth)}, uniform proposals, means 0, .25, .5, every start, m to 10^4",
         verdict=all_of(answers),
         number=f"bound over truth at least {closest:.3f} at every slope and step",
         command=_COMMAND,
@@ -105,17 +124,18 @@ def _sharp(truth: dict[float, Result]) -> Verdict:
     return Verdict(
         sentence=_SHARP,
         where="after Equation (ind_mix)",
+        under=f"{_example(truth)}, uniform proposals, the slowest of means 0, .25, .5",
         verdict=is_below(away, allowed),
         number=(
             f"true {float(result['uniform'][at]):.4f}, bound {(1.0 - betas[example]) ** m:.4f} at n"
-            f" epsilon / 2 = {example:g}, m = {m}, {int(result['cells'])} lattice points (their"
-            f" ratio is 1 less the mass of a point); true decay rate over the bound's {worst:.6f}"
+            f" epsilon / 2 = {example:g}, m = {m} (their ratio tends to 1 less the mass of the mode"
+            f" as m grows); true decay rate over the bound's {worst:.6f}"
         ),
         command=_COMMAND,
     )
 
 
-def _worst(truth: dict[float, Result]) -> Verdict:
+def _worst(grid: BoundGrid, truth: dict[float, Result]) -> Verdict:
     """Compare true decay rates at every slope."""
     slower = {
         c: float(r["rate_uniform"]) / float(r["rate_laplace"])
@@ -125,8 +145,8 @@ def _worst(truth: dict[float, Result]) -> Verdict:
     answers = [is_below(Interval.exact(1.0), _grid(ratio)) for ratio in slower.values()]
     listed = ", ".join(f"{ratio:.3g} ({c:g})" for c, ratio in slower.items())
     numbers = f"how much faster uniform proposals mix in truth, by n epsilon / 2: {listed}"
-    where = "Section 3.1, alpha = n epsilon / 2 as a rate"
-    return Verdict(_WORST, where, all_of(answers), numbers, _COMMAND)
+    under = f"{_example(truth)}, {_alpha(grid)}, slopes up to {_RESOLVED:g}, decay rates"
+    return Verdict(_WORST, "Section 3.1", under, all_of(answers), numbers, _COMMAND)
 
 
 def _ten(result: Result) -> Verdict:
@@ -139,6 +159,8 @@ def _ten(result: Result) -> Verdict:
     return Verdict(
         sentence=_TEN,
         where="Section 3.1",
+        under="Example 1, d = 1, alpha = n epsilon / 2 as a rate, worst of means 0, .25, .5; within"
+        " a quarter of 10",
         verdict=near,
         number=(
             f"{true.estimate:.1f} times in truth, {corrected:.1f} by the corrected bound,"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,28 @@ def proposal_rate(parameters: Parameters) -> float | None:
     """Return the rate of the Laplace proposals of a cell, or None for uniform ones."""
     alpha = parameters["alpha"] or slope(parameters["n"], parameters["epsilon"])
     return reading_rate(parameters["reading"], alpha)
+
+
+def conditions(results: list[tuple[Parameters, Result]]) -> str:
+    """Say under what cells of one kernel and one reading were judged."""
+    if not results:
+        return "no cell"
+
+    def listed(values: Iterable[object]) -> str:
+        return ", ".join(dict.fromkeys(str(value) for value in values))
+
+    first = results[0][0]
+    kernel = "printed" if first["method"] == PRINTED else "corrected"
+    size = "n epsilon / 2" if first["alpha"] is None else f"{first['alpha']:g}"
+    moves = "uniform proposals"
+    if first["reading"] != "uniform":
+        moves = f"Laplace proposals of {first['reading']} {size}"
+    laws = listed("Beta({:g}, {:g})".format(*p["beta"]) for p, _ in results)
+    return (
+        f"{kernel} kernel, {moves}, Example 1, d = 1, n = {listed(p['n'] for p, _ in results)},"
+        f" epsilon = {listed('{:g}'.format(p['epsilon']) for p, _ in results)}, k ="
+        f" {listed('{:g}'.format(p['k']) for p, _ in results)}, means from {laws}"
+    )
 
 
 def expected_proposals(parameters: Parameters, mean: float) -> float:

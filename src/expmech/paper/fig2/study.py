@@ -25,6 +25,7 @@ from expmech.paper.work import Parameters
 
 SIZES, EPSILONS = (10, 100, 1000), (0.01, 0.1, 1.0)
 BETAS = ((0.1, 0.1), (1.0, 1.0), (10.0, 10.0))
+_NARROW = (0.1, 1.0)  # budgets at which the bound is also tried with alpha = 20
 _SWEEP = (0.1, 0.25, 0.5, 0.75, 0.9)
 _CAPTIONS = {
     "grid": (
@@ -60,6 +61,8 @@ def cells(options: Options) -> list[tuple[Parameters, float]]:
     for reading, method, (n, epsilon) in product(READINGS, chains, slopes.values()):
         middle = betas[len(betas) // 2]
         listed.append(_cell(options, "readings", n, epsilon, middle, shares[0], method, reading))
+    if options.alpha is None:
+        listed += [_narrow(epsilon, method) for epsilon, method in product(_NARROW, chains)]
     n, epsilon = sizes[0], max(budgets)
     for k, method in product(
         options.k or _SWEEP[options.quick : 5 - options.quick], (*chains, counts.DIRECT)
@@ -97,10 +100,30 @@ def _cell(
     return parameters, (2.0 if chain else 0.2) * (0.1 if options.quick else 4.0)
 
 
+def _narrow(epsilon: float, method: str) -> tuple[Parameters, float]:
+    """Return a cell with proposals much narrower than the target: only means are computed."""
+    parameters: Parameters = {
+        "part": "narrow",
+        "n": 10,
+        "epsilon": epsilon,
+        "beta": [10.0, 10.0],
+        "k": 0.5,
+        "method": method,
+        "reading": "rate",
+        "alpha": 20.0,
+        "means": 2,
+        "runs": 1,
+        "most": 0.0,
+    }
+    return parameters, 0.1
+
+
 def render(results: Results, out: Path) -> Section:
     """Write the figures, the table of quantiles and the verdicts."""
     _write_table(results, out)
-    parts = {part: [(p, r) for p, r in results if p["part"] == part] for part in _CAPTIONS}
+    parts = {
+        part: [(p, r) for p, r in results if p["part"] == part] for part in (*_CAPTIONS, "narrow")
+    }
     figures = []
     for position, k in enumerate(dict.fromkeys(p["k"] for p, _ in parts["grid"])):
         name = "fig2" if position == 0 else f"fig2_k{k:g}"

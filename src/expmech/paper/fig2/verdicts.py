@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from expmech.paper.example1 import slope
-from expmech.paper.fig2.counts import CORRECTED, DIRECT, PRINTED
+from expmech.paper.fig2.counts import CORRECTED, DIRECT, PRINTED, conditions
 from expmech.paper.fig2.drawn_counts import count_apart, judge_branches, judge_drawn
 from expmech.paper.fig2.proof_counts import judge_counts
 from expmech.paper.printed import READINGS
@@ -21,7 +23,6 @@ from expmech.paper.verdict import (
     mean_interval,
     median_interval,
 )
-from expmech.paper.work import Parameters, Result
 
 _COMMAND = "expmech paper fig2"
 _GROWS = "As expected, run-time increases as both n and epsilon increases"
@@ -35,100 +36,86 @@ _LOOSE = "we anticipate the expected runtime bound above is very loose"
 
 def judge(parts: dict[str, Results]) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
     """Return the verdicts, and what else the numbers say."""
+    grid = parts["grid"]
     verdicts = [
         _growth(parts["readings"], reading, method)
         for method in (PRINTED, CORRECTED)
         for reading in READINGS
     ]
-    verdicts += [_center(parts["grid"], method) for method in (PRINTED, CORRECTED)]
-    verdicts += _bound(parts["grid"]) + judge_counts(parts["grid"])
-    verdicts += judge_drawn(count_apart(parts["grid"])) + judge_branches(parts["grid"])
+    verdicts += [_center(grid, method) for method in (PRINTED, CORRECTED)]
+    verdicts += _bound(grid) + _bound(parts["narrow"]) + judge_counts(grid)
+    verdicts += judge_drawn(count_apart(grid)) + judge_branches(grid)
     return tuple(verdicts), (_agreement(parts), _valley(parts["sweep"]))
 
 
 def _growth(results: Results, reading: str, method: str) -> Verdict:
-    """Judge whether counts rise along n epsilon / 2, by medians or by computed means."""
-    chosen = _along_slopes(results, reading, method)
-    drawn = all(r["proposals"].size for _, r in chosen)
-    series = [
-        median_interval(r["proposals"], len(chosen))
-        if drawn
-        else Interval.exact(float(r["expected"].mean()))
-        for _, r in chosen
-    ]
-    what = "medians" if drawn else "computed means, as not every run could end"
-    listed = ", ".join(f"{interval.estimate:.4g}" for interval in series)
-    at = ", ".join(f"{c:g}" for c, _ in chosen)
-    kernel = "printed" if method == PRINTED else "corrected"
-    alpha = "uniform proposals" if reading == "uniform" else f"alpha as a {reading}"
+    """Judge whether the computed mean counts rise along n epsilon / 2."""
+    chosen = [(p, r) for p, r in results if p["reading"] == reading and p["method"] == method]
+    chosen.sort(key=lambda pair: slope(pair[0]["n"], pair[0]["epsilon"]))
+    series = [float(r["expected"].mean()) for _, r in chosen]
+    listed = ", ".join(f"{one:.4g}" for one in series)
+    at = ", ".join(f"{slope(p['n'], p['epsilon']):g}" for p, _ in chosen)
     return Verdict(
         sentence=_GROWS,
-        where=f"Figure 2, {alpha}, {kernel} kernel",
-        verdict=is_increasing(series),
-        number=f"{what}: {listed} at n epsilon / 2 = {at}",
+        where="Figure 2",
+        under=conditions(chosen),
+        verdict=is_increasing([Interval.exact(one) for one in series]),
+        number=f"computed means: {listed} at n epsilon / 2 = {at}",
         command=_COMMAND,
     )
-
-
-def _along_slopes(results: Results, reading: str, method: str) -> list[tuple[float, Result]]:
-    pairs = [
-        (slope(p["n"], p["epsilon"]), r)
-        for p, r in results
-        if p["reading"] == reading and p["method"] == method
-    ]
-    return sorted(pairs, key=lambda pair: pair[0])
 
 
 def _center(results: Results, method: str) -> Verdict:
-    """Judge, at every n and epsilon, the least against the most concentrated law of the mean."""
-    groups: dict[tuple[int, float], list[tuple[Parameters, Result]]] = {}
-    for p, r in results:
-        if p["method"] == method:
-            groups.setdefault((p["n"], p["epsilon"]), []).append((p, r))
-    answers, texts = [], []
-    for (n, epsilon), group in groups.items():
+    """Judge the least against the most concentrated law of the mean, by computed mean counts."""
+    chosen = [(p, r) for p, r in results if p["method"] == method]
+    groups: dict[tuple[Any, ...], Results] = {}
+    for p, r in chosen:
+        groups.setdefault((p["n"], p["epsilon"], p["k"]), []).append((p, r))
+    answers, texts, drawn = [], [], []
+    for (n, epsilon, _), group in groups.items():
         order = sorted(group, key=lambda pair: sum(pair[0]["beta"]))
-        edge, center = (_typical(order[j][1], 2 * len(groups)) for j in (0, -1))
-        answers.append(is_below(center, edge))
-        texts.append(f"{edge.estimate:.4g}, {center.estimate:.4g} (n = {n}, epsilon = {epsilon:g})")
-    kernel = "printed" if method == PRINTED else "corrected"
-    held, false = answers.count(HOLDS), answers.count(FALSE)
+        ends = [order[j][1] for j in (0, -1)]
+        edge, center = (float(result["expected"].mean()) for result in ends)
+        answers.append(is_below(Interval.exact(center), Interval.exact(edge)))
+        texts.append(f"{edge:.4g}, {center:.4g} (n = {n}, epsilon = {epsilon:g})")
+        if all(result["proposals"].size for result in ends):
+            many = 2 * len(groups)
+            medians = [median_interval(result["proposals"], many) for result in ends]
+            drawn.append(is_below(medians[1], medians[0]))
     return Verdict(
         sentence=_CENTER,
-        where=f"Section 3.1, {kernel} kernel, alpha as a rate",
+        where="Section 3.1",
+        under=conditions(chosen),
         verdict=all_of(answers),
         number=(
-            f"shown in {held} of {len(answers)} cells, the opposite in {false}; most against least"
-            f" spread law: {'; '.join(texts[-3:])}"
+            f"computed means fall in {answers.count(HOLDS)} of {len(answers)} cells, most against"
+            f" least spread law: {'; '.join(texts[-3:])}; drawn medians show it in"
+            f" {drawn.count(HOLDS)} of {len(drawn)} cells, the opposite in {drawn.count(FALSE)}"
         ),
         command=_COMMAND,
     )
-
-
-def _typical(result: Result, comparisons: int) -> Interval:
-    if result["proposals"].size:
-        return median_interval(result["proposals"], comparisons)
-    return Interval.exact(float(result["expected"].mean()))
 
 
 def _bound(results: Results) -> list[Verdict]:
     """Judge the theorem's bound against the computed mean of every cell, at every mean."""
     verdicts = []
     for method in (PRINTED, CORRECTED):
-        chosen = [r for p, r in results if p["method"] == method]
-        ratios = np.concatenate([r["bound"] / r["expected"] for r in chosen])
-        kernel = "printed" if method == PRINTED else "corrected"
-        numbers = f"bound over computed mean: {ratios.min():.1f} to {ratios.max():.1f}"
-        least, unit = Interval.exact(float(ratios.min())), Interval.exact(1.0)
-        verdicts.append(
-            Verdict(_BOUND, f"Theorem 2, {kernel} kernel", is_below(unit, least), numbers, _COMMAND)
+        chosen = [(p, r) for p, r in results if p["method"] == method]
+        if not chosen:
+            continue
+        ratios = np.concatenate([r["bound"] / r["expected"] for _, r in chosen])
+        means = np.concatenate([r["expected"] for _, r in chosen])
+        numbers = (
+            f"bound over computed mean: {ratios.min():.3g} to {ratios.max():.3g}; computed means"
+            f" {means.min():.3g} to {means.max():.3g}"
         )
-        ten = Interval.exact(10.0)
-        verdicts.append(
-            Verdict(
-                _LOOSE, f"after Theorem 2, {kernel} kernel", is_below(ten, least), numbers, _COMMAND
-            )
-        )
+        least, under = Interval.exact(float(ratios.min())), conditions(chosen)
+        for sentence, where, times in (
+            (_BOUND, "Theorem 2", 1.0),
+            (_LOOSE, "after Theorem 2", 10.0),
+        ):
+            answer = is_below(Interval.exact(times), least)
+            verdicts.append(Verdict(sentence, where, under, answer, numbers, _COMMAND))
     return verdicts
 
 
@@ -137,8 +124,8 @@ def _agreement(parts: dict[str, Results]) -> str:
     drawn = [(p, r) for part in parts.values() for p, r in part if r["proposals"].size >= 30]
     inside = 0
     for _, result in drawn:
-        interval = mean_interval(result["proposals"], len(drawn))
-        inside += interval.low <= float(result["expected"].mean()) <= interval.high
+        found = mean_interval(result["proposals"], len(drawn))
+        inside += found.low <= float(result["expected"].mean()) <= found.high
     runs = {int(r["proposals"].size) for part in parts.values() for _, r in part}
     return (
         f"The computed mean lies in the interval of the drawn mean in {inside} of {len(drawn)}"

@@ -28,6 +28,13 @@ _ENOUGH = (
 )
 
 
+_EXAMPLE = "Example 2, n = 100, p = 5, B = 1, lambda = 1, points uniform in the ball"
+
+
+def _listed(summary: CellSummary) -> str:
+    return ", ".join(f"{epsilon:g}" for epsilon in summary.epsilons)
+
+
 def judge(summary: CellSummary) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
     """Return the verdicts, and what was and was not drawn."""
     verdicts = [_approach(summary), _worst(summary)]
@@ -61,6 +68,7 @@ def _approach(summary: CellSummary) -> Verdict:
     return Verdict(
         sentence=_APPROACH,
         where="Section 3.2",
+        under=f"{_EXAMPLE}, epsilon = {_listed(summary)}, one simulated data set, clipped",
         verdict=all_of(answers),
         number=(
             f"Q_.95 of P(L >= t) over {len(summary.survival)} discretisations at the median of the"
@@ -85,6 +93,7 @@ def _worst(summary: CellSummary) -> Verdict:
     return Verdict(
         sentence=_WORST,
         where="Section 3.2",
+        under=f"{_EXAMPLE}, epsilon = {_listed(summary)}, l = {summary.counts[0]}",
         verdict=all_of(answers),
         number=(
             f"{100 * min(shares):.0f}% of discretisations are no worse than the printed Err: it is"
@@ -102,7 +111,9 @@ def _enough(summary: CellSummary, j: int) -> Verdict:
     limit = float(summary.curves[j, at]) + _CLOSE
     return Verdict(
         sentence=_ENOUGH,
-        where=f"Section 3.2, epsilon = {epsilon:g}",
+        where="Section 3.2",
+        under=f"{_EXAMPLE}, epsilon = {epsilon:g}, l = {summary.counts[-1]}; within {_CLOSE:g} of"
+        " the probability",
         verdict=is_below(largest, Interval(limit, limit - error, limit + error)),
         number=(
             f"Q_.95 of P(L >= {THRESHOLDS[at]:.1f}) is {largest.estimate:.2f} with"
