@@ -92,17 +92,7 @@ class PrivatePCA(
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
         """Draw the components of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivatePCA
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         epsilon = self._validate_parameters()
         table, d = self._table(X)

@@ -116,7 +116,6 @@ def open_frame(frame: Any, *, name: str) -> Source:
     Returns
     -------
     Source
-        The table, to be given to :func:`expmech.tables.release.release`.
 
     Raises
     ------

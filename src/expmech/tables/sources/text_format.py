@@ -84,7 +84,12 @@ class TextFormat:
         marks = [("delimiter", self.delimiter), ("quote", self.quote), ("comment", self.comment)]
         given = [(name, mark) for name, mark in marks if mark is not None]
         for name, mark in given:
-            _validate_mark(mark, name)
+            plain = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
+            if not plain or mark.isalnum() or mark in "\n\r\0+-.":
+                raise ParameterError(
+                    f"`{name}` of TextFormat must be one ASCII character that is no letter, digit,"
+                    f" sign, dot, NUL or line end; got {mark!r}."
+                )
         if len({mark for _, mark in given}) < len(given):
             raise ParameterError(
                 "`delimiter`, `quote` and `comment` of TextFormat must differ from each other; got"
@@ -116,15 +121,6 @@ class TextFormat:
 def text_ending(path: str) -> str:
     """Return the ending of a text file, or nothing where ``path`` names another kind of file."""
     return next((ending for ending in ENDINGS if path.lower().endswith(ending)), "")
-
-
-def _validate_mark(mark: Any, name: str) -> None:
-    plain = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
-    if not plain or mark.isalnum() or mark in "\n\r\0+-.":
-        raise ParameterError(
-            f"`{name}` of TextFormat must be one ASCII character that is no letter, digit, sign,"
-            f" dot, NUL or line end; got {mark!r}."
-        )
 
 
 def _known_encoding(encoding: Any) -> str:
