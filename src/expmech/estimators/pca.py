@@ -139,11 +139,22 @@ class PrivatePCA(
                 f"`variances` of {self._name} must be True or False; got {self.variances!r}."
             )
         lower, upper = np.array(bounds, dtype=np.float64).T
+        if self.center is None:
+            raise ParameterError(
+                f"`center` of {self._name} must be given: public numbers, one per column; 'bounds'"
+                " for the middle of the bounds; or 'private' for a private mean, which ruins the"
+                " components at small epsilon; got None."
+            )
         public = not isinstance(self.center, str)
+        if not public and self.center not in _CENTERS:
+            raise ParameterError(
+                f"`center` of {self._name} must be numbers, 'bounds' or 'private'; got"
+                f" {self.center!r}."
+            )
         standard = make_standard(
             lower=lower,
             upper=upper,
-            center=self._given_center() if public else lower / 2.0 + upper / 2.0,
+            center=self.center if public else lower / 2.0 + upper / 2.0,
             scale=self.scale,
             row_norm=self.row_norm,
             owner=self._name,
@@ -154,29 +165,12 @@ class PrivatePCA(
             adjacency=self._relation,
             n_components=int(self.n_components),
             center=tuple(standard.center.tolist()),
-            center_is_private=not public and self._named_center() == "private",
+            center_is_private=not public and self.center == "private",
             scale=tuple(standard.scale.tolist()),
             row_norm=standard.row_norm,
             variances=bool(self.variances),
             missing=self.missing,
         )
-
-    def _given_center(self) -> Any:
-        if self.center is None:
-            raise ParameterError(
-                f"`center` of {self._name} must be given: public numbers, one per column; 'bounds'"
-                " for the middle of the bounds; or 'private' for a private mean, which ruins the"
-                " components at small epsilon; got None."
-            )
-        return self.center
-
-    def _named_center(self) -> str:
-        if self.center not in _CENTERS:
-            raise ParameterError(
-                f"`center` of {self._name} must be numbers, 'bounds' or 'private'; got"
-                f" {self.center!r}."
-            )
-        return str(self.center)
 
     def _draw_one(self, prepared: PreparedRelease, rows: DeferredRows, stream: int) -> Release:
         """Aggregate and draw; the aggregation may depend on what was drawn before."""
