@@ -39,7 +39,7 @@ from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import TextFormat, text_ending
+from expmech.tables.sources.text_files import TextFormat, text_ending
 from expmech.tables.statistics import Statistic
 from expmech.tables.statistics.base import check_missing
 

@@ -16,7 +16,7 @@ from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger.amounts import show_amount
 from expmech.tables.sources import casts
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import RECORD_IS_A_LINE
+from expmech.tables.sources.text_files import RECORD_IS_A_LINE
 
 MOST_ROWS = 1 << 20
 
