@@ -202,10 +202,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         stands = np.array([stand_in(pair, self.missing) for pair in pairs])
         return filled_table(table, stands)
 
-    def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    def _validate(self, X: Any, **options: Any) -> Any:
         """Check data as scikit-learn does; an error says what is wrong and quotes nothing."""
         try:
-            return validate_data(self, X, y, **options)
+            return validate_data(self, X, **options)
         except Exception as error:
             text, kind = str(error), TypeError if isinstance(error, TypeError) else ValueError
         # raised when the other one is gone, which may hold a row in its context

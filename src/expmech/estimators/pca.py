@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from expmech.certificates.mechanism import Release
-from expmech.core.errors import ParameterError, ParameterTypeError, validate_integer
+from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters
 from expmech.estimators.tables import DeferredRows, numbers_of
 from expmech.tables.release import PreparedRelease, aggregate_all, charged
@@ -134,10 +134,7 @@ class PrivatePCA(
         """Check the parameters; a private center has the middle of the bounds until it is drawn."""
         d = len(bounds)
         validate_integer(self.n_components, name="n_components", owner=self._name, low=1, high=d)
-        if not isinstance(self.variances, (bool, np.bool_)):
-            raise ParameterTypeError(
-                f"`variances` of {self._name} must be True or False; got {self.variances!r}."
-            )
+        variances = validate_flag(self.variances, name="variances", owner=self._name)
         lower, upper = np.array(bounds, dtype=np.float64).T
         if self.center is None:
             raise ParameterError(
@@ -168,7 +165,7 @@ class PrivatePCA(
             center_is_private=not public and self.center == "private",
             scale=tuple(standard.scale.tolist()),
             row_norm=standard.row_norm,
-            variances=bool(self.variances),
+            variances=variances,
             missing=self.missing,
         )
 

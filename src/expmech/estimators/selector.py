@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from expmech.certificates.timing import CONSTANT
-from expmech.core.errors import ParameterError, ParameterTypeError, validate_integer, validate_scale
+from expmech.core.errors import ParameterError, validate_flag, validate_integer, validate_scale
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
 from expmech.estimators.tables import DeferredRows, only_column
 from expmech.tables.arrays import ArrayRows
@@ -114,11 +112,8 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
                 f"`sensitivity` of {self._name} must be None without `scoring`; got"
                 f" {self.sensitivity!r}."
             )
-        if not isinstance(self.monotone, (bool, np.bool_)):
-            raise ParameterTypeError(
-                f"`monotone` of {self._name} must be True or False; got {self.monotone!r}."
-            )
-        if self.scoring is None and self.monotone:
+        monotone = validate_flag(self.monotone, name="monotone", owner=self._name)
+        if self.scoring is None and monotone:
             raise ParameterError(
                 f"`monotone` of {self._name} must be False without `scoring`: how counts and totals"
                 " move is known."

@@ -51,12 +51,7 @@ class Compiler:
         """Return an expression as a column: numbers, text, true and false, or the column it is."""
         if node.name == "column":
             return self.column(node.value)
-        kind = self.kind(node)
-        if kind == TEXT:
-            return self.text(node)
-        if kind == TRUTH:
-            return self.truth(node)
-        return self.number(node)
+        return self._of_kind(self.kind(node))(node)
 
     def kind(self, node: Node) -> str:
         """Return of what kind the values are; the types of columns, which are public, decide."""
@@ -177,7 +172,10 @@ class Compiler:
         if node.name == "column":
             column = self.column(node.value)
             return column.isnull() if kind == TRUTH else self._key(column).missing()
-        return {TEXT: self.text, TRUTH: self.truth}.get(kind, self.number)(node).isnull()
+        return self._of_kind(kind)(node).isnull()
+
+    def _of_kind(self, kind: str) -> Callable[[Node], Any]:
+        return {TEXT: self.text, TRUTH: self.truth}.get(kind, self.number)
 
     def _one_of(self, node: Node, listed: Sequence[Any]) -> tuple[Any, Any]:
         """Return whether values have the key of a constant, never NULL, and what is missing."""

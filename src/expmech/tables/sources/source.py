@@ -13,6 +13,7 @@ from expmech.tables.keys import canonical_key
 from expmech.tables.sources import casts
 from expmech.tables.sources.compiler import Compiler
 
+_MOST_LISTED = 12  # names of columns in an error
 _views = itertools.count()
 
 
@@ -182,6 +183,7 @@ class Source:
         return column
 
 
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_MOST_LISTED])
+    more = len(names) - _MOST_LISTED
+    return shown if more <= 0 else f"{shown} and {more} more"
