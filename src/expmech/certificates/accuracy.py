@@ -6,7 +6,6 @@ docs/theory/accuracy.md.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -15,8 +14,6 @@ from fractions import Fraction
 from typing import Any
 
 import flint
-
-from expmech.certificates.postprocessing import Postprocessing
 
 LEVEL = Fraction(19, 20)
 """An interval covers the truth in at least this share of releases."""
@@ -53,12 +50,6 @@ class Accuracy:
     upper: Any
     scale: Any = None
     noisy: tuple[int, ...] | None = None
-
-    def postprocessed(self, postprocessing: Postprocessing) -> Accuracy:
-        """Return the intervals in the shape of the released value."""
-        scale = None if self.scale is None else postprocessing.apply(self.scale)
-        lower, upper = postprocessing.apply(self.lower), postprocessing.apply(self.upper)
-        return dataclasses.replace(self, lower=lower, upper=upper, scale=scale)
 
 
 @functools.cache

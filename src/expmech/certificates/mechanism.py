@@ -283,11 +283,13 @@ class PreparedDraw:
             drawn = self._draw(Coins(bits), 1)
         source = OPERATING_SYSTEM if kind == RELEASE else SEEDED
         certificate = dataclasses.replace(self.certificate, kind=kind, randomness=source)
-        accuracy = None
+        apply, accuracy = self.postprocessing.apply, None
         if self.accuracy is not None and drawn.noisy is not None:
-            accuracy = self.accuracy(drawn.noisy[0]).postprocessed(self.postprocessing)
-        value = self.postprocessing.apply(drawn.values[0])
-        return Release(value=value, certificate=certificate, accuracy=accuracy)
+            near = self.accuracy(drawn.noisy[0])
+            scale = None if near.scale is None else apply(near.scale)
+            lower, upper = apply(near.lower), apply(near.upper)
+            accuracy = dataclasses.replace(near, lower=lower, upper=upper, scale=scale)
+        return Release(value=apply(drawn.values[0]), certificate=certificate, accuracy=accuracy)
 
 
 @dataclass(frozen=True, kw_only=True)
