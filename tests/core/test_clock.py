@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -281,7 +282,7 @@ def test_a_long_draw_says_so_where_somebody_looks(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("expmech.certificates.progress._somebody_looks", lambda: True)
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # as in a notebook
     with shown(lambda: seconds, public_steps=public):
         pass
     told = capsys.readouterr().err

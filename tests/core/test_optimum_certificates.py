@@ -170,7 +170,9 @@ def test_a_plan_tells_noise_penalty_and_work() -> None:
         mechanism(Logistic()).prepare(epsilon=1.0, sampler="Rejection")
 
 
-@pytest.mark.parametrize("risk", [Logistic(), Softmax(3), Softmax(12)], ids=str)
+@pytest.mark.parametrize(
+    "risk", [Logistic(), Softmax(3), Softmax(12)], ids=["two", "three", "twelve"]
+)
 def test_noise_has_the_standard_deviation_that_a_plan_tells(risk: Risk) -> None:
     from expmech.core.bits import seeded_bits
     from expmech.core.coins import Coins

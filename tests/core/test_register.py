@@ -12,8 +12,7 @@ import pytest
 
 from expmech.ledger import Entry, Ledger, LedgerError, register
 from expmech.ledger.file import begin, connect, write_ledger
-from expmech.tables.sources.identity import canonical_host
-from expmech.tables.sources.opening import open_frame, open_source
+from expmech.tables.sources.opening import canonical_host, open_frame, open_source
 from expmech.tables.sources.source import Source
 
 

@@ -31,7 +31,7 @@ from support.rounds import (
 from support.row_expressions import COLUMNS, NAN, Writer, draw_pool
 
 from expmech.tables.aggregates import MomentsOf
-from expmech.tables.sources.text_format import TextFormat
+from expmech.tables.sources.text_files import TextFormat
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

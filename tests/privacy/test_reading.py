@@ -27,8 +27,7 @@ from expmech.tables.aggregates import histogram_of, moments_of
 from expmech.tables.keys import canonical_key, tally_values
 from expmech.tables.reading import BLANKS, fill_missing, number_of, read_column
 from expmech.tables.sources.opening import open_frame, open_source
-from expmech.tables.sources.text_files import LONGEST, TextLines, split_line
-from expmech.tables.sources.text_format import TextFormat
+from expmech.tables.sources.text_files import LONGEST, TextFormat, TextLines, split_line
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis on pyarrow and DuckDB
 

@@ -30,7 +30,7 @@ from expmech.tables.release import release
 from expmech.tables.sources.execution import run_query, sum_or_zero
 from expmech.tables.sources.opening import open_frame, open_source
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import RECORD_IS_A_LINE, TextFormat
+from expmech.tables.sources.text_files import RECORD_IS_A_LINE, TextFormat
 from expmech.tables.sources.units import bound_units
 from expmech.tables.statistics import CountOf, SumOf
 

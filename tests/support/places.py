@@ -15,7 +15,7 @@ from pyarrow.parquet import write_table
 
 from expmech.tables.sources.opening import open_frame, open_source
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import TextFormat
+from expmech.tables.sources.text_files import TextFormat
 from support.additivity import Answer, Question, answered, refuse_assumed
 from support.row_expressions import COLUMNS, Row
 

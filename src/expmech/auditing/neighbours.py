@@ -79,10 +79,8 @@ def tables(
     ----------
     bounds : sequence of (float, float)
         One pair per column.
-    rows : int, default 8
-        Rows of a data set.
-    adjacency : {"replace", "add-remove"}, default "replace"
-        Which data sets are neighbours.
+    rows, adjacency
+        As for :func:`numbers`.
 
     Returns
     -------
@@ -112,10 +110,8 @@ def labelled(
         One pair per feature.
     classes : sequence
         Two labels or more.
-    rows : int, default 8
-        Rows of a data set.
-    adjacency : {"replace", "add-remove"}, default "replace"
-        Which data sets are neighbours.
+    rows, adjacency
+        As for :func:`numbers`.
 
     Returns
     -------
@@ -150,10 +146,8 @@ def values(candidates: Sequence[Any], *, rows: int = 8, adjacency: str = "replac
     ----------
     candidates : sequence
         Two values or more.
-    rows : int, default 8
-        Rows of a data set.
-    adjacency : {"replace", "add-remove"}, default "replace"
-        Which data sets are neighbours.
+    rows, adjacency
+        As for :func:`numbers`.
 
     Returns
     -------
@@ -197,16 +191,13 @@ def _tables(
         ("evenly spread", low + (high - low) * steps, low),
     ]
     if relation is Adjacency.REPLACE:
-        return [Pair(name, shape(base), shape(_replaced(base, row))) for name, base, row in bases]
+        last = np.arange(rows)[:, None] == rows - 1
+        return [
+            Pair(name, shape(base), shape(np.where(last, row, base))) for name, base, row in bases
+        ]
     added = [Pair(name, shape(base), shape(np.vstack([base, row]))) for name, base, row in bases]
     nothing = np.zeros((0, len(low)))
     return [*added, Pair("nothing and one row", shape(nothing), shape(high[None, :]))]
-
-
-def _replaced(table: NDArray[np.float64], row: NDArray[np.float64]) -> NDArray[np.float64]:
-    changed = table.copy()
-    changed[-1] = row
-    return changed
 
 
 def _ends(

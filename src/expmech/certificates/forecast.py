@@ -102,7 +102,7 @@ NO_EVALUATIONS = forecast_constant(0.0)
 """The forecast of a draw that evaluates no loss."""
 
 
-def forecast_geometric(mean: float, *, calls: float = 0.0) -> Forecast:
+def forecast_geometric(mean: float, *, calls: float) -> Forecast:
     """Return the forecast of a geometric number of evaluations whose law is public.
 
     They are made one by one, after ``calls`` of preparation.

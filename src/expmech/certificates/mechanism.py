@@ -443,13 +443,8 @@ class Mechanism(ABC):
 
         Parameters
         ----------
-        epsilon : float or Fraction
-            The budget.
-        timing : {"auto", "constant", "unprotected"}, default "auto"
-            "constant" requires a number of loss evaluations that is fixed beforehand, "auto" one
-            where that is cheap, "unprotected" none.
-        budget_seconds : float, optional
-            Time limit in seconds: a draw that is forecast to take longer is refused.
+        epsilon, timing, budget_seconds
+            As for :meth:`release`.
 
         Returns
         -------
@@ -549,14 +544,8 @@ class Mechanism(ABC):
 
         Parameters
         ----------
-        epsilon : float or Fraction
-            The budget.
-        sampler : Sampler or "auto", default "auto"
-            How to draw, for mechanisms that have a choice.
-        timing : {"auto", "constant", "unprotected"}, default "unprotected"
-            As for :meth:`plan`.
-        budget_seconds : float, optional
-            As for :meth:`plan`.
+        epsilon, sampler, timing, budget_seconds
+            As for :meth:`release`; here ``timing`` is "unprotected" by default.
         stand_in : bool, default False
             Whether the data are a public stand-in, so that their speed may be measured.
         context : CertificateContext, optional
@@ -644,14 +633,10 @@ class Mechanism(ABC):
 
         Parameters
         ----------
-        epsilon : float or Fraction
-            The budget.
-        sampler : Sampler or "auto", default "auto"
-            How to draw, for mechanisms that have a choice.
+        epsilon, sampler, budget_seconds
+            As for :meth:`release`.
         seed : int or sequence of int
             Of the stream; the same seed gives the same value.
-        budget_seconds : float, optional
-            Time limit in seconds: a draw that is forecast to take longer is refused.
 
         Returns
         -------
@@ -694,11 +679,7 @@ class Mechanism(ABC):
 
         Parameters
         ----------
-        epsilon : float or Fraction
-            The budget.
-        sampler : Sampler or "auto", default "auto"
-            How to draw, for mechanisms that have a choice.
-        timing : {"auto", "constant", "unprotected"}, default "auto"
+        epsilon, sampler, timing
             As for :meth:`release`.
 
         Returns

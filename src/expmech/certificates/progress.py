@@ -50,16 +50,13 @@ NO_PROGRESS = "; no progress is shown, as it would depend on the data"
 @contextmanager
 def shown(forecast_seconds: Callable[[], float], *, public_steps: bool) -> Iterator[None]:
     """Show a long draw while it runs; the forecast is made only where somebody looks."""
-    if not _somebody_looks() or (seconds := forecast_seconds()) < LONG:
+    seen = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if not seen or (seconds := forecast_seconds()) < LONG:
         yield
         return
     print(announcement(seconds) + ("" if public_steps else NO_PROGRESS), file=sys.stderr)
     with _bar() if public_steps else nullcontext():
         yield
-
-
-def _somebody_looks() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 @contextmanager

@@ -148,8 +148,7 @@ def make_pairs(
 ) -> list[Pair]:
     """Return the pairs at an address, or made-up ones of a shape."""
     if address is not None:
-        given = load(address)
-        return [pair if isinstance(pair, Pair) else Pair("given", *pair) for pair in given]
+        return neighbours.as_pairs(load(address))
     limits, names = [parse_bounds(text) for text in bounds.split(";")], split(labels)
     makers: dict[str, Callable[..., list[Pair]]] = {
         "numbers": partial(neighbours.numbers, *limits[0]),

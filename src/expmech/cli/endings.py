@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -49,15 +50,15 @@ def warn_of(request: ReleaseRequest, certificates: Sequence[Certificate]) -> Non
         )
 
 
+@dataclass
 class Ending:
     """What a command has charged so far, and whether it was asked to end."""
 
-    def __init__(self) -> None:
-        self.printing = False
-        self._ledger: Ledger | None = None
-        self._charges: tuple[Charge, ...] = ()
-        self._signal: int | None = None
-        self._holding = False  # whether a signal waits
+    printing: bool = False
+    _ledger: Ledger | None = None
+    _charges: tuple[Charge, ...] = ()
+    _signal: int | None = None
+    _holding: bool = False  # whether a signal waits
 
     def charged(self, ledger: Ledger, work: Callable[[], Sequence[Charge]]) -> list[Charge]:
         """Return the charges that ``work`` makes; a signal waits until they are noted."""

@@ -14,21 +14,8 @@ from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
-Epsilon = Annotated[str, typer.Option("--epsilon", help="Budget, as a decimal.")]
 Adjacency = Annotated[
     str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")
-]
-Timing = Annotated[
-    str,
-    typer.Option(
-        "--timing",
-        help="auto: a number of evaluations fixed beforehand where that is cheap; constant:"
-        " always; or unprotected.",
-    ),
-]
-BudgetSeconds = Annotated[
-    float | None,
-    typer.Option("--budget-seconds", help="Refuse what a public forecast says takes longer."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ColumnBounds = Annotated[
@@ -121,8 +108,18 @@ class GuaranteeOptions:
     """Options of the guarantee that a release and a plan share, besides epsilon."""
 
     adjacency: Adjacency = "replace"
-    timing: Timing = "auto"
-    budget_seconds: BudgetSeconds = None
+    timing: Annotated[
+        str,
+        typer.Option(
+            "--timing",
+            help="auto: a number of evaluations fixed beforehand where that is cheap; constant:"
+            " always; or unprotected.",
+        ),
+    ] = "auto"
+    budget_seconds: Annotated[
+        float | None,
+        typer.Option("--budget-seconds", help="Refuse what a public forecast says takes longer."),
+    ] = None
     as_json: Json = False
 
 
@@ -130,7 +127,7 @@ class GuaranteeOptions:
 class BudgetOptions(GuaranteeOptions):
     """The guarantee of a release, with its budget."""
 
-    epsilon: Epsilon
+    epsilon: Annotated[str, typer.Option("--epsilon", help="Budget, as a decimal.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import typer
@@ -30,38 +31,35 @@ app = typer.Typer(
 _MOST_ROWS = 1 << 31
 
 
-def _work(command: StatisticCommand) -> Callable[..., None]:
-    def work(options: PlanOptions, own: dict[str, Any]) -> None:
-        with user_errors():
-            adjacency = validate_adjacency(options.adjacency, name="--adjacency", owner="plan")
-            made = command.of_numbers(CommonSettings(adjacency), **own)
-            statistics = made if isinstance(made, tuple) else (made,)
-            count = _count(options.rows, adjacency)
-            epsilon = _epsilon(options, statistics, count)
-            plans = [
-                plan_statistic(
-                    statistic,
-                    epsilon=epsilon / len(statistics),
-                    count=count,
-                    timing=options.timing,
-                    budget_seconds=options.budget_seconds,
-                )
-                for statistic in statistics
-            ]
-            if options.as_json:
-                named = {"statistic": command.name, "adjacency": str(adjacency)}
-                described = [named | plan.describe() for plan in plans]
-                output.print_json(json.dumps(described if len(plans) > 1 else described[0]))
-                return
-            if options.error is not None:
-                output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
-            for statistic, plan in zip(statistics, plans, strict=True):
-                if len(plans) > 1:
-                    text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
-                    output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
-                output.print(str(plan), markup=False)
-
-    return work
+@user_errors()
+def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) -> None:
+    adjacency = validate_adjacency(options.adjacency, name="--adjacency", owner="plan")
+    made = command.of_numbers(CommonSettings(adjacency), **own)
+    statistics = made if isinstance(made, tuple) else (made,)
+    count = _count(options.rows, adjacency)
+    epsilon = _epsilon(options, statistics, count)
+    plans = [
+        plan_statistic(
+            statistic,
+            epsilon=epsilon / len(statistics),
+            count=count,
+            timing=options.timing,
+            budget_seconds=options.budget_seconds,
+        )
+        for statistic in statistics
+    ]
+    if options.as_json:
+        named = {"statistic": command.name, "adjacency": str(adjacency)}
+        described = [named | plan.describe() for plan in plans]
+        output.print_json(json.dumps(described if len(plans) > 1 else described[0]))
+        return
+    if options.error is not None:
+        output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
+    for statistic, plan in zip(statistics, plans, strict=True):
+        if len(plans) > 1:
+            text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
+            output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
+        output.print(str(plan), markup=False)
 
 
 def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int | None) -> Fraction:
@@ -77,10 +75,8 @@ def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int |
     )
 
 
-for _statistic in STATISTICS:
-    add_command(
-        app, _statistic.name, {"options": PlanOptions}, _statistic.of_numbers, _work(_statistic)
-    )
+for _each in STATISTICS:
+    add_command(app, _each.name, {"options": PlanOptions}, _each.of_numbers, partial(_work, _each))
 
 
 def _count(rows: int | None, adjacency: Adjacency) -> int | None:

@@ -7,9 +7,10 @@ that was charged for is in the ledger's outbox before it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +39,7 @@ from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import TextFormat, text_ending
+from expmech.tables.sources.text_files import TextFormat, text_ending
 from expmech.tables.statistics import Statistic
 from expmech.tables.statistics.base import check_missing
 
@@ -387,13 +388,10 @@ def whole(
         run_plan(plan, dry_run=dry_run, again=again, as_json=as_json)
 
 
-def _work(statistic: StatisticCommand) -> Callable[..., None]:
-    def work(**given: Any) -> None:
-        with user_errors():
-            run(read_command(statistic, **given))
-
-    return work
+@user_errors()
+def _work(statistic: StatisticCommand, **given: Any) -> None:
+    run(read_command(statistic, **given))
 
 
-for _statistic in STATISTICS:
-    add_command(app, _statistic.name, RECORDS, _statistic.of_table, _work(_statistic))
+for _each in STATISTICS:
+    add_command(app, _each.name, RECORDS, _each.of_table, partial(_work, _each))

@@ -73,12 +73,8 @@ class ChaChaBits:
 
 
 def operating_system_bits() -> ChaChaBits:
-    """Return a stream with a fresh 256-bit key from the operating system.
+    """Return a stream with a fresh 256-bit key of the operating system: the source of releases.
 
-    It is the only source of a release.
-
-    Examples
-    --------
     >>> operating_system_bits().take(np.uint8, 3).shape
     (3,)
     """
@@ -86,21 +82,8 @@ def operating_system_bits() -> ChaChaBits:
 
 
 def seeded_bits(seed: int | Sequence[int]) -> ChaChaBits:
-    """Return the reproducible stream of ``seed``, for studies and tests.
+    """Return the reproducible stream of ``seed``, for studies and tests: never of a release.
 
-    It is never the source of a release.
-
-    Parameters
-    ----------
-    seed : int or sequence of int
-        None negative.
-
-    Raises
-    ------
-    ParameterTypeError, ParameterError
-
-    Examples
-    --------
     >>> bool((seeded_bits(1).take(np.uint8, 9) == seeded_bits(1).take(np.uint8, 9)).all())
     True
     """

@@ -78,25 +78,8 @@ def validate_number(
 ) -> Fraction:
     """Return ``value``, a finite real number that is no bool, as an exact fraction.
 
-    Parameters
-    ----------
-    value : object
-        What the caller passed.
-    name, owner : str
-        The parameter, and the function or class it belongs to, as the message names them.
-    rule : str, default="a finite number"
-        What it must be, in words.
+    Errors name the parameter, the function or class that owns it, and the rule in words.
 
-    Returns
-    -------
-    Fraction
-
-    Raises
-    ------
-    ParameterTypeError, ParameterError
-
-    Examples
-    --------
     >>> validate_number(0.5, name="epsilon", owner="Mine")
     Fraction(1, 2)
     """
@@ -158,6 +141,13 @@ def validate_integer(value: object, *, name: str, owner: str, low: int, high: in
     if not low <= int(value) <= high:
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     return int(value)
+
+
+def validate_flag(value: object, *, name: str, owner: str) -> bool:
+    """Return ``value`` as a bool; raise unless it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterTypeError(f"`{name}` of {owner} must be True or False; got {value!r}.")
+    return bool(value)
 
 
 def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[str]) -> str:

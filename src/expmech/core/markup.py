@@ -44,12 +44,12 @@ def escape(text: str) -> str:
     return html.escape(visible(text, lines=True))
 
 
-def card(title: str, rows: Iterable[tuple[str, str]], *, after: str = "") -> str:
+def card(title: str, rows: Iterable[tuple[str, str]], *, after: str) -> str:
     """Return a box with a title and labelled lines; ``after`` is HTML that follows them.
 
     Examples
     --------
-    >>> "&lt;b&gt;" in card("<b>", [("epsilon", "1")])
+    >>> "&lt;b&gt;" in card("<b>", [("epsilon", "1")], after="")
     True
     """
     lines = "".join(

@@ -76,6 +76,10 @@ def bounds_by_name(estimator: Any, bounds: Mapping[Any, Any], name: str) -> list
     return [bounds[column] for column in names]
 
 
+_TWO_DIMENSIONS = (
+    "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1) for a"
+    " single column."
+)
 # scikit-learn's own messages may quote rows ("could not convert string to float: ...") and row
 # counts. Each is replaced by a fixed sentence, found by a word of the original.
 _SENTENCES = (
@@ -87,30 +91,16 @@ _SENTENCES = (
     ("NaN", "The data of {name} must not contain NaN or infinity."),
     ("infinity", "The data of {name} must not contain NaN or infinity."),
     ("1d array", "y should be a 1d array of one target per row."),
-    (
-        "2D array",
-        (
-            "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1)"
-            " for a single column."
-        ),
-    ),
-    (
-        "dim",
-        (
-            "X must be a 2D array, one row per record. Reshape your data, with array.reshape(-1, 1)"
-            " for a single column."
-        ),
-    ),
+    ("2D array", _TWO_DIMENSIONS),
+    ("dim", _TWO_DIMENSIONS),
     ("inconsistent", "X and y must have one entry per row each."),
     (
         "argument must be",
         "Each value of the data must be a number: the argument must be a string or a real number.",
     ),
 )
-_ON_COLUMNS = (
-    "X has",
-    "The feature names should match",
-)  # number and names of the columns are public
+# number and names of the columns are public
+_ON_COLUMNS = ("X has", "The feature names should match")
 _OTHERWISE = (
     "The data of {name} must be numbers in a 2D array X, and one target per row where there is a y."
 )
@@ -212,10 +202,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         stands = np.array([stand_in(pair, self.missing) for pair in pairs])
         return filled_table(table, stands)
 
-    def _validate(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    def _validate(self, X: Any, **options: Any) -> Any:
         """Check data as scikit-learn does; an error says what is wrong and quotes nothing."""
         try:
-            return validate_data(self, X, y, **options)
+            return validate_data(self, X, **options)
         except Exception as error:
             text, kind = str(error), TypeError if isinstance(error, TypeError) else ValueError
         # raised when the other one is gone, which may hold a row in its context

@@ -67,17 +67,7 @@ class PrivateCount(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateCount:
         """Draw the number of rows of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivateCount
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         budget = self._validate_parameters()
         table, d = self._table(X)
@@ -167,17 +157,7 @@ class PrivateHistogram(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateHistogram:
         """Draw the counts of the cells of the columns of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivateHistogram
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         budget = self._validate_parameters()
         table, d = self._table(X)

@@ -70,17 +70,7 @@ class PrivateSum(PrivateNumbers):
     def fit(self, X: Any, y: Any = None) -> PrivateSum:
         """Draw the sums of the columns of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivateSum
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         self.sum_ = self._numbers(X, SumOf)
         return self
@@ -115,17 +105,7 @@ class PrivateVariance(PrivateNumbers):
     def fit(self, X: Any, y: Any = None) -> PrivateVariance:
         """Draw the variances of the columns of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivateVariance
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         self.variance_ = self._numbers(X, VarianceOf)
         return self

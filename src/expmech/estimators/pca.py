@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from expmech.certificates.mechanism import Release
-from expmech.core.errors import ParameterError, ParameterTypeError, validate_integer
+from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters
 from expmech.estimators.tables import DeferredRows, numbers_of
 from expmech.tables.release import PreparedRelease, aggregate_all, charged
@@ -92,17 +92,7 @@ class PrivatePCA(
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
         """Draw the components of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivatePCA
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         epsilon = self._validate_parameters()
         table, d = self._table(X)
@@ -144,16 +134,24 @@ class PrivatePCA(
         """Check the parameters; a private center has the middle of the bounds until it is drawn."""
         d = len(bounds)
         validate_integer(self.n_components, name="n_components", owner=self._name, low=1, high=d)
-        if not isinstance(self.variances, (bool, np.bool_)):
-            raise ParameterTypeError(
-                f"`variances` of {self._name} must be True or False; got {self.variances!r}."
-            )
+        variances = validate_flag(self.variances, name="variances", owner=self._name)
         lower, upper = np.array(bounds, dtype=np.float64).T
+        if self.center is None:
+            raise ParameterError(
+                f"`center` of {self._name} must be given: public numbers, one per column; 'bounds'"
+                " for the middle of the bounds; or 'private' for a private mean, which ruins the"
+                " components at small epsilon; got None."
+            )
         public = not isinstance(self.center, str)
+        if not public and self.center not in _CENTERS:
+            raise ParameterError(
+                f"`center` of {self._name} must be numbers, 'bounds' or 'private'; got"
+                f" {self.center!r}."
+            )
         standard = make_standard(
             lower=lower,
             upper=upper,
-            center=self._given_center() if public else lower / 2.0 + upper / 2.0,
+            center=self.center if public else lower / 2.0 + upper / 2.0,
             scale=self.scale,
             row_norm=self.row_norm,
             owner=self._name,
@@ -164,29 +162,12 @@ class PrivatePCA(
             adjacency=self._relation,
             n_components=int(self.n_components),
             center=tuple(standard.center.tolist()),
-            center_is_private=not public and self._named_center() == "private",
+            center_is_private=not public and self.center == "private",
             scale=tuple(standard.scale.tolist()),
             row_norm=standard.row_norm,
-            variances=bool(self.variances),
+            variances=variances,
             missing=self.missing,
         )
-
-    def _given_center(self) -> Any:
-        if self.center is None:
-            raise ParameterError(
-                f"`center` of {self._name} must be given: public numbers, one per column; 'bounds'"
-                " for the middle of the bounds; or 'private' for a private mean, which ruins the"
-                " components at small epsilon; got None."
-            )
-        return self.center
-
-    def _named_center(self) -> str:
-        if self.center not in _CENTERS:
-            raise ParameterError(
-                f"`center` of {self._name} must be numbers, 'bounds' or 'private'; got"
-                f" {self.center!r}."
-            )
-        return str(self.center)
 
     def _draw_one(self, prepared: PreparedRelease, rows: DeferredRows, stream: int) -> Release:
         """Aggregate and draw; the aggregation may depend on what was drawn before."""

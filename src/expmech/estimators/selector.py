@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import (
     ParameterError,
-    ParameterTypeError,
     validate_choice,
+    validate_flag,
     validate_integer,
     validate_scale,
 )
@@ -124,11 +122,8 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
                 f"`sensitivity` of {self._name} must be None without `scoring`; got"
                 f" {self.sensitivity!r}."
             )
-        if not isinstance(self.monotone, (bool, np.bool_)):
-            raise ParameterTypeError(
-                f"`monotone` of {self._name} must be True or False; got {self.monotone!r}."
-            )
-        if self.scoring is None and self.monotone:
+        monotone = validate_flag(self.monotone, name="monotone", owner=self._name)
+        if self.scoring is None and monotone:
             raise ParameterError(
                 f"`monotone` of {self._name} must be False without `scoring`: how counts and totals"
                 " move is known."
@@ -149,33 +144,42 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         self, table: Any, y: Any, d: int, names: list[Any]
     ) -> tuple[Statistic, Callable[[], ArrayRows]]:
         """Return the choice that the parameters ask for, and what reads the rows for it."""
-        positions, relation = tuple(range(len(names))), self._relation
         exponential = self._exponential
+        positions = tuple(range(len(names)))
+        common: dict[str, Any] = {
+            "labels": positions,
+            "adjacency": self._relation,
+            "missing": self.missing,
+        }
         if self.scoring is not None:
             sensitivity = validate_scale(self.sensitivity, name="sensitivity", owner=self._name)
             chosen = BestScore(
-                labels=positions,
                 candidates=tuple(self._different(names, names)),
                 function=self.scoring,
                 sensitivity=sensitivity,
                 monotone=bool(self.monotone),
-                adjacency=relation,
-                missing=self.missing,
                 exponential=exponential,
+                **common,
             )
             return chosen, lambda: ArrayRows(raw=table, target=y)
         if self.candidates is None:
             bounds = self._validate_column_bounds(self.bounds, d)
             total = LargestTotal(
-                columns=positions,
-                bounds=bounds,
-                labels=positions,
-                adjacency=relation,
-                missing=self.missing,
-                exponential=exponential,
+                columns=positions, bounds=bounds, exponential=exponential, **common
             )
             return total, lambda: ArrayRows(numbers=read_numbers(table, columns=d))
-        return self._counted(table, d, names)
+        if d != 1:
+            raise ParameterError(
+                f"`X` of {self._name} must have one column, whose values are counted; got {d}."
+            )
+        self._different(names, list(map(canonical_key, names)))
+        common |= {"column": 0, "candidates": tuple(names)}
+        counted: Statistic = (
+            MostFrequent(exponential=exponential, **common)
+            if self.k is None
+            else TopOf(k=int(self.k), objective=self.objective, **common)
+        )
+        return counted, lambda: ArrayRows(raw=only_column(table))
 
     @property
     def _exponential(self) -> bool:
@@ -184,41 +188,6 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
             return True
         ledger = self._ledger
         return ledger is not None and ledger.wants_bounded_range and self.timing != CONSTANT
-
-    def _counted(
-        self, table: Any, d: int, names: list[Any]
-    ) -> tuple[Statistic, Callable[[], ArrayRows]]:
-        """Return the choice by how many rows equal each candidate."""
-        positions, relation = tuple(range(len(names))), self._relation
-        if d != 1:
-            raise ParameterError(
-                f"`X` of {self._name} must have one column, whose values are counted; got {d}."
-            )
-        self._different(names, list(map(canonical_key, names)))
-
-        def read() -> ArrayRows:
-            return ArrayRows(raw=only_column(table))
-
-        if self.k is not None:
-            top = TopOf(
-                column=0,
-                candidates=tuple(names),
-                labels=positions,
-                k=int(self.k),
-                objective=self.objective,
-                adjacency=relation,
-                missing=self.missing,
-            )
-            return top, read
-        frequent = MostFrequent(
-            column=0,
-            candidates=tuple(names),
-            labels=positions,
-            adjacency=relation,
-            missing=self.missing,
-            exponential=self._exponential,
-        )
-        return frequent, read
 
     def _different(self, names: list[Any], keys: list[Any]) -> list[Any]:
         """Return the candidates; raise unless there are two, and their keys differ."""

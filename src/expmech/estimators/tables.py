@@ -72,7 +72,7 @@ def row_count(table: Any) -> int:
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
-def as_table(X: Any, *, sparse: bool = False) -> tuple[Any, int]:
+def as_table(X: Any, *, sparse: bool) -> tuple[Any, int]:
     """Return a table and its public number of columns; raise for any other form.
 
     A table is a list of rows, a frame, an array of two dimensions or, where ``sparse`` ones are

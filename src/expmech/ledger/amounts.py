@@ -35,9 +35,8 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     ----------
     value : str, int, Fraction or float
         Text such as ``"0.1"``, ``"1e-9"`` or ``"1/3"``, or a number. A float, NumPy's included,
-        counts as the shortest
-        text that prints it; a mechanism given that float spends no more, as it rounds epsilon down
-        by one float64 step.
+        counts as the shortest text that prints it; a mechanism given that float spends no more, as
+        it rounds epsilon down by one float64 step.
     name : str
         Name of the parameter, for the error message.
     owner : str
@@ -89,18 +88,8 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
 def show_amount(amount: Fraction) -> str:
     """Return an amount as decimal text where it has at most 30 digits, else as a quotient.
 
-    Parameters
-    ----------
-    amount : Fraction
-        An epsilon or a delta.
+    :func:`exact_amount` reads it back exactly.
 
-    Returns
-    -------
-    str
-        Text that :func:`exact_amount` reads back exactly.
-
-    Examples
-    --------
     >>> show_amount(Fraction(10)), show_amount(Fraction(1, 10**7)), show_amount(Fraction(1, 3))
     ('10', '0.0000001', '1/3')
     """

@@ -199,14 +199,8 @@ class Ledger:
 
         Parameters
         ----------
-        epsilon : str, int, Fraction or float
-            Its epsilon, read as the decimal number that it prints as.
-        delta : str, int, Fraction or float, default 0
-            Its delta.
-        statement : str, default ""
-            What is released, for the history.
-        certificate : str, default ""
-            Its certificate as JSON.
+        epsilon, delta, statement, certificate
+            As for :class:`Entry`.
         adjacency : str, optional
             Its neighbouring relation; by default the certificate's, or else the ledger's.
 

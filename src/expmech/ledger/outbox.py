@@ -64,15 +64,7 @@ def refuse_again(path: Path, charges: Sequence[Charge], runs: Sequence[str]) -> 
 
 @contextmanager
 def charges_noted(path: Path, charges: Sequence[Charge]) -> Iterator[None]:
-    """Add to any error inside, Ctrl-C too, which charges were made for a release from Python.
-
-    Parameters
-    ----------
-    path : Path
-        The file of the ledger.
-    charges : sequence of Charge
-        The charges of the release.
-    """
+    """Add to any error inside, Ctrl-C too, which charges were made for a release from Python."""
     try:
         yield
     except BaseException as error:

@@ -78,13 +78,11 @@ def follows(members: Sequence[str], ledger: Path) -> bool:
     if not renamed:
         return False
     own = str(ledger.resolve())
-    names = (own, file_members(own)[1])
-    notes = [_read_note(member) for member in renamed]
-    return all(note is not None and _names_ledger(note, names) for note in notes)
-
-
-def _names_ledger(note: Mapping[str, str], names: tuple[str, str]) -> bool:
-    return note["ledger"] == names[0] or note.get("file") == names[1]
+    file = file_members(own)[1]
+    return all(
+        note is not None and (note["ledger"] == own or note.get("file") == file)
+        for note in map(_read_note, renamed)
+    )
 
 
 def _claim(

@@ -81,14 +81,7 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
         certificate.check_types()
     except ExpmechError:
         return [Check(claim="fields", holds=False, detail=_WRONG)]
-    checks = [
-        _numbers(certificate),
-        _assumptions(certificate),
-        _kind(certificate),
-        _version(certificate),
-        _budget(certificate),
-        _adjacency(certificate),
-    ]
+    checks = _check_fields(certificate)
     mechanism = MECHANISMS.find(certificate.mechanism)
     if mechanism is None:
         detail = f"unknown mechanism {certificate.mechanism!r}"
@@ -196,48 +189,27 @@ def gives_interval(certificate: Certificate) -> bool:
     return mechanism is not None and mechanism.gives_intervals
 
 
-def _numbers(certificate: Certificate) -> Check:
-    """Check the signs of the numbers that every certificate has, and that all are finite."""
+def _check_fields(certificate: Certificate) -> list[Check]:
+    """Check what no mechanism is needed for; an assumption may have been lost or changed."""
     c = certificate
     positive = c.epsilon > 0 and c.sensitivity > 0 and c.eta > 0 and c.loss_error >= 0
-    finite = all(map(_finite, dataclasses.asdict(c).values()))
-    detail = "finite, and positive where they must be" if positive and finite else _WRONG
-    return Check(claim="numbers", holds=positive and finite, detail=detail)
+    sound = positive and all(map(_finite, dataclasses.asdict(c).values()))
+    kept = c.assumptions_digest == digest_of(c.assumptions)
+    drawn = {RELEASE: OPERATING_SYSTEM, STUDY: SEEDED}.get(c.kind) == c.randomness
+    current = c.version == __version__
+    in_range = EPSILON_MIN <= c.epsilon <= EPSILON_MAX and 0.0 <= c.delta < 1.0
+    claims = (
+        ("numbers", sound, "finite, and positive where they must be" if sound else _WRONG),
+        ("assumptions", kept, f"{len(c.assumptions)}, {'' if kept else 'not '}as written"),
+        ("kind", drawn, f"{c.kind!r} with randomness from {c.randomness!r}"),
+        ("version", current, f"written by {c.version}, recomputed by {__version__}"),
+        ("budget", in_range, f"epsilon = {c.epsilon!r}, delta = {c.delta!r}"),
+        ("adjacency", c.adjacency in list(Adjacency), repr(c.adjacency)),
+    )
+    return [Check(claim=claim, holds=holds, detail=detail) for claim, holds, detail in claims]
 
 
 def _finite(value: Any) -> bool:
     if isinstance(value, (dict, list, tuple)):
         return all(map(_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _assumptions(certificate: Certificate) -> Check:
-    """Check that no assumption was lost or changed since the certificate was written."""
-    holds = certificate.assumptions_digest == digest_of(certificate.assumptions)
-    detail = f"{len(certificate.assumptions)}, {'as written' if holds else 'not as written'}"
-    return Check(claim="assumptions", holds=holds, detail=detail)
-
-
-def _kind(certificate: Certificate) -> Check:
-    expected = {RELEASE: OPERATING_SYSTEM, STUDY: SEEDED}.get(certificate.kind)
-    holds = expected is not None and certificate.randomness == expected
-    detail = f"{certificate.kind!r} with randomness from {certificate.randomness!r}"
-    return Check(claim="kind", holds=holds, detail=detail)
-
-
-def _version(certificate: Certificate) -> Check:
-    holds = certificate.version == __version__
-    detail = f"written by {certificate.version}, recomputed by {__version__}"
-    return Check(claim="version", holds=holds, detail=detail)
-
-
-def _budget(certificate: Certificate) -> Check:
-    epsilon, delta = certificate.epsilon, certificate.delta
-    holds = EPSILON_MIN <= epsilon <= EPSILON_MAX and 0.0 <= delta < 1.0
-    detail = f"epsilon = {epsilon!r}, delta = {delta!r}"
-    return Check(claim="budget", holds=holds, detail=detail)
-
-
-def _adjacency(certificate: Certificate) -> Check:
-    holds = certificate.adjacency in list(Adjacency)
-    return Check(claim="adjacency", holds=holds, detail=repr(certificate.adjacency))

@@ -32,6 +32,7 @@ _FUNCTIONS = {
     "Lower": "lower",
     "Upper": "upper",
     "Length": "length",
+    "Trim": "trim",
 }
 _NUMBERS = ("DOUBLE",)
 _TEXTS = ("TEXT", "VARCHAR")
@@ -55,7 +56,6 @@ _ARGUMENTS = {
     "TryCast": "this to safe",
     "Coalesce": "this expressions",
     "Nullif": "this expression",
-    "Trim": "this",
     "Substring": "this start length",
     "Left": "this expression",
     **dict.fromkeys(_ORDERS, "this expression"),
@@ -204,9 +204,6 @@ class ExpressionReader:
     def _read_paren(self, tree: Any) -> Node:
         return self.read(tree.this)
 
-    def _read_trim(self, tree: Any) -> Node:
-        return Node("trim", (self.read(tree.this),))
-
     def _read_neg(self, tree: Any) -> Node:
         part = self.read(tree.this)
         return Node("number", value=-part.value) if part.name == "number" else Node("neg", (part,))
@@ -215,15 +212,11 @@ class ExpressionReader:
         return Node("not", (self.condition(tree.this),))
 
     def _read_and(self, tree: Any) -> Node:
-        return self._joined(tree)
-
-    def _read_or(self, tree: Any) -> Node:
-        return self._joined(tree)
-
-    def _joined(self, tree: Any) -> Node:
         kind = type(tree).__name__
         parts = [self.condition(part) for part in _operands(tree, kind)]
         return Node(kind.lower(), tuple(parts))
+
+    _read_or = _read_and
 
     def _read_is(self, tree: Any) -> Node:
         part, state = self.read(tree.this), tree.expression
@@ -241,7 +234,7 @@ class ExpressionReader:
         part = self.read(tree.this)
         negated = self._negated()
         values = [self.read(part) for part in tree.expressions]
-        return self._one_of(part, values, negated=negated)
+        return self._kept(self._one_of(part, values, negated=negated))
 
     def _read_between(self, tree: Any) -> Node:
         part = self.read(tree.this)
@@ -318,7 +311,7 @@ class ExpressionReader:
         if _is_constant(left) and not _is_constant(right):
             left, order, right = right, _TURNED[order], left
         if order in ("=", "!=") and _is_constant(right):
-            return self._bare_one_of(left, [right], negated=order == "!=")
+            return self._one_of(left, [right], negated=order == "!=")
         if order == "!=":
             return Node("not", (Node("compare", (left, right), value="="),))
         if _is_constant(right) and right.name != "number":
@@ -328,9 +321,6 @@ class ExpressionReader:
         return Node("compare", (left, right), value=order)
 
     def _one_of(self, part: Node, values: list[Node], *, negated: bool) -> Node:
-        return self._kept(self._bare_one_of(part, values, negated=negated))
-
-    def _bare_one_of(self, part: Node, values: list[Node], *, negated: bool) -> Node:
         if not values or not all(map(_is_constant, values)):
             raise OutsideGrammarError("IN needs a list of constants")
         if any(value.name == "null" or canonical_key(value.value) == MISSING for value in values):

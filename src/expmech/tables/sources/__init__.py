@@ -2,6 +2,6 @@
 
 from expmech.tables.sources.opening import open_frame, open_source
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import TextFormat
+from expmech.tables.sources.text_files import TextFormat
 
 __all__ = ["Source", "TextFormat", "open_frame", "open_source"]

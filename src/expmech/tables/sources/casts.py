@@ -155,7 +155,7 @@ def has_key(kind: Any) -> bool:
     return bool(is_readable(kind) or kind.is_date() or kind.is_timestamp())
 
 
-def engine_key(column: Any, *, engine: str, decimal: str = ".") -> EngineKey:
+def engine_key(column: Any, *, engine: str, decimal: str) -> EngineKey:
     """Return the canonical key of a column's values."""
     kind = column.type()
     if kind.is_date() or kind.is_timestamp():

@@ -217,7 +217,7 @@ def _in_microseconds(column: Any) -> Any:
     from pyarrow import compute
 
     kind = column.type
-    if not pyarrow.types.is_timestamp(kind) or kind.unit not in ("s", "ms"):
+    if not _is_coarse(kind):
         return column
     factor = {"s": 10**6, "ms": 10**3}[kind.unit]
     ticks = column.cast(pyarrow.int64())

@@ -7,7 +7,6 @@ comparison is of a bare column, so that nothing is decided by the statistics of 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import operator
@@ -16,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from expmech.core.errors import DataError
 from expmech.tables.expressions import (
     ARITHMETIC,
     NUMBER,
@@ -53,12 +51,7 @@ class Compiler:
         """Return an expression as a column: numbers, text, true and false, or the column it is."""
         if node.name == "column":
             return self.column(node.value)
-        kind = self.kind(node)
-        if kind == TEXT:
-            return self.text(node)
-        if kind == TRUTH:
-            return self.truth(node)
-        return self.number(node)
+        return self._of_kind(self.kind(node))(node)
 
     def kind(self, node: Node) -> str:
         """Return of what kind the values are; the types of columns, which are public, decide."""
@@ -179,7 +172,10 @@ class Compiler:
         if node.name == "column":
             column = self.column(node.value)
             return column.isnull() if kind == TRUTH else self._key(column).missing()
-        return {TEXT: self.text, TRUTH: self.truth}.get(kind, self.number)(node).isnull()
+        return self._of_kind(kind)(node).isnull()
+
+    def _of_kind(self, kind: str) -> Callable[[Node], Any]:
+        return {TEXT: self.text, TRUTH: self.truth}.get(kind, self.number)
 
     def _one_of(self, node: Node, listed: Sequence[Any]) -> tuple[Any, Any]:
         """Return whether values have the key of a constant, never NULL, and what is missing."""
@@ -236,42 +232,6 @@ class Compiler:
             *((self.truth(condition), of(result)) for condition, result in pairs),
             else_=of(otherwise),
         )
-
-
-def catalogued_column(
-    table: Any, name: str, *, identity: str, listed: bool, owner: str = "column"
-) -> Any:
-    """Return the column called ``name`` of a table's schema, or raise.
-
-    Case counts only where the table tells names apart by it. ``listed`` says whether an error may
-    list the names that there are.
-    """
-    columns: Sequence[str] = table.columns
-    same = [column for column in columns if column.lower() == name.lower()]
-    if len(same) == 1:
-        return table[same[0]]
-    if same:
-        raise DataError(
-            f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename one"
-            " of them."
-        )
-    if not listed:
-        raise DataError(
-            f"There is no {owner} {name!r} in {identity}. The first line of a text file must hold"
-            " the names of its columns; where it has none, give them (--names; in Python"
-            " header=False and names)."
-        )
-    lowered = {column.lower(): column for column in columns}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
-    hint = f" Did you mean {lowered[close[0]]!r}?" if close else ""
-    raise DataError(
-        f"There is no {owner} {name!r} in {identity}; it has {_listing(columns)}.{hint}"
-    )
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _kind_of_type(kind: Any, name: str) -> str:

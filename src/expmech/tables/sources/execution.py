@@ -83,8 +83,7 @@ def by_row(backend: Any) -> Iterator[None]:
     The connections of this program are set up so from the start. A Spark session belongs to its
     user, and so does the connection of a table made by other code.
     """
-    before = _settings(backend)
-    required = _required_settings(backend, before)
+    before, required = _settings(backend)
     changed = {name: value for name, value in required.items() if before[name] != value}
     for name, value in changed.items():
         _set(backend, name, value)
@@ -97,32 +96,25 @@ def by_row(backend: Any) -> Iterator[None]:
 
 def configure_duckdb(connection: Any) -> None:
     """Set up a connection of this program's own, for good."""
-    for name, value in _required_settings(connection, _settings(connection)).items():
+    for name, value in _settings(connection)[1].items():
         _set(connection, name, value)
 
 
-def _settings(backend: Any) -> Mapping[str, str | None]:
-    """Return the settings in force; None: not set."""
+def _settings(backend: Any) -> tuple[Mapping[str, str | None], Mapping[str, str | None]]:
+    """Return the settings in force, None where one is not set, and those that are required."""
     if backend.name == "pyspark":
-        return {name: backend._session.conf.get(name, None) for name in _SPARK}
-    if backend.name == "duckdb":
-        names = ("disabled_optimizers", "default_collation")
-        settings = ", ".join(f"current_setting('{name}')" for name in names)
-        return dict(zip(names, backend.con.execute(f"SELECT {settings}").fetchone(), strict=True))
-    return {}
-
-
-def _required_settings(backend: Any, before: Mapping[str, str | None]) -> Mapping[str, str | None]:
-    if backend.name == "pyspark":
-        return _SPARK
+        return {name: backend._session.conf.get(name, None) for name in _SPARK}, _SPARK
     if backend.name != "duckdb":
-        return {}
+        return {}, {}
+    names = ("disabled_optimizers", "default_collation")
+    settings = ", ".join(f"current_setting('{name}')" for name in names)
+    before = dict(zip(names, backend.con.execute(f"SELECT {settings}").fetchone(), strict=True))
     known = {name for (name,) in backend.con.execute("FROM duckdb_optimizers()").fetchall()}
     off = {name.strip().lower() for name in (before["disabled_optimizers"] or "").split(",")}
     if set(_BY_STATISTICS) & known <= off:
-        return {"default_collation": ""}
+        return before, {"default_collation": ""}
     every = sorted((off | set(_BY_STATISTICS)) & known)
-    return {"disabled_optimizers": ",".join(every), "default_collation": ""}
+    return before, {"disabled_optimizers": ",".join(every), "default_collation": ""}
 
 
 def _set(backend: Any, name: str, value: str | None) -> None:
@@ -136,12 +128,7 @@ def _set(backend: Any, name: str, value: str | None) -> None:
 
 def run(backend: Any, work: Callable[[], Result]) -> Result:
     """Return ``work()``, done row by row; the engine's own message, which may quote, is dropped."""
-
-    def row_by_row() -> Result:
-        with by_row(backend):
-            return work()
-
-    return shielded(row_by_row, DataError(FAILED))
+    return shielded(by_row(backend)(work), DataError(FAILED))
 
 
 def run_query(query: Any) -> list[dict[str, Any]]:

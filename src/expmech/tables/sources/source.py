@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from expmech.core.errors import DataError
 from expmech.tables.keys import canonical_key
 from expmech.tables.sources import casts
-from expmech.tables.sources.compiler import Compiler, catalogued_column
+from expmech.tables.sources.compiler import Compiler
 
+_MOST_LISTED = 12  # names of columns in an error
 _views = itertools.count()
 
 
@@ -98,8 +100,26 @@ class Source:
         DataError, ParameterError
             If there is no such column.
         """
-        return catalogued_column(
-            self.table, name, identity=self.identity, listed=self.public_columns, owner=owner
+        columns: Sequence[str] = self.table.columns
+        same = [column for column in columns if column.lower() == name.lower()]
+        if len(same) == 1:
+            return self.table[same[0]]
+        if same:
+            raise DataError(
+                f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename"
+                " one of them."
+            )
+        if not self.public_columns:
+            raise DataError(
+                f"There is no {owner} {name!r} in {self.identity}. The first line of a text file"
+                " must hold the names of its columns; where it has none, give them (--names; in"
+                " Python header=False and names)."
+            )
+        lowered = {column.lower(): column for column in columns}
+        close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
+        hint = f" Did you mean {lowered[close[0]]!r}?" if close else ""
+        raise DataError(
+            f"There is no {owner} {name!r} in {self.identity}; it has {_listing(columns)}.{hint}"
         )
 
     @property
@@ -161,3 +181,9 @@ class Source:
                 f" {column.type()}."
             )
         return column
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_MOST_LISTED])
+    more = len(names) - _MOST_LISTED
+    return shown if more <= 0 else f"{shown} and {more} more"

@@ -16,7 +16,7 @@ from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger.amounts import show_amount
 from expmech.tables.sources import casts
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_format import RECORD_IS_A_LINE
+from expmech.tables.sources.text_files import RECORD_IS_A_LINE
 
 MOST_ROWS = 1 << 20
 
@@ -64,8 +64,13 @@ class Units:
 
     def notes(self, epsilon: Fraction) -> tuple[str, ...]:
         """Return what a certificate says about it."""
-        amounts = (show_amount(epsilon), show_amount(self.of_a_row(epsilon)))
-        return unit_notes(self.column, self.max_rows, *amounts)
+        column, of_row = self.column, show_amount(self.of_a_row(epsilon))
+        return (
+            f"of each {column} at most {self.max_rows} {_KEPT} of their content, and rows that name"
+            f" none are left out: epsilon = {of_row} for one row is epsilon ="
+            f" {show_amount(epsilon)} for one {column} added or removed with all its rows, over"
+            " all groups together",
+        )
 
     def bound(self, source: Source) -> Source:
         """Return the rows that count."""
@@ -112,16 +117,6 @@ def _part(source: Source, name: str) -> Any:
     text = casts.as_text(source.table[name], engine=source.engine)
     present = ibis.literal("v") + text.length().cast("string") + ibis.literal(":") + text
     return ibis.ifelse(text.isnull(), ibis.literal("n"), present)
-
-
-def unit_notes(column: str, max_rows: int, epsilon: str, row_epsilon: str) -> tuple[str, ...]:
-    """Return what a certificate says about units."""
-    return (
-        f"of each {column} at most {max_rows} {_KEPT} of their content,"
-        f" and rows that name none are left out: epsilon = {row_epsilon} for one row is"
-        f" epsilon = {epsilon} for one {column} added or removed with all its rows, over all groups"
-        " together",
-    )
 
 
 def speaks_of_units(assumptions: Sequence[str]) -> bool:
