@@ -33,8 +33,10 @@ class PosteriorSampling(ExponentialMechanism):
         That of the loss.
     base : BaseMeasure or callable, optional
         The prior.
-    **declared
-        As for :class:`~expmech.ExponentialMechanism`.
+
+    Notes
+    -----
+    What else may be declared is listed at :class:`~expmech.ExponentialMechanism`.
     """
 
     @property
