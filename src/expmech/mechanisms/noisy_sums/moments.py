@@ -162,6 +162,7 @@ class MomentVariances(OfColumns):
     """
 
     kind = "MomentVariances"
+    only_under = Adjacency.REPLACE
     note = "noise on the sum and the sum of squares, in the shape of what a row can do to both"
     seconds_per_sum = 2e-4
 
