@@ -226,27 +226,36 @@ def test_intervals_of_variances_cover_in_95_percent_of_releases(mean: float) -> 
         assert each.max() < 792  # and no interval is far too long
 
 
-def test_a_release_of_a_variance_verifies_and_forged_ends_do_not() -> None:
-    new, _ = variance(0.2, 0.5, columns=2)
+@pytest.mark.parametrize("columns", [1, 100, 400])
+def test_second_moments_of_many_columns_are_within_their_reach(columns: int) -> None:
+    """Of 400 columns exponentials add up to 801 about, and exp(-801) is no float64 number."""
+    rng, many = np.random.default_rng(5), 200_000
+    x, y = rng.uniform(-2.0, 2.0, many), rng.uniform(-1.0, 1.0, many)
+    inside = np.abs(y) <= 1.0 - np.maximum(np.abs(x) - 1.0, 0.0) ** 2
+    noise = HullNoise(rate=Fraction(1), size=2 * columns, half=1 << 20)
+    drawn = rng.gamma(2 * columns + 1, size=many) * np.abs(y) * noise.half**2
+    assert np.mean(drawn[inside] > noise.half_width()) == pytest.approx(0.05, abs=0.003)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_release_of_a_variance_verifies_and_forged_ends_do_not(columns: int) -> None:
+    new, _ = variance(0.2, 0.5, columns=columns)
     released: Any = new.release(epsilon=1)
     near = released.accuracy
-    stated = {
-        "lower": near.lower.tolist(),
-        "upper": near.upper.tolist(),
-        "joint_lower": near.joint_lower.tolist(),
-        "joint_upper": near.joint_upper.tolist(),
-        "scale": None,
-        "noisy": list(near.noisy),
-        "level": 0.95,
-    }
+    ends = ("lower", "upper", "joint_lower", "joint_upper")[: 2 * columns]
+    stated = {part: getattr(near, part).tolist() for part in ends}
+    stated |= {"scale": None, "noisy": list(near.noisy), "level": 0.95}
     value = released.value.tolist()
     assert all(check.holds for check in verify_certificate(released.certificate))
     assert verify_value(released.certificate, value).holds
     assert verify_interval(released.certificate, value, stated).holds
-    for part in ("lower", "upper", "joint_lower", "joint_upper"):
+    for part in ends:
         forged = stated | {part: [x * 0.99 + 1e-3 for x in stated[part]]}
         assert not verify_interval(released.certificate, value, forged).holds
         assert not verify_interval(released.certificate, value, stated | {part: None}).holds
+    if columns == 1:
+        joint = {"joint_lower": stated["lower"], "joint_upper": stated["upper"]}
+        assert not verify_interval(released.certificate, value, stated | joint).holds
 
 
 @dataclass(frozen=True)

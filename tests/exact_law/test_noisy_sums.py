@@ -16,7 +16,17 @@ from support.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate, verify_value
-from expmech.mechanisms.noisy_sums import Counts, ThreeSums, Totals, Variances
+from expmech.mechanisms.noisy_sums import (
+    CentredMeans,
+    CentredTotals,
+    Counts,
+    MomentVariances,
+    NoisyMean,
+    Shares,
+    ThreeSums,
+    Totals,
+    Variances,
+)
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.theory.utility import noise_below, noise_mass
 
@@ -254,6 +264,42 @@ def test_a_meaning_holds_the_number_of_rows_where_it_is_public_and_only_there() 
             interpretation=Counts(size=1, disjoint=False, count=3),
             adjacency="add-remove",
         )
+
+
+_TWO: dict[str, Any] = {"lower": (0.0, 0.0), "upper": (1.0, 1.0), "bits": 2}
+
+
+@pytest.mark.parametrize("kind", [CentredMeans, CentredTotals, Shares, ThreeSums])
+def test_what_is_made_for_rows_added_is_refused_for_rows_replaced(kind: Any) -> None:
+    """A row replaced moves these sums twice as far as a row added: epsilon would be half of it."""
+    added, replaced = kind(**_TWO), kind(**_TWO, count=3)
+    size = added.dimension
+    with pytest.raises(ParameterError, match="must be one for 'replace'"):
+        NoisySums(totals=[0] * size, interpretation=replaced)
+    if kind is Shares:
+        return  # a certificate of a mean with a number of rows is one of the mean under replace
+    mechanism = NoisySums(totals=[0] * size, interpretation=added, adjacency="add-remove")
+    if kind is CentredMeans:
+        mechanism = NoisyMean(count=3, sums=[0, 0], **_TWO, adjacency="add-remove")
+    certificate = mechanism.release(epsilon=1.0).certificate
+    assert all(check.holds for check in verify_certificate(certificate))
+    sampler = {name: said for name, said in certificate.sampler.items() if name != "sums"}
+    domain = certificate.domain | {"count": 3}
+    forged = replace(certificate, adjacency="replace", domain=domain, sampler=sampler)
+    assert not all(check.holds for check in verify_certificate(forged))
+
+
+@pytest.mark.parametrize("kind", [MomentVariances, Variances])
+def test_what_needs_the_number_of_rows_is_refused_where_it_is_confidential(kind: Any) -> None:
+    size = kind(**_TWO).dimension
+    with pytest.raises(ParameterError, match="must be one for 'add-remove'"):
+        NoisySums(totals=[0] * size, interpretation=kind(**_TWO), adjacency="add-remove")
+    two = kind(**_TWO, count=2)  # of whose rows each is in one pair
+    certificate = NoisySums(totals=[0] * size, interpretation=two).release(epsilon=1.0).certificate
+    assert all(check.holds for check in verify_certificate(certificate))
+    domain = {name: said for name, said in certificate.domain.items() if name != "count"}
+    forged = replace(certificate, adjacency="add-remove", domain=domain)
+    assert not all(check.holds for check in verify_certificate(forged))
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2)])

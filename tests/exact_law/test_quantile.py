@@ -334,3 +334,27 @@ def test_epsilon_is_kept_where_energies_saturate(
 
     monkeypatch.setattr(em.losses.Quantile, "lower_bound", jumping)
     assert widest_difference(adjacency) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("step", "lower", "upper", "count"),
+    [
+        ("0.1", 0.0, 0.3, 4),
+        ("0.1", 0.1, 0.7, 7),
+        ("1/3", -1 / 3, 1 / 3, 3),
+        ("0.1", 0.01, 0.29, 2),
+        ("0.1", 0.0, float(np.nextafter(0.3, 0.0)), 3),
+        ("7", -8.0, 15.0, 4),
+    ],
+)
+def test_multiples_that_are_bounds_are_answers(
+    step: str, lower: float, upper: float, count: int
+) -> None:
+    multiples = em.Multiples(step=step, lower=lower, upper=upper)
+    listed = multiples.values(np.arange(multiples.count)[:, None])[:, 0]
+    assert multiples.count == count
+    assert lower <= listed[0]
+    assert listed[-1] <= upper
+    assert multiples.contains_points(listed[:, None]).all()
+    values = em.losses.Quantile(listed, q=0.5, lower=lower, upper=upper)
+    assert values.facts(multiples).minimum == 0.0

@@ -125,6 +125,7 @@ def test_the_screen_tells_the_interval_and_no_inner_numbers(survey: Path) -> Non
     told = run("release", "quantile", survey, *quantile).stdout
     near = "With 95% probability each value is within 8 ranks of the true quantile"
     assert near in " ".join(told.split())
+    assert "Values are counted at the possible answer nearest to them." in " ".join(told.split())
     pca = ["--column", "age", "--bounds", "0,120", "--column", "income", "--bounds", "0,5000"]
     told = run("release", "pca", survey, *pca, "--epsilon", "1").stdout
     assert "No interval can be given without looking at the data again." in told

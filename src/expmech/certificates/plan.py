@@ -276,7 +276,8 @@ def within_ranks(ranks: float) -> str:
     return (
         f"With 95% probability each value is within {show_number(math.ceil(ranks))} ranks of the"
         " true quantile, where values lie about evenly around it or are tied; where they leave a"
-        " wide gap there, it may be more."
+        " wide gap there, it may be more. Values are counted at the possible answer nearest to"
+        " them."
     )
 
 

@@ -164,14 +164,16 @@ class Multiples(Grid):
             float(validate_number(end, name=name, owner=owner))
             for name, end in (("lower", lower), ("upper", upper))
         )
-        low, high = map(Fraction, self.bounds)
-        self.first = math.ceil(low / self.step)
-        self.count = math.floor(high / self.step) - self.first + 1
+        # a multiple is between the bounds if its float64 number is: 0.3 is below three tenths
+        self.first, last = (round(Fraction(end) / self.step) for end in self.bounds)
+        self.first += float(self.first * self.step) < self.bounds[0]
+        last -= float(last * self.step) > self.bounds[1]
+        self.count = last - self.first + 1
         largest = max(abs(self.first), abs(self.first + self.count)) * self.step.numerator
         if not 2 <= self.count <= _MOST_MULTIPLES or largest >= _EXACT:
             raise ParameterError(
                 "`step` of Multiples must have between 2 and 2^40 multiples between the bounds, of"
-                f" few digits; got {step!r} between {lower!r} and {upper!r}."
+                f" few digits; got {self.step} between {lower!r} and {upper!r}."
             )
         self.bits = (self.count - 1).bit_length()
         ends = self.points(np.array([[0], [self.count - 1]]))

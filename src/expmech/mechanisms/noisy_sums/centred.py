@@ -32,6 +32,8 @@ class Centred(OfColumns):
     Parameters are those of :class:`OfColumns`.
     """
 
+    only_under = Adjacency.ADD_REMOVE  # a row replaced moves a sum by a whole width
+
     @property
     def dimension(self) -> int:
         return len(self.lower) + 1

@@ -41,6 +41,8 @@ class Interpretation(ABC):
         The name of the mechanism that releases it.
     note : str
         What a plan says about it.
+    only_under : Adjacency or None
+        The neighbouring relation that its sensitivity is for; None: it asks which.
     lost : int
         How many steps were rounded away before the noise.
     count : int or None
@@ -52,6 +54,7 @@ class Interpretation(ABC):
     kind: ClassVar[str]
     mechanism: ClassVar[str] = "NoisySums"
     note: ClassVar[str]
+    only_under: ClassVar[Adjacency | None] = None
     lost: ClassVar[int] = 0
     seconds_per_sum: ClassVar[float] = 1.5e-5
     count: int | None
@@ -356,6 +359,7 @@ class Means(OfColumns):
 
     kind = "Mean"
     mechanism = "NoisyMean"
+    only_under = Adjacency.REPLACE
     note = (
         "exact noise on the integer sums: no loss is evaluated, and the error is at most half that"
         " of the exponential mechanism"
@@ -415,6 +419,7 @@ class Shares(Means):
     of :class:`OfColumns`.
     """
 
+    only_under = Adjacency.ADD_REMOVE
     note = (
         "a noisy sum over a noisy count: no loss is evaluated, and the number of rows is not needed"
     )

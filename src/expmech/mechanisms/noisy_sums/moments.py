@@ -29,6 +29,7 @@ _AREA = 20.0 / 3.0  # of the hull for z in [-1, 1]
 _TILTS = 64  # slopes 2 m from 0 to 2 are rounded up to so many: the tail grows with them
 _MEAN_SHARE = Fraction(1, 10)  # of what may be missed is spent on the mean, which hardly matters
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+_MOST_EXPONENT = 700.0  # exp of its negative is a float64 number with all digits
 _SPARE = 1.0 + 1e-7  # of a quantile, for the quadrature and float64
 
 
@@ -100,11 +101,25 @@ def _height(u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _gamma_tail(shape: int, s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``P(R > s)`` for the sum of ``shape`` exponentials, a whole number."""
-    term, total = np.exp(-s), np.zeros_like(s)
+    """Return ``P(R > s)`` for the sum of ``shape`` exponentials, a whole number.
+
+    Where ``exp(-s)`` is no float64 number, which matters for many columns, terms are added as
+    logarithms; beyond twelve standard deviations and 60 there is nothing left.
+    """
+    end = shape + 12.0 * math.sqrt(shape) + 60.0
+    near, total = np.minimum(s, _MOST_EXPONENT), np.zeros_like(s)
+    term = np.exp(-near)
     for k in range(shape):
         total = total + term
-        term = term * (s / (k + 1))
+        term = term * (near / (k + 1))
+    total[s >= end] = 0.0
+    far = (s > _MOST_EXPONENT) & (s < end)
+    if far.any():
+        each, logs = -s[far], np.full(int(far.sum()), -np.inf)
+        for k in range(shape):
+            logs = np.logaddexp(logs, each)
+            each = each + np.log(s[far] / (k + 1))
+        total[far] = np.exp(logs)
     return total
 
 
@@ -136,9 +151,9 @@ def _tail(slopes: int | None, t: float, columns: int) -> float:
         def over(w: NDArray[np.float64]) -> NDArray[np.float64]:
             """Integrate ``P(R > t / v)`` over v from 0 to w, an odd function of w."""
             size = np.maximum(np.abs(w), 1e-300)
-            s = np.minimum(t / size, 700.0)
+            s = t / size
             part = size * _gamma_tail(shape, s) - t / (shape - 1) * _gamma_tail(shape - 1, s)
-            return np.asarray(np.sign(w) * np.where(t / size < 700.0, part, 0.0))
+            return np.asarray(np.sign(w) * part)
 
         inner = over(height + c * u) + over(height - c * u)
     return float(2.0 * (weights * inner).sum() / _AREA)
@@ -149,7 +164,7 @@ def _on_grid(slopes: int | None, t: float, columns: int) -> float:
     x, y = np.meshgrid((np.arange(800) + 0.5) / 400.0, (np.arange(-400, 400) + 0.5) / 400.0)
     inside = np.abs(y) <= _height(x)
     distance = x if slopes is None else np.abs(y - 2.0 * slopes / _TILTS * x)
-    tails = _gamma_tail(2 * columns + 1, np.minimum(t / np.maximum(distance, 1e-9), 700.0))
+    tails = _gamma_tail(2 * columns + 1, t / np.maximum(distance, 1e-9))
     return float(tails[inside].mean())
 
 
@@ -162,6 +177,7 @@ class MomentVariances(OfColumns):
     """
 
     kind = "MomentVariances"
+    only_under = Adjacency.REPLACE
     note = "noise on the sum and the sum of squares, in the shape of what a row can do to both"
     seconds_per_sum = 2e-4
 

@@ -143,6 +143,11 @@ class NoisySums(Mechanism):
                 f"`interpretation` of {self.name} must hold the number of rows under"
                 " 'replace', where it is public, and only there."
             )
+        if interpretation.only_under not in (None, self.adjacency):
+            raise ParameterError(
+                f"`interpretation` of {self.name} must be one for {str(self.adjacency)!r};"
+                f" {type(interpretation).__name__} is for {str(interpretation.only_under)!r}."
+            )
         self._totals = shielded(
             lambda: [int(total) for total in totals],
             ParameterTypeError(f"`totals` of {self.name} must be whole numbers."),
@@ -258,6 +263,7 @@ class NoisySums(Mechanism):
             check_described("noise", _of_noise(parameters), noise.parameters),
             check_equal("sensitivity", certificate.sensitivity, moved),
             check_equal("public count", interpretation.count is not None, public),
+            check_equal("adjacency", str(relation), str(interpretation.only_under or relation)),
             check_equal("loss error", float(certificate.loss_error), 0.0),
             check_described("sums", certificate.domain, interpretation.domain),
             check_assumed(certificate, (cls.summed, SECRET_KEY)),
@@ -340,7 +346,11 @@ def _same(expected: Accuracy, stated: Accuracy, spare: float, *, earlier: bool) 
         ]
     if any((one is None) != (other is None) for one, other in pairs):
         return False
-    near = all(np.allclose(end, other, rtol=_TOLERANCE, atol=spare) for end, other in pairs)
+    near = all(
+        np.allclose(end, other, rtol=_TOLERANCE, atol=spare)
+        for end, other in pairs
+        if end is not None  # of one number there is nothing to say for all at once
+    )
     return scales and near
 
 

@@ -33,6 +33,7 @@ class Variances(OfColumns):
     """
 
     kind = "Variances"
+    only_under = Adjacency.REPLACE
     note = "exact noise on the sum of squared differences of all pairs of rows"
     lost = 1  # counting in units rounds down
     coarse: int = 0
@@ -102,6 +103,7 @@ class ThreeSums(OfColumns):
     """
 
     kind = "ThreeSums"
+    only_under = Adjacency.ADD_REMOVE
     note = "noise on three sums that hold the number of rows, the mean and the mean square"
     interval: str = "linear"
 
