@@ -235,6 +235,33 @@ def test_points_are_within_a_step_of_the_root_however_long_the_noise_is(
         assert abs(step - Fraction(-b, 3) * (1 << work.bits)) <= Fraction(3, 2), times
 
 
+def test_noise_whose_digits_leave_it_open_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A root of a number near 0 is known to half of its digits, and the middle is not enough."""
+    found = em.PerturbedOptimum(Logistic(), np.zeros((1, 2)), np.zeros(1), penalty=3.0)
+    terms = found.terms(epsilon=1.0, timing="constant")
+    work, rows = found.schedule(terms), found.prepare_rows(terms)
+
+    class WideNoise(KnownNoise):
+        def box(self) -> DyadicBox:
+            return DyadicBox(lower=self.values, upper=[w + width for w in self.values], exponent=0)
+
+    width = 8
+    monkeypatch.setattr(constant_time, "draw_noise", lambda terms, coins: WideNoise([-1, 2]))
+    monkeypatch.setattr(constant_time, "draw_cube", lambda coins, size, rate: [0] * size)
+    exact: list[int] = []
+
+    def find(terms: Any, rows: Any, lattice: Any, noise: Any, coins: Any) -> Any:
+        exact.append(lattice.bits)
+        return [0, 0], None
+
+    monkeypatch.setattr(constant_time, "root_cells", find)
+    draw_constant_time(terms, work, rows, Lattice(), Coins(seeded_bits(1)))
+    assert exact == [work.bits]
+    width = 0
+    draw_constant_time(terms, work, rows, Lattice(), Coins(seeded_bits(1)))
+    assert exact == [work.bits]
+
+
 def test_noise_beyond_its_public_bound_is_as_rare_as_the_page_says() -> None:
     """The max norm has the law of a sum of d + 1 exponential times."""
     for size in (1, 2, 50, 400):
