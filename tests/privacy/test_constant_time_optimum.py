@@ -17,7 +17,7 @@ from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from expmech.ledger.verification import verify_certificate
-from expmech.mechanisms.optimum import Lattice, constant_time, draw_cells
+from expmech.mechanisms.optimum import Lattice, constant_time, draw_cells, verification
 from expmech.mechanisms.optimum.constant_time import draw_constant_time
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 from expmech.mechanisms.optimum.noise import draw_cube
@@ -303,3 +303,19 @@ def test_the_noise_on_the_grid_has_its_law_in_the_release(
     assert p_of(float(rate) / 1.25) < 1e-7
     signs = [int((np.array(drawn)[:, j] > 0).sum()) for j in range(2)]
     assert all(abs(one / draws - 0.5) < 0.05 for one in signs), signs
+
+
+def test_a_certificate_of_more_columns_than_there_can_be_is_refused_without_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = mechanism(Logistic(), "random").release(epsilon=1.0, timing="constant").certificate
+    many = 4_000_000
+    forged = dataclasses.replace(
+        made,
+        sampler=made.sampler | {"columns": many},
+        domain=dict(made.domain) | {"columns": many},
+    )
+    planned: list[Any] = []
+    monkeypatch.setattr(verification, "make_schedule", lambda *terms: planned.append(terms))
+    assert not all(check.holds for check in verify_certificate(forged))
+    assert not planned
