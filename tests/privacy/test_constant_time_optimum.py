@@ -17,7 +17,7 @@ from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from expmech.ledger.verification import verify_certificate
-from expmech.mechanisms.optimum import Lattice, constant_time, draw_cells
+from expmech.mechanisms.optimum import Lattice, constant_time, draw_cells, verification
 from expmech.mechanisms.optimum.constant_time import draw_constant_time
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 from expmech.mechanisms.optimum.noise import draw_cube
@@ -235,6 +235,33 @@ def test_points_are_within_a_step_of_the_root_however_long_the_noise_is(
         assert abs(step - Fraction(-b, 3) * (1 << work.bits)) <= Fraction(3, 2), times
 
 
+def test_noise_whose_digits_leave_it_open_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A root of a number near 0 is known to half of its digits, and the middle is not enough."""
+    found = em.PerturbedOptimum(Logistic(), np.zeros((1, 2)), np.zeros(1), penalty=3.0)
+    terms = found.terms(epsilon=1.0, timing="constant")
+    work, rows = found.schedule(terms), found.prepare_rows(terms)
+
+    class WideNoise(KnownNoise):
+        def box(self) -> DyadicBox:
+            return DyadicBox(lower=self.values, upper=[w + width for w in self.values], exponent=0)
+
+    width = 8
+    monkeypatch.setattr(constant_time, "draw_noise", lambda terms, coins: WideNoise([-1, 2]))
+    monkeypatch.setattr(constant_time, "draw_cube", lambda coins, size, rate: [0] * size)
+    exact: list[int] = []
+
+    def find(terms: Any, rows: Any, lattice: Any, noise: Any, coins: Any) -> Any:
+        exact.append(lattice.bits)
+        return [0, 0], None
+
+    monkeypatch.setattr(constant_time, "root_cells", find)
+    draw_constant_time(terms, work, rows, Lattice(), Coins(seeded_bits(1)))
+    assert exact == [work.bits]
+    width = 0
+    draw_constant_time(terms, work, rows, Lattice(), Coins(seeded_bits(1)))
+    assert exact == [work.bits]
+
+
 def test_noise_beyond_its_public_bound_is_as_rare_as_the_page_says() -> None:
     """The max norm has the law of a sum of d + 1 exponential times."""
     for size in (1, 2, 50, 400):
@@ -276,3 +303,19 @@ def test_the_noise_on_the_grid_has_its_law_in_the_release(
     assert p_of(float(rate) / 1.25) < 1e-7
     signs = [int((np.array(drawn)[:, j] > 0).sum()) for j in range(2)]
     assert all(abs(one / draws - 0.5) < 0.05 for one in signs), signs
+
+
+def test_a_certificate_of_more_columns_than_there_can_be_is_refused_without_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = mechanism(Logistic(), "random").release(epsilon=1.0, timing="constant").certificate
+    many = 4_000_000
+    forged = dataclasses.replace(
+        made,
+        sampler=made.sampler | {"columns": many},
+        domain=dict(made.domain) | {"columns": many},
+    )
+    planned: list[Any] = []
+    monkeypatch.setattr(verification, "make_schedule", lambda *terms: planned.append(terms))
+    assert not all(check.holds for check in verify_certificate(forged))
+    assert not planned

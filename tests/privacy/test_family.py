@@ -113,10 +113,24 @@ def test_the_bound_over_boxes_of_a_posterior_is_below_the_loss() -> None:
         assert (below > least - 4 * 8.0 * width - 1e-5).all()
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_a_row_without_a_likelihood_counts_as_the_least(adjacency: str) -> None:
+    def with_last(last: float) -> em.losses.BoundedLogLikelihood:
+        return em.losses.BoundedLogLikelihood(
+            lambda y: np.hstack([np.log(y), np.log1p(-y), np.full((len(y), 1), last)]),
+            bound=(-2.0, 0.0),
+            adjacency=adjacency,
+        )
+
+    y = np.linspace(0.2, 0.8, 5)[:, None]
+    assert with_last(math.nan)(y).tolist() == with_last(-2.0)(y).tolist()
+    assert np.abs(with_last(math.nan)(y) - with_last(0.0)(y)).max() <= 2.0
+    assert with_last(math.nan).facts(RATES) == with_last(0.0).facts(RATES)
+
+
 def test_a_log_likelihood_that_is_not_a_table_is_refused_in_fixed_words() -> None:
     for wrong in (
         lambda y: np.log(y[:, 0]),
-        lambda y: np.full((len(y), 2), np.nan),
         lambda y: np.zeros((len(y) + 1, 2)),
         lambda y: np.zeros((len(y), 2), dtype=np.float32),
     ):

@@ -22,13 +22,16 @@ from typer.testing import CliRunner
 
 from expmech.cli.main import app
 from expmech.cli.records import with_digest
-from expmech.core.errors import ExpmechError
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ExpmechError, ParameterError
 from expmech.ledger import Ledger
 from expmech.tables.aggregates import MomentsOf
 from expmech.tables.engines.rows import TableRows
+from expmech.tables.release import release
 from expmech.tables.sources.columnar import duckdb_connection
 from expmech.tables.sources.opening import open_frame, open_source
 from expmech.tables.sources.units import bound_units
+from expmech.tables.statistics import CountOf
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis
 VISITS = [("a", 3), ("a", 1), ("b", 1), ("a", 2), ("b", 5), ("", 9), ("c", 4), ("a", 7), ("b", 1)]
@@ -78,6 +81,29 @@ def visits(tmp_path: Path) -> Path:
     rows = [f"p{k % 30},{k % 90},{'xyz'[k % 3]}\n" for k in range(200)]
     path.write_text("patient,cost,ward\n" + "".join(rows))
     return path
+
+
+def test_a_ledger_of_units_is_charged_for_all_rows_of_one(tmp_path: Path) -> None:
+    """The certificate's epsilon is that of a row, and a person has up to four."""
+    table = open_frame(pyarrow.table({"who": ["a", "a", "b"]}), name="visits")
+    statistic = CountOf(adjacency=Adjacency.ADD_REMOVE)
+    third = Fraction(1, 3)
+    for epsilon, most in ((Fraction(1), 4), (third, 3), (Fraction(1), 3)):
+        made = release(table, statistic, epsilon=epsilon, unit="who", max_rows=most).certificate
+        name = f"{epsilon.denominator}_{most}.ledger"
+        ledger = Ledger.create(
+            tmp_path / name, data_set="visits", epsilon=2, adjacency="add-remove of who"
+        )
+        asked = {"certificate": made.to_json(), "adjacency": "add-remove of who"}
+        for less in (made.epsilon, epsilon * Fraction(999, 1000)):
+            with pytest.raises(ParameterError, match=f"for each of {most} rows; got"):
+                ledger.charge(epsilon=less, **asked)
+        assert ledger.charge(epsilon=epsilon, **asked).epsilon == epsilon
+        rows = Ledger.create(
+            tmp_path / f"rows_{name}", data_set="visits", epsilon=2, adjacency="add-remove"
+        )
+        charge = rows.charge(epsilon=made.epsilon, certificate=made.to_json())
+        assert charge.adjacency == "add-remove"
 
 
 def test_a_unit_pays_once_for_all_its_rows_and_groups(visits: Path, tmp_path: Path) -> None:

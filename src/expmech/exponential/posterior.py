@@ -84,8 +84,8 @@ def posterior(
     domain : Domain
         Public: where the parameters live.
     bound : tuple of two floats
-        Public ``(low, high)``. A row's log-likelihood outside is clipped to it, so that the epsilon
-        holds whatever the model; a wide bound clips less and tempers more.
+        Public ``(low, high)``. A row's log-likelihood outside is clipped to it, and nan counts as
+        low, so that the epsilon holds whatever the model; a wide bound clips less and tempers more.
     prior : BaseMeasure or callable, optional
         Public log-density on the domain, at most 0; uniform by default. It costs no epsilon.
     adjacency : {"replace", "add-remove"}, default "replace"

@@ -36,6 +36,8 @@ def event(certificate: Certificate) -> Any:
 
     Notes
     -----
+    A certificate is about one row. Where a person has up to k rows (``max_rows``), a ledger charges
+    the person's epsilon, k times the certificate's; an event does not.
     Where the mechanism costs less than any pure one (an exponential mechanism, joint quantiles,
     noisy sums), and always under "add-remove", it is zero-concentrated DP with the mechanism's own
     rho, for RdpAccountant. Else, under "replace", it is randomised response on two buckets, the

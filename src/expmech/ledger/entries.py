@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from expmech.certificates.certificate import Certificate
-from expmech.core.adjacency import Adjacency, validate_relation
+from expmech.core.adjacency import Adjacency, unit_of, validate_relation
 from expmech.core.errors import ExpmechError, ParameterError
 from expmech.ledger.amounts import Amount, exact_amount, show_amount
 from expmech.ledger.verification import rho_of
 from expmech.theory.concentrated import rho_of_pure
 
 _NEARLY = 1 + Fraction(1, 1 << 50)
+_KEPT = re.compile(r"of each .* at most (\d+) rows are kept, ", re.DOTALL)
 
 
 class LedgerError(ExpmechError, ValueError):
@@ -165,18 +167,30 @@ def largest(values: Iterable[object], *, name: str, owner: str, zero: bool = Fal
 def _check_certificate(
     certificate: Certificate, charged: Amount, entry: Entry, *, owner: str
 ) -> None:
-    """Raise where less is charged than the certificate says, or for other neighbours."""
-    for name, certified, paid in (
-        ("epsilon", certificate.epsilon, charged.epsilon),
-        ("delta", certificate.delta, charged.delta),
+    """Raise where less is charged than the certificate says, or for other neighbours.
+
+    The epsilon of a certificate is that of one row; where all rows of a unit are charged, it is
+    multiplied by how many of them were kept.
+    """
+    rows = _rows_kept(certificate) if unit_of(entry.adjacency or "") else 1
+    for name, certified, paid, times in (
+        ("epsilon", certificate.epsilon, charged.epsilon, rows),
+        ("delta", certificate.delta, charged.delta, 1),
     ):
-        if not certified <= paid * _NEARLY:  # the certificate has the nearest float64
+        if not certified <= paid / times * _NEARLY:  # the certificate has the nearest float64
+            each = "" if times == 1 else f" for each of {times} rows"
             raise ParameterError(
-                f"`{name}` of {owner} must be at least that of the certificate, {certified!r}; got"
-                f" {show_amount(paid)}."
+                f"`{name}` of {owner} must be at least that of the certificate, {certified!r}{each}"
+                f"; got {show_amount(paid)}."
             )
     if entry.adjacency and not entry.adjacency.startswith(certificate.adjacency):
         raise ParameterError(
             f"`adjacency` of {owner} must be that of the certificate, {certificate.adjacency!r};"
             f" got {entry.adjacency!r}."
         )
+
+
+def _rows_kept(certificate: Certificate) -> int:
+    """Return how many rows of a unit a certificate says were kept; 1 where it says nothing."""
+    found = [_KEPT.match(text) for text in certificate.assumptions]
+    return max((int(match[1]) for match in found if match), default=1)

@@ -27,8 +27,8 @@ from expmech.losses.ridge import MOST_ROWS
 _OWNER = "BoundedLogLikelihood"
 _STEPS = 1 << 30  # in half the range of a row: sums of 2^32 rows fit into 64 bits
 _BROKEN = (
-    "`log_likelihood` must return a table of float64 numbers without nan, one line per point and"
-    " one column per row of data; it did not."
+    "`log_likelihood` must return a table of float64 numbers, one line per point and one column per"
+    " row of data; it did not."
 )
 SLOPES = "declared by the caller: a row's log-likelihood changes no faster than `lipschitz`"
 ROWS_ALONE = "each column of the log-likelihood depends on one row of the data and on no other"
@@ -42,7 +42,8 @@ class BoundedLogLikelihood:
     log_likelihood : callable
         Takes points, one per line, and returns one column per row of the confidential data.
     bound : tuple of two floats
-        Public ``(low, high)``: what a row's log-likelihood is clipped to, wherever it is outside.
+        Public ``(low, high)``: what a row's log-likelihood is clipped to, wherever it is outside;
+        nan counts as low.
     adjacency : {"replace", "add-remove"}, default "replace"
         "replace": D = high - low; "add-remove": half of it.
     lipschitz : array-like, optional
@@ -110,8 +111,9 @@ class BoundedLogLikelihood:
             table = np.asarray(self.log_likelihood(points))
         if table.ndim != 2 or len(table) != len(points) or table.dtype != np.float64:
             raise LossError(_BROKEN)
-        if np.isnan(table).any() or table.shape[1] > MOST_ROWS:
+        if table.shape[1] > MOST_ROWS:
             raise LossError(_BROKEN)
+        table = np.where(np.isnan(table), self.low, table)  # no record may cause an error
         middle, half = (self.high + self.low) / 2.0, (self.high - self.low) / 2.0
         shares = np.clip((np.clip(table, self.low, self.high) - middle) / half, -1.0, 1.0)
         return np.asarray(np.rint(shares * _STEPS), dtype=np.int64)

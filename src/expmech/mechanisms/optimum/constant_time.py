@@ -39,6 +39,7 @@ _LEAST_GAIN, _MOST_GAIN = 4, 20  # bits a round of steps comes nearer by
 _MOST_THRESHOLD = 4.0
 _COARSEST = 2.0**-7  # of the noise on the grid, on scaled columns
 _FINEST_BITS = 40
+_WIDEST = 2.0**-53  # of what is not known of the noise, beside what its length stays below
 _NO_CONSTANT = (
     f"`timing` of {OWNER} can be 'constant' for logistic (two classes), log-cosh and Huber"
     " risks under 'replace' only, where the number of rows is public. Else a law of the"
@@ -197,7 +198,8 @@ def draw_constant_time(
     noise.reveal(coins)
     noise_box = noise.box()
     problem = PerturbedProblem.of(terms, rows, noise_box)
-    if not float(np.linalg.norm(problem.pull)) <= schedule.pull:  # by the noise alone
+    length, width = (float(np.linalg.norm(v)) for v in (problem.pull, noise_box.radii()))
+    if not (length <= schedule.pull and width <= _WIDEST * schedule.pull):  # by the noise alone
         steps, _ = root_cells(terms, rows, _Unbounded(bits=schedule.bits), noise, coins)
     else:
         point = np.zeros(terms.shape)
