@@ -112,6 +112,7 @@ def test_whether_rows_are_summed_in_memory_or_in_an_engine_is_not_told(
         epsilon=EPSILON,
     )
     found = replayed(run, one, other, tmp_path / "room")
-    assert len(found.first.entered) == 1, found.first.told
+    laws = 2 if asked == LINEAR else 1  # a private norm of rows, then the noise
+    assert len(found.first.entered) == laws, found.first.told
     assert found.differs == [], str(found)
     assert found.loss <= float(EPSILON) + SLACK, str(found)

@@ -194,15 +194,19 @@ def _near(rows: Any, _: Any, candidate: float) -> float:
 
 # (features, rows, epsilon), at the ends of the ranges of n epsilon that docs/estimators.md states,
 # and outside of them.
-RIDGES = {(1, 20, "0.3"): True, (1, 300, "1"): True, (2, 50, "1"): True, (2, 100, "1"): True}
+RIDGES = {(1, 20, "0.3"): True, (1, 400, "1"): True, (2, 20, "1"): True, (2, 200, "1"): True}
+RIDGES |= {(3, 75, "1"): True, (3, 150, "1"): True}
 RIDGES |= {
     (1, 20, "0.1"): False,
     (1, 500, "1"): False,
-    (2, 20, "1"): False,
-    (2, 200, "1"): False,
-    (3, 75, "1"): False,
+    (2, 10, "1"): False,
+    (2, 300, "1"): False,
+    (3, 50, "1"): False,
+    (3, 200, "1"): False,
+    (4, 100, "1"): False,
 }
-LOGISTICS = {(1, 50, "1"): True, (2, 20, "1"): True, (1, 100, "1"): False, (2, 50, "1"): False}
+LOGISTICS = {(1, 100, "1"): True, (2, 50, "1"): True, (3, 30, "1"): True}
+LOGISTICS |= {(1, 150, "1"): False, (2, 75, "1"): False, (3, 50, "1"): False}
 
 
 def test_what_is_served_in_constant_time_is_what_the_page_says() -> None:

@@ -126,7 +126,7 @@ def test_a_tabulated_quantile_looks_at_every_point_once(
     counted: Counter[str], table: Path, tmp_path: Path
 ) -> None:
     statistic = QuantileOf(
-        column=0, bounds=BOUNDS, q=Fraction(1, 2), bits=16, adjacency=Adjacency.REPLACE
+        column=0, bounds=BOUNDS, q=Fraction(1, 2), bits=18, adjacency=Adjacency.REPLACE
     )
     rows = ArrayRows(numbers=X)
     settled = prepare_release(statistic, epsilon=EPSILON, count=ROWS, sampler="Tabulated")
@@ -145,7 +145,7 @@ def test_a_tabulated_quantile_looks_at_every_point_once(
         "command line, charged": lambda: run(*asked, "--ledger", file),
     }
     seen = {name: drawn(counted, ask) for name, ask in ways.items()}
-    assert all(one == {"Quantile.__call__": 1 << 16} for one in seen.values()), seen
+    assert all(one == {"Quantile.__call__": 1 << 18} for one in seen.values()), seen
 
 
 @pytest.mark.parametrize("sampler", ["auto", em.Rejection(em.Uniform())], ids=["auto", "uniform"])

@@ -28,11 +28,12 @@ ROOMS = (
     "exponential.samplers",
     "ledger",
     "losses",
+    "mechanisms.k_norm.bodies",
     "mechanisms.optimum.risks",
     "tables.statistics",
     "theory",
 )
-MODULES = {"estimators", "interop", "kernels", "risks", "tables"}
+MODULES = {"bodies", "estimators", "interop", "kernels", "risks", "tables"}
 
 
 @pytest.fixture(scope="module")

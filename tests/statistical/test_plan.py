@@ -177,6 +177,7 @@ def measure(
     costs, sampler = [], option.sampler
     assert sampler is not None and option.forecast is not None
     cheap = (option.forecast.expected[1] or MOST) < CHEAP
+    mechanism.sample(epsilon=1.0, size=1, sampler=sampler, seed=0)  # a kernel is tried out once
     for seed in range(3 if option.timing == "constant" else 5 * SEEDS if cheap else SEEDS):
         counter.evaluations = 0
         draws = mechanism.sample(epsilon=1.0, size=1, sampler=sampler, seed=seed)

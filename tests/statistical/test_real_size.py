@@ -147,7 +147,7 @@ def test_rejection_counts_are_independent_of_values_and_cheap() -> None:
 
 def test_atom_counts_depend_on_the_value_so_the_check_above_can_fail() -> None:
     draws = mechanism(1).sample(
-        epsilon=EPSILON, size=40_000, sampler=em.ConfAtomPerfect(0.5, proposal="uniform"), seed=7
+        epsilon=EPSILON, size=40_000, sampler=em.ConfAtomPerfect(0.1, proposal="uniform"), seed=7
     )
     near = np.abs(draws.values[:, 0] - MEANS[0]) < 0.05
     few = draws.proposals <= 6

@@ -433,7 +433,7 @@ def replay(
 
     Examples
     --------
-    >>> from expmech.auditing import read_event
+    >>> from expmech.auditing.events import read_event
     >>> event = read_event({"kind": "labels", "labels": ["'a'"]})
     >>> replay(lambda data, n: [data] * n, event, first="a", second="b", draws=3)
     (3, 0)

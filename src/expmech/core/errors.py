@@ -110,7 +110,7 @@ def validate_scale(value: object, *, name: str, owner: str) -> Fraction:
     if not Fraction(1, 1 << 400) <= number <= 1 << 400:
         raise ParameterError(
             f"`{name}` of {owner} must be a number of usual size, between 1e-120 and 1e120; got"
-            f" {value!r}."
+            f" {float(value) if isinstance(value, Fraction) else value!r}."
         )
     return number
 

@@ -40,7 +40,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     bounds : pair of float, sequence of pairs, or dict
         Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
         outside are clipped.
-    bits : int, default 20
+    bits : int, default 18
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
     step : float, int, Fraction or str, optional
         Instead of ``bits``: answers are multiples of this public number, 1 for whole numbers. Much

@@ -108,7 +108,9 @@ def view_of(state: State) -> View:
 
 
 def error_of(plan: Plan) -> float | None:
-    """Return the error that a plan bounds: of numbers, else of the loss."""
+    """Return the error that a plan bounds: in ranks, of numbers, or of the loss."""
+    if plan.ranks is not None:
+        return plan.ranks
     if plan.error is not None:
         return plan.error
     return None if plan.excess_loss is None else plan.excess_loss[1]

@@ -299,6 +299,8 @@ def _choose(
     ]
     if requirement.budget_seconds is not None:
         unknown = []
+    if timing == CONSTANT and affordable:  # all of them are of known length: the quickest
+        return min(affordable, key=lambda option: option.seconds), None
     if affordable or unknown:
         return min(affordable or unknown, key=lambda option: option.rank), None
     cheapest = min((option for option, _ in fit), key=lambda option: option.rank)

@@ -22,6 +22,17 @@ from expmech.core.coins import Coins
 from expmech.core.coins.reals import ExponentialReals, LaplaceReals, RevealedNormals, UniformReals
 from expmech.core.errors import ParameterError
 
+__all__ = [
+    "Ball",
+    "Body",
+    "BoxBody",
+    "CrossPolytope",
+    "Ellipsoid",
+    "MomentHull",
+    "Polytope",
+    "Product",
+]
+
 Ends = tuple[list[Fraction], list[Fraction]]
 """The lower and the upper ends of a box around a vector."""
 

@@ -41,8 +41,11 @@ from expmech.mechanisms.quantiles.spread import CellCounts, default_spread
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
 
 KIND = "Quantiles"
-DEFAULT_BITS = 20
-"""There are 2^20 cells unless a step says otherwise; 2^10 were destroyed by loose bounds."""
+DEFAULT_BITS = 18
+"""2^18 cells unless a step says otherwise: the most whose clock is closed by default.
+
+With 2^10 loose bounds destroy the answer.
+"""
 
 _MOST_SPREAD = 1 << 12
 _PLATFORM = f"float64 sums and products are those of IEEE 754; {SECRET_KEY}"

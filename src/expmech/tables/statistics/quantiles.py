@@ -111,7 +111,7 @@ class QuantileOf(HistogramStatistic):
         Public bounds ``(lower, upper)`` that values are clipped to.
     adjacency : Adjacency
         The neighbours that the guarantee refers to.
-    bits : int, default=20
+    bits : int, default=18
         The answer is one of ``2^bits`` points between the bounds; at most 22.
     step : Fraction, optional
         Instead of ``bits``: the answer is a multiple of this public number, 1 for whole numbers.
