@@ -71,7 +71,17 @@ class Body(ABC):
 
     @abstractmethod
     def holds(self, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> bool | None:
-        """Tell whether the body holds all points of a small box, or none of them; else None."""
+        """Tell whether the body holds all points of a small box, or none of them; else None.
+
+        Parameters
+        ----------
+        lower, upper : sequence of Fraction
+            The ends of the box, one per coordinate.
+
+        Returns
+        -------
+        bool or None
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -104,7 +114,19 @@ class Body(ABC):
                 return proposed
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
-        """Return a vector of density ``~ exp(-rate |b|_K)``."""
+        """Return a vector b of density ``~ exp(-rate |b|_K)``, its digits revealed as needed.
+
+        Parameters
+        ----------
+        coins : Coins
+            Where randomness comes from.
+        rate : Fraction
+            Epsilon, where the body holds what a row can do.
+
+        Returns
+        -------
+        Vector
+        """
         return RadialNoise(coins, self.point(coins), self.dimension, rate)
 
 
