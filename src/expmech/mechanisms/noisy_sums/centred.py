@@ -7,6 +7,7 @@ no more than half a width in any direction. Theory page: docs/theory/noisy_sums.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -73,11 +74,11 @@ class Centred(OfColumns):
         near = Accuracy(lower=lower, upper=upper, scale=self._scale(noise))
         return replace(near, joint_lower=joint[0], joint_upper=joint[1])
 
+    @abstractmethod
     def _ends(
         self, noisy: Sequence[int], noise: CubeNoise, missed: Fraction
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return ends that miss each number with probability ``missed`` at most."""
-        raise NotImplementedError
 
     def _scale(self, noise: CubeNoise) -> NDArray[np.float64] | None:
         return None
