@@ -476,6 +476,8 @@ def standard_requests() -> list[Any]:
             asked.HistogramOf(column=name, bounds=bound, bits=5, missing=rule)
             for name, bound in pairs
         ]
+    multiples: dict[str, Any] = {"bounds": (-4.0, 9.0), "bits": 5, "step": Fraction(2)}
+    found.append(asked.HistogramOf(column="f", missing="lower", **multiples))
     found += [asked.CellsOf(column=name, edges=EDGES) for name in NUMBERS]
     tallied = ("s", "w", "f", "day", "at", "b")
     return found + [asked.TallyOf(column=name, candidates=CANDIDATES) for name in tallied]
