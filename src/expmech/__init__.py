@@ -60,6 +60,7 @@ if _TYPE_CHECKING:
     from expmech.ledger import Ledger
     from expmech.losses import Facts, Growth
     from expmech.mechanisms.directions.principal_direction import PrincipalDirection
+    from expmech.mechanisms.groups.unknown_groups import UnknownGroups
     from expmech.mechanisms.k_norm import bodies
     from expmech.mechanisms.k_norm.k_norm import KNorm
     from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, NoisySums
@@ -117,6 +118,7 @@ _NAMES = {
     "ledger": ("Ledger",),
     "losses": ("Facts", "Growth"),
     "mechanisms.directions.principal_direction": ("PrincipalDirection",),
+    "mechanisms.groups.unknown_groups": ("UnknownGroups",),
     "mechanisms.k_norm.k_norm": ("KNorm",),
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
     "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
@@ -184,6 +186,7 @@ __all__ = [
     "Tangent",
     "TopK",
     "Uniform",
+    "UnknownGroups",
     "UnsupportedError",
     "__version__",
     "audit",

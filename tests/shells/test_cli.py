@@ -246,7 +246,7 @@ MISTAKES: list[tuple[str, dict[str, object], str]] = [
     ("adjacency", {"adjacency": "swap"}, "'replace', 'add-remove'"),
     ("sampler", {"sampler": "Rejecton"}, "Did you mean 'Rejection'?"),
     ("delta", {"delta": "1e-5"}, "0.000001 is left of 0.000001"),
-    ("by", {"by": "region"}, "belong together"),
+    ("by", {"by": "region"}, "must list the groups"),
     ("ending", {"source": "survey.xyz"}, "must end in"),
     ("no folder", {"output": "nowhere/mean.json"}, "in a folder that exists"),
     ("not a file", {"source": "broken.parquet"}, "cannot read"),

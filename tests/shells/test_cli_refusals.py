@@ -62,7 +62,7 @@ def spent(survey: Path) -> Fraction:
         (("--by", "city", "--groups", ","), "must name at least one group"),
         (("--by", "city", "--groups", ""), "must name at least one group"),
         (("--by", "", "--groups", "a"), "There is no column ''"),
-        (("--by", "city"), "belong together"),
+        (("--by", "city"), "must list the groups"),
         (("--groups", "a"), "belong together"),
         (("--sampler", ""), "`--sampler` of release must be one of"),
         (("--sampler", "metropolis"), "Did you mean 'Metropolis'?"),

@@ -24,6 +24,7 @@ import pytest
 
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError, ParameterError
+from expmech.mechanisms.groups import parse_universe
 from expmech.tables import aggregates as asked
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.engines.regression import EnginePasses
@@ -480,7 +481,14 @@ def standard_requests() -> list[Any]:
     found.append(asked.HistogramOf(column="f", missing="lower", **multiples))
     found += [asked.CellsOf(column=name, edges=EDGES) for name in NUMBERS]
     tallied = ("s", "w", "f", "day", "at", "b")
-    return found + [asked.TallyOf(column=name, candidates=CANDIDATES) for name in tallied]
+    found += [asked.TallyOf(column=name, candidates=CANDIDATES) for name in tallied]
+    return found + [keys_request(name) for name in ("s", "w", "f", "day", "b", "i")]
+
+
+def keys_request(column: str, unit: str | None = None) -> asked.KeysOf:
+    """Return a request for the keys of a column that nobody listed."""
+    universe = parse_universe("int:8" if column == "i" else "text:20")
+    return asked.KeysOf(column=column, universe=universe, unit=unit)
 
 
 def grouped_questions() -> list[Question]:
@@ -528,7 +536,9 @@ def _fits() -> list[Statistic]:
 def _of(text: str, found: Any) -> Answer:
     """Return an answer as numbers by part."""
     numbers: dict[Any, Any]
-    if isinstance(found, asked.Tally):
+    if isinstance(found, dict):
+        numbers = {("key", key): n for key, n in found.items()}
+    elif isinstance(found, asked.Tally):
         numbers = {("cell", k): n for k, n in enumerate(found.counts)} | {"rows": found.rows}
     elif isinstance(found, np.ndarray):
         numbers = {("cell", k): int(n) for k, n in enumerate(found)}

@@ -83,7 +83,8 @@ def judge_people(place: Place, unit: str) -> None:
     persons = _people(generator, pool, unit, 6)
     units = Units(column=unit, max_rows=2)
     request = MomentsOf(columns=("i", "k"), bounds=((0.0, 9.0),) * 2, missing="drop", bits=8)
-    requests = [request, *(additivity.standard_requests() if LONG else ())]
+    keys = additivity.keys_request("w" if unit == "s" else "s", unit)
+    requests = [request, keys, *(additivity.standard_requests() if LONG else ())]
     questions = [additivity.requested(request, units=units) for request in requests]
     tables = [generator.sample(range(6), k) for k in (6, 4, 2)]
     judge(check(place, persons, questions, tables, 3), cases=3 * len(questions))

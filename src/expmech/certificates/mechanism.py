@@ -163,6 +163,8 @@ class PublicTerms:
     log_size : float or None
         The log of the number of possible answers, which bounds how far a draw is from the best one;
         None where it does not.
+    shown_from : int or None
+        The size from which a group is shown in 95% of releases, where groups are not listed.
     """
 
     adjacency: str
@@ -180,6 +182,7 @@ class PublicTerms:
     note: str | None = None
     error: float | None = None
     log_size: float | None = None
+    shown_from: int | None = None
 
     @property
     def excess_loss(self) -> tuple[float, float] | None:
@@ -496,6 +499,7 @@ class Mechanism(ABC):
             saturates_at=None,
             note=terms.note,
             error=terms.error,
+            shown_from=terms.shown_from,
         )
 
     def _terms_in_time(self, budget: Fraction, timing: str, owner: str) -> PublicTerms:

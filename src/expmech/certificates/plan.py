@@ -119,6 +119,8 @@ class Plan:
         tell.
     ranks : float, optional
         How many ranks each value is from the true quantile in 95% of releases, for quantiles.
+    shown_from : int, optional
+        The size from which a group is shown in 95% of releases, where groups are not listed.
 
     Examples
     --------
@@ -138,6 +140,7 @@ class Plan:
     note: str | None = None
     error: float | None = None
     ranks: float | None = None
+    shown_from: int | None = None
 
     @property
     def recommended(self) -> Option | None:
@@ -158,6 +161,7 @@ class Plan:
             "saturates_at": self.saturates_at,
             "error": self.error,
             "ranks": self.ranks,
+            "shown_from": self.shown_from,
             "note": self.note,
             "options": [option.describe() for option in self.options],
         }

@@ -141,6 +141,38 @@ class Listed(Postprocessing):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShownGroups(Postprocessing):
+    """Release counts by the keys that were shown, the largest first.
+
+    Parameters
+    ----------
+    most : int, optional
+        How many of them; by default all.
+    """
+
+    name = "shown groups"
+    most: int | None = None
+
+    def apply(self, value: Any) -> dict[str, float | int]:
+        return dict(value[: self.most])
+
+    def back(self, released: Any) -> NDArray[Any]:
+        """Return the pairs of key and number, one per row."""
+        if not isinstance(released, Mapping) or not all(isinstance(key, str) for key in released):
+            raise ParameterError("There must be numbers by key.")
+        if self.most is not None and len(released) > self.most:
+            raise ParameterError("There must be no more keys than the certificate says.")
+        numbers([*released.values(), 0])
+        pairs = np.empty((len(released), 2), dtype=object)
+        for place, key in enumerate(sorted(released)):
+            pairs[place] = key, released[key]
+        return pairs
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"most": self.most}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Coefficients(Postprocessing):
     """Release intercept and slopes in the units of the data, from those of scaled columns.
 
@@ -331,7 +363,7 @@ POSTPROCESSINGS: Registry[type[Postprocessing]] = Registry(
     "expmech.postprocessings",
     [
         (kind.name, kind)
-        for kind in (Unchanged, OneNumber, ByName, Listed, Coefficients, Directions)
+        for kind in (Unchanged, OneNumber, ByName, Listed, ShownGroups, Coefficients, Directions)
     ],
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from expmech.core.adjacency import Adjacency, adjacency_of_units
@@ -45,13 +46,16 @@ Value = TypeVar("Value")
 class CommonSettings:
     """What is common to all statistics: neighbours, the rule for missing values, a named sampler.
 
-    ``bounded_range`` says that the ledger charges less for laws of bounded range.
+    ``bounded_range`` says that the ledger charges less for laws of bounded range; ``by`` is the
+    column of groups that nobody listed, and ``delta`` may be theirs.
     """
 
     adjacency: Adjacency
     missing: str = "middle"
     sampler_named: bool = False
     bounded_range: bool = False
+    by: str | None = None
+    delta: Fraction = Fraction(0)
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -190,7 +190,10 @@ class ReleaseOptions:
         str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")
     ] = None
     delta: Annotated[
-        str | None, typer.Option("--delta", help="Draw by a Metropolis chain at this delta.")
+        str | None,
+        typer.Option(
+            "--delta", help="Of groups that nobody listed; else draw by a Metropolis chain at it."
+        ),
     ] = None
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Budget ledger to charge before the draw.")
@@ -225,6 +228,9 @@ class PlanOptions(GuaranteeOptions):
             "--error", help="Find the epsilon with at most this error in 95% of releases."
         ),
     ] = None
+    delta: Annotated[str | None, typer.Option("--delta", help="Of groups that nobody listed.")] = (
+        None
+    )
     rows: Annotated[
         int | None,
         typer.Option("--rows", help="Number of rows; needed under replace, where it is public."),

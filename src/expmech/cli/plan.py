@@ -34,8 +34,11 @@ _MOST_ROWS = 1 << 31
 @user_errors()
 def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) -> None:
     adjacency = validate_adjacency(options.adjacency, name="--adjacency", owner="plan")
-    made = command.of_numbers(CommonSettings(adjacency), **own)
+    delta = exact_amount(options.delta or "0", name="--delta", owner="plan", zero=True)
+    made = command.of_numbers(CommonSettings(adjacency, delta=delta), **own)
     statistics = made if isinstance(made, tuple) else (made,)
+    if delta and not all(statistic.takes_delta for statistic in statistics):
+        raise ParameterError("`--delta` of plan is for groups that nobody listed: leave it out.")
     count = _count(options.rows, adjacency)
     epsilon = _epsilon(options, statistics, count)
     plans = [

@@ -92,7 +92,9 @@ def show(record: dict[str, Any], *, verbose: bool = False) -> None:
 def lines_of(record: dict[str, Any]) -> list[str]:
     """Return the value of a release and how far the truth may be, line by line."""
     statement, value, accuracy = record["statement"], record["value"], record.get("accuracy", {})
-    if "lower" in accuracy:
+    if value == {}:
+        lines = [f"{statement}: none is shown"]
+    elif "lower" in accuracy:
         lines = _with_intervals(statement, flattened(value), accuracy)
     elif isinstance(value, dict):
         lines = [statement, *(f"  {visible(name)}: {_text(value[name])}" for name in value)]

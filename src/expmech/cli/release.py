@@ -54,6 +54,12 @@ _FEW = (
     " group beside it."
 )
 
+_LIST_FIRST = (
+    "`--groups` must list the groups of {by}. Where nobody knows them, find them by a release of"
+    " its own: `expmech release count ... --by {by} --universe text:20 --output shown.json`, then"
+    " give them as --groups @shown.json."
+)
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, invoke_without_command=True)
 
 
@@ -116,33 +122,39 @@ def read_command(
 ) -> ReleaseCommand:
     """Check the options of a release before the table is touched."""
     adjacency = validate_adjacency(budget.adjacency, name="--adjacency", owner=_OWNER)
-    sampler = choose(options.sampler, options.delta)
-    spelt = ("`--unit`", "`--max-rows`")
-    request = ReleaseRequest(
-        epsilon=parse_epsilon(budget.epsilon, owner=_OWNER),
-        delta=exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True),
-        sampler=sampler,
-        timing=budget.timing,
-        budget_seconds=budget.budget_seconds,
-        by=options.by,
-        groups=_groups(options, adjacency),
-        units=make_units(place.unit, place.max_rows, adjacency, spelt=spelt),
-    )
-    if request.units is not None and options.delta is not None:
-        raise ParameterError("`--unit` needs a pure release: leave --delta out.")
-    if options.redeem is not None and options.ledger is None:
-        raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
+    delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
     composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
+    unlisted = options.by is not None and options.groups is None
+    if unlisted and statistic.name != "count":
+        raise ParameterError(_LIST_FIRST.format(by=options.by))
     common = CommonSettings(
         adjacency,
         missing=check_missing(options.missing, adjacency, owner=_OWNER),
-        sampler_named=sampler != "auto",
+        sampler_named=options.sampler is not None or options.delta is not None,
         bounded_range=composed and budget.timing != CONSTANT,
+        by=options.by if unlisted else None,
+        delta=delta,
     )
     made = statistic.of_table(common, **own)
+    statistics = made if isinstance(made, tuple) else (made,)
+    own_delta = all(each.takes_delta for each in statistics)
+    request = ReleaseRequest(
+        epsilon=parse_epsilon(budget.epsilon, owner=_OWNER),
+        delta=delta,
+        sampler=choose(options.sampler, None if own_delta else options.delta),
+        timing=budget.timing,
+        budget_seconds=budget.budget_seconds,
+        by=None if unlisted else options.by,
+        groups=() if unlisted else _groups(options, adjacency),
+        units=make_units(place.unit, place.max_rows, adjacency, spelt=("`--unit`", "`--max-rows`")),
+    )
+    if request.units is not None and options.delta is not None and not own_delta:
+        raise ParameterError("`--unit` needs a pure release: leave --delta out.")
+    if options.redeem is not None and options.ledger is None:
+        raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
     return ReleaseCommand(
         request=request,
-        statistics=made if isinstance(made, tuple) else (made,),
+        statistics=statistics,
         place=place,
         options=options,
         as_json=budget.as_json,
@@ -335,12 +347,29 @@ def _groups(options: ReleaseOptions, adjacency: Adjacency) -> tuple[str, ...]:
             "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which"
             " costs twice and moves the group sizes."
         )
-    groups = tuple(split(options.groups))
+    record = options.groups.startswith("@") and options.groups.endswith(".json")
+    groups = shown_groups(Path(options.groups[1:])) if record else tuple(split(options.groups))
     if not groups:
         raise ParameterError(f"`--groups` must name at least one group; got {options.groups!r}.")
     if len({canonical_key(group) for group in groups}) != len(groups):
         raise ParameterError(f"`--groups` must differ from each other; got {options.groups}.")
     return groups
+
+
+def shown_groups(path: Path) -> tuple[str, ...]:
+    """Return the keys that an earlier release showed, from the file that `--output` wrote."""
+    try:
+        record = read_json(path.read_text(encoding="utf-8"), name=str(path))
+    except (OSError, UnicodeDecodeError):
+        record = None
+    value = record.get("value") if isinstance(record, dict) else None
+    if not isinstance(value, dict):
+        raise ParameterError(
+            f"`--groups @{path}` must be a file that a release of groups wrote with --output."
+        )
+    if not value:
+        raise ParameterError(f"`--groups @{path}` shows no group, so there is nothing to release.")
+    return tuple(value)
 
 
 def choose(sampler: str | None, delta: str | None) -> Sampler | str:

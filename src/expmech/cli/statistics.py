@@ -31,6 +31,7 @@ from expmech.tables.grammar import parse_condition
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import (
     CountOf,
+    GroupsOf,
     HistogramIn,
     Linear,
     LogisticLikelihood,
@@ -246,12 +247,65 @@ Categories = Annotated[
 ]
 
 
-def _count(common: CommonSettings, where: Where = None) -> CountOf:
-    """Release the number of rows, or of those for which a condition holds."""
+@dataclass(frozen=True, kw_only=True)
+class UnlistedOptions:
+    """Groups that nobody listed."""
+
+    universe: Annotated[
+        str | None,
+        typer.Option(
+            "--universe",
+            help="Public universe of values that nobody listed: text:20 (up to 20 bytes), int:32,"
+            " or a pattern such as [A-Z]{2}[0-9]{4}. Not needed with --delta.",
+        ),
+    ] = None
+    threshold: Annotated[
+        int | None,
+        typer.Option("--threshold", help="Least noisy count that is shown; found unless given."),
+    ] = None
+
+    def groups(self, common: CommonSettings, column: str, k: int | None = None) -> GroupsOf:
+        """Return the statistic of a column."""
+        return GroupsOf(
+            column=column,
+            **common.reading,
+            universe=self.universe,
+            threshold=self.threshold,
+            delta=common.delta,
+            k=k,
+        )
+
+    def refuse(self, listed: str) -> None:
+        """Raise where values are listed all the same."""
+        if self.universe is not None or self.threshold is not None:
+            raise ParameterError(
+                f"`--universe` and `--threshold` are for values that nobody listed: leave {listed}"
+                " out, or these."
+            )
+
+
+def _count(
+    common: CommonSettings, unlisted: UnlistedOptions, where: Where = None
+) -> CountOf | GroupsOf:
+    """Release the number of rows, of those for which a condition holds, or of unlisted groups."""
+    if common.by is not None:
+        if where is not None:
+            raise ParameterError("`--where` needs listed groups: give --groups, or a --query.")
+        return unlisted.groups(common, common.by)
+    unlisted.refuse("--groups")
     condition = None if where is None else parse_condition(where)
     return CountOf(
         adjacency=common.adjacency, missing=common.missing, where=condition, text=where or ""
     )
+
+
+def _plan_count(
+    common: CommonSettings, unlisted: UnlistedOptions, where: Where = None
+) -> CountOf | GroupsOf:
+    """Plan the number of rows, or of groups that nobody listed (--universe or --delta)."""
+    if where is None and (unlisted.universe is not None or common.delta):
+        return unlisted.groups(common, "the column")
+    return _count(common, unlisted, where)
 
 
 def _missing(common: CommonSettings, column: options.Columns, labels: Labels = False) -> MissingOf:
@@ -276,10 +330,15 @@ def _histogram(
     column: options.Columns,
     edges: Edges = None,
     categories: Categories = None,
+    *,
+    unlisted: UnlistedOptions,
 ) -> tuple[Statistic, ...]:
-    """Release how many rows are in each of public cells, and how many in none."""
-    if bool(edges) == bool(categories):
+    """Release how many rows are in each of public cells, or have each value that nobody listed."""
+    if edges and categories:
         raise ParameterError("`--edges` or `--categories` must be given, and not both.")
+    if not edges and not categories:
+        return tuple(unlisted.groups(common, name) for name in column)
+    unlisted.refuse("--edges and --categories")
     cells: list[dict[str, Any]]
     if edges:
         texts = for_each(column, edges, "--edges")
@@ -294,10 +353,14 @@ def _histogram(
 
 
 def _plan_histogram(
-    common: CommonSettings, edges: Edges = None, categories: Categories = None
+    common: CommonSettings,
+    unlisted: UnlistedOptions,
+    edges: Edges = None,
+    categories: Categories = None,
 ) -> tuple[Statistic, ...]:
     """Plan how many rows are in each of public cells."""
-    return _histogram(common, unnamed(edges or categories or [""]), edges, categories)
+    columns = unnamed(edges or categories or [""])
+    return _histogram(common, columns, edges, categories, unlisted=unlisted)
 
 
 def _sum(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:
@@ -322,16 +385,15 @@ def _plan_variance(common: CommonSettings, bounds: options.ColumnBounds) -> Vari
     return _variance(common, numbered(len(bounds)), bounds)
 
 
-Candidates = Annotated[
-    list[str],
-    typer.Option(
-        "--candidates",
-        help="Public list of values, by commas: once for all columns, or for each in order.",
-    ),
-]
-Length = Annotated[
-    list[int], typer.Option("--candidates", help="Length of the public list; repeat for several.")
-]
+_CANDIDATES = typer.Option(
+    "--candidates",
+    help="Public list of values, by commas: once for all columns, or for each in order.",
+)
+_LENGTH = typer.Option("--candidates", help="Length of the public list; repeat for several.")
+Candidates = Annotated[list[str], _CANDIDATES]
+MaybeCandidates = Annotated[list[str] | None, _CANDIDATES]
+Length = Annotated[list[int], _LENGTH]
+MaybeLength = Annotated[list[int] | None, _LENGTH]
 Places = Annotated[int, typer.Option("--k", help="How many, the most frequent first.")]
 Objective = Annotated[
     str,
@@ -466,19 +528,30 @@ def _plan_pca(
 def _top(
     common: CommonSettings,
     column: options.Columns,
-    candidates: Candidates,
+    unlisted: UnlistedOptions,
+    candidates: MaybeCandidates = None,
     k: Places = 10,
     objective: Objective = "worst",
 ) -> tuple[Statistic, ...]:
-    """Release the k most frequent of a public list of values, in order."""
+    """Release the k most frequent values, in order, of a public list or that nobody listed."""
+    if not candidates:
+        most = validate_integer(k, name="--k", owner="release", low=1, high=1 << 20)
+        return tuple(unlisted.groups(common, name, most) for name in column)
+    unlisted.refuse("--candidates")
     lists = _listed(column, candidates)
     return tuple(TopOf(**listed, **common.reading, k=k, objective=objective) for listed in lists)
 
 
 def _plan_top(
-    common: CommonSettings, candidates: Length, k: Places = 10, objective: Objective = "worst"
+    common: CommonSettings,
+    unlisted: UnlistedOptions,
+    candidates: MaybeLength = None,
+    k: Places = 10,
+    objective: Objective = "worst",
 ) -> tuple[Statistic, ...]:
-    """Plan the k most frequent of a public list."""
+    """Plan the k most frequent of a public list, or of values that nobody listed."""
+    if not candidates:
+        return (unlisted.groups(common, "the column", k),)
     lists = _numbered_lists(candidates)
     return tuple(
         TopOf(**listed, k=k, objective=objective, adjacency=common.adjacency) for listed in lists
@@ -499,7 +572,7 @@ def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | N
 
 STATISTICS: tuple[StatisticCommand, ...] = (
     StatisticCommand(name="mean", of_table=_mean, of_numbers=_plan_mean),
-    StatisticCommand(name="count", of_table=_count, of_numbers=_count),
+    StatisticCommand(name="count", of_table=_count, of_numbers=_plan_count),
     StatisticCommand(name="missing", of_table=_missing, of_numbers=_plan_missing),
     StatisticCommand(name="sum", of_table=_sum, of_numbers=_plan_sum),
     StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),

@@ -25,6 +25,7 @@ from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
 from expmech.exponential.mechanism import ExponentialMechanism, compare_base
 from expmech.exponential.target import BaseMeasure
 from expmech.mechanisms.directions import PrincipalDirection
+from expmech.mechanisms.groups import UnknownGroups
 from expmech.mechanisms.k_norm import KNorm
 from expmech.mechanisms.noisy_sums import NoisyMean, NoisySums
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
@@ -46,6 +47,7 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
             RecursiveQuantiles,
             PermuteAndFlip,
             TopK,
+            UnknownGroups,
             PerturbedOptimum,
         )
     ],

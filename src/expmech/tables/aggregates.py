@@ -20,13 +20,14 @@ from expmech.core.errors import DataError, ParameterError, shielded
 from expmech.domains import Box, Multiples
 from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses.ridge import cross_products
+from expmech.mechanisms.groups import Universe
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
 from expmech.mechanisms.optimum import ArrayTable
 from expmech.mechanisms.optimum.rows import STEP_BITS
 from expmech.tables.arrays import ArrayRows, SparseRows, class_places
 from expmech.tables.expressions import Column as Column
 from expmech.tables.expressions import Condition, evaluate
-from expmech.tables.keys import tally_values
+from expmech.tables.keys import Key, each_key, spelling, tally_values
 from expmech.tables.reading import FOUND_MISSING, read_column, stand_in
 from expmech.tables.scaling import (
     STANDARD_BITS,
@@ -271,6 +272,44 @@ class TallyOf(Aggregation):
 
     def of_arrays(self, rows: ArrayRows) -> Tally:
         return Tally(counts=tally_values(rows.raw, self.candidates), rows=rows.count())
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysOf(Aggregation):
+    """How many rows have each key of a public universe, by what their values spell.
+
+    With ``unit`` it is how many of the units that this column names; each counts once per key. A
+    value that is missing, or outside of the universe, counts nowhere.
+    """
+
+    column: Column
+    universe: Universe
+    unit: str | None = None
+
+    def of_arrays(self, rows: ArrayRows) -> dict[str, int]:
+        return self.of_keys(each_key(rows.raw))
+
+    def of_keys(self, counts: Mapping[Key, int]) -> dict[str, int]:
+        """Return the counts by text."""
+        texts: dict[str, int] = {}
+        for key, count in counts.items():
+            text = self.spelt(key)
+            if text is not None:
+                texts[text] = texts.get(text, 0) + count
+        return texts
+
+    def spelt(self, key: Key) -> str | None:
+        """Return the key of the universe that a value has: a whole number also with zeros before.
+
+        Text that spells a number is that number, so a pattern of five digits means 01067 by 1067.
+        """
+        plain = spelling(key)
+        if plain is None or plain in self.universe:
+            return plain
+        if key.kind != "number" or not plain.isdecimal():
+            return None
+        padded = (plain.zfill(width) for width in range(len(plain) + 1, self.universe.longest + 1))
+        return next((text for text in padded if text in self.universe), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,7 @@ def canonical_key(value: Any) -> Key:
     if isinstance(value, (bytes, bytearray)):
         value = value.decode(errors="replace")
     if isinstance(value, str):
-        return _key_of_text(value.strip(BLANKS))
+        return key_of_text(value.strip(BLANKS))
     if value is None or isinstance(value, (float, np.floating)):
         return MISSING
     if isinstance(value, (np.datetime64, datetime.date)):
@@ -141,6 +141,27 @@ def time_spellings(instant: int) -> list[str]:
     return [*spelt, day] if instant % _DAY == 0 else spelt
 
 
+def spelling(key: Key) -> str | None:
+    """Return one text that has this key, the plainest; None for what is missing.
+
+    >>> [spelling(canonical_key(value)) for value in (" 7.0", "0.50", "2020-01-31 00:00", "nan")]
+    ['7', '0.5', '2020-01-31', None]
+    """
+    if key.kind == "number":
+        number = float(key.value)  # type: ignore[arg-type]
+        return str(int(number)) if abs(number) < 2.0**53 and number.is_integer() else repr(number)
+    if key.kind == "time":
+        known = time_spellings(key.value) if isinstance(key.value, int) else []
+        plain = [text for text in known if "T" not in text and "Z" not in text]
+        return min(plain, key=len, default=None)
+    return None if key.kind == "missing" else str(key.value)
+
+
+def each_key(column: Any) -> Counter[Key]:
+    """Return how many values of a column have each key, each value by itself."""
+    return Counter(map(canonical_key, each_value(column)))
+
+
 def _counted(column: Any, keys: set[Key]) -> Counter[Key]:
     """Return the number of values of each of the keys."""
     kind = getattr(column, "dtype", None)
@@ -183,7 +204,8 @@ def each_value(column: Any) -> Iterable[Any]:
     return column.to_list() if hasattr(column, "to_list") else column  # type: ignore[no-any-return]
 
 
-def _key_of_text(text: str) -> Key:
+def key_of_text(text: str) -> Key:
+    """Return the key of a trimmed text that spells no number."""
     if not text or text.lower() in ("nan", "+nan", "-nan"):
         return MISSING
     parts = _TIME.fullmatch(text)
@@ -196,7 +218,7 @@ def _key_of_other(value: Any) -> Key:
     if str(type(value).__name__) in ("NAType", "NaTType", "MaskedConstant"):
         return MISSING
     try:
-        return _key_of_text(str(value).strip(BLANKS))
+        return key_of_text(str(value).strip(BLANKS))
     except Exception:  # whatever a type of the caller's raises
         return MISSING
 

@@ -41,14 +41,16 @@ def enough(
     """Return the least epsilon of three digits with at most this error in 95% of releases.
 
     The error of a number is its distance from the truth, in its own units; that of a quantile is in
-    ranks, and that of a choice is the loss above the least one, in rows. ``planned`` is for who
-    keeps plans by epsilon.
+    ranks, and that of a choice is the loss above the least one, in rows; of groups that nobody
+    listed it is the size from which they are shown. ``planned`` is for who keeps plans by epsilon.
     """
     make = planned or (lambda epsilon: plan(statistic, epsilon=epsilon, count=count, timing=timing))
 
     def error_at(epsilon: Fraction) -> float:
         forecast = make(epsilon)
         bound = forecast.error if forecast.ranks is None else forecast.ranks
+        if forecast.shown_from is not None:
+            bound = float(forecast.shown_from)
         if bound is None:
             bound = (forecast.excess_loss or (0.0, None))[1]
         if bound is None:

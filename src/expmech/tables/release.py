@@ -116,6 +116,8 @@ class ReleaseRequest:
                 "`query` needs 'add-remove' adjacency unless it only computes columns: how many"
                 " rows its result has depends on the data."
             )
+        if self.units is not None:
+            statistic = statistic.for_units(self.units.column, self.units.max_rows)
         parts = {
             group: TableRows(source=source, by=self.by, group=group)
             for group in self.groups or [""]
@@ -136,7 +138,7 @@ class ReleaseRequest:
             statement=visible(statement),
             parts=parts,
         )
-        if self.units is not None and prepared.certificate.delta:
+        if self.units and prepared.certificate.delta and not statistic.takes_delta:
             raise ParameterError("`unit` needs a pure release: name no sampler with a delta.")
         return prepared
 
@@ -202,7 +204,7 @@ class PreparedRelease:
     def nearness(self, *, has_interval: bool, jointly: bool = False) -> str:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
-            return _COVERS + (_ALL_AT_ONCE if jointly else "")
+            return (self.statistic.covers or _COVERS) + (_ALL_AT_ONCE if jointly else "")
         count = self.certificate.domain.get("count")  # where it is public
         ranks = self.statistic.rank_error(self.request.row_epsilon, count)
         if ranks is not None:

@@ -34,7 +34,7 @@ from expmech.tables.aggregates import DesignOf
 from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of
 from expmech.tables.engines.sums import SnappedColumns, check_target, class_place, snap_columns
 from expmech.tables.reading import FOUND_MISSING
-from expmech.tables.sources.execution import FAILED, by_row, run, run_sql, sum_or_zero
+from expmech.tables.sources.execution import FAILED, by_row, rows_of, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
 
 Progress = Callable[[int], None]
@@ -85,8 +85,7 @@ class EngineTable(Table):
 
     @cached_property
     def count(self) -> int:
-        table = self._snapped.table
-        return int(run(self._backend, lambda: table.count().to_pyarrow().as_py()))
+        return rows_of(self._snapped.table)
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
         return self._array(self._snapped.in_memory()).rows(risk, norms)
@@ -162,8 +161,7 @@ class EngineTable(Table):
         if lost is None:
             return
         table = self._snapped.table
-        count = table.count(where=table[lost])
-        if run(self._backend, lambda: count.to_pyarrow().as_py()):
+        if rows_of(table.filter(table[lost])):
             raise DataError(FOUND_MISSING)
 
     def _tuples(self, text: str) -> Iterator[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from expmech.tables.aggregates import (
     DesignOf,
     FlagsOf,
     HistogramOf,
+    KeysOf,
     LabelledRowsOf,
     MomentsOf,
     ProductsOf,
@@ -32,20 +33,21 @@ from expmech.tables.engines.sums import (
     steps_of,
 )
 from expmech.tables.expressions import Condition, OutsideGrammarError
-from expmech.tables.keys import Key, canonical_key
+from expmech.tables.keys import Key, canonical_key, key_of_text
 from expmech.tables.reading import stand_in, validate_missing
 from expmech.tables.scaling import validate_bounds
 from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings
-from expmech.tables.sources.execution import FAILED, run, run_query, run_sql, sum_or_zero
+from expmech.tables.sources.execution import FAILED, rows_of, run_query, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
+
+_LONGEST_TIME = 30  # a text that spells a time may be longer than the key it has
 
 Counts = dict[Any, int]
 
 
 def row_count(source: Source) -> int:
     """Return the number of rows: of a text file, the number of lines after the header."""
-    backend = source.table.get_backend()
-    return int(run(backend, lambda: source.table.count().to_pyarrow().as_py()))
+    return rows_of(source.table)
 
 
 def tally(source: Source, aggregation: TallyOf) -> Tally:
@@ -54,11 +56,12 @@ def tally(source: Source, aggregation: TallyOf) -> Tally:
     Other values and missing ones are not counted among the candidates.
     """
     keys = [canonical_key(candidate) for candidate in aggregation.candidates]
-    column = source.key(str(aggregation.column))
-    if column.time is None:
-        counts, rows = _count_values(source, column, keys)
+    name = str(aggregation.column)
+    kind = source.compared(name).type()
+    if kind.is_date() or kind.is_timestamp():
+        counts, rows = _count_times(source, source.key(name), keys)
     else:
-        counts, rows = _count_times(source, column, keys)
+        counts, rows = _count_values(source, name, keys)
     return Tally(
         counts=tuple(sum(counts.get(name, 0) for name in _result_names(key)) for key in keys),
         rows=rows,
@@ -72,32 +75,81 @@ def _result_names(key: Key) -> list[Any]:
     return [("text", spelt) for spelt in spellings(key)] + [("time", key.value)]
 
 
-def _count_values(source: Source, column: EngineKey, keys: Sequence[Key]) -> tuple[Counts, int]:
-    """Return the number of rows by number or text, and of all rows, by one query."""
+def _count_values(source: Source, name: str, keys: Sequence[Key]) -> tuple[Counts, int]:
+    """Return the number of rows by number or text, and of all rows, by one query.
+
+    Values are counted as they are stored, and only the different ones are trimmed and compared with
+    the list: equal bytes have equal keys, so a row contributes the same.
+    """
     prefix, numbers, texts = fresh_names(source.table.columns, 3)
-    known_numbers, known_texts, _ = column.listed(keys)
+    count, value = f"{prefix}n", f"{prefix}v"
+    stored = source.table.group_by(**{value: source.compared(name)})
+    different = replace(source, table=stored.aggregate(**{count: source.table.count()}))
     listed = {}
-    if known_numbers:
-        listed[numbers] = (column.number, known_numbers)
-    if known_texts:
-        listed[texts] = (column.text, known_texts)
+    if known := [float(str(key.value)) for key in keys if key.kind == "number"]:
+        listed[numbers] = (different.number(value) + constant(0.0), source.listed(known))  # -0 is 0
+    spelt = [text for key in keys for text in spellings(key)]
+    if spelt and different.column(value).type().is_string():
+        listed[texts] = (different.text(value), source.listed(spelt))
     if not listed:
         return {}, row_count(source)
-    table = source.staged({name: value for name, (value, _) in listed.items()})
+    computed = {each: expression for each, (expression, _) in listed.items()}
+    table = different.staged({**computed, count: different.table[count]})
     kept = {  # other values are NULL
-        name: cases((table[name].isin(known), table[name]), otherwise=null(table[name].type()))
-        for name, (_, known) in listed.items()
+        each: cases((table[each].isin(those), table[each]), otherwise=null(table[each].type()))
+        for each, (_, those) in listed.items()
     }
-    table = table.select(**kept)
-    count = f"{prefix}n"
+    table = table.select(**kept, **{count: table[count]})
     counts: Counts = {}
     rows = 0
-    for row in run_query(table.group_by(list(listed)).aggregate(**{count: table.count()})):
+    for row in run_query(table.group_by(list(listed)).aggregate(**{count: table[count].sum()})):
         rows += int(row[count])
-        for name, kind in ((numbers, "number"), (texts, "text")):
-            if row.get(name) is not None:
-                counts[kind, row[name]] = int(row[count])
+        for each, kind in ((numbers, "number"), (texts, "text")):
+            if row.get(each) is not None:
+                counts[kind, row[each]] = int(row[count])
     return counts, rows
+
+
+def count_keys(source: Source, aggregation: KeysOf) -> dict[str, int]:
+    """Return how many rows, or units, have each key of a universe, by one GROUP BY.
+
+    Nothing but keys and their counts leaves the engine; texts too long to be a key do not.
+    """
+    prefix, numbers, texts = fresh_names(source.table.columns, 3)
+    unit, count = f"{prefix}u", f"{prefix}n"
+    name = str(aggregation.column)
+    column = source.key(name)
+    if column.time is None:
+        parts = {numbers: column.number} | ({} if column.text is None else {texts: column.text})
+    elif source.column(name).type().is_date():
+        parts = {texts: source.text(name)}
+    else:  # no engine shows every time that it can hold
+        raise DataError(
+            f"The column {name!r} holds times: groups that nobody listed need text, numbers or"
+            f" dates. A query such as SELECT CAST({name} AS DATE) AS day gives dates."
+        )
+    people = {} if aggregation.unit is None else {unit: source.text(aggregation.unit)}
+    table = source.staged(parts | people)
+    kept = {name: table[name] for name in people}
+    if numbers in parts:
+        kept[numbers] = cases((present(table[numbers]), table[numbers]))
+    if texts in parts:
+        alone = table[texts].length() <= max(aggregation.universe.longest, _LONGEST_TIME)
+        if numbers in parts:
+            alone = alone & ~present(table[numbers])
+        kept[texts] = cases((alone, table[texts]), otherwise=null("string"))
+    table = table.select(**kept)
+    if people:
+        table = table.distinct()
+    grouped = table.group_by(list(parts)).aggregate(**{count: table.count()})
+    counts: dict[str, int] = {}
+    for row in run_query(grouped):
+        number, text = row.get(numbers), row.get(texts)
+        key = Key("number", float(number)) if number is not None else key_of_text(text or "")
+        spelt = aggregation.spelt(key)
+        if spelt is not None:
+            counts[spelt] = counts.get(spelt, 0) + int(row[count])
+    return counts
 
 
 def _count_times(source: Source, column: EngineKey, keys: Sequence[Key]) -> tuple[Counts, int]:
@@ -209,6 +261,7 @@ _COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
     HistogramOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
     CellsOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
     TallyOf: tally,
+    KeysOf: count_keys,
     FlagsOf: flags,
     LabelledRowsOf: labelled_rows,
     ProductsOf: standardised_products,

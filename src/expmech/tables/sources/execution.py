@@ -132,8 +132,16 @@ def run(backend: Any, work: Callable[[], Result]) -> Result:
 
 
 def run_query(query: Any) -> list[dict[str, Any]]:
-    """Return the rows of the result of an Ibis expression."""
-    return run(query.get_backend(), lambda: list(query.to_pyarrow().to_pylist()))
+    """Return the rows of the result of an Ibis expression, without a data frame on the way."""
+    backend = query.get_backend()
+    rows = run_sql(backend, str(backend.compile(query)))
+    return [dict(zip(query.columns, row, strict=True)) for row in rows]
+
+
+def rows_of(table: Any) -> int:
+    """Return the number of rows of a table."""
+    ((count,),) = run_sql(table.get_backend(), str(table.get_backend().compile(table.count())))
+    return int(count)
 
 
 def run_sql(backend: Any, text: str) -> list[tuple[Any, ...]]:

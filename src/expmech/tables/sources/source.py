@@ -14,6 +14,7 @@ from expmech.tables.sources import casts
 from expmech.tables.sources.compiler import Compiler
 
 _MOST_LISTED = 12  # names of columns in an error
+_MOST_LITERALS = 100  # in a query; each takes Ibis about a tenth of a millisecond
 _views = itertools.count()
 
 
@@ -137,13 +138,16 @@ class Source:
 
     def text(self, name: str) -> Any:
         """Return a column as text without blanks around it; compare with :meth:`key`, not by it."""
-        column = self._of_type(name, casts.has_key, "text, numbers or time")
+        column = self.compared(name)
         return casts.text(casts.as_text(column, engine=self.engine), engine=self.engine)
 
     def key(self, name: str) -> casts.EngineKey:
         """Return what the column's values are compared by; see :mod:`expmech.tables.keys`."""
-        column = self._of_type(name, casts.has_key, "text, numbers or time")
-        return casts.engine_key(column, engine=self.engine, decimal=self.decimal)
+        return casts.engine_key(self.compared(name), engine=self.engine, decimal=self.decimal)
+
+    def compared(self, name: str) -> Any:
+        """Return a column as it is stored; raise where its type holds nothing to compare."""
+        return self._of_type(name, casts.has_key, "text, numbers or time")
 
     def where(self, name: str, value: Any) -> Source:
         """Return the rows whose column holds a value, compared as :mod:`expmech.tables.keys` says.
@@ -172,6 +176,16 @@ class Source:
             return chosen
         backend = self.table.get_backend()
         return backend.create_view(f"expmech_stage_{next(_views)}", chosen, overwrite=True)
+
+    def listed(self, values: Sequence[float] | Sequence[str]) -> Any:
+        """Return public values for ``isin``; of very many DuckDB makes a table, to be joined."""
+        if len(values) <= _MOST_LITERALS or self.engine != "duckdb":
+            return [v if isinstance(v, str) else casts.constant(v) for v in values]
+        import pyarrow
+
+        name, backend = f"expmech_list_{next(_views)}", self.table.get_backend()
+        backend.con.register(name, pyarrow.table({"listed": list(dict.fromkeys(values))}))
+        return backend.table(name)["listed"]
 
     def _of_type(self, name: str, rule: Any, content: str) -> Any:
         column = self.column(name)

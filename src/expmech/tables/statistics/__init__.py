@@ -2,6 +2,7 @@
 
 from expmech.tables.statistics.base import Statistic
 from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf
+from expmech.tables.statistics.groups import GroupsOf
 from expmech.tables.statistics.logistic import (
     LogisticLikelihood,
     LogisticOptimum,
@@ -17,6 +18,7 @@ from expmech.tables.statistics.sums import Mean, SumOf, VarianceOf
 __all__ = [
     "BestScore",
     "CountOf",
+    "GroupsOf",
     "HistogramIn",
     "LargestTotal",
     "Linear",

@@ -33,6 +33,10 @@ class Statistic(ABC):
     missing: str = "middle"
     shortfall: ClassVar[str | None] = None
     """A sentence on how far the loss of a draw may lie above the least, with a place for it."""
+    covers: ClassVar[str | None] = None
+    """What the intervals hold, where that is not the exact value in 95% of releases."""
+    takes_delta: ClassVar[bool] = False
+    """Whether a delta is the statistic's own, and not that of a sampler."""
 
     @property
     @abstractmethod
@@ -79,6 +83,22 @@ class Statistic(ABC):
         -------
         Mechanism
         """
+
+    def for_units(self, column: str, most: int) -> Statistic:
+        """Return the statistic of people with several rows: here the same.
+
+        Parameters
+        ----------
+        column : str
+            The column that names them.
+        most : int
+            How many rows of each are kept.
+
+        Returns
+        -------
+        Statistic
+        """
+        return self
 
     def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
         """Return how many ranks each value is from its quantile in 95% of releases.

@@ -1,0 +1,477 @@
+"""Groups that nobody listed: noisy counts that reach a threshold, over a public universe of keys.
+
+Without a delta every key of the universe may be shown, also one that no row has; with a delta only
+keys that rows have are. Theory page: docs/theory/unknown_groups.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from expmech.certificates.accuracy import LEVEL, Accuracy, half_width, real
+from expmech.certificates.certificate import Certificate
+from expmech.certificates.checks import (
+    SECRET_KEY,
+    Check,
+    budgets,
+    check_assumed,
+    check_described,
+    check_equal,
+)
+from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
+from expmech.certificates.timing import DATA_DEPENDENT
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.coins import Coins
+from expmech.core.errors import (
+    ParameterError,
+    ParameterTypeError,
+    shielded,
+    validate_integer,
+    validate_nonnegative,
+)
+from expmech.core.rounding import float_down, float_up
+from expmech.mechanisms.groups.binomial import draw_binomial, draw_subset
+from expmech.mechanisms.groups.universe import Universe, parse_universe
+from expmech.theory.concentrated import rho_of_discrete_laplace
+
+_OWNER, _KIND = "UnknownGroups", "Keys"
+INVENTED = Fraction(1, 1000)
+"""Invented keys that a release has on average, at most, unless a threshold is named."""
+_MOST_INVENTED = 1000
+_MOST_KEYS = 1 << 20
+_MOST_THRESHOLD = 1 << 60
+_ONCE = "a row counts for one key at most, and which one was decided from that row alone"
+_PEOPLE = (
+    "each person counts once for each of at most {keys} keys: epsilon is that of one key, and delta"
+    " that of all of them"
+)
+_NONE_INVENTED = (
+    "only keys that rows have can be shown; that somebody is the only one to have a shown key is"
+    " what delta covers"
+)
+_INVENTED = (
+    "a shown key may be invented: every key of the universe, also one that no row has, is shown if"
+    " its noisy count reaches the threshold; that happens in at most {share} of releases"
+)
+
+
+_SHOWN = (
+    "a key is shown if its noisy count reaches {least}: groups of {shown_from} and more are in at"
+    " least 95% of releases"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """The public half: the rate of the noise, the threshold, and what follows from them."""
+
+    rate: Fraction
+    least: int
+    keys: int
+    size: int
+    pure: bool
+
+    @property
+    def delta(self) -> Fraction:
+        """Return ``1 - (1 - p)^keys``, ``p = P(1 + Z >= t)``, rounded up; 0 where it is pure."""
+        return (
+            Fraction(0) if self.pure else _upper(lambda: _delta(self.rate, self.least, self.keys))
+        )
+
+    @property
+    def invented(self) -> float:
+        """Return a bound on the number of invented keys, and the probability that there are any."""
+        if not self.pure:
+            return 0.0
+        return float_up(_upper(lambda: self.size * tail(self.rate, self.least)))
+
+    @property
+    def shown_from(self) -> int:
+        """Return the size from which a group is shown in at least 95% of releases."""
+        return self.least + _least(lambda w: tail(self.rate, w), 1 - LEVEL) - 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return what a certificate states."""
+        return {
+            "noise": "discrete Laplace",
+            "threshold": self.least,
+            "shown_from": self.shown_from,
+            "invented": self.invented,
+            "keys": self.keys,
+        }
+
+    @property
+    def note(self) -> str:
+        """Return what a plan says."""
+        seen = _SHOWN.format(least=self.least, shown_from=self.shown_from)
+        if self.pure:
+            return (
+                f"{seen}; a key that no row has is shown in at most {_share(self.invented)} of them"
+            )
+        return f"{seen}; no key that no row has is ever shown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownGroups(Mechanism):
+    """Show the keys whose counts, with discrete Laplace noise, reach a threshold.
+
+    Without a delta every key of a public universe gets noise, so a shown key may be invented; how
+    often stands in the certificate. With a delta keys that no row has are never shown, and the
+    threshold is lower. Make one with :meth:`from_counts`.
+
+    Parameters
+    ----------
+    universe : Universe
+        The public set of keys.
+    adjacency : Adjacency
+        Which data sets are neighbours.
+    delta : Fraction
+        0 for a pure guarantee.
+    keys : int
+        How many keys a person may count for; ``epsilon`` is then that of each.
+    threshold : int or None
+        The least noisy count that is shown; None for the least with the promised delta, or with
+        an invented key in at most one release of 1000.
+    counts : mapping from str to int
+        Rows, or people, of each key that has any; confidential.
+
+    Examples
+    --------
+    >>> towns = {"Bern": 900, "Chur": 340, "Soglio": 2}
+    >>> groups = UnknownGroups.from_counts(towns, universe="text:20")
+    >>> sorted(dict(groups.study(epsilon=1.0, seed=1).value))
+    ['Bern', 'Chur']
+    """
+
+    name = _OWNER
+    gives_intervals = True
+
+    universe: Universe
+    adjacency: Adjacency
+    delta: Fraction = Fraction(0)
+    keys: int = 1
+    threshold: int | None = None
+    counts: Mapping[str, int] = field(repr=False)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[str, int],
+        *,
+        universe: Universe | str,
+        adjacency: str = "add-remove",
+        delta: float | Fraction = 0,
+        keys: int = 1,
+        threshold: int | None = None,
+    ) -> UnknownGroups:
+        """Take confidential counts by key; keys outside of the universe are left out.
+
+        Parameters
+        ----------
+        counts : mapping from str to int
+            How many rows, or people, have each key; confidential.
+        universe : Universe or str
+            The public set of keys: ``text:20``, ``int:32`` or a pattern, see
+            :func:`expmech.mechanisms.groups.parse_universe`.
+        adjacency : {"add-remove", "replace"}, default "add-remove"
+            Which data sets are neighbours.
+        delta : float or Fraction, default 0
+            Where it is above 0, no key is invented and the threshold is lower.
+        keys : int, default 1
+            How many keys a person may count for, once each; add-remove only. ``epsilon`` is then
+            that of one key, and ``delta`` that of all of them.
+        threshold : int, optional
+            The least noisy count that is shown; by default a public rule chooses it.
+
+        Returns
+        -------
+        UnknownGroups
+
+        Raises
+        ------
+        ParameterError, ParameterTypeError
+            Where an argument breaks its rule.
+        """
+        relation = validate_adjacency(adjacency, owner=_OWNER)
+        most = validate_integer(keys, name="keys", owner=_OWNER, low=1, high=_MOST_KEYS)
+        if most > 1 and relation.count_is_public:
+            raise ParameterError(f"`keys` of {_OWNER} above 1 needs 'add-remove' adjacency.")
+        allowed = validate_nonnegative(delta, name="delta", owner=_OWNER)
+        if allowed >= 1:
+            raise ParameterError(f"`delta` of {_OWNER} must be below 1; got {delta!r}.")
+        least = threshold
+        if least is not None:
+            least = validate_integer(
+                least, name="threshold", owner=_OWNER, low=1, high=_MOST_THRESHOLD
+            )
+        known = universe if isinstance(universe, Universe) else parse_universe(universe)
+        kept = shielded(
+            lambda: {str(k): int(n) for k, n in sorted(counts.items()) if n > 0 and k in known},
+            ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers by key."),
+        )
+        return cls(
+            universe=known,
+            adjacency=relation,
+            delta=allowed,
+            keys=most,
+            threshold=least,
+            counts=kept,
+        )
+
+    def terms(self, budget: Fraction) -> Threshold:
+        """Return rate and threshold at an epsilon; raise where there is no such draw."""
+        rate = budget / (2 if self.adjacency.count_is_public else 1)
+        made = functools.partial(
+            Threshold, rate=rate, keys=self.keys, size=self.universe.size, pure=self.delta == 0
+        )
+        if self.threshold is None:
+            return made(least=self._least(rate))
+        stated = made(least=self.threshold)
+        if stated.pure and stated.invented > _MOST_INVENTED:
+            raise ParameterError(
+                f"`threshold` of {_OWNER} is too low for the universe {self.universe.text}: more"
+                f" than {_MOST_INVENTED} keys of a release would be invented. Use a higher"
+                f" threshold ({self._least(rate)} invents one in 1000 releases), a smaller universe"
+                f" or a delta; got {self.threshold}."
+            )
+        if not stated.pure and (stated.delta > self.delta or not _covered(rate, stated.least)):
+            raise ParameterError(
+                f"`threshold` of {_OWNER} must be at least {self._least(rate)} at this epsilon and"
+                f" delta; got {self.threshold}."
+            )
+        return stated
+
+    def _least(self, rate: Fraction) -> int:
+        if self.delta == 0:
+            return _least(lambda t: self.universe.size * tail(rate, t), INVENTED)
+        # one new key must not change what is shown of others by more than its share of epsilon
+        covered = _least(lambda t: tail(rate, t - 1) + (-real(rate)).exp(), Fraction(1))
+        return max(covered, _least(lambda t: _delta(rate, t, self.keys), self.delta))
+
+    def public_terms(self, budget: Fraction) -> PublicTerms:
+        """Return what is public about a draw: everything but the counts and their keys."""
+        terms = self.terms(budget)
+        return PublicTerms(
+            adjacency=self.adjacency,
+            sensitivity=2.0 if self.adjacency.count_is_public else 1.0,
+            eta=float_down(terms.rate),
+            domain=_domain(self.universe),
+            parameters=terms.parameters,
+            assumptions=_assumed(terms.parameters, pure=terms.pure),
+            timing=DATA_DEPENDENT,
+            delta=float_up(terms.delta),
+            seconds=1e-3,
+            note=terms.note,
+            shown_from=terms.shown_from,
+        )
+
+    def fit(self, budget: Fraction) -> Draw:
+        """Return the draw of lists of (key, noisy count), the largest count first."""
+        terms = self.terms(budget)
+
+        def draw(coins: Coins, size: int) -> Draws:
+            values = np.empty(size, dtype=object)
+            for j in range(size):
+                values[j] = self._shown(coins, terms)
+            return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=values)
+
+        return draw
+
+    def _shown(self, coins: Coins, terms: Threshold) -> tuple[tuple[str, int], ...]:
+        noise = coins.discrete_laplace(terms.rate, len(self.counts)).tolist()
+        noisy = [(key, n + z) for (key, n), z in zip(self.counts.items(), noise, strict=True)]
+        shown = [pair for pair in noisy if pair[1] >= terms.least]
+        if terms.pure:
+            chance = functools.partial(_tail_at, terms.rate, terms.least)
+            number = draw_binomial(coins, terms.size, chance)
+            # drawn from all keys, and those that rows have dropped: no look at the data before
+            places = draw_subset(coins, terms.size, number)
+            beyond = coins.geometric(terms.rate, number).tolist()
+            invented = [
+                (self.universe.at(p), terms.least + b) for p, b in zip(places, beyond, strict=True)
+            ]
+            shown += [pair for pair in invented if pair[0] not in self.counts]
+        return tuple(sorted(shown, key=lambda pair: (-pair[1], pair[0])))
+
+    def interval(self, budget: Fraction) -> Callable[[Any], Accuracy]:
+        """Return the intervals of shown counts: a group is shown with a wrong one in 5% at most."""
+        rate = self.terms(budget).rate
+        return lambda pairs: _accuracy(rate, pairs)
+
+    @classmethod
+    def verify(cls, certificate: Certificate) -> list[Check]:
+        """Recompute rate, threshold, delta, and what is said of invented and of shown keys."""
+        c, parameters = certificate, certificate.sampler
+        pure = c.delta == 0
+        adjacency = validate_adjacency(c.adjacency, owner=_OWNER)
+        parts = 2 if adjacency.count_is_public else 1
+        universe = parse_universe(c.domain["universe"])
+        least = validate_integer(
+            parameters["threshold"], name="threshold", owner=_OWNER, low=1, high=_MOST_THRESHOLD
+        )
+        most = 1 if adjacency.count_is_public else _MOST_KEYS
+        keys = validate_integer(parameters["keys"], name="keys", owner=_OWNER, low=1, high=most)
+        low, high = (
+            Threshold(rate=budget / parts, least=least, keys=keys, size=universe.size, pure=pure)
+            for budget in budgets(c)
+        )
+        covered = pure or _covered(low.rate, least)
+        expected = {"sampler": _OWNER, **high.parameters, "invented": parameters["invented"]}
+        expected["shown_from"] = parameters["shown_from"]
+        return [
+            check_equal("sampler", parameters["sampler"], _OWNER),
+            check_equal("timing", c.timing, DATA_DEPENDENT),
+            check_equal("unit", c.unit, None),
+            check_equal("sensitivity", c.sensitivity, float(parts)),
+            check_equal("loss error", float(c.loss_error), 0.0),
+            _check_between("eta", c.eta, float_down(low.rate), float_down(high.rate)),
+            _check_between("delta", c.delta, float_up(high.delta), float_up(low.delta)),
+            Check(claim="one new key", holds=covered, detail="within its share of epsilon"),
+            _check_between("invented", parameters["invented"], high.invented, low.invented),
+            Check(claim="threshold", holds=low.invented <= _MOST_INVENTED, detail=repr(least)),
+            _check_between("shown from", parameters["shown_from"], high.shown_from, low.shown_from),
+            check_described("domain", c.domain, _domain(universe)),
+            check_described("parameters", dict(parameters), expected),
+            check_assumed(c, _assumed(parameters, pure=pure)),
+        ]
+
+    @classmethod
+    def admits(cls, certificate: Certificate, point: NDArray[Any] | None) -> bool:
+        """Tell whether the pairs are different keys of the universe that reach the threshold."""
+        universe = parse_universe(certificate.domain["universe"])
+        least = certificate.sampler["threshold"]
+        if point is None or point.ndim != 2 or point.shape[1] != 2:
+            return False
+        keys, counts = point.T.tolist()
+        return len(set(keys)) == len(keys) and all(
+            key in universe and type(count) is int and count >= least
+            for key, count in zip(keys, counts, strict=True)
+        )
+
+    @classmethod
+    def explains(cls, certificate: Certificate, point: NDArray[Any], stated: Accuracy) -> bool:
+        """Tell whether the intervals are those of the noise."""
+        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
+        pairs = [tuple(pair) for pair in point.tolist()]
+        alone = stated.noisy is None and stated.joint_lower is None and stated.joint_upper is None
+        return alone and any(
+            all(
+                _as_pairs(getattr(near, end)) == _as_pairs(getattr(stated, end))
+                for end in ("lower", "upper")
+            )
+            and all(
+                math.isclose(float(one), float(other), rel_tol=1e-9)
+                for (_, one), (_, other) in zip(near.scale, stated.scale, strict=True)
+            )
+            for near in (_accuracy(budget / parts, pairs) for budget in budgets(certificate))
+        )
+
+    @classmethod
+    def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
+        """Return that of one count moved by one, or of two at half of epsilon."""
+        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
+        return parts * rho_of_discrete_laplace(epsilon / parts, 1)
+
+
+def tail(rate: Fraction, least: int) -> flint.arb:
+    """Enclose ``P(Z >= t) = exp(-rate t) / (1 + exp(-rate))`` for a whole t of at least 0."""
+    return (-real(rate) * least).exp() / (1 + (-real(rate)).exp())
+
+
+def _tail_at(rate: Fraction, least: int, precision: int) -> flint.arb:
+    with flint.ctx.workprec(precision):
+        return tail(rate, least)
+
+
+def _delta(rate: Fraction, least: int, keys: int) -> flint.arb:
+    """Enclose ``1 - (1 - p)^keys``, p that a key of one person is shown."""
+    return -((-tail(rate, least - 1)).log1p() * keys).expm1()
+
+
+def _covered(rate: Fraction, least: int) -> bool:
+    """Tell whether ``p <= 1 - exp(-rate)``: then a key that is not shown hides who is new to it."""
+    return _below(lambda: tail(rate, least - 1) + (-real(rate)).exp(), Fraction(1))
+
+
+def _below(number: Callable[[], flint.arb], limit: Fraction) -> bool:
+    """Tell whether a real that is not rational is below a limit, by enough digits."""
+    precision = 128
+    while True:
+        with flint.ctx.workprec(precision):
+            ball, edge = number(), real(limit)
+            if ball < edge:
+                return True
+            if ball > edge:
+                return False
+        precision *= 2
+
+
+def _least(number: Callable[[int], flint.arb], limit: Fraction) -> int:
+    """Return the least whole t of at least 1 whose falling number is at most the limit."""
+
+    def enough(t: int) -> bool:
+        return _below(lambda: number(t), limit)
+
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _upper(number: Callable[[], flint.arb]) -> Fraction:
+    with flint.ctx.workprec(256):
+        mantissa, exponent = number().upper().mid().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def _assumed(parameters: Mapping[str, Any], *, pure: bool) -> tuple[str, ...]:
+    """Return what a certificate lists, from the parameters that it states."""
+    keys = parameters["keys"]
+    people = (_PEOPLE.format(keys=keys),) if keys > 1 else ()
+    kind = _INVENTED.format(share=_share(parameters["invented"])) if pure else _NONE_INVENTED
+    seen = _SHOWN.format(least=parameters["threshold"], shown_from=parameters["shown_from"])
+    return (_ONCE, *people, seen, kind, SECRET_KEY)
+
+
+def _share(number: float) -> str:
+    """Return a share of releases in two digits, rounded up."""
+    if number >= 1.0:
+        return "all"
+    unit = 10.0 ** (math.floor(math.log10(max(number, 1e-300))) - 1)
+    return f"{math.ceil(number / unit) * unit:.2g}"
+
+
+def _domain(universe: Universe) -> dict[str, Any]:
+    return {"kind": _KIND, "universe": universe.text, "log_size": math.log(universe.size)}
+
+
+def _accuracy(rate: Fraction, pairs: Any) -> Accuracy:
+    wide, scale = half_width(rate), float(1 / rate)
+    return Accuracy(
+        lower=tuple((key, max(0, count - wide)) for key, count in pairs),
+        upper=tuple((key, count + wide) for key, count in pairs),
+        scale=tuple((key, scale) for key, _ in pairs),
+    )
+
+
+def _as_pairs(ends: Any) -> list[tuple[str, int]]:
+    return [(key, end) for key, end in (ends.tolist() if hasattr(ends, "tolist") else ends)]
+
+
+def _check_between(claim: str, written: Any, least: float, most: float) -> Check:
+    """Compare with what the budgets that may have been spent give."""
+    holds = type(written) in (int, float) and least <= written <= most
+    return Check(claim=claim, holds=holds, detail=f"{written!r}, recomputed {most!r}")
