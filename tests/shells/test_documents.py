@@ -1,4 +1,26 @@
-"""Every block of code in the README, the guides and the tutorial runs; every link leads."""
+"""Every block of the README, the guides and the tutorial runs and prints what the page shows.
+
+How to write a page (a guide lives in docs/guides and is named after its task):
+
+- A ``python`` block runs; all of a page share their names. A ``text`` block right below it, after
+  one empty line, is what it prints, then the value of its last line, as in a notebook.
+- A ``console`` block holds commands, ``$ expmech ...`` or ``$ head -3 survey.csv``, and below each
+  what it prints, standard error too. A command whose line ends in a backslash goes on below. A
+  command without output below runs and must succeed.
+- Write ``?`` in the place of an output and let the script write it. Renew outputs the same way,
+  after every change of a message or a law, and read the difference:
+
+      PYTHONPATH=src:tests python -m support.shown README.md docs/guides/*.md
+
+- An output that ends in a line ``...`` shows only the beginning: the script keeps as many lines.
+- Blocks run from the top of the page in a folder with ``examples/`` and its tables ``survey.csv``
+  (a person per row) and ``visits.csv`` (patients with several rows). ``toml`` blocks are in
+  ``day.toml``, ``python`` blocks also in ``mine.py``.
+- Draws come from seeded streams, in the process of the test alone, so outputs repeat. The folder is
+  shown as /home/you, every charge is of 2 March 2026, and measured times and digests may differ.
+- A command may fail only where its error is shown.
+- ``sh`` blocks are ``make`` or ``pip install``. No sentence of README and guides has over 35 words.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +28,22 @@ import csv
 import importlib.util
 import json
 import re
-import shlex
-import shutil
-import sys
+import runpy
 import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.examples import run_example
-from support.pages import blocks, fences, heading_anchors, indented, markdown_links
-from typer.testing import CliRunner
-
-from expmech.cli.main import app
+from support.pages import (
+    blocks,
+    fences,
+    heading_anchors,
+    indented,
+    markdown_links,
+    sentences,
+)
+from support.shown import Reader, desk
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorial").glob("*.ipynb"))
@@ -29,46 +54,82 @@ def prose(notebook: Path) -> str:
     return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
-GUIDES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in sorted(GUIDES)}
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in sorted(PAGES)}
 TEXTS |= {str(page.relative_to(ROOT)): prose(page) for page in NOTEBOOKS}
+GUIDES = [page for page in TEXTS if page.startswith(("README", "docs/README", "docs/guides/"))]
 # These pages make a package of their own, which tests/architecture/test_outside.py runs.
 PACKAGES = {"CONTRIBUTING.md", "docs/adding_a_kernel.md"}
-SNIPPETS = [page for page in TEXTS if blocks(TEXTS[page], "python") and page not in PACKAGES]
 # Minutes each; test_paper_runs.py runs every study, and docs/command_line.md has them with options.
 # `expmech explore` serves until it is ended; the tests of explore start it.
 LONG = {"docs/reproduction.md", "docs/explore.md"}
-COMMANDS = [page for page in TEXTS if blocks(TEXTS[page], "console") and page not in LONG]
-REFUTED = 4  # the exit code of an audit that refutes what the page says it refutes
+RUN = [
+    page
+    for page, text in TEXTS.items()
+    if {"python", "console"} & {language for language, _ in fences(text)}
+    and page not in PACKAGES | LONG
+]
+LONGEST_SENTENCE = 35  # words
 
 
-@pytest.mark.parametrize("page", SNIPPETS)
-def test_python_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All blocks of a page one after the other, in a module of their own; what warns fails."""
-    monkeypatch.chdir(tmp_path)
-    text = "\n".join(blocks(TEXTS[page], "python"))
-    exec(compile(text, page, "exec"), {"__name__": "__main__"})
+def shortened(command: str) -> str:
+    """Return a command, of which the page shows no output, with less to do."""
+    command = command.replace("--runs 2000", "--runs 8")
+    command = command.replace("--jobs 2", "--jobs 1")  # test_paper_runs.py has more of them
+    return f"{command} --quick" if command.startswith("expmech paper") else command
 
 
-@pytest.mark.parametrize("page", COMMANDS)
-def test_commands_of_the_pages_run(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)  # that of another page
-    shutil.copytree(ROOT / "examples", "examples")
-    rows = [f"{20 + k % 60},{'yes' if k % 3 else 'no'},{3000 + k},{k % 90}" for k in range(200)]
-    Path("survey.csv").write_text("age,answer,income,minutes\n" + "\n".join(rows) + "\n")
-    Path("day.toml").write_text("".join(blocks(TEXTS[page], "toml")))
-    Path("mine.py").write_text("\n".join(blocks(TEXTS[page], "python")))
-    for line in "".join(blocks(TEXTS[page], "console")).splitlines():
-        command = line.removeprefix("$ expmech ").replace("--runs 2000", "--runs 8")
-        command = command.replace("--jobs 2", "--jobs 1")  # test_paper_runs.py has more of them
-        short = ["--quick"] if command.startswith("paper") else []
-        result = CliRunner().invoke(app, [*shlex.split(command), *short])
-        expected = REFUTED if "noisy_sum" in command and "--replay" not in command else 0
-        assert result.exit_code == expected, (command, result.output, result.stderr)
+@pytest.mark.parametrize("page", RUN)
+def test_blocks_of_the_pages_run_and_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    with desk(tmp_path, TEXTS[page]):
+        results = Reader(tmp_path, shortened).read(TEXTS[page])
+    assert results
+    for result in results:
+        refutes = "noisy_sum" in result.source and result.code == 4  # what the page says it does
+        assert refutes or not result.failed, (result.source, result.code, result.printed)
+        assert result.renewed == result.shown, (
+            f"{result.source}\nprints\n{result.printed}\n"
+            f"Renew: PYTHONPATH=src:tests python -m support.shown {page}"
+        )
+
+
+def test_an_output_that_differs_is_seen_and_what_varies_is_not(tmp_path: Path) -> None:
+    text = (
+        "```python\nprint('in 3 ms')\n1 + 1\n```\n\n```text\nin 4 ms\n{}\n```\n"
+        "```console\n$ head -2 survey.csv\nperson,{}\n...\n```\n"
+    )
+    columns = (ROOT / "examples/data/survey.csv").read_text().splitlines()[0]
+    columns = columns.removeprefix("person,")
+    for number, (words, right) in enumerate(
+        ((("2", columns), True), (("3", columns), False), (("2", "day"), False))
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        page = text.format(*words)
+        with desk(folder, page):
+            results = Reader(folder).read(page)
+        assert len(results) == 2
+        assert all(result.renewed == result.shown for result in results) is right
+
+
+def test_no_sentence_of_readme_and_guides_is_long() -> None:
+    assert sentences("One. Two [a b](c.md) `x y`? | three | four\n\n- five: six") == [
+        "One",
+        "Two a b code",
+        "three",
+        "four",
+        "five: six",
+    ]
+    for page in GUIDES:
+        for sentence in sentences(TEXTS[page]):
+            assert len(sentence.split()) <= LONGEST_SENTENCE, (page, sentence)
+
+
+def test_the_made_up_tables_are_what_their_script_makes(tmp_path: Path) -> None:
+    made = runpy.run_path(str(ROOT / "examples/data/make.py"))
+    for name in ("survey", "visits"):
+        with (ROOT / f"examples/data/{name}.csv").open(encoding="utf-8") as file:
+            assert list(csv.reader(file)) == [list(map(str, row)) for row in made[name]()]
 
 
 def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
@@ -76,9 +137,10 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     for page, text in TEXTS.items():
         kinds = {language for language, _ in fences(text)}
-        assert kinds <= {"python", "console", "toml", "sh"}, (page, kinds)
+        assert kinds <= {"python", "console", "text", "toml", "sh"}, (page, kinds)
         for line in "".join(blocks(text, "console")).splitlines():
-            assert line.startswith("$ expmech "), (page, line)
+            if line.startswith("$ "):
+                assert line.startswith(("$ expmech ", "$ head -")), (page, line)
         for line in "".join(blocks(text, "sh")).splitlines():
             if line.startswith("make "):
                 assert line.split()[1] in targets, (page, line)
@@ -124,6 +186,36 @@ def test_links_between_pages_lead_to_a_file_and_a_heading() -> None:
             if anchor and target.suffix in (".md", ".ipynb"):
                 linked = texts[str(target.resolve().relative_to(ROOT))]
                 assert anchor in heading_anchors(linked), (name, link)
+
+
+def test_every_page_of_theory_opens_with_a_paragraph_for_people() -> None:
+    for page, text in TEXTS.items():
+        if page.startswith("docs/theory/"):
+            opening = text.split("\n\n")[1]
+            assert not opening.startswith(("Code", "#", "|", "!", "$", "*")), page
+            assert "$" not in opening, page
+            assert len(opening.split()) >= 30, page
+            for sentence in sentences(opening):
+                assert len(sentence.split()) <= LONGEST_SENTENCE, (page, sentence)
+
+
+def test_no_page_speaks_of_bars() -> None:
+    """A benchmark has goals; what was asked of us is no matter of the reader's."""
+    results = {str(page): page.read_text() for page in (ROOT / "benchmarks/results").glob("*.md")}
+    for page, text in (results | {name: TEXTS[name] for name in GUIDES}).items():
+        assert not re.search(r"\bthe bars?\b|\bissue \d|\bholes?\b", text, re.IGNORECASE), page
+
+
+def test_every_promise_of_the_threat_model_names_tests_that_exist() -> None:
+    rows = [line for line in TEXTS["docs/threat_model.md"].splitlines() if line.startswith("| ")]
+    held = [row for row in rows if not row.startswith(("| promise", "| hazard", "| class"))]
+    assert len(held) > 30
+    for row in held:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", row)
+        assert named, row
+        for file, test in named:
+            assert (ROOT / file).exists(), file
+            assert f"def {test}(" in (ROOT / file).read_text() or not test, (file, test)
 
 
 def test_the_errata_of_the_page_are_those_of_the_run() -> None:

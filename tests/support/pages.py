@@ -94,3 +94,16 @@ def heading_anchors(text: str) -> set[str]:
         )
         anchors.add(f"{slug}-{number}" if number else slug)
     return anchors
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of Markdown: list items and cells of tables too, code as one word."""
+    text = re.sub(r"<!--.*?-->|<[^<>\n]*>", "", FENCE.sub("\n\n", text), flags=re.DOTALL)
+    text = re.sub(r"^ {4,}.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"`[^`\n]*`|\$[^$\n]+\$", "code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"^(?:[-*] |\d+\. |#+ |> )", "\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*\|?[-:| ]+\|?\s*$", "\n\n", text, flags=re.MULTILINE)
+    parts = re.split(r"\n\s*\n|\||(?<=[.!?])[*\"')]*\s|\|\n", text)
+    cleaned = (" ".join(part.replace("*", "").split()).rstrip(".!?") for part in parts)
+    return [part for part in cleaned if part]
