@@ -79,12 +79,12 @@ def main() -> None:
         "does not even say that it is at least 0.",
         "",
         (
-            "| d | c | bar | batch=1 | batch=1, no minimum | default batch | batch=1 (ms) | default"
+            "| d | c | goal | batch=1 | batch=1, no minimum | default batch | batch=1 (ms) | default"
             " (ms) | uniform rejection |"
         ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for d, slope, bar in PROBLEMS:
+    for d, slope, goal in PROBLEMS:
         runs = {}
         for name, batch, minimum in (
             ("one", 1, 0.0),
@@ -109,7 +109,7 @@ def main() -> None:
             ]
         )
         times = f"{mean['one'][1] * 1e3:.0f} | {mean['default'][1] * 1e3:.0f}"
-        lines.append(f"| {d} | {slope} | {bar} | {evaluations} | {times} | {uniform:.0f} |")
+        lines.append(f"| {d} | {slope} | {goal} | {evaluations} | {times} | {uniform:.0f} |")
         print(lines[-1], flush=True)
     lines += [
         "",

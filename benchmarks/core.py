@@ -80,7 +80,7 @@ def rejection_rows() -> list[str]:
         },
         REPEATS,
     )
-    rows = ["| envelope | float64 NumPy, s | exact, s | ratio | bar |", "|---|---|---|---|---|"]
+    rows = ["| envelope | float64 NumPy, s | exact, s | ratio | goal |", "|---|---|---|---|---|"]
     for name in ("uniform", "Laplace"):
         plain, ours = times[f"{name} float"], times[f"{name} exact"]
         rows.append(f"| {name} | {plain:.3f} | {ours:.3f} | {ours / plain:.2f} | 2 |")

@@ -94,7 +94,7 @@ def regression(p: int, kind: str, half: float) -> tuple[Maker, Domain]:
     return make, em.Box([-half] * p, [half] * p)
 
 
-def line(name: str, problem: tuple[Maker, Domain], draws: int, bar: str, tree: int) -> str:
+def line(name: str, problem: tuple[Maker, Domain], draws: int, goal: str, tree: int) -> str:
     """Return one row of the table; ``tree`` is how many draws the box tree makes."""
     evaluations, milliseconds, typical = measure(*problem, draws)
     beside = "-"
@@ -103,7 +103,7 @@ def line(name: str, problem: tuple[Maker, Domain], draws: int, bar: str, tree: i
         beside = (
             f"{others:.0f} ({others / evaluations:.0f}x, {longer / milliseconds:.0f}x the time)"
         )
-    cells = [name, f"{evaluations:.0f}", bar, f"{typical:.0f}", f"{typical / evaluations:.2f}"]
+    cells = [name, f"{evaluations:.0f}", goal, f"{typical:.0f}", f"{typical / evaluations:.2f}"]
     return f"| {' | '.join([*cells, f'{milliseconds:.1f}', beside])} |"
 
 
@@ -114,22 +114,22 @@ def main() -> None:
     given = parser.parse_args()
     part = 10 if given.quick else 1
     head = [
-        "| problem | evaluations | bar | plan: typical | plan / measured | ms | box tree |",
+        "| problem | evaluations | goal | plan: typical | plan / measured | ms | box tree |",
         "|---|---|---|---|---|---|---|",
     ]
-    bars = {2: ("-", 100), 5: ("80", 100), 8: ("250", 60), 10: ("1500", 40), 12: ("10000", 20)}
+    goals = {2: ("-", 100), 5: ("80", 100), 8: ("250", 60), 10: ("1500", 40), 12: ("10000", 20)}
     medians = []
-    for d, (bar, draws) in bars.items():
+    for d, (goal, draws) in goals.items():
         tree = {2: 20, 5: 3}.get(d, 0)
-        medians.append(line(f"d = {d}", median(d), draws // part, bar, tree))
+        medians.append(line(f"d = {d}", median(d), draws // part, goal, tree))
     bound = [
         line(f"d = {d}, box [0, {upper}]", median(d, upper), 30 // part, "-", 0)
         for d in (5, 8)
         for upper in (0.55, 0.5, 0.4)
     ]
     regressions = [
-        line(f"{name}, p = {p}, box +-{half:g}", regression(p, kind, half), 30 // part, bar, 0)
-        for p, bar in ((3, "-"), (8, "250"))
+        line(f"{name}, p = {p}, box +-{half:g}", regression(p, kind, half), 30 // part, goal, 0)
+        for p, goal in ((3, "-"), (8, "250"))
         for half in (1.0, 5.0)
         for name, kind in (
             ("least absolute deviations", "0.5"),
@@ -160,7 +160,7 @@ def main() -> None:
         "",
         "## Regressions, rows uniform in a cube within the unit ball",
         "",
-        "The bar of the geometric median in 8 dimensions is shown for p = 8.",
+        "The goal of the geometric median in 8 dimensions is shown for p = 8.",
         "",
         *head,
         *regressions,

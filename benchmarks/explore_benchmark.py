@@ -1,6 +1,6 @@
 """How fast the page of `expmech explore` is, measured in the browser: python -m benchmarks.explore_benchmark.
 
-The bars: the first picture within 3 s of the page's opening, a slider's within 200 ms.
+The goals: the first picture within 3 s of the page's opening, a slider's within 200 ms.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ twenty values at an epsilon that was not seen before, so that no draw comes from
 
 {table}
 
-The bars are 3000 ms for the first picture and 200 ms for a slider. The machine did other work at the same time, which the slowest moves show.
+The goals are 3000 ms for the first picture and 200 ms for a slider. The machine did other work at the same time, which the slowest moves show.
 """
 
 

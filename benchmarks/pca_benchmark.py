@@ -43,7 +43,7 @@ SETS: dict[str, Callable[[], Any]] = {
     "digits": load_digits,
 }
 EPSILONS = (0.3, 1.0, 3.0)
-BARS = {"wine": 0.75, "breast cancer": 0.78, "digits": 0.62}
+GOALS = {"wine": 0.75, "breast cancer": 0.78, "digits": 0.62}
 Matrix = NDArray[np.float64]
 
 
@@ -94,7 +94,7 @@ def utility_rows(draws: int) -> list[list[str]]:
                     f"{captured(other, draws, 2):.3f}",
                     f"{random:.3f}",
                     "near random" if near < 0.3 else "",
-                    f"{BARS[name]:g}" if epsilon == 1.0 else "",
+                    f"{GOALS[name]:g}" if epsilon == 1.0 else "",
                     f"{acceptance(ours, 3):.3f}",
                     f"{floor:.3f}",
                 ]
@@ -172,15 +172,15 @@ def main() -> None:
         without looking. An answer is called near random where less than three tenths of the way from
         random to the best direction is gained. diffprivlib: its documented law, exp(epsilon v'Av / 4),
         with the whole of epsilon, drawn by our sampler. Acceptance: share of 20,000 proposals, against
-        sqrt(2/(e d)); the bar is nine tenths of it."""
+        sqrt(2/(e d)); the goal is nine tenths of it."""
     )
-    header = ["data", "d", "epsilon", "captured", "diffprivlib", "random", "", "bar", "acceptance"]
+    header = ["data", "d", "epsilon", "captured", "diffprivlib", "random", "", "goal", "acceptance"]
     lines += ["", *table([*header, "sqrt(2/(ed))"], utility_rows(options.draws))]
     lines += ["", "## Time", ""]
     lines += prose(
         """After the cross products, replace: one draw with the proposal fitted (mean of 40), and everything
         from the integer products on, the eigenpairs and the certificate included (least), at epsilon = 1
-        and where the law is concentrated (epsilon = 400). Bars: 20 ms at d = 64, 100 ms at d = 200."""
+        and where the law is concentrated (epsilon = 400). Goals: 20 ms at d = 64, 100 ms at d = 200."""
     )
     header = ["d", "rows", "draw", "fit and draw", "draw, concentrated", "fit and draw"]
     lines += ["", *table(header, time_rows(options.repeats))]

@@ -187,9 +187,9 @@ def ends(quick: bool) -> list[str]:
         "epsilon",
         "expmech",
         "scikit-learn",
-        "part of the bar",
+        "part of the goal",
     ]
-    text = f"""All of {ended} fits ended; {len(late)} are beyond the bar. The slowest of each size, where
+    text = f"""All of {ended} fits ended; {len(late)} are beyond the goal. The slowest of each size, where
     scikit-learn has no fit as a part of 0.2 s:"""
     more = ["", "Beyond it:", "", *table(header, late), "", *prose(WHY)] if late else []
     return [*prose(text), "", *table(header, [line for _, line in worst.values()]), *more]
@@ -239,7 +239,7 @@ PARTS: dict[str, tuple[str, str, Callable[[bool], list[str]]]] = {
     "ends": (
         "Every fit ends",
         """n from 0 to 10^6, p to 500, epsilon 0.001, 1 and 1000 (one of them from 10^4 rows on), on plain, separable,
-        collinear, partly constant and equal rows, on huge outliers and with one label only. The bar: 0.2 s and three times
+        collinear, partly constant and equal rows, on huge outliers and with one label only. The goal: 0.2 s and three times
         scikit-learn's fit of the same rows with the same penalty, where there is one: LogisticRegression, the same objective
         without noise, or HuberRegressor, which fits a scale besides. With no rows the adjacency is add-remove.""",
         ends,

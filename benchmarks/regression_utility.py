@@ -169,7 +169,7 @@ def error(scores: Floats) -> float:
     return float(scores.std(ddof=1) / np.sqrt(len(scores)))
 
 
-def bar(name: str, place: int, best: float) -> float | None:
+def goal(name: str, place: int, best: float) -> float | None:
     """Return the least mean score that is within three standard errors of what was reached."""
     if name in REACHED:
         return REACHED[name][0][place] - 3.0 * REACHED[name][1]
@@ -190,7 +190,7 @@ def compared(scores: dict[str, list[float]], tables: list[Table]) -> tuple[list[
             other = np.array(scores[f"{data.name}|{epsilon}|theirs"])
             gap = mine - other
             verdicts = [bool(gap.mean() >= -0.003 - 2.0 * error(gap))]
-            least = bar(data.name, place, best)
+            least = goal(data.name, place, best)
             if least is not None:
                 verdicts.append(bool(mine.mean() >= least))
             held, asked = held + sum(verdicts), asked + len(verdicts)
@@ -215,7 +215,7 @@ def unseen_section(scores: dict[str, list[float]]) -> list[str]:
     lines, held, asked = compared(scores, unseen())
     if asked == 0:
         return []
-    title = f"## Tables that were not looked at before: {held} of {asked} bars hold"
+    title = f"## Tables that were not looked at before: {held} of {asked} goals hold"
     return ["", title, "", *prose(FRESH), "", *lines]
 
 
@@ -261,9 +261,9 @@ def page(scores: dict[str, list[float]]) -> None:
             "",
             *prose(HOW.format(versions=versions)),
             "",
-            f"## The six tables: {held} of {asked} bars hold",
+            f"## The six tables: {held} of {asked} goals hold",
             "",
-            *prose(BARS),
+            *prose(GOALS),
             "",
             *seen,
             *unseen_section(scores),
@@ -281,12 +281,12 @@ In parentheses the standard error over splits; that of "ahead by" is paired. Bot
 columns, clipped to public bounds (`benchmarks/regression_tables.py`) and scaled to [-1, 1], and the same adjacency: one row
 replaced, n public. expmech's estimators are used with their defaults. diffprivlib's LogisticRegression takes the better of two
 row norms, sqrt(p) and half of it, chosen afterwards by its own score, which is to its advantage."""
-BARS = """Two bars a line. The mean is at least what a float simulation of the law reached beforehand, less three of its
+GOALS = """Two goals per line. The mean is at least what a float simulation of the law reached beforehand, less three of its
 standard errors ("at least"); and it is not behind diffprivlib by more than 0.003 and two paired standard errors. The table of
 houses is not the one of that simulation: a synthetic one of the same size, described in `regression_tables.houses`, and its
-first bar is what was lost there against the fit without privacy."""
+first goal is what was lost there against the fit without privacy."""
 FRESH = """What ships with scikit-learn and statsmodels, and generators with fixed seeds. Tables, columns and bounds were fixed
-from their descriptions before a score was seen, and nothing was changed after. The bar is the one against diffprivlib. R2 below
+from their descriptions before a score was seen, and nothing was changed after. The goal is the one against diffprivlib. R2 below
 0 means that the mean of the target would have been the better prediction."""
 NOTES = [
     "## What the rule does on tables that it was not made for",
