@@ -158,8 +158,15 @@ def _lists() -> list[em.Certificate]:
         for kind in em.Adjacency
         for each in (False, True)
     ]
+    groups = [
+        em.UnknownGroups.from_counts({"a": 9}, universe="[a-z]{3}", delta=delta, adjacency=kind)
+        for delta in (0, 1e-6)
+        for kind in em.Adjacency
+    ]
+    groups.append(em.UnknownGroups.from_counts({"a": 9}, universe="text:8", delta=1e-6, keys=3))
     return [
-        one.certificate(epsilon=0.3) for one in (*directions, *quantiles, *recursive, *flips, *tops)
+        mechanism.certificate(epsilon=0.3)
+        for mechanism in (*directions, *quantiles, *recursive, *flips, *tops, *groups)
     ]
 
 

@@ -337,6 +337,11 @@ def _histogram(
     if edges and categories:
         raise ParameterError("`--edges` or `--categories` must be given, and not both.")
     if not edges and not categories:
+        if unlisted.universe is None and not common.delta:
+            raise ParameterError(
+                "`--edges` or `--categories` must be given. Where nobody knows the values, give"
+                " --universe text:20 (a shown value may be invented) or --delta (none is)."
+            )
         return tuple(unlisted.groups(common, name) for name in column)
     unlisted.refuse("--edges and --categories")
     cells: list[dict[str, Any]]

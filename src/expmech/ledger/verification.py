@@ -84,6 +84,8 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
     except ExpmechError:
         return [Check(claim="fields", holds=False, detail=_WRONG)]
     checks = _check_fields(certificate)
+    if not EPSILON_MIN <= certificate.epsilon <= EPSILON_MAX:  # no mechanism has such a law
+        return checks
     mechanism = MECHANISMS.find(certificate.mechanism)
     if mechanism is None:
         detail = f"unknown mechanism {certificate.mechanism!r}"
