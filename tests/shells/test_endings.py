@@ -434,7 +434,7 @@ def test_ctrl_c_in_an_engine_is_ctrl_c_in_python(table: Path) -> None:
 
     def pressed(*arguments: Any, **named: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
-        handled.wait()  # by the thread that waits for DuckDB
+        handled.wait(1.0)  # by the thread that waits for DuckDB, unless it waits for this block
         yield b"1,2\n"
 
     with closing(open_source(str(table))) as source, pytest.MonkeyPatch.context() as patch:
