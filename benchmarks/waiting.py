@@ -25,7 +25,7 @@ from typing import Any, cast
 
 HERE = Path(__file__).parents[1]
 PROGRAM = "from expmech.cli.main import main\nmain()"
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Work = Callable[[], Any]
 
 
