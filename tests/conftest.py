@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 from collections.abc import Callable
 
@@ -53,6 +54,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_sessionfinish() -> None:
     """Stop the engines that were started."""
     RUNNING.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """Let each test prepare its releases anew, as a new process does: it may break the code."""
+    release = sys.modules.get("expmech.tables.release")
+    if release is not None:
+        release.remembered_draw.cache_clear()
 
 
 @pytest.fixture(autouse=True)

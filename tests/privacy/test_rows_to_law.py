@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.core.adjacency import Adjacency
 from expmech.domains.base import probe_indices
+from expmech.estimators import PrivateMean
 from expmech.mechanisms.noisy_sums import HullNoise
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import with_columns
 from expmech.tables.grammar import parse_condition
 from expmech.tables.plan import plan
-from expmech.tables.release import prepare_release
+from expmech.tables.release import prepare_release, remembered_draw
 from expmech.tables.statistics import (
     CountOf,
     HistogramIn,
@@ -329,3 +330,42 @@ def test_a_quantile_is_not_asked_beyond_its_bounds() -> None:
     for box in (em.Box([0.0], [2.0], bits=4), em.Box([-1.0], [1.0], bits=4)):
         with pytest.raises(em.ExpmechError, match="within the bounds"):
             em.ExponentialMechanism(loss=loss, domain=box)
+
+
+def test_what_is_remembered_of_a_preparation_is_keyed_by_public_arguments_only() -> None:
+    """Other rows of the same shape find it; other public arguments do not.
+
+    Neither do other numbers of rows where that is public; where it is not, they do.
+    """
+    made = remembered_draw.cache_info
+
+    def fit(rows: list[list[float]], **parameters: Any) -> int:
+        PrivateMean(**{"bounds": (0.0, 1.0), **parameters}).fit(rows)
+        return made().misses
+
+    assert fit([[0.1], [0.2]]) == 1
+    assert fit([[0.9], [float("nan")]]) == 1
+    assert fit([[0.1], [0.2], [0.3]]) == 2
+    assert fit([[0.1], [0.2]], bounds=(0.0, 2.0)) == 3
+    assert fit([[0.1], [0.2]], epsilon=2.0) == 4
+    assert fit([[0.1], [0.2]], adjacency="add-remove") == 5
+    assert fit([[0.7]] * 9, adjacency="add-remove") == 5
+
+
+def test_a_preparation_that_is_remembered_is_the_one_that_is_made() -> None:
+    statistic = QuantileOf(
+        column=0, q=Fraction(1, 2), bounds=(0.0, 1.0), adjacency=Adjacency.REPLACE, bits=6
+    )
+    first, second = (
+        prepare_release(statistic, epsilon=Fraction(1), count=9, timing="auto") for _ in range(2)
+    )
+    named = prepare_release(
+        statistic, epsilon=Fraction(1), count=9, timing="auto", sampler=first.public.sampler
+    )
+    zero = dataclasses.replace(statistic, bounds=(-0.0, 1.0))
+    other = prepare_release(zero, epsilon=Fraction(1), count=9, timing="auto")
+    assert other.public is not first.public  # equal, but a certificate writes it differently
+    assert first.public is second.public is not named.public
+    assert first.certificate == named.certificate
+    assert first.public.seconds == named.public.seconds
+    assert first.mechanism.certificate(epsilon=1).domain == first.certificate.domain

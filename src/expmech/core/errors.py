@@ -169,10 +169,10 @@ def validate_vector(
     shown = "something else" if confidential else repr(value)
     rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
     error = ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.")
-    vector = shielded(lambda: np.array(value), error)
+    vector = _array_of(value, error)
     if vector.dtype.kind not in "fiu":
         raise error
-    vector = np.ascontiguousarray(vector, dtype=np.float64)
+    vector = np.array(vector, dtype=np.float64, order="C")
     if vector.ndim != 1 or vector.size == 0 or (length is not None and vector.size != length):
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got shape {vector.shape}.")
     if not np.isfinite(vector).all():
@@ -187,9 +187,25 @@ def confidential_array(values: Any, *, name: str, owner: str, kinds: str = "fiu"
     text tells how long the longest one is.
     """
     error = ParameterTypeError(f"`{name}` of {owner} must be an array of numbers.")
-    array: NDArray[Any] = shielded(lambda: np.asarray(values), error)
+    array = _array_of(values, error)
     if array.dtype.kind not in kinds:
         raise error
+    return array
+
+
+def confidential_integers(values: Iterable[Any], error: ExpmechError) -> list[int]:
+    """Return confidential whole numbers as Python integers; raise ``error`` where one is none."""
+    listed = shielded(lambda: list(values), error) if not isinstance(values, list) else values
+    if all(type(value) is int for value in listed):
+        return list(listed)
+    return shielded(lambda: [int(value) for value in listed], error)
+
+
+def _array_of(values: Any, error: ExpmechError) -> NDArray[Any]:
+    """Return ``values`` as an array; one that is an array already cannot fail, so it is quick."""
+    if type(values) is np.ndarray:
+        return values
+    array: NDArray[Any] = shielded(lambda: np.asarray(values), error)
     return array
 
 

@@ -220,6 +220,8 @@ class Quantile:
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row."""
+        if self._ranks is not None and np.array_equal(y[:, 0], self._edges):  # all public
+            return self._loss_between(self._ranks[:-1], self._ranks[1:])
         return self.lower_bound(y, y)
 
     def lower_bound(
@@ -236,9 +238,15 @@ class Quantile:
         -------
         ndarray of float, shape (m,)
         """
-        below = self._rank(lower) - self._target
-        above = self._target - self._rank(np.nextafter(upper, np.inf))  # values up to `upper`
-        return np.asarray(np.maximum(np.maximum(below, above), 0.0), dtype=np.float64)
+        up_to = self._rank(np.nextafter(upper, np.inf))  # values up to `upper`
+        return self._loss_between(self._rank(lower), up_to)
+
+    def _loss_between(
+        self, below: NDArray[np.int64], up_to: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the loss where so many values lie below an interval, and up to its end."""
+        loss = np.maximum(below - self._target, self._target - up_to)
+        return np.asarray(np.maximum(loss, 0.0, out=loss), dtype=np.float64)
 
 
 def positions_evenly(

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -147,20 +148,26 @@ class ReleaseRequest:
 class PreparedRelease:
     """A statistic with its budget, everything public decided: charge it, then aggregate and draw.
 
-    ``mechanism`` is that of a public stand-in for the data, and ``public`` its draw, which is never
-    made: what they say in public is true of every table. ``certificate`` is the one the release
-    will carry. ``parts`` are the rows of each group of a table; without groups there is one part,
-    without a name.
+    ``public`` is the draw of a public stand-in for the data, which is never made: what it says in
+    public is true of every table. ``count`` is the number of rows where it is public.
+    ``certificate`` is the one the release will carry. ``parts`` are the rows of each group of a
+    table; without groups there is one part, without a name.
     """
 
     statistic: Statistic
     request: ReleaseRequest
     context: CertificateContext
-    mechanism: Mechanism
+    count: int | None
     public: PreparedDraw
     certificate: Certificate
     statement: str
     parts: Mapping[str, TableRows] = field(default_factory=dict)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism of the public stand-in."""
+        request = self.request
+        return self.statistic.on_public_stand_in(request.row_epsilon, self.count, request.timing)
 
     @property
     def aggregation(self) -> Aggregation:
@@ -271,24 +278,82 @@ def _prepare(
     )
     if seconds is None and isinstance(request.sampler, Sampler):
         seconds = LONGEST if request.sampler.timing == CONSTANT else None
-    mechanism = statistic.on_public_stand_in(request.row_epsilon, count, request.timing)
-    public = mechanism.prepare(
-        epsilon=request.row_epsilon,
-        sampler=request.sampler,
-        timing=request.timing,
-        budget_seconds=seconds,
-        stand_in=True,
-        context=context,
-    )
+    arguments = (statistic, request.row_epsilon, count, request.timing, context)
+    if seconds is None and request.sampler == "auto" and _is_fixed(arguments):
+        public = remembered_draw(*arguments, spelling=repr(statistic))
+    else:
+        public = _public_draw(*arguments, sampler=request.sampler, seconds=seconds)
     return PreparedRelease(
         statistic=statistic,
         request=request,
         context=context,
-        mechanism=mechanism,
+        count=count,
         public=public,
         certificate=public.certificate,
         statement=statement,
         parts=parts or {},
+    )
+
+
+def _public_draw(
+    statistic: Statistic,
+    epsilon: Fraction,
+    count: int | None,
+    timing: str,
+    context: CertificateContext,
+    *,
+    sampler: Sampler | str = "auto",
+    seconds: float | None = None,
+) -> PreparedDraw:
+    """Return the draw of a public stand-in, all of whose public terms are those of the release."""
+    return statistic.on_public_stand_in(epsilon, count, timing).prepare(
+        epsilon=epsilon,
+        sampler=sampler,
+        timing=timing,
+        budget_seconds=seconds,
+        stand_in=True,
+        context=context,
+    )
+
+
+def _is_fixed(arguments: tuple[Any, ...]) -> bool:
+    """Tell whether what a statistic says in public cannot change: a frozen record of plain values.
+
+    A class outside the library may hold what is no such value; it is asked every time.
+    """
+    kind = type(arguments[0])
+    parameters = vars(kind).get("__dataclass_params__")
+    if parameters is None or not (parameters.frozen and parameters.eq):
+        return False
+    try:
+        hash(arguments)
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def remembered_draw(
+    statistic: Statistic,
+    epsilon: Fraction,
+    count: int | None,
+    timing: str,
+    context: CertificateContext,
+    *,
+    spelling: str,
+) -> PreparedDraw:
+    """Return the certificate and the sampler of a draw: made once for equal public arguments.
+
+    ``spelling`` keeps apart what is equal and written differently, such as 0.0 and -0.0. The
+    stand-in itself, which may be large, is not kept.
+    """
+
+    def again() -> PreparedDraw:
+        return _public_draw(statistic, epsilon, count, timing, context)
+
+    made = again()
+    return dataclasses.replace(
+        made, fit=lambda: again().fit(), forecast_seconds=lambda: again().seconds, accuracy=None
     )
 
 

@@ -30,7 +30,7 @@ from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
     confidential_array,
-    shielded,
+    confidential_integers,
     validate_integer,
     validate_vector,
 )
@@ -148,10 +148,10 @@ class NoisySums(Mechanism):
                 f"`interpretation` of {self.name} must be one for {str(self.adjacency)!r};"
                 f" {type(interpretation).__name__} is for {str(interpretation.only_under)!r}."
             )
-        self._totals = shielded(
-            lambda: [int(total) for total in totals],
-            ParameterTypeError(f"`totals` of {self.name} must be whole numbers."),
+        self._totals = confidential_integers(
+            totals, ParameterTypeError(f"`totals` of {self.name} must be whole numbers.")
         )
+        self._noises: dict[Fraction, Noise] = {}
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw: everything but the sums."""
@@ -223,10 +223,12 @@ class NoisySums(Mechanism):
 
     def noise(self, budget: Fraction) -> Noise:
         """Return the law of the noise at an epsilon; raise where it does not fit in 64 bits."""
-        noise = self.interpretation.noise(self.adjacency, budget)
-        if not noise.fits:
-            raise ParameterError(self._too_fine(budget))
-        return noise
+        if budget not in self._noises:  # a public choice, made once
+            noise = self.interpretation.noise(self.adjacency, budget)
+            if not noise.fits:
+                raise ParameterError(self._too_fine(budget))
+            self._noises[budget] = noise
+        return self._noises[budget]
 
     def _too_fine(self, budget: Fraction) -> str:
         return (
@@ -433,9 +435,8 @@ class NoisyMean(NoisySums):
             raise ParameterError(f"`count` of {name} must be a whole number from 0 to 2^62.")
         least = 1 if relation.count_is_public else 0
         self._count = validate_integer(count, name="count", owner=name, low=least, high=1 << 62)
-        self._sums = shielded(
-            lambda: [int(total) for total in sums],
-            ParameterTypeError(f"`sums` of {name} must be whole numbers."),
+        self._sums = confidential_integers(
+            sums, ParameterTypeError(f"`sums` of {name} must be whole numbers.")
         )
         if any(not 0 <= total <= self._count << self.bits for total in self._sums):
             raise ParameterError(
