@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import expmech as em
 from expmech.cli.main import app
 from expmech.cli.records import lines_of
-from expmech.core.markup import number_text
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
+from expmech.core.markup import number_text
 from expmech.ledger import Ledger
 from expmech.tables.grammar import parse_condition
 from expmech.tables.plan import enough, plan

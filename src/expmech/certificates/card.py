@@ -130,8 +130,11 @@ def _bounds(certificate: Certificate) -> str:
     pairs = [f"{number_text(a)} to {number_text(b)}" for a, b in zip(lower, upper, strict=False)]
     if len(set(pairs)) == 1:
         return pairs[0] if len(pairs) == 1 else f"{pairs[0]}, for each column"
-    names = labels if len(labels) == len(pairs) else [f"column {k + 1}" for k in range(len(pairs))]
-    return ", ".join(f"{visible(str(n))} {pair}" for n, pair in zip(names, pairs, strict=True))
+    if len(labels) != len(pairs):
+        return f"{', '.join(pairs)} in the order of the columns"
+    return ", ".join(
+        f"{visible(str(name))} {pair}" for name, pair in zip(labels, pairs, strict=True)
+    )
 
 
 def text_rows(rows: Iterable[Row], *, width: int = 82) -> list[str]:

@@ -18,6 +18,7 @@ _CELL = (
     "text-align:left;vertical-align:top;padding:.15em .9em .15em 0;border:0;background:transparent;"
     "color:inherit"
 )
+_TABLE = "border-collapse:collapse;margin:.4em 0;color:inherit;background:transparent"
 _RULE = "border-bottom:1px solid rgba(128,128,128,.35)"
 
 
@@ -92,29 +93,26 @@ def labelled(rows: Iterable[tuple[str, str]]) -> str:
         f'<td style="{_CELL}">{escape(text)}</td></tr>'
         for label, text in rows
     )
-    return f'<table style="border-collapse:collapse;margin:.4em 0">{lines}</table>' if lines else ""
+    return f'<table style="{_TABLE}">{lines}</table>' if lines else ""
 
 
-def values_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def values_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> str:
     """Return a table of texts with its style in it, for pages whose style is not ours.
 
-    The first column is that of the names; the others are aligned right.
+    The first columns, so many as ``names``, are aligned left; the others hold numbers.
     """
-    first, other = f"{_CELL};{_RULE}", f"{_CELL};{_RULE};text-align:right"
-    top = "".join(
-        f'<th style="{other if k else first}">{escape(h)}</th>' for k, h in enumerate(heads)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{other if k else first}">{escape(c)}</td>' for k, c in enumerate(row)
+    left, right = f"{_CELL};{_RULE}", f"{_CELL};{_RULE};text-align:right"
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "".join(
+            f'<{tag} style="{left if k < names else right}">{escape(cell)}</{tag}>'
+            for k, cell in enumerate(cells)
         )
-        + "</tr>"
-        for row in rows
-    )
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
     return (
-        '<table style="border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums">'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        f'<table style="{_TABLE};font-variant-numeric:tabular-nums">'
+        f"<thead><tr>{line(heads, 'th')}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 

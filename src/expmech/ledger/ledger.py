@@ -438,7 +438,7 @@ class Ledger:
         """Return the budget for a notebook."""
         title, rows, lines = self._card()
         heads, *charges = lines or [()]
-        return card(title, rows, after=values_table(heads, charges) if charges else "")
+        return card(title, rows, after=values_table(heads, charges, names=2) if charges else "")
 
     def _card(self) -> tuple[str, list[tuple[str, str]], list[tuple[str, ...]]]:
         """Return title, labelled rows, and the table of charges under its heads."""
