@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 
 import expmech as em
 from expmech.cli.main import app
-from expmech.cli.records import lines_of, plain_number
+from expmech.cli.records import lines_of
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
+from expmech.core.markup import number_text
 from expmech.ledger import Ledger
 from expmech.tables.grammar import parse_condition
 from expmech.tables.plan import enough, plan
@@ -102,7 +103,7 @@ def test_a_release_is_charged_once_for_all_cells_and_groups_and_verifies(
     grouped = ["--by", "sex", "--groups", "f,m", "--output", file]
     done = run("release", "histogram", survey, *HISTOGRAM, *words, *grouped)
     assert done.exit_code == 0, done.stderr
-    assert "epsilon is spent once for all of them" in done.stdout
+    assert "so epsilon is spent once" in done.stdout
     assert Ledger(ledger).spent[0] == Fraction(1, 2)
     assert run("verify", file, "--ledger", ledger).exit_code == 0
     held = json.loads(file.read_text())
@@ -115,17 +116,26 @@ def test_the_screen_tells_the_interval_and_no_inner_numbers(survey: Path) -> Non
     words = ["release", "mean", survey, "--column", "age", "--bounds", "0,120", "--epsilon", "1"]
     shown = run(*words).stdout
     assert re.match(
-        r"mean of age: [0-9.]+\n  95% interval  [0-9.]+ to [0-9.]+\n  noise scale", shown
+        r"mean of age: [0-9.]+\n  95% interval  [0-9.]+ to [0-9.]+\n  In at least", shown
     )
-    assert "sensitivity" not in shown and "energy scale" not in shown
-    assert "guarantee   epsilon = 1 (pure), replace adjacency" in shown
+    assert len(shown.splitlines()) <= 12, "a card of one screen"
+    for inner in ("sensitivity", "energy scale", "noise scale", "ChaCha20", "random key"):
+        assert inner not in shown
+    assert "guarantee     epsilon = 1: replacing one row by any other changes" in shown
+    assert "a factor of at most 2.72." in " ".join(shown.split())
+    assert "protects      one row (replace adjacency: the number of rows is public)" in shown
+    assert "bounds        0 to 120; values outside are clipped" in shown
+    assert "ledger        none: nothing counts" in shown
     verbose = run(*words, "--verbose").stdout
-    assert "sensitivity 4.29497e+09" in verbose
+    assert "sensitivity   4.29497e+09" in verbose and "noise scale" in verbose
     quantile = ["--column", "age", "--bounds", "0,120", "--epsilon", "1"]
     told = run("release", "quantile", survey, *quantile).stdout
     near = "With 95% probability each value is within 8 ranks of the true quantile"
     assert near in " ".join(told.split())
-    assert "Values are counted at the possible answer nearest to them." in " ".join(told.split())
+    last = "Values are counted at the possible answer nearest to them."
+    assert last not in " ".join(told.split())
+    told = run("release", "quantile", survey, *quantile, "--verbose").stdout
+    assert last in " ".join(told.split())
     pca = ["--column", "age", "--bounds", "0,120", "--column", "income", "--bounds", "0,5000"]
     told = run("release", "pca", survey, *pca, "--epsilon", "1").stdout
     assert "No interval can be given without looking at the data again." in told
@@ -175,8 +185,8 @@ def test_numbers_are_shown_to_the_digits_that_the_noise_leaves() -> None:
         "  95% interval  53.69 to 54.43",
         "  noise scale   0.12",
     ]
-    assert [plain_number(x) for x in (20000.0, 0.12, 1.5e-7, 123.456, 0.0)] == [
-        "20000",
+    assert [number_text(x, digits=3) for x in (20000.0, 0.12, 1.5e-7, 123.456, 0.0)] == [
+        "20,000",
         "0.12",
         "1.5e-07",
         "123",
@@ -186,7 +196,7 @@ def test_numbers_are_shown_to_the_digits_that_the_noise_leaves() -> None:
 
 def test_values_without_intervals_stand_under_the_name_of_the_release() -> None:
     told = {"statement": "quantiles of age", "value": {"0.1": 20.5, "0.9": 70.25}}
-    assert lines_of(told) == ["quantiles of age", "  0.1: 20.5", "  0.9: 70.25"]
+    assert lines_of(told) == ["quantiles of age", "       value", "  0.1   20.5", "  0.9  70.25"]
     ends = {"lower": {"f": 1.0, "m": 1.5}, "upper": {"f": 3.0, "m": 4.0}, "scale": {}, "words": ""}
     grouped = {"statement": "mean by sex", "value": {"f": 2.0, "m": 3.0}, "accuracy": ends}
     assert "noise scale" not in " ".join(lines_of(grouped))
@@ -287,7 +297,7 @@ def test_a_plan_says_what_epsilon_is_enough() -> None:
     done = run("plan", "mean", "--rows", "10000", "--bounds", "0,120", "--error", "0.5")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("epsilon = 0.0719 is enough.\nPlan at epsilon = 0.0719")
-    assert "in 95% of releases each number is within 0.5 of what the rows give" in done.stdout
+    assert "error         within 0.5 of the exact value, in 95% of releases\n" in done.stdout
 
 
 def test_the_version_is_told() -> None:

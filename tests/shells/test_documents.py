@@ -236,7 +236,7 @@ def test_the_posterior_example_draws_the_posterior() -> None:
 
 def test_the_stump_example_finds_the_column_that_decides() -> None:
     printed = run_example("stump")
-    assert "* what auto takes: BoxTree" in printed
+    assert "method        BoxTree; " in printed
     shares = re.findall(r"(\w+): ([\d.]+) of draws", printed)
     assert max(shares, key=lambda row: float(row[1]))[0] == "income"
 
@@ -251,9 +251,9 @@ def test_a_stewards_day_ends_with_a_report_and_loses_nothing(tmp_path: Path) -> 
     for text in ("Nothing was charged.", "The draws take about", "95% interval", "were released"):
         assert text in printed, text
     report = (tmp_path / "report.html").read_text()
-    assert report.startswith("<!doctype html>") and "mean of commute_minutes" in report
+    assert report.startswith("<!doctype html>") and "Mean of commute_minutes" in report
     recovered = printed.split("$ expmech budget recover survey.ledger\n")[1]
-    assert "0.5-quantile of rent_share" in recovered
+    assert "median of rent_share" in recovered
 
 
 def test_the_demo_releases_and_certifies() -> None:

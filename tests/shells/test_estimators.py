@@ -181,7 +181,7 @@ def test_a_fit_is_charged_before_it_draws(
     with pytest.raises(RuntimeError):
         PrivateMean(epsilon="0.5", bounds=BOUNDS, ledger=ledger).fit(X)
     assert ledger.left[0] == Fraction(3, 2)
-    assert ledger.history()[0].statement == "PrivateMean: mean of 0, 1"
+    assert ledger.history()[0].statement == "PrivateMean: mean of column 0, column 1"
 
 
 def test_every_estimator_charges_what_it_certifies(ledger: em.Ledger) -> None:

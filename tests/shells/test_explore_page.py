@@ -295,6 +295,27 @@ def test_a_narrow_screen_has_nothing_beyond_its_edge(
         assert visit.complaints == []
 
 
+def test_a_phone_keeps_the_picture_in_sight_while_a_slider_moves(
+    browser: Any, address: str
+) -> None:
+    size = {"width": 400, "height": 800}
+    with browser.new_context(viewport=size, has_touch=True) as context:
+        visit = Visit(context.new_page(), address)
+        visit.open(question="mean")
+        for slider in ("epsilon", "accuracy", "rows"):
+            visit.slide(slider, "ArrowRight")
+            visit.page.locator(f"#{slider}").evaluate(
+                "(slider) => window.scrollBy(0, slider.getBoundingClientRect().top - 600)"
+            )
+            drawn = visit.page.locator("#answers figure").bounding_box()
+            moved = visit.page.locator(f"#{slider}").bounding_box()
+            assert 0 <= drawn["y"] and drawn["y"] + drawn["height"] < moved["y"] < 800, slider
+        visit.page.locator("#composition").scroll_into_view_if_needed()
+        left = visit.page.locator("#answers").bounding_box()
+        assert left["y"] + left["height"] <= 0, "it leaves with the sliders"
+        assert visit.complaints == []
+
+
 def test_every_control_is_reached_by_the_keyboard_and_has_a_name(visit: Visit) -> None:
     visit.open(question="mean")
     wanted = visit.page.evaluate(

@@ -56,7 +56,7 @@ def test_a_linear_fit_is_charged_verified_and_in_units(adjacency: str, tmp_path:
     certificate = model.certificate_
     assert ledger.history()[0].certificate == certificate.to_json()
     assert stands(certificate) and certificate.mechanism == "PerturbedOptimum"
-    assert certificate.statistic == "linear regression of 2 on 0, 1"
+    assert certificate.statistic == "linear regression of y on column 0, column 1"
     value = np.array([model.intercept_, *model.coef_])
     assert verify_value(certificate, value).holds
     assert not verify_value(certificate, value * [1.0, 1.0 + 1e-5, 1.0]).holds

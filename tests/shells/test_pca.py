@@ -99,7 +99,7 @@ def test_certificate_says_how_rows_were_standardised() -> None:
     assert "centred at (1.0, 0.0, 0.0, 2.0), divided by (15.0, 15.0" in public.assumptions[-1]
     private = PrivatePCA(epsilon=1.0, bounds=(-15, 15), center="private").fit(table(40))
     assert "a mean that was released before" in private.certificate_.assumptions[-1]
-    assert public.statistic == "principal component of 0, 1, 2, 3"
+    assert public.statistic == "principal component of column 0, column 1, column 2, column 3"
 
 
 def test_a_missing_value_counts_by_the_rule() -> None:

@@ -50,7 +50,12 @@ def test_plan_names_what_auto_takes_and_why_others_do_not_apply(name: str) -> No
         assert record["chosen"] in [
             option["name"] for option in record["options"] if option["applies"]
         ]
-        assert f"* what auto takes: {record['chosen']}" in result.output
+        assert result.output.splitlines()[1].startswith(f"  method        {record['chosen']}")
+        assert result.output.splitlines()[2].startswith("  error         ")
+    assert "Does not apply" not in result.output and "years" not in result.output
+    verbose = run(f"{COMMANDS[name]} --verbose").output
+    assert verbose.startswith(result.output) and f"* {record['chosen']}" in verbose
+    assert all(option["name"] in verbose for option in record["options"])
     for option in record["options"]:
         assert option["applies"] == ("reason" not in option)
         if option["applies"]:

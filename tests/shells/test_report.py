@@ -101,12 +101,12 @@ def test_the_page_shows_values_intervals_and_pictures_and_needs_nothing_else(
         "What was released about survey.csv",
         "one row added or removed changes the probability of any conclusion",
         "The number of rows is confidential.",
-        "count by region",
+        "Count by region",
         "<b>south</b>",
-        "11\u00a0to\u00a051",
+        "11 to 51",
         "70.25",
         "yes | no",
-        "40120\u00a0to\u00a042349",
+        "40,120 to 42,349",
         "PrivateRidge: a model",
         "Its value is not kept in the ledger",
         "epsilon = 0.45 and delta = 0 were spent of a total of 2 and 0.000001",
@@ -146,7 +146,7 @@ def test_markdown_says_the_same_and_escapes(ledger: Ledger, tmp_path: Path) -> N
     assert run("report", ledger.path, "--output", file, "--title", "Our *survey*").exit_code == 0
     text = file.read_text()
     assert text.startswith("# Our \\*survey\\*\n")
-    assert "| north | 31 | 11\u00a0to\u00a051 |" in text
+    assert "| north | 31 | 11 to 51 |" in text
     assert "| yes \\| no |" in text
     assert "\\<b\\>south\\</b\\>" in text
     refused = run("report", ledger.path, "--output", file)
@@ -178,7 +178,7 @@ def test_notebooks_show_cards(ledger: Ledger) -> None:
     mechanism = em.NoisyMean.from_rows([[0.2], [0.4]], lower=[0.0], upper=[1.0])
     release = mechanism.release(epsilon=0.5)
     for shown, part in (
-        (release, "Certificate"),
+        (release, "All terms"),
         (release.certificate, "Differential privacy certificate"),
         (mechanism.plan(0.5), "Plan at epsilon = 0.5"),
         (ledger, "Budget of /secret place/survey.csv"),

@@ -6,14 +6,14 @@ import dataclasses
 import hashlib
 import json
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from expmech.certificates.card import assumed, guarantee, heading, text_rows
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.core.markup import text_card
+from expmech.core.markup import card, labelled, unfolded
 from expmech.core.strict_json import read_json
 
 RELEASE, STUDY = "release", "study, not a release"
@@ -177,7 +177,11 @@ class Certificate:
                 )
 
     def __str__(self) -> str:
-        """Return a readable card."""
+        """Return every term, as a readable card."""
+        return "\n".join([self._title, *text_rows(self._terms(), width=84)])
+
+    def _terms(self) -> list[tuple[str, str]]:
+        """Return every term by its label."""
         parts = {
             name: ", ".join(f"{key} = {_show(value)}" for key, value in fields.items() if key != no)
             for name, fields, no in (
@@ -188,41 +192,37 @@ class Certificate:
         }
         unit = "" if self.unit is None else f", in units of 2^{self.unit}"
         scale = f"energy scale {self.eta:.6g}{unit}"
-        inner = [
+        purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
+        return [
+            ("guarantee", f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"),
+            ("statistic", f"{self.statistic}, by {self.mechanism}"),
             ("sensitivity", f"{self.sensitivity:.6g}, loss error {self.loss_error:.3g}, {scale}"),
             ("domain", f"{self.domain['kind']}: {parts['domain']}"),
             ("sampler", _with(self.sampler["sampler"], parts["sampler"])),
             ("then", _with(self.postprocessing["map"], parts["postprocessing"])),
-        ]
-        return self._card(inner)
-
-    def summary(self) -> str:
-        """Return the promise, and what it rests on, without the numbers it is computed from."""
-        return self._card([])
-
-    def _card(self, inner: list[tuple[str, str]]) -> str:
-        """Return the promise, the rows of ``inner`` and the terms as lines of text."""
-        purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
-        guarantee = f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"
-        rows = [
-            ("guarantee", guarantee),
-            ("statistic", f"{self.statistic}, by {self.mechanism}"),
-            *inner,
             ("timing", _TIMING.get(self.timing, self.timing)),
             ("randomness", self.randomness),
             *(("" if j else "assumes", text) for j, text in enumerate(self.assumptions)),
             ("version", f"expmech {self.version}"),
         ]
-        lines = [f"Differential privacy certificate ({self.kind})"]
-        for label, text in rows:
-            wrapped = textwrap.wrap(text, width=84) or [""]
-            lines.append(f"  {label:<12}{wrapped[0]}")
-            lines.extend(f"  {'':<12}{more}" for more in wrapped[1:])
-        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """Return the promise in one sentence, and what it assumes: a card of a few lines."""
+        rows = [("guarantee", guarantee(self)), *assumed(self)]
+        return "\n".join([self._title, *text_rows(rows)])
+
+    @property
+    def _title(self) -> str:
+        return f"Differential privacy certificate ({self.kind})"
 
     def _repr_html_(self) -> str:
-        """Return the card for a notebook."""
-        return text_card(str(self))
+        """Return the card for a notebook, with every number folded under it."""
+        rows = [("statistic", heading(self.statistic)), ("guarantee", guarantee(self))]
+        return card(self._title, [*rows, *assumed(self)], after=self.folded())
+
+    def folded(self) -> str:
+        """Return all terms of the certificate as HTML that opens."""
+        return unfolded("All terms", labelled(self._terms()))
 
 
 def epsilon_up(epsilon: float | Fraction) -> float:

@@ -16,6 +16,14 @@ from numpy.typing import NDArray
 
 from expmech._version import __version__
 from expmech.certificates.accuracy import Accuracy
+from expmech.certificates.card import (
+    ShownValue,
+    assumed,
+    guarantee,
+    heading,
+    shown_values,
+    text_rows,
+)
 from expmech.certificates.certificate import RELEASE, STUDY, Certificate, digest_of, epsilon_up
 from expmech.certificates.checks import Check
 from expmech.certificates.forecast import NO_EVALUATIONS, Forecast
@@ -39,7 +47,7 @@ from expmech.core.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.core.markup import card, folded
+from expmech.core.markup import card, escape, values_table, visible
 from expmech.core.rounding import validate_epsilon
 from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
@@ -114,19 +122,44 @@ class Release:
     certificate: Certificate
     accuracy: Accuracy | None = None
 
+    def __str__(self) -> str:
+        """Return value, interval, guarantee and what is assumed, on a card of a few lines."""
+        values = self._values()
+        names = [f"{value.name}: " if value.name else "" for value in values]
+        lines = [heading(self.certificate.statistic)]
+        for name, value in zip(names, values, strict=True):
+            interval = f" (95% interval {value.interval})" if value.interval else ""
+            lines.append(f"  {visible(name)}{value.text}{interval}")
+        return "\n".join([*lines, *text_rows(self._terms())])
+
     def _repr_html_(self) -> str:
         """Return value and certificate for a notebook."""
-        stated = self.certificate
-        cost = (
-            f"epsilon = {stated.epsilon:g}, delta = {stated.delta:g}, {stated.adjacency} adjacency"
+        values = self._values()
+        if len(values) == 1 and not values[0].name:
+            (value,) = values
+            before = f'<div style="font-size:1.5em;margin:.2em 0">{escape(value.text)}</div>'
+            rows = [("95% interval", value.interval)] if value.interval else []
+        else:
+            heads = ["", "value", "95% interval", "all at once"]
+            lines = [[each.name, each.text, each.interval, each.jointly] for each in values]
+            while len(heads) > 2 and not any(line[-1] for line in lines):
+                heads, lines = heads[:-1], [line[:-1] for line in lines]
+            before, rows = values_table(heads, lines), []
+        title = heading(self.certificate.statistic)
+        return card(title, [*rows, *self._terms()], before=before, after=self.certificate.folded())
+
+    def _values(self) -> list[ShownValue]:
+        near = self.accuracy
+        fields = () if near is None else dataclasses.fields(near)
+        stated = {field.name: getattr(near, field.name) for field in fields}
+        return shown_values(
+            self.value, {name: part for name, part in stated.items() if part is not None}
         )
-        rows = [(stated.statistic, str(self.value)), ("guarantee", cost), ("kind", stated.kind)]
-        if self.accuracy is not None:
-            near = self.accuracy
-            rows.insert(1, ("95% interval", f"{near.lower} to {near.upper}"))
-            if near.joint_lower is not None:
-                rows.insert(2, ("all at once", f"{near.joint_lower} to {near.joint_upper}"))
-        return card("Release", rows, after=folded("Certificate", str(stated)))
+
+    def _terms(self) -> list[tuple[str, str]]:
+        kind = self.certificate.kind
+        study = [] if kind == RELEASE else [("kind", kind)]
+        return [*study, ("guarantee", guarantee(self.certificate)), *assumed(self.certificate)]
 
 
 @dataclass(frozen=True, kw_only=True)

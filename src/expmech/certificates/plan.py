@@ -10,8 +10,9 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from expmech.certificates.card import text_rows
 from expmech.certificates.forecast import Forecast
-from expmech.core.markup import text_card
+from expmech.core.markup import card, labelled, number_text, unfolded, values_table
 
 if TYPE_CHECKING:
     from expmech.exponential.samplers.base import Sampler
@@ -167,59 +168,92 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        """Return a table for people."""
-        lines = [f"Plan at epsilon = {self.epsilon:g} (public: it does not depend on the data)", ""]
-        rows = [
-            _HEADS,
-            *(row for row in (_option_row(option) for option in self.options) if row is not None),
-        ]
+        """Return the method that will be used and its expected error."""
+        return "\n".join([self._title, *text_rows(self._rows())])
+
+    def in_full(self) -> str:
+        """Return the same, then a table of every method and why others do not apply."""
+        lines = [str(self), ""]
+        rows = self._table()
         widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADS))]
         for row in rows:
             mark = "*" if row[0] == self.chosen else " "
-            lines.append(
-                f"{mark} "
-                + "  ".join(
-                    cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-                ).rstrip()
-            )
-        lines += [
-            "",
-            f"* what auto takes: {self.chosen}" if self.chosen else f"auto refuses: {self.refusal}",
-        ]
-        if self.excess_loss is not None:
-            mean, most = self.excess_loss
-            lines.append(
-                f"loss above the least one: at most {mean:.3g} on average, below {most:.3g} in 95%"
-                " of draws"
-            )
-        if self.error is not None:
-            lines.append(
-                f"error: in 95% of releases each number is within {self.error:.3g} of what the rows"
-                " give as they are read"
-            )
-        if self.ranks is not None:
-            lines += textwrap.wrap(within_ranks(self.ranks), width=110)
-        if self.saturates_at is not None:
-            lines.append(
-                f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart."
-                " Where the least loss is above that, every answer is equally likely: declare"
-                " `bound`"
-            )
-        if self.note is not None:
-            lines += textwrap.wrap(self.note, width=110)
-        unfit = [option for option in self.options if option.forecast is None]
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append(f"{mark} {'  '.join(cells).rstrip()}")
+        if self.chosen:
+            lines += ["", "The star marks the method that will be used."]
+        unfit = self._unfit()
         if unfit:
             lines += ["", "Does not apply:"]
-            for option in unfit:
-                text = f"{option.name}: {option.reason}"
+            for name, reason in unfit:
                 lines += textwrap.wrap(
-                    text, width=110, initial_indent="  ", subsequent_indent="    "
+                    f"{name}: {reason}", width=110, initial_indent="  ", subsequent_indent="    "
                 )
         return "\n".join(lines)
 
+    @property
+    def expected_error(self) -> str | None:
+        """How far a release is from the truth, in a few words; None where nothing public tells."""
+        if self.ranks is not None:
+            return f"within {number_text(math.ceil(self.ranks))} ranks of the true quantile"
+        if self.shown_from is not None:
+            return f"groups of {number_text(self.shown_from)} rows and more are shown"
+        if self.error is not None:
+            return f"within {number_text(self.error, digits=3)} of the exact value"
+        if self.excess_loss is not None:
+            return f"loss at most {number_text(self.excess_loss[1], digits=3)} above the least"
+        return None
+
+    @property
+    def _title(self) -> str:
+        return f"Plan at epsilon = {self.epsilon:g} (public: it does not depend on the data)"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return method, expected error and what else a reader should know, by their labels."""
+        option = self.recommended
+        rows = [("refused", f"auto refuses: {self.refusal}")]
+        if option is not None:
+            pure = f", delta = {option.delta:.1g}" if option.delta else ""
+            time = show_seconds(option.seconds)
+            rows = [("method", f"{option.name}{pure}; {option.timing} time, about {time}")]
+        error = self.expected_error
+        if error is not None:
+            rows.append(("error", f"{error}, in 95% of releases"))
+        else:
+            rows.append(("error", "nothing public tells it before the release"))
+        if self.error is not None:
+            rows.append(("", "exact value: computed from the rows as they are read and clipped"))
+        if self.ranks is not None:
+            rows.append(("", "where values lie about evenly around it or are tied; more in a gap"))
+        if self.excess_loss is not None and self.ranks is None:
+            mean = number_text(self.excess_loss[0], digits=3)
+            rows.append(("", f"on average the loss is at most {mean} above the least one"))
+        if self.saturates_at is not None:
+            rows.append(
+                (
+                    "caution",
+                    f"energies saturate: losses from {self.saturates_at:.3g} up are not told apart."
+                    " Where the least loss is above that, every answer is equally likely: declare"
+                    " `bound`",
+                )
+            )
+        if self.note is not None:
+            rows.append(("note", self.note))
+        return rows
+
+    def _table(self) -> list[tuple[str, ...]]:
+        rows = (_option_row(option) for option in self.options)
+        return [_HEADS, *(row for row in rows if row is not None)]
+
+    def _unfit(self) -> list[tuple[str, str]]:
+        """Return the methods that do not apply, each with its reason."""
+        return [(each.name, str(each.reason)) for each in self.options if not each.applies]
+
     def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
-        return text_card(str(self))
+        """Return the plan for a notebook; the other methods are folded."""
+        heads, *rows = self._table()
+        others = values_table(heads, rows) + labelled(self._unfit())
+        return card(self._title, self._rows(), after=unfolded("Every method", others))
 
 
 _HEADS = (

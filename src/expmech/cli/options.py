@@ -213,7 +213,7 @@ class ReleaseOptions:
         typer.Option("--output", help="Also write value and certificate to this new JSON file."),
     ] = None
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show the whole certificate, with its inner numbers.")
+        bool, typer.Option("--verbose", help="Show the whole certificate and all sentences.")
     ] = False
 
 
@@ -235,6 +235,9 @@ class PlanOptions(GuaranteeOptions):
         int | None,
         typer.Option("--rows", help="Number of rows; needed under replace, where it is public."),
     ] = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show every method, its cost or why it is not used.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
         if len(plans) > 1:
             text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
             output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
-        output.print(str(plan), markup=False)
+        output.print(plan.in_full() if options.verbose else str(plan), markup=False)
 
 
 def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int | None) -> Fraction:

@@ -11,7 +11,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import NoneType
@@ -21,7 +21,7 @@ import typer
 from rich.table import Table
 from typer.models import OptionInfo
 
-from expmech.certificates.plan import show_number, show_seconds
+from expmech.certificates.plan import Plan, show_number, show_seconds
 from expmech.cli.common import new_file
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import ending, warn_of
@@ -30,6 +30,7 @@ from expmech.cli.records import record_json, show
 from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.markup import visible
 from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError
 from expmech.ledger.amounts import show_amount
@@ -352,14 +353,17 @@ def _forecast(
     rows = []
     for each, cost, time in zip(prepared, costs, seconds, strict=True):
         epsilon = show_amount(each.request.epsilon)
-        rows.append((each.statement, epsilon, show_amount(cost), _evaluations(each), time))
+        plan_of = _plan(each)
+        error = plan_of.expected_error or "not known beforehand"
+        evaluations = _evaluations(plan_of)
+        rows.append((each.statement, epsilon, show_amount(cost), error, evaluations, time))
     if as_json:
-        names = ("statement", "epsilon", "cost", "evaluations", "seconds")
+        names = ("statement", "epsilon", "cost", "error", "evaluations", "seconds")
         output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
         return
-    table = Table("release", "epsilon", "cost here", "evaluations", "time to draw")
-    for *texts, time in rows:
-        table.add_row(*texts, show_seconds(time))
+    table = Table("release", "epsilon", "cost here", "error in 95% of releases", "time to draw")
+    for statement, epsilon, cost_text, error, _, time in rows:
+        table.add_row(visible(statement), epsilon, cost_text, error, show_seconds(time))
     output.print(table)
     output.print(
         f"The draws take about {show_seconds(sum(seconds))}, by a public forecast; reading the"
@@ -378,10 +382,17 @@ def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction
     return ledger.limits.costs(amounts, spent)
 
 
-def _evaluations(prepared: PreparedRelease) -> str:
-    """Return the forecast of the loss evaluations of a draw, from public quantities."""
-    request = prepared.request
-    option = prepared.mechanism.plan(request.row_epsilon, timing=request.timing).recommended
+def _plan(prepared: PreparedRelease) -> Plan:
+    """Return the plan of a release, with its expected error, from public quantities."""
+    request, count = prepared.request, prepared.certificate.domain.get("count")
+    made = prepared.mechanism.plan(request.row_epsilon, timing=request.timing)
+    ranks = prepared.statistic.rank_error(request.row_epsilon, count)
+    return replace(made, ranks=ranks)
+
+
+def _evaluations(plan: Plan) -> str:
+    """Return the forecast of the loss evaluations of a draw."""
+    option = plan.recommended
     if option is None or option.forecast is None:
         return "unknown"
     return show_number(option.forecast.typical)

@@ -9,23 +9,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from expmech.certificates.card import (
+    ShownValue,
+    assumed,
+    guarantee,
+    shown_values,
+    text_rows,
+    usual_name,
+)
 from expmech.certificates.certificate import Certificate
 from expmech.cli.console import output
 from expmech.core.markup import visible
-
-
-def plain(value: Any) -> Any:
-    """Return a released value as JSON can hold it."""
-    if isinstance(value, dict):
-        return {name: plain(entry) for name, entry in value.items()}
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def record_json(record: Any, **options: Any) -> str:
@@ -48,59 +46,57 @@ def digest_of(record: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def flattened(value: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return nested values by the names, or places, that lead to them."""
-    if isinstance(value, dict):
-        entries = [(str(name), entry) for name, entry in value.items()]
-    elif isinstance(value, list) and len(value) > 1:
-        entries = [(str(k + 1), entry) for k, entry in enumerate(value)]
-    elif isinstance(value, list):
-        entries = [("", entry) for entry in value]
-    else:
-        return {", ".join(filter(None, path)): value}
-    leaves: dict[str, Any] = {}
-    for name, entry in entries:
-        leaves |= flattened(entry, (*path, name))
-    return leaves
-
-
 def show(record: dict[str, Any], *, verbose: bool = False) -> None:
-    """Print a release; ``verbose`` shows the whole certificate, not only its guarantee."""
-    first, *rest = lines_of(record)
+    """Print the card of a release; ``verbose`` adds the whole certificate."""
+    first, *rest = lines_of(record, verbose=verbose)
     output.print(first, style="bold")
-    for line in rest:
+    for line in [*rest, *terms_of(record)]:
         output.print(line)
-    certificate = record["certificate"]
-    if not isinstance(certificate, Certificate):  # the record was read from a file
-        certificate = Certificate.from_json(json.dumps(certificate))
-    output.print(str(certificate) if verbose else certificate.summary())
-    notes = {}
+    if verbose:
+        output.print(str(_certificate(record)))
+
+
+def terms_of(record: dict[str, Any]) -> list[str]:
+    """Return what a release guarantees and assumes, and what it leaves of the budget, as lines."""
+    certificate = _certificate(record)
+    rows = [("guarantee", guarantee(certificate)), *assumed(certificate)]
     if "groups" in record:
-        notes["groups"] = (
-            "disjoint: a row is in one of them at most, so epsilon is spent once for all of them"
-        )
-    if "unit" in record:
-        unit = record["unit"]
-        notes["unit"] = f"one {unit['column']} added or removed: epsilon = {unit['epsilon']}"
-    if "left" in record:
-        left = record["left"]
-        notes["left"] = f"epsilon = {left['epsilon']}, delta = {left['delta']}"
-    for name, note in notes.items():
-        output.print(f"  {name:<12}{note}")
+        rows.append(("groups", "a row is in one of them at most, so epsilon is spent once"))
+    left = record.get("left")
+    rows.append(
+        ("ledger", "none: nothing counts what several releases cost together")
+        if left is None
+        else ("left", f"epsilon = {left['epsilon']}, delta = {left['delta']}")
+    )
+    return text_rows(rows)
 
 
-def lines_of(record: dict[str, Any]) -> list[str]:
+def _certificate(record: dict[str, Any]) -> Certificate:
+    certificate = record["certificate"]
+    if isinstance(certificate, Certificate):
+        return certificate
+    return Certificate.from_json(json.dumps(certificate))  # the record was read from a file
+
+
+def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
     """Return the value of a release and how far the truth may be, line by line."""
-    statement, value, accuracy = record["statement"], record["value"], record.get("accuracy", {})
-    if value == {}:
-        lines = [f"{statement}: none is shown"]
-    elif "lower" in accuracy:
-        lines = _with_intervals(statement, flattened(value), accuracy)
-    elif isinstance(value, dict):
-        lines = [statement, *(f"  {visible(name)}: {_text(value[name])}" for name in value)]
+    accuracy = record.get("accuracy", {})
+    title = visible(usual_name(record["statement"]))
+    values = shown_values(record["value"], accuracy)
+    if not values:
+        lines = [f"{title}: none is shown"]
+    elif len(values) == 1:
+        (value,) = values
+        rows = [("95% interval", value.interval), ("noise scale", value.noise if verbose else "")]
+        name = f", {visible(value.name)}" if value.name else ""
+        lines = [f"{title}{name}: {value.text}", *text_rows(row for row in rows if row[1])]
+    elif isinstance(record["value"], list):
+        lines = [f"{title}: {', '.join(value.text for value in values)}"]
     else:
-        lines = [f"{statement}: {_text(value)}"]
+        lines = [title, *_table(values, verbose=verbose)]
     sentence = accuracy_statement(accuracy)
+    if not verbose:
+        sentence = sentence.partition(". ")[0].rstrip(".") + "." if sentence else ""
     return lines + textwrap.wrap(sentence, width=96, initial_indent="  ", subsequent_indent="  ")
 
 
@@ -109,65 +105,16 @@ def accuracy_statement(accuracy: dict[str, Any]) -> str:
     return str(accuracy.get("statement", accuracy.get("words", "")))
 
 
-def _with_intervals(statement: str, values: dict[str, Any], accuracy: dict[str, Any]) -> list[str]:
-    lower, upper, scales = (flattened(accuracy[part]) for part in ("lower", "upper", "scale"))
-    rows = []
-    for name, value in values.items():
-        low, high, scale = lower[name], upper[name], scales.get(name)
-        resolution = scale or (high - low) / 6.0
-        interval = f"{_rounded(low, resolution, -1)} to {_rounded(high, resolution, 1)}"
-        noise = plain_number(scale) if scale else "-"
-        rows.append((visible(name), _rounded(value, resolution), interval, noise))
-    if len(rows) > 1:
-        heads = ["", "value", "95% interval", "noise scale"]
-        if not any(noise != "-" for *_, noise in rows):
-            heads.pop()
-        cells = [list(row[: len(heads)]) for row in rows]
-        if "joint_lower" in accuracy:
-            heads.insert(3, "all at once")
-            first, last = (flattened(accuracy[f"joint_{end}"]) for end in ("lower", "upper"))
-            for line, name in zip(cells, values, strict=True):
-                resolution = scales.get(name) or (upper[name] - lower[name]) / 6.0
-                ends = _rounded(first[name], resolution, -1), _rounded(last[name], resolution, 1)
-                line.insert(3, " to ".join(ends))
-        return [statement, *_table([tuple(line) for line in (heads, *cells)])]
-    ((name, text, interval, noise),) = rows
-    lines = [f"{statement}{', ' if name else ''}{name}: {text}", f"  95% interval  {interval}"]
-    return lines if noise == "-" else [*lines, f"  noise scale   {noise}"]
-
-
-def plain_number(value: float) -> str:
-    """Return a number to three digits, without an exponent where that is legible."""
-    if value == 0.0 or not 1e-4 <= abs(value) < 1e15:
-        return f"{value:.3g}"
-    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
-    text = f"{value:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _text(value: Any) -> str:
-    """Return a released value as text; numbers to six digits."""
-    if isinstance(value, dict):
-        return ", ".join(f"{visible(name)} {_text(entry)}" for name, entry in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_text, value))
-    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
-
-
-def _rounded(value: float, scale: float, direction: int = 0) -> str:
-    """Return a number to a hundredth of the noise, rounded up, down or to the nearest."""
-    if isinstance(value, int) or not 0.0 < scale < math.inf or not abs(value) < 1e15:
-        return _text(value)
-    decimals = min(17, max(0, 1 - math.floor(math.log10(scale))))
-    unit = 10.0**decimals
-    rounding: Callable[[float], int] = (round, math.ceil, math.floor)[direction]
-    return f"{float(rounding(value * unit)) / unit:.{decimals}f}"
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+def _table(values: Sequence[ShownValue], *, verbose: bool) -> list[str]:
+    """Return values, one per line, under heads; columns that are empty are left out."""
+    rows = [("", "value", "95% interval", "all at once", "noise scale")]
+    rows += [
+        (visible(v.name), v.text, v.interval, v.jointly, v.noise if verbose else "") for v in values
+    ]
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
     lines = []
-    for name, *cells in rows:
+    for name, *cells in zip(*columns, strict=True):
         padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
         lines.append(f"  {name.ljust(widths[0])}  " + "   ".join(padded))
     return [line.rstrip() for line in lines]

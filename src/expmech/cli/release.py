@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from expmech.certificates.accuracy import LEVEL
+from expmech.certificates.card import plain
 from expmech.certificates.mechanism import Release
 from expmech.certificates.progress import LONG, announcement
 from expmech.certificates.timing import CONSTANT
@@ -25,7 +26,7 @@ from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_error
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, add_command
-from expmech.cli.records import plain, record_json, show, with_digest
+from expmech.cli.records import record_json, show, with_digest
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice

@@ -12,15 +12,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from expmech.certificates.card import ShownValue, assumed, guarantee, heading, shown_values
 from expmech.certificates.certificate import Certificate
+from expmech.certificates.postprocessing import Coefficients, Directions
 from expmech.cli.budget import describe_adjacency, remaining_releases
 from expmech.cli.common import new_file, user_errors
 from expmech.cli.console import output
-from expmech.cli.records import accuracy_statement, flattened
+from expmech.cli.records import accuracy_statement
 from expmech.core.markup import BLUE, GREY, ORANGE, escape, folded, round_ticks, table, visible
 from expmech.core.strict_json import read_json
 from expmech.ledger import Charge, Ledger
@@ -39,7 +41,9 @@ _OF_COLUMNS = (  # domains of one number per column
     "MomentVariances",
     "ThreeSums",
 )
-_BARS = ("count", "histogram", "missing")  # statements of numbers whose picture begins at zero
+_BARS = ("count", "histogram", "missing", "number of")
+"""How statements of counts begin: their picture is bars from zero."""
+
 _WIDTH, _LINE, _LEFT, _RIGHT, _TOP, _FOOT = 480.0, 28.0, 160.0, 30.0, 8.0, 32.0  # of a picture
 _LONGEST = 18  # characters of a name beside a picture's line
 _MOST = 60  # lines of a picture
@@ -54,6 +58,8 @@ table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-n
 th {{ white-space: nowrap; }}
 th, td {{ text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #ddd;
   overflow-wrap: anywhere; vertical-align: top; }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .1rem .9rem; font-size: .92rem; }}
+dt {{ font-weight: 600; }} dt::first-letter {{ text-transform: uppercase; }} dd {{ margin: 0; }}
 .quiet {{ color: {GREY}; font-size: .9rem; }}
 pre {{ white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; background: #f6f6f6;
   padding: .6rem; }}
@@ -65,37 +71,18 @@ section {{ break-inside: avoid; }}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasedValue:
-    """A released number or choice by its name, with its interval where there is one.
-
-    ``jointly`` is the interval that holds for all numbers of the release at once. ``value``,
-    ``lower`` and ``upper`` are for the picture. ``unit`` is the column whose units it has, where a
-    release has numbers of several columns.
-    """
-
-    name: str
-    text: str
-    value: float | None = None
-    interval: str = ""
-    jointly: str = ""
-    lower: float | None = None
-    upper: float | None = None
-    unit: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReportItem:
     """One release: its values, how near they are, what it cost and its certificate."""
 
     charge: Charge
     cost: str
-    values: tuple[ReleasedValue, ...]
+    values: tuple[ShownValue, ...]
     accuracy: str
     certificate: Certificate | None
 
     @property
     def title(self) -> str:
-        return self.charge.statement or "A release"
+        return heading(self.charge.statement or "a release")
 
     @property
     def table(self) -> list[list[str]]:
@@ -103,7 +90,7 @@ class ReportItem:
         values = self.values
         if not values:
             return []
-        lines = [["value", "95% interval", "all at once"]]
+        lines = [["Value", "95% interval", "All at once"]]
         lines += [[value.text, value.interval, value.jointly] for value in values]
         if not any(value.interval for value in values):
             lines = [line[:1] for line in lines]
@@ -115,14 +102,35 @@ class ReportItem:
         return [[name, *line] for name, line in zip(names, lines, strict=True)]
 
     @property
+    def terms(self) -> list[tuple[str, str]]:
+        """What it guarantees and assumes; nothing where the certificate was not kept."""
+        if self.certificate is None:
+            return []
+        return [("guarantee", guarantee(self.certificate)), *assumed(self.certificate)]
+
+    @property
     def pictures(self) -> list[str]:
         """Pictures of the numbers; numbers of different units never share an axis."""
-        by_unit: dict[str, list[ReleasedValue]] = {}
+        by_unit: dict[str, list[ShownValue]] = {}
         for value in self.values:
             if value.value is not None:
-                by_unit.setdefault(value.unit, []).append(value)
-        bars, label = self.charge.statement.startswith(_BARS), self.charge.statement
+                by_unit.setdefault(self._unit(value), []).append(value)
+        bars, label = self.charge.statement.startswith(_BARS), self.title
         return [picture(values, bars=bars, label=label) for values in by_unit.values()]
+
+    def _unit(self, value: ShownValue) -> str:
+        """Return what tells the units of a number: its column, or the coefficient that it is."""
+        if self.certificate is None:
+            return ""
+        shape = self.certificate.postprocessing
+        names: list[str] = []
+        if self.certificate.domain.get("kind") in _OF_COLUMNS:
+            names = shape.get("labels", [])
+        elif shape["map"] == Coefficients.name:  # a slope has the units of target per column
+            names = ["intercept", *(shape.get("names") or [])]
+        elif shape["map"] == Directions.name and value.name.startswith("variance, "):
+            return "variance"
+        return next((n for n in names if value.name == n or value.name.endswith(f", {n}")), "")
 
     @property
     def payment(self) -> str:
@@ -176,13 +184,14 @@ def _read_items(ledger: Ledger) -> list[ReportItem]:
     items = []
     for charge, cost in zip(ledger.history(), ledger.costs(), strict=True):
         certificate, record = read_certificate(charge.certificate), records.get(charge.number)
-        values: tuple[ReleasedValue, ...] = ()
+        values: tuple[ShownValue, ...] = ()
         accuracy = (
             "Its value is not kept in the ledger: it was released by other means, or not yet."
         )
         if record is not None:
             stated = record.get("accuracy", {})
-            values, accuracy = _values(record, stated, certificate), accuracy_statement(stated)
+            values = tuple(shown_values(record["value"], stated))
+            accuracy = accuracy_statement(stated)
         items.append(
             ReportItem(
                 charge=charge,
@@ -193,48 +202,6 @@ def _read_items(ledger: Ledger) -> list[ReportItem]:
             )
         )
     return items
-
-
-def _values(
-    record: dict[str, Any], accuracy: dict[str, Any], certificate: Certificate | None
-) -> tuple[ReleasedValue, ...]:
-    lower, upper = (flattened(accuracy.get(end, {})) for end in ("lower", "upper"))
-    first, last = (flattened(accuracy.get(f"joint_{end}", {})) for end in ("lower", "upper"))
-    columns: list[str] = []  # of a mean, a sum or a variance of several columns
-    if certificate is not None and certificate.domain.get("kind") in _OF_COLUMNS:
-        columns = certificate.postprocessing.get("labels", [])
-    values = []
-    for name, value in flattened(record["value"]).items():
-        low, high = lower.get(name), upper.get(name)
-        width, ends = None, dict[str, Any]()
-        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-            width = float(high) - float(low)
-            interval = f"{_rounded(low, width)}\u00a0to\u00a0{_rounded(high, width)}"
-            ends = {"interval": interval, "lower": float(low), "upper": float(high)}
-            if name in first and name in last:
-                joint = (_rounded(end[name], width) for end in (first, last))
-                ends["jointly"] = "\u00a0to\u00a0".join(joint)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        values.append(
-            ReleasedValue(
-                name=name,
-                text=_rounded(value, width),
-                value=float(value) if number else None,
-                unit=next((c for c in columns if name == c or name.endswith(f", {c}")), ""),
-                **ends,
-            )
-        )
-    return tuple(values)
-
-
-def _rounded(value: Any, width: float | None) -> str:
-    """Return a value as text; a number to a hundredth of its interval, or six digits."""
-    if not isinstance(value, float):
-        return str(value)
-    if width is None or not 0.0 < width < math.inf:
-        return f"{value:.6g}"
-    decimals = max(0, 2 - math.floor(math.log10(width)))
-    return f"{value:.{min(decimals, 12)}f}"
 
 
 def _promise(ledger: Ledger) -> list[str]:
@@ -280,6 +247,9 @@ def _section(item: ReportItem) -> str:
         parts += [table(heads, lines), *item.pictures]
     if item.accuracy:
         parts.append(f"<p>{escape(item.accuracy)}</p>")
+    terms = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in item.terms)
+    if terms:
+        parts.append(f"<dl>{terms}</dl>")
     parts.append(f'<p class="quiet">{escape(item.payment)}</p>')
     if item.certificate is not None:
         parts.append(folded(f"Certificate ({item.verdict})", str(item.certificate)))
@@ -297,8 +267,14 @@ def _as_markdown(ledger: Ledger, title: str, items: Sequence[ReportItem]) -> str
             heads, *rows = item.table
             cells = [heads, ["---"] * len(heads), *rows]
             lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in cells] + [""]
+        terms = [
+            f"- **{label}**: {_plain(text)}" if label else f"- {_plain(text)}"
+            for label, text in item.terms
+        ]
         for text in filter(None, (item.accuracy, item.payment)):
             lines += [_plain(text), ""]
+        if terms:
+            lines += [*terms, ""]
         if item.certificate is not None:
             text = visible(str(item.certificate), lines=True)
             fence = "`" * (2 + max(map(len, re.findall("`+", text)), default=1))
@@ -315,7 +291,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def picture(values: Sequence[ReleasedValue], *, bars: bool, label: str) -> str:
+def picture(values: Sequence[ShownValue], *, bars: bool, label: str) -> str:
     """Return an SVG with one line per number: a dot, or a bar from zero, and its interval.
 
     There is none for a single number without an interval, or for too many. The table beside the
@@ -344,7 +320,7 @@ def picture(values: Sequence[ReleasedValue], *, bars: bool, label: str) -> str:
     )
 
 
-def _span(values: Sequence[ReleasedValue], *, bars: bool) -> tuple[float, float]:
+def _span(values: Sequence[ShownValue], *, bars: bool) -> tuple[float, float]:
     ends = [0.0] if bars else []
     for value in values:
         ends += [end for end in (value.value, value.lower, value.upper) if end is not None]
@@ -355,7 +331,7 @@ def _span(values: Sequence[ReleasedValue], *, bars: bool) -> tuple[float, float]
     return (low if bars and low == 0.0 else low - room), high + room
 
 
-def _draw_value(value: ReleasedValue, name: str, y: float, place: Place, *, bars: bool) -> str:
+def _draw_value(value: ShownValue, name: str, y: float, place: Place, *, bars: bool) -> str:
     x = place(value.value or 0.0)
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "\u2026"
     parts = [f'<text x="{_LEFT - 10:g}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>']

@@ -78,6 +78,8 @@ def verify(
             for check in checks:
                 mark = "ok   " if check.holds else "FALSE"
                 output.print(f"{mark} {check.claim:<12} {check.detail}")
+        if not wrong:
+            output.print(_verdict(releases, results), style="bold")
     if wrong:
         complaints.print(
             f"error: the certificate does not stand: {', '.join(wrong)}. It was altered or is"
@@ -85,6 +87,15 @@ def verify(
             style="red",
         )
         raise typer.Exit(FALSE)
+
+
+def _verdict(releases: list[ReadRelease], results: list[tuple[str, list[Check]]]) -> str:
+    """Return the last line of what stands: how much was recomputed, and what for."""
+    many = sum(len(checks) for _, checks in results)
+    what = "The certificate stands" if len(results) == 1 else f"All {len(results)} releases stand"
+    if len(results) == 1 and releases[0].record is not None:
+        what = "The release and its certificate stand"
+    return f"{what}: {many} of {many} checks hold."
 
 
 def check_release(release: ReadRelease, ledger: Ledger | None) -> list[Check]:

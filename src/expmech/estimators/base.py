@@ -292,6 +292,12 @@ def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
     return np.asarray(getattr(estimator, "feature_names_in_", positions))
 
 
+def column_labels(estimator: PrivateEstimator) -> tuple[str, ...]:
+    """Return what certificates call the columns: the names of a frame's, "column 0" otherwise."""
+    named = hasattr(estimator, "feature_names_in_")
+    return tuple(str(name) if named else f"column {name}" for name in column_names(estimator))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class MissingParameter:
     """Numbers that are clipped, so that something has to stand for one that is missing."""

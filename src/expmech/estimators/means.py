@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.estimators.base import MissingParameter, PrivateEstimator, SamplerParameters
+from expmech.estimators.base import (
+    MissingParameter,
+    PrivateEstimator,
+    SamplerParameters,
+    column_labels,
+)
 from expmech.estimators.tables import numbers_of
 from expmech.tables.statistics import Mean, SumOf, VarianceOf
 from expmech.tables.statistics.sums import ColumnStatistic
@@ -32,6 +37,7 @@ class PrivateNumbers(MissingParameter, PrivateEstimator):
             bounds=self._validate_column_bounds(self.bounds, d),
             adjacency=self._relation,
             missing=self.missing,
+            labels=column_labels(self),
             **own,
         )
         rows = numbers_of(table, d)

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from expmech.certificates.mechanism import Release
 from expmech.core.errors import ParameterError, validate_flag, validate_integer
-from expmech.estimators.base import PrivateEstimator, TimingParameters
+from expmech.estimators.base import PrivateEstimator, TimingParameters, column_labels
 from expmech.estimators.tables import DeferredRows, numbers_of
 from expmech.tables.release import PreparedRelease, aggregate_all, charged
 from expmech.tables.scaling import Bounds, make_standard
@@ -167,6 +167,7 @@ class PrivatePCA(
             row_norm=standard.row_norm,
             variances=variances,
             missing=self.missing,
+            labels=column_labels(self),
         )
 
     def _draw_one(self, prepared: PreparedRelease, rows: DeferredRows, stream: int) -> Release:
@@ -193,4 +194,5 @@ def _mean(statistic: PrincipalComponents) -> Mean:
         bounds=statistic.bounds,
         adjacency=statistic.adjacency,
         missing=statistic.missing,
+        labels=statistic.labels,
     )

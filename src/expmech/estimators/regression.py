@@ -13,8 +13,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from expmech.core.errors import ParameterError, shielded
-from expmech.estimators.base import PrivateEstimator, SamplerParameters
-from expmech.estimators.tables import DeferredRows, as_target, is_centred, is_sparse
+from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_labels
+from expmech.estimators.tables import DeferredRows, as_target, is_centred, is_sparse, target_label
 from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows, SparseRows
 from expmech.tables.keys import MISSING, canonical_key
@@ -54,6 +54,7 @@ class PrivateRegression(SamplerParameters, PrivateEstimator):
             "bounds": self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),
             "adjacency": self._relation,
             "missing": self.missing,
+            "labels": (*column_labels(self), target_label(y)),
         }
         return budget, table, target, columns
 

@@ -151,6 +151,12 @@ def as_target(y: Any, table: Any, *, owner: str) -> Any:
     return target
 
 
+def target_label(y: Any) -> str:
+    """Return what certificates call the target: the name of its column, "y" where it has none."""
+    names = [str(name) for name in getattr(y, "columns", [getattr(y, "name", None)])]
+    return names[0] if len(names) == 1 and names[0] not in ("None", "") else "y"
+
+
 def _unwrapped(value: Any) -> Any:
     """Return the value of a row of one, as which a target may be written; else the value."""
     row = values_of_row(value)

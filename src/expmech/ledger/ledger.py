@@ -12,7 +12,7 @@ from pathlib import Path
 
 from expmech.core.adjacency import validate_relation
 from expmech.core.errors import ParameterError
-from expmech.core.markup import card, table
+from expmech.core.markup import card, values_table, visible
 from expmech.ledger import register
 from expmech.ledger.amounts import BASIC, CONCENTRATED, Amount, Limits, show_amount
 from expmech.ledger.entries import Charge, Entry, LedgerError, largest, price
@@ -418,22 +418,45 @@ class Ledger:
         """Return what each charge added to the epsilon spent, by the composition in force."""
         return self.limits.costs([charge.amount for charge in self.history()])
 
+    def __repr__(self) -> str:
+        """Return the call that opens it."""
+        return f"Ledger({str(self.path)!r})"
+
+    def __str__(self) -> str:
+        """Return the budget: the total, what was spent, what is left, and every charge."""
+        title, rows, lines = self._card()
+        texts = [title, *(f"  {label:<8}{text}" for label, text in rows)]
+        widths = [max((len(line[k]) for line in lines), default=0) for k in range(4)]
+        for number, released, epsilon, cost in lines:
+            texts.append(
+                f"  {number.rjust(widths[0])}  {visible(released).ljust(widths[1])}"
+                f"  {epsilon.rjust(widths[2])}  {cost.rjust(widths[3])}"
+            )
+        return "\n".join(texts)
+
     def _repr_html_(self) -> str:
-        """Return the budget for a notebook: the total, what was spent and every charge."""
-        charges, costs, limits = self.history(), self.costs(), self.limits
-        total = f"epsilon = {show_amount(limits.epsilon)}, delta = {show_amount(limits.delta)}"
-        relation = self._adjacency_with(charges) or "the first"
+        """Return the budget for a notebook."""
+        title, rows, lines = self._card()
+        heads, *charges = lines or [()]
+        return card(title, rows, after=values_table(heads, charges, names=2) if charges else "")
+
+    def _card(self) -> tuple[str, list[tuple[str, str]], list[tuple[str, ...]]]:
+        """Return title, labelled rows, and the table of charges under its heads."""
+        charges, costs = self.history(), self.costs()
+        relation = self._adjacency_with(charges)
+        counts = f"{relation} adjacency" if relation else "the adjacency of the first charge"
+        amounts = (("total", self.total), ("spent", self.spent), ("left", self.left))
         rows = [
-            ("total", total),
-            ("spent", f"epsilon = {show_amount(sum(costs, Fraction(0)))}"),
-            ("counts", f"{relation} adjacency, {limits.composition} composition"),
+            (name, f"epsilon = {show_amount(epsilon)}, delta = {show_amount(delta)}")
+            for name, (epsilon, delta) in amounts
         ]
+        rows.append(("counts", f"{counts}, {self.limits.composition} composition"))
         lines = [
             (str(charge.number), charge.statement, show_amount(charge.epsilon), show_amount(cost))
             for charge, cost in zip(charges, costs, strict=True)
         ]
-        after = table(("number", "released", "epsilon", "cost here"), lines) if lines else ""
-        return card(f"Budget of {self.data_set}", rows, after=after)
+        heads = ("number", "released", "epsilon", "cost here")
+        return f"Budget of {visible(self.data_set)}", rows, [heads, *lines] if lines else []
 
     def _enter(self, charges: Sequence[Charge]) -> list[Charge]:
         with connect(self.path) as connection:

@@ -48,7 +48,6 @@ LEAST_ROWS = 2
 LONGEST = 60.0
 """Seconds that a named chain may take unless a budget says otherwise."""
 
-NO_INTERVAL = "No interval can be given without looking at the data again."
 _COVERS = (
     "In at least 95% of releases the interval contains the exact value computed from the table,"
     " with values clipped to their bounds and missing ones counted as the options say. It follows"
@@ -217,12 +216,12 @@ class PreparedRelease:
         if ranks is not None:
             return within_ranks(ranks)
         if self.statistic.shortfall is None:
-            return NO_INTERVAL
+            return self.statistic.no_interval
         plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)
         if plan.excess_loss is None:
-            return NO_INTERVAL
+            return self.statistic.no_interval
         sentence = self.statistic.shortfall.format(plan.excess_loss[1])
-        return f"In at least 95% of releases {sentence}. {NO_INTERVAL}"
+        return f"In at least 95% of releases {sentence}. {self.statistic.no_interval}"
 
 
 def prepare_release(

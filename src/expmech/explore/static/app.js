@@ -10,7 +10,7 @@ function element(tag, text, attributes = {}) {
   return made;
 }
 
-for (const section of document.querySelectorAll("#panels section")) {
+for (const section of document.querySelectorAll("main section")) {
   const own = section.querySelectorAll(".own");
   section.append(element("p", "", { class: "message", "aria-live": "off" }), ...own,
                  element("figure"), element("div", "", { class: "words" }));

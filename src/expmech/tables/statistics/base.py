@@ -35,6 +35,8 @@ class Statistic(ABC):
     """A sentence on how far the loss of a draw may lie above the least, with a place for it."""
     covers: ClassVar[str | None] = None
     """What the intervals hold, where that is not the exact value in 95% of releases."""
+    no_interval: ClassVar[str] = "No interval can be given without looking at the data again."
+    """Why there is no interval, where there is none."""
     takes_delta: ClassVar[bool] = False
     """Whether a delta is the statistic's own, and not that of a sampler."""
 
@@ -162,6 +164,11 @@ class Statistic(ABC):
                 "The number of rows must be given under replace, where it is public."
             )
         return self.mechanism(self.stand_in(count, epsilon), epsilon, timing)
+
+
+def listed(columns: Sequence[Column], labels: Sequence[str]) -> str:
+    """Return the columns as certificates call them: by their labels, if they have any."""
+    return ", ".join(labels or map(str, columns))
 
 
 def named_or_one(columns: Sequence[Column], *, named: bool) -> Postprocessing:

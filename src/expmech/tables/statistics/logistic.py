@@ -46,7 +46,7 @@ class LabelRegression(Regression):
 
     @property
     def predicted(self) -> str:
-        return f"{self.target} = {self.positive}"
+        return f"{self.target_label} = {self.positive}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -75,6 +75,8 @@ class LogisticOptimum(OptimumRegression, LabelRegression):
         What a missing value counts as.
     named : bool, default False
         Whether slopes are released by the names of their columns.
+    labels : tuple of str, default ()
+        What certificates call the columns and, last, the target. Default: their names or positions.
     positive : object
         The label whose odds are modelled, against all others.
     label_notes : tuple of str, default ()
@@ -93,7 +95,7 @@ class LogisticOptimum(OptimumRegression, LabelRegression):
     @property
     def predicted(self) -> str:
         if self.classes is not None:
-            return f"{self.target} in {', '.join(map(str, self.classes))}"
+            return f"{self.target_label} in {', '.join(map(str, self.classes))}"
         return super().predicted
 
     @property
@@ -139,6 +141,8 @@ class LogisticLikelihood(LabelRegression):
         What a missing value counts as.
     named : bool, default False
         Whether slopes are released by the names of their columns.
+    labels : tuple of str, default ()
+        What certificates call the columns and, last, the target. Default: their names or positions.
     positive : object
         The label whose odds are modelled, against all others.
     label_notes : tuple of str, default ()

@@ -11,7 +11,7 @@ from expmech.core.adjacency import Adjacency
 from expmech.mechanisms.directions.principal_direction import PrincipalDirection
 from expmech.tables.aggregates import Column, ProductsOf, RowProducts
 from expmech.tables.scaling import Bounds, centres
-from expmech.tables.statistics.base import Statistic
+from expmech.tables.statistics.base import Statistic, listed
 
 _PRIVATE_CENTER = "a mean that was released before"
 
@@ -25,7 +25,7 @@ class PrincipalComponents(Statistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, labels
         As for :class:`~expmech.tables.statistics.Mean`.
     n_components : int, default=1
         How many directions are released.
@@ -60,10 +60,11 @@ class PrincipalComponents(Statistic):
     variances: bool = False
     missing: str = "middle"
     named: bool = False
+    labels: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        columns = ", ".join(map(str, self.columns))
+        columns = listed(self.columns, self.labels)
         if self.n_components == 1:
             return f"principal component of {columns}"
         return f"{self.n_components} principal components of {columns}"

@@ -19,7 +19,7 @@ from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
 from expmech.mechanisms.optimum.rule import default_threshold
 from expmech.tables.aggregates import Column, DesignOf
 from expmech.tables.scaling import Bounds, Scaling, check_center, scalings
-from expmech.tables.statistics.base import Statistic
+from expmech.tables.statistics.base import Statistic, listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +93,27 @@ class Regression(Statistic):
     adjacency: Adjacency
     missing: str = "middle"
     named: bool = False
+    labels: tuple[str, ...] = ()
     kind: ClassVar[str]
+    no_interval = (
+        "No interval is given for coefficients: how far noise moves them depends on how the rows"
+        " lie, which is confidential, and no part of epsilon was kept to release it."
+    )
 
     @property
     def name(self) -> str:
-        columns = ", ".join(map(str, self.columns))
+        columns = listed(self.columns, self.labels[:-1])
         return f"{self.kind} regression of {self.predicted} on {columns}"
 
     @property
     def predicted(self) -> str:
         """What is predicted, in words."""
-        return str(self.target)
+        return self.target_label
+
+    @property
+    def target_label(self) -> str:
+        """What certificates call the target."""
+        return self.labels[-1] if self.labels else str(self.target)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -200,6 +210,8 @@ class Linear(OptimumRegression, NumberRegression):
         What a missing value counts as.
     named : bool, default False
         Whether slopes are released by the names of their columns.
+    labels : tuple of str, default ()
+        What certificates call the columns and, last, the target. Default: their names or positions.
     target_bounds : pair of float
         Public bounds of the target.
     settings : RegressionSettings

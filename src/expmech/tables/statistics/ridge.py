@@ -42,6 +42,8 @@ class Ridge(NumberRegression):
         What a missing value counts as.
     named : bool, default False
         Whether slopes are released by the names of their columns.
+    labels : tuple of str, default ()
+        What certificates call the columns and, last, the target. Default: their names or positions.
     target_bounds : pair of float
         Public bounds of the target.
     penalty : float, optional

@@ -25,7 +25,7 @@ from expmech.mechanisms.noisy_sums.noisy_sums import (
 )
 from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics.base import Statistic, named_or_one
+from expmech.tables.statistics.base import Statistic, listed, named_or_one
 
 _FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
 
@@ -39,12 +39,13 @@ class ColumnStatistic(Statistic):
     adjacency: Adjacency
     missing: str = "middle"
     named: bool = False
+    labels: tuple[str, ...] = ()
     what: ClassVar[str] = ""
     products: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
-        return f"{self.what} of {', '.join(map(str, self.columns))}"
+        return f"{self.what} of {listed(self.columns, self.labels)}"
 
     @property
     def postprocessing(self) -> Postprocessing:
@@ -87,6 +88,8 @@ class Mean(ColumnStatistic):
         What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
     named : bool, default=False
         Whether the numbers are released by name of their column.
+    labels : tuple of str, default=()
+        What certificates call the columns. Default: their names or positions.
     exponential : bool, default=False
         Whether to use the exponential mechanism with the L1 loss, whose error is twice as large.
 

@@ -1,0 +1,225 @@
+"""What a reader sees first of a release: its value, its interval, its guarantee, what it assumes.
+
+A card fits on one screen. Terminal, notebooks and reports print the same rows; the whole
+certificate is behind `--verbose`, or folded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expmech.core.adjacency import Adjacency
+from expmech.core.markup import number_text, visible
+
+if TYPE_CHECKING:
+    from expmech.certificates.certificate import Certificate
+
+Row = tuple[str, str]
+
+_LEVELS = {"0.25": "lower quartile", "0.5": "median", "0.75": "upper quartile"}
+_OF_UNITS = re.compile(r"is epsilon = (\S+) for one (.+?) added or removed with all its rows")
+_FOR_READERS = ("missing", "decode", "encod", "together cost", "are kept, the least")
+"""Words of assumptions that say how the table was read; the others are for who checks the code."""
+
+_LARGEST = 10  # an epsilon beyond which the factor is no number for people
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownValue:
+    """A released number or choice by its name, with its interval, as a reader sees it.
+
+    ``jointly`` is the interval that holds for all numbers of the release at once, ``noise`` the
+    mean absolute error of the noise. ``value``, ``lower`` and ``upper`` are for pictures.
+    """
+
+    name: str
+    text: str
+    interval: str = ""
+    jointly: str = ""
+    noise: str = ""
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+
+def usual_name(statement: str) -> str:
+    """Return a statement with a quantile by its usual name.
+
+    Examples
+    --------
+    >>> usual_name("0.5-quantile of income"), usual_name("0.9-quantile of age by town")
+    ('median of income', '0.9 quantile of age by town')
+    """
+    level, dash, rest = statement.partition("-quantile of ")
+    if not dash or not re.fullmatch(r"[0-9.]+", level):
+        return statement
+    return f"{_LEVELS.get(level, f'{level} quantile')} of {rest}"
+
+
+def heading(statement: str) -> str:
+    """Return a statement as a title.
+
+    Examples
+    --------
+    >>> heading("0.5-quantile of income")
+    'Median of income'
+    """
+    name = usual_name(statement)
+    return name[:1].upper() + name[1:]
+
+
+def guarantee(certificate: Certificate) -> str:
+    """Return the promise of a certificate in one sentence."""
+    epsilon, who = _protected(certificate)
+    replaced = certificate.adjacency == Adjacency.REPLACE
+    change = f"replacing {who} by any other" if replaced else f"adding or removing {who}"
+    times = f"e^{float(epsilon):.6g}"
+    if epsilon <= _LARGEST:
+        factor = math.exp(float(epsilon))
+        unit = 10.0 ** (2 - math.floor(math.log10(factor)))
+        times = f"{math.ceil(factor * unit) / unit:,.10g}"
+    purity = f", up to a chance of {certificate.delta:.3g}" if certificate.delta else ""
+    delta = f", delta = {certificate.delta:.3g}" if certificate.delta else ""
+    return (
+        f"epsilon = {float(epsilon):.6g}{delta}: {change} changes the probability of any answer by"
+        f" a factor of at most {times}{purity}."
+    )
+
+
+def assumed(certificate: Certificate) -> list[Row]:
+    """Return whom the guarantee protects and how the data were read, as a certificate says."""
+    relation = Adjacency(certificate.adjacency)
+    public = "public" if relation.count_is_public else "confidential"
+    who = _protected(certificate)[1]
+    rows = [("protects", f"{who} ({relation} adjacency: the number of rows is {public})")]
+    bounds = _bounds(certificate)
+    if bounds:
+        rows.append(("bounds", f"{bounds}; values outside are clipped"))
+    for text in certificate.assumptions:
+        if any(word in text.lower() for word in _FOR_READERS):
+            rows.append(("reading" if rows[-1][0] not in ("reading", "") else "", text))
+    if certificate.timing == "data-dependent":
+        rows.append(("timing", "the running time may tell an observer about the data: hide it"))
+    return rows
+
+
+def _protected(certificate: Certificate) -> tuple[Fraction, str]:
+    """Return whom the guarantee protects, and the epsilon of that."""
+    for text in certificate.assumptions:
+        of_units = _OF_UNITS.search(text)
+        if of_units is not None:
+            return Fraction(of_units[1]), f"one {of_units[2]} with all rows"
+    return Fraction(repr(float(certificate.epsilon))), "one row"
+
+
+def _bounds(certificate: Certificate) -> str:
+    """Return the public bounds of the columns, as far as the certificate holds them."""
+    domain, labels = certificate.domain, certificate.postprocessing.get("labels", [])
+    lower, upper = domain.get("lower"), domain.get("upper")
+    if not (isinstance(lower, list | tuple) and isinstance(upper, list | tuple)):
+        return ""
+    pairs = [f"{number_text(a)} to {number_text(b)}" for a, b in zip(lower, upper, strict=False)]
+    if len(set(pairs)) == 1:
+        return pairs[0] if len(pairs) == 1 else f"{pairs[0]}, for each column"
+    if len(labels) != len(pairs):
+        return f"{', '.join(pairs)} in the order of the columns"
+    return ", ".join(
+        f"{visible(str(name))} {pair}" for name, pair in zip(labels, pairs, strict=True)
+    )
+
+
+def text_rows(rows: Iterable[Row], *, width: int = 82) -> list[str]:
+    """Return labelled rows as lines of text, long ones wrapped under their own column."""
+    lines = []
+    for label, text in rows:
+        wrapped = textwrap.wrap(text, width=width, break_on_hyphens=False) or [""]
+        lines.append(f"  {label:<14}{wrapped[0]}")
+        lines.extend(f"  {'':<14}{more}" for more in wrapped[1:])
+    return lines
+
+
+def plain(value: Any) -> Any:
+    """Return a released value as JSON can hold it."""
+    if isinstance(value, dict):
+        return {name: plain(entry) for name, entry in value.items()}
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def flattened(value: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return nested values by the names, or places, that lead to them."""
+    if isinstance(value, Mapping):
+        entries = [(str(name), entry) for name, entry in value.items()]
+    elif isinstance(value, list) and len(value) > 1:
+        entries = [(str(k + 1), entry) for k, entry in enumerate(value)]
+    elif isinstance(value, list):
+        entries = [("", entry) for entry in value]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        entries = [(name.replace("_", " "), plain(part)) for name, part in fields.items()]
+    else:
+        return {", ".join(filter(None, path)): value}
+    leaves: dict[str, Any] = {}
+    for name, entry in entries:
+        leaves |= flattened(entry, (*path, name))
+    return leaves
+
+
+def shown_values(value: Any, accuracy: Mapping[str, Any]) -> list[ShownValue]:
+    """Return each number of a release, rounded to what its noise leaves of it.
+
+    ``accuracy`` holds ``lower``, ``upper``, ``scale``, ``joint_lower`` and ``joint_upper`` in the
+    shape of the value, as far as there are any. Ends of intervals are rounded outward.
+    """
+    lower, upper, scales, first, last = (
+        flattened(plain(accuracy.get(part, {})))
+        for part in ("lower", "upper", "scale", "joint_lower", "joint_upper")
+    )
+    shown = []
+    for name, number in flattened(plain(value)).items():
+        low, high, scale = lower.get(name), upper.get(name), scales.get(name)
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+        parts: dict[str, Any] = {"value": float(number) if is_number else None}
+        text = value_text(number)
+        if is_number and low is not None and high is not None:
+            resolution = scale or (high - low) / 6.0
+            text = _rounded(number, resolution)
+            parts["interval"] = _interval(low, high, resolution)
+            parts["lower"], parts["upper"] = float(low), float(high)
+            if name in first and name in last:
+                parts["jointly"] = _interval(first[name], last[name], resolution)
+            parts["noise"] = number_text(scale, digits=3) if scale else ""
+        shown.append(ShownValue(name=name, text=text, **parts))
+    return shown
+
+
+def value_text(value: Any) -> str:
+    """Return a released value as text; numbers to six digits, with thousands separators."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{visible(str(name))} {value_text(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(value_text, value))
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number_text(value) if number else visible(str(value))
+
+
+def _interval(low: float, high: float, resolution: float) -> str:
+    return f"{_rounded(low, resolution, -1)} to {_rounded(high, resolution, 1)}"
+
+
+def _rounded(value: float, scale: float, direction: int = 0) -> str:
+    """Return a number to a hundredth of the noise, rounded up, down or to the nearest."""
+    if isinstance(value, int) or not 0.0 < scale < math.inf or not abs(value) < 1e15:
+        return value_text(value)
+    decimals = min(17, max(0, 1 - math.floor(math.log10(scale))))
+    unit = 10.0**decimals
+    rounding: Callable[[float], int] = (round, math.ceil, math.floor)[direction]
+    return f"{float(rounding(value * unit)) / unit:,.{decimals}f}"
