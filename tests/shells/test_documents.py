@@ -193,7 +193,8 @@ def test_every_error_is_on_its_page() -> None:
         errors.add(classes[-1].__name__)
         classes.extend(classes.pop().__subclasses__())
     public = {name for name in errors if not name.startswith("_")}
-    rows = re.findall(r"^\| `(\w+)` \| \S.* \| .*\|$", TEXTS["docs/guides/errors.md"], re.MULTILINE)
+    page = TEXTS["docs/guides/errors.md"]
+    rows = re.findall(r"^\| `(\w+)` \| \S.* \| .*\|$", page, re.MULTILINE)
     assert public <= set(rows), public - set(rows)
     codes = re.findall(
         r"^\| ([\d, ]+) \| \S.* \| .*\|$", TEXTS["docs/guides/errors.md"], re.MULTILINE

@@ -303,7 +303,8 @@ class PrivateLogisticRegression(
         "perturbed optimum", noise on the gradient; or "log-likelihood", the law of the exponential
         mechanism, for two classes and few features, which a sampler draws from.
     penalty : float, optional
-        Ridge penalty on scaled rows; None: a rule of public quantities, see docs/regression_laws.md.
+        Ridge penalty on scaled rows; None: a rule of public quantities, see
+        docs/regression_laws.md.
     radius : float, optional
         Of law="log-likelihood" only: public bound on the Euclidean norm of the coefficients on rows
         of norm one. None: a rule of public quantities.

@@ -121,8 +121,8 @@ def ridge_penalty(count: int | None, dimension: int, epsilon: float, radius: flo
 
     The variance is in squared half widths of the bounds. An entry of the gradient has noise of
     variance ``s^2 = (d + 1)(d + 2) / 3 (4 (1 + B) / epsilon)^2``, and ``d s^2 / (n signal)`` has
-    the least expected error: docs/regression_laws.md. At least 1, and 1 where the number of rows is not
-    public.
+    the least expected error: docs/regression_laws.md. At least 1, and 1 where the number of
+    rows is not public.
     """
     if count is None:
         return 1.0
