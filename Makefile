@@ -24,7 +24,7 @@ demo: $(VENV)/.demo
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[cli,data]'
 	touch $(VENV)/.demo
 
 # A static site in site/ that asks no other host for anything; strict: a warning fails the build.

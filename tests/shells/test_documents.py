@@ -27,6 +27,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import pkgutil
 import re
 import runpy
 import tomllib
@@ -44,6 +45,10 @@ from support.pages import (
     sentences,
 )
 from support.shown import Reader, desk
+from typer.testing import CliRunner
+
+import expmech
+from expmech.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorial").glob("*.ipynb"))
@@ -152,8 +157,8 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         assert not hidden, (page, hidden)
 
 
-def notebooks() -> ModuleType:
-    found = importlib.util.spec_from_file_location("notebooks", ROOT / "docs/hooks/notebooks.py")
+def hook(name: str) -> ModuleType:
+    found = importlib.util.spec_from_file_location(name, ROOT / f"docs/hooks/{name}.py")
     assert found is not None and found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
@@ -162,7 +167,7 @@ def notebooks() -> ModuleType:
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: str(file.stem))
 def test_notebooks_run_and_show_what_they_show_in_the_repository(file: Path) -> None:
-    tools = notebooks()
+    tools = hook("notebooks")
     committed = json.loads(file.read_text())["cells"]
     for (source, before), (_, now) in zip(
         tools.texts(committed), tools.texts(tools.run(file)), strict=True
@@ -171,6 +176,30 @@ def test_notebooks_run_and_show_what_they_show_in_the_repository(file: Path) -> 
             f"{source}\nRenew: python docs/hooks/notebooks.py docs/tutorial/*.ipynb"
         )
     assert len(NOTEBOOKS) == 4
+
+
+def test_the_page_of_the_command_line_is_made_of_the_help() -> None:
+    assert TEXTS["docs/command_line.md"] == hook("command_line").page(), (
+        "Renew: python docs/hooks/command_line.py"
+    )
+
+
+def test_every_error_is_on_its_page() -> None:
+    for module in pkgutil.walk_packages(expmech.__path__, "expmech."):
+        if "interop" not in module.name and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    classes, errors = [expmech.ExpmechError], set()
+    while classes:
+        errors.add(classes[-1].__name__)
+        classes.extend(classes.pop().__subclasses__())
+    public = {name for name in errors if not name.startswith("_")}
+    page = TEXTS["docs/guides/errors.md"]
+    rows = re.findall(r"^\| `(\w+)` \| \S.* \| .*\|$", page, re.MULTILINE)
+    assert public <= set(rows), public - set(rows)
+    codes = re.findall(
+        r"^\| ([\d, ]+) \| \S.* \| .*\|$", TEXTS["docs/guides/errors.md"], re.MULTILINE
+    )
+    assert ", ".join(codes) == "0, 1, 2, 3, 4, 130, 143"
 
 
 def test_links_between_pages_lead_to_a_file_and_a_heading() -> None:
@@ -256,10 +285,22 @@ def test_a_stewards_day_ends_with_a_report_and_loses_nothing(tmp_path: Path) -> 
     assert "median of rent_share" in recovered
 
 
-def test_the_demo_releases_and_certifies() -> None:
-    printed = run_example("demo")
-    assert "mean commute" in printed
-    assert "epsilon = 1 (pure), replace adjacency" in printed
+def test_the_demo_shows_a_budget_four_statistics_and_a_report(tmp_path: Path) -> None:
+    printed = run_example("demo", str(tmp_path))
+    for words in ("mean of income", "commute_minutes", "histogram of age", "rent_share on income"):
+        assert words in printed, words
+    page = (tmp_path / "report.html").read_text()
+    assert "mean of income" in page and "histogram of age" in page
+    ending = printed[printed.index("What to try next") :]
+    assert (
+        "docs/guides/first_release.md" in ending
+        and (ROOT / "docs/guides/first_release.md").exists()
+    )
+    again = re.search(r"^ +expmech (release .*?--ledger \S+)$", ending, re.DOTALL | re.MULTILINE)
+    assert again is not None
+    words = again[1].replace("\\\n", " ").split()
+    codes = [CliRunner().invoke(app, words).exit_code for _ in range(2)]
+    assert codes == [0, 3]  # as it says: the budget is used up then
 
 
 def test_the_station_of_the_geometric_median_is_near_the_town() -> None:

@@ -192,8 +192,8 @@ def _near(rows: Any, _: Any, candidate: float) -> float:
     return float(np.count_nonzero(np.abs(rows[:, 0] - candidate) < 25.0))
 
 
-# (features, rows, epsilon), at the ends of the ranges of n epsilon that docs/estimators.md states,
-# and outside of them.
+# (features, rows, epsilon), at the ends of the ranges of n epsilon that docs/regression_laws.md
+# states, and outside of them.
 RIDGES = {(1, 20, "0.3"): True, (1, 400, "1"): True, (2, 20, "1"): True, (2, 200, "1"): True}
 RIDGES |= {(3, 75, "1"): True, (3, 150, "1"): True}
 RIDGES |= {

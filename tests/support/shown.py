@@ -185,6 +185,7 @@ def renew(page: Path) -> list[str]:
 def main() -> None:
     """Renew the pages named on the command line."""
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)  # as in the tests
     pages = [Path(name).resolve() for name in sys.argv[1:]]
     for page in pages:
         for line in renew(page):

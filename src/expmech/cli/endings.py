@@ -2,7 +2,7 @@
 
 Whatever ends a release after a charge (Ctrl-C, a signal, an engine that fails, a full disk, a
 closed pipe, no memory, a mistake of ours), the message names the charges that were made, with the
-command that draws the value or shows the one that is kept. Page: docs/ledger.md.
+command that draws the value or shows the one that is kept. Page: docs/guides/budgets.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`expmech release --plan`: many releases, charged together or not at all, that can be continued.
 
-A file of releases is read into the commands that the command line has. Page: docs/plan_file.md.
+A file of releases is read into the commands that the command line has.
+Page: docs/guides/plan_file.md.
 """
 
 from __future__ import annotations

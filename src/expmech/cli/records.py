@@ -1,7 +1,7 @@
 """The record of a release: what `--output` and the outbox hold, and how a terminal shows it.
 
 A record is JSON: statement, value, accuracy, certificate and digest; groups, unit, charge and left
-where there are any. Page: docs/ledger.md.
+where there are any. Page: docs/guides/budgets.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Private estimators in the style of scikit-learn. Page: docs/estimators.md."""
+"""Private estimators in the style of scikit-learn. Page: docs/guides/from_scikit_learn.md."""
 
 from expmech.estimators.counts import PrivateCount, PrivateHistogram
 from expmech.estimators.means import PrivateMean, PrivateSum, PrivateVariance

@@ -133,8 +133,8 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
         mechanism with the L1 loss.
     timing : {"auto", "constant", "unprotected"}, default "auto"
         "auto" (a number of loss evaluations that is fixed beforehand where that is cheap),
-        "unprotected" or "constant": see docs/estimators.md. The noise is drawn without looking at
-        the data either way.
+        "unprotected" or "constant": see docs/guides/timing.md. The noise is drawn without
+        looking at the data either way.
     budget_seconds : float, optional
         What a public forecast says takes longer is refused before anything is charged; None leaves
         it to `auto`, and refuses a named chain that takes over a minute.

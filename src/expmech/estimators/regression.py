@@ -160,7 +160,7 @@ class PrivateLinearRegression(OptimumParameters, PrivateLine):
     threshold : float, optional
         Residuals beyond it count linearly, in half widths of ``bounds_y``, by Huber's risk. None:
         the log-cosh risk, which needs less noise, by a rule of public quantities; see
-        docs/estimators.md.
+        docs/regression_laws.md.
     penalty : float, optional
         Ridge penalty on columns scaled to [-1, 1] by their bounds; None: the rule.
     data_norm : float, optional
@@ -239,7 +239,7 @@ class PrivateRidge(PrivateLine):
         As for :class:`PrivateLinearRegression`.
     penalty : float, optional
         Ridge penalty on columns scaled to [-1, 1] by their bounds; None: a rule of public
-        quantities, see docs/estimators.md.
+        quantities, see docs/regression_laws.md.
     radius : float, optional
         Public bound on the L1 norm of the scaled coefficients, intercept included; None: a rule of
         public quantities.
@@ -304,7 +304,8 @@ class PrivateLogisticRegression(
         "perturbed optimum", noise on the gradient; or "log-likelihood", the law of the exponential
         mechanism, for two classes and few features, which a sampler draws from.
     penalty : float, optional
-        Ridge penalty on scaled rows; None: a rule of public quantities, see docs/estimators.md.
+        Ridge penalty on scaled rows; None: a rule of public quantities, see
+        docs/regression_laws.md.
     radius : float, optional
         Of law="log-likelihood" only: public bound on the Euclidean norm of the coefficients on rows
         of norm one. None: a rule of public quantities.

@@ -1,6 +1,6 @@
 """The ledger: one SQLite file per data set, charged durably before a value is drawn.
 
-Page: docs/ledger.md.
+Page: docs/guides/budgets.md.
 """
 
 from __future__ import annotations

@@ -324,9 +324,9 @@ def _reading(source: str, work: Callable[[], Result]) -> Result:
 class _Identity:
     """The canonical name of a data set in a ledger: a second path opens no second budget.
 
-    An edited copy, or a view of a table, cannot be recognised: docs/ledger.md says so. ``aliases``
-    is what earlier versions called it, and ``members`` are the files or the table it is made of,
-    each by every name that a register of budgets should know it by.
+    An edited copy, or a view of a table, cannot be recognised: docs/guides/budgets.md says so.
+    ``aliases`` is what earlier versions called it, and ``members`` are the files or the table
+    it is made of, each by every name that a register of budgets should know it by.
     """
 
     name: str

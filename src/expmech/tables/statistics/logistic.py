@@ -226,7 +226,7 @@ def logistic_radius(count: int | None, dimension: int, epsilon: float) -> float:
     """Return ``sqrt(n epsilon / d)``, but at least 8 and at most 16: the largest log odds of a row.
 
     8 where n is not public. The sensitivity grows with the radius, and beyond 16 a probability is
-    within 1e-7 of certainty. Why: docs/estimators.md.
+    within 1e-7 of certainty. Why: docs/regression_laws.md.
     """
     return 8.0 if count is None else min(max(math.sqrt(count * epsilon / dimension), 8.0), 16.0)
 

@@ -110,7 +110,7 @@ def ridge_radius(count: int | None, dimension: int, epsilon: float) -> float:
 
     ``sqrt(n epsilon / 160 d)``, but at least 1/2 and at most ``sqrt(d - 1)`` (or 1), about where
     the coefficients of a target that fills its bounds lie; 1 where the number of rows is not
-    public. Why: docs/estimators.md.
+    public. Why: docs/regression_laws.md.
     """
     if count is None:
         return 1.0
@@ -123,8 +123,8 @@ def ridge_penalty(count: int | None, dimension: int, epsilon: float, radius: flo
 
     The variance is in squared half widths of the bounds. An entry of the gradient has noise of
     variance ``s^2 = (d + 1)(d + 2) / 3 (4 (1 + B) / epsilon)^2``, and ``d s^2 / (n signal)`` has
-    the least expected error: docs/estimators.md. At least 1, and 1 where the number of rows is not
-    public.
+    the least expected error: docs/regression_laws.md. At least 1, and 1 where the number of
+    rows is not public.
     """
     if count is None:
         return 1.0
