@@ -39,7 +39,7 @@ from expmech.core.errors import (
     validate_integer,
     validate_positive,
 )
-from expmech.core.markup import card, folded
+from expmech.core.markup import card, folded, visible
 from expmech.core.rounding import validate_epsilon
 from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
@@ -114,6 +114,22 @@ class Release:
     certificate: Certificate
     accuracy: Accuracy | None = None
 
+    def __str__(self) -> str:
+        """Return the value, its interval and the guarantee in a few lines."""
+        stated, near = self.certificate, self.accuracy
+        lower, upper = (None, None) if near is None else (near.lower, near.upper)
+        if isinstance(self.value, dict):
+            lines = [f"{stated.statistic}:"] + [
+                f"  {name}: {_with_interval(number, _entry(lower, name), _entry(upper, name))}"
+                for name, number in self.value.items()
+            ]
+        else:
+            lines = [f"{stated.statistic}: {_with_interval(self.value, lower, upper)}"]
+        kind = "" if stated.kind == RELEASE else f"; a {stated.kind}"
+        delta = f", delta = {stated.delta:g}" if stated.delta else ""
+        cost = f"epsilon = {stated.epsilon:g}{delta}, {stated.adjacency} adjacency{kind}"
+        return visible("\n".join([*lines, cost]), lines=True)
+
     def _repr_html_(self) -> str:
         """Return value and certificate for a notebook."""
         stated = self.certificate
@@ -127,6 +143,23 @@ class Release:
             if near.joint_lower is not None:
                 rows.insert(2, ("all at once", f"{near.joint_lower} to {near.joint_upper}"))
         return card("Release", rows, after=folded("Certificate", str(stated)))
+
+
+def _entry(ends: Any, name: Any) -> Any:
+    return ends.get(name) if isinstance(ends, dict) else None
+
+
+def _with_interval(value: Any, lower: Any, upper: Any) -> str:
+    """Return a number to a hundredth of its interval, with it; anything else as its text."""
+    if type(value) not in (int, float) or type(lower) not in (int, float):
+        return f"{value:,.6g}" if type(value) is float else str(value)
+    width = float(upper) - float(lower)
+    exact = type(value) is int or not 0.0 < width < math.inf
+    decimals = 0 if exact else min(15, max(0, 1 - math.floor(math.log10(width))))
+    below = math.floor(lower * 10**decimals) / 10**decimals if math.isfinite(lower) else lower
+    above = math.ceil(upper * 10**decimals) / 10**decimals if math.isfinite(upper) else upper
+    number, low, high = (f"{float(each):,.{decimals}f}" for each in (value, below, above))
+    return f"{number} (95% interval {low} to {high})"
 
 
 @dataclass(frozen=True, kw_only=True)

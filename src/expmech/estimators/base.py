@@ -26,9 +26,10 @@ from expmech.core.errors import (
     validate_choice,
     validate_positive,
 )
-from expmech.estimators.tables import DeferredRows, as_table, filled_table
+from expmech.estimators.tables import as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
+from expmech.tables.arrays import DeferredRows
 from expmech.tables.reading import EQUAL_ROWS, stand_in
 from expmech.tables.release import (
     PreparedRelease,
