@@ -64,7 +64,7 @@ def mean(
     bounds: Any,
     column: str | None = None,
     adjacency: str = "replace",
-    missing: str = "middle",
+    missing: str = "auto",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -86,9 +86,10 @@ def mean(
     adjacency : {"replace", "add-remove"}, default "replace"
         Which data sets are neighbours. "replace": one row is changed, and the number of rows is
         public. "add-remove": one row more or less, and the number of rows is confidential.
-    missing : str, default "middle"
-        What a value that is no number counts as: "middle" or "lower" of the bounds; "drop" leaves
-        it out (add-remove only); "error" refuses, which is then an assumption.
+    missing : str, default "auto"
+        What a value that is no number counts as: "middle" or "lower" of the bounds; "skip" leaves
+        it out (add-remove only); "error" refuses, which is then an assumption. "auto" is "middle"
+        under "replace", where the number of values is public, and "skip" under "add-remove".
     ledger : Ledger or path, optional
         A :class:`~expmech.Ledger` or the path of one, charged before a value is read.
     random_state : int, optional
@@ -130,7 +131,7 @@ def sum(
     bounds: Any,
     column: str | None = None,
     adjacency: str = "replace",
-    missing: str = "middle",
+    missing: str = "auto",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -165,7 +166,7 @@ def variance(
     bounds: Any,
     column: str | None = None,
     adjacency: str = "replace",
-    missing: str = "middle",
+    missing: str = "auto",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -200,7 +201,7 @@ def median(
     column: str | None = None,
     step: Any = None,
     adjacency: str = "replace",
-    missing: str = "middle",
+    missing: str = "auto",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -239,7 +240,7 @@ def quantiles(
     column: str | None = None,
     step: Any = None,
     adjacency: str = "replace",
-    missing: str = "middle",
+    missing: str = "auto",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
