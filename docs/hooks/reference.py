@@ -33,6 +33,7 @@ PAGES = {
             "certificates.accuracy: Accuracy",
         ),
     ),
+    "functions": ("Releases in one line", ("tables.functions",)),
     "estimators": ("Estimators", ("estimators",)),
     "domains": ("Domains", ("domains",)),
     "losses": ("Losses", ("losses",)),

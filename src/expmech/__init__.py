@@ -70,6 +70,15 @@ if _TYPE_CHECKING:
     from expmech.mechanisms.quantiles.recursive_quantiles import RecursiveQuantiles
     from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
     from expmech.mechanisms.selection.top_k import TopK
+    from expmech.tables.functions import (
+        count,
+        histogram,
+        mean,
+        median,
+        quantiles,
+        sum,
+        variance,
+    )
 
 _NAMES = {
     "auditing": ("Claim", "audit", "laboratory"),
@@ -126,6 +135,15 @@ _NAMES = {
     "mechanisms.quantiles.recursive_quantiles": ("RecursiveQuantiles",),
     "mechanisms.selection.permute_and_flip": ("PermuteAndFlip",),
     "mechanisms.selection.top_k": ("TopK",),
+    "tables.functions": (
+        "count",
+        "histogram",
+        "mean",
+        "median",
+        "quantiles",
+        "sum",
+        "variance",
+    ),
 }
 _MODULES = {
     "auditing": "auditing",
@@ -191,13 +209,20 @@ __all__ = [
     "__version__",
     "audit",
     "bodies",
+    "count",
     "estimators",
+    "histogram",
     "interop",
     "kernels",
     "laboratory",
+    "mean",
+    "median",
     "posterior",
+    "quantiles",
     "risks",
+    "sum",
     "tables",
+    "variance",
 ]
 
 

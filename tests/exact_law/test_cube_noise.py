@@ -79,9 +79,10 @@ def em_coins(seed: int) -> Any:
     return Coins(seeded_bits(seed))
 
 
-def mechanism(name: str, rows: Sequence[tuple[int, int]]) -> NoisySums:
+def mechanism(name: str, rows: Sequence[tuple[int | None, int | None]]) -> NoisySums:
     """Return the noise on sums of snapped rows of two columns, or of two conditions."""
-    count, totals = len(rows), [sum(column) for column in zip(*rows, strict=True)] or [0, 0]
+    count = len(rows)
+    totals = [sum(k or 0 for k in column) for column in zip(*rows, strict=True)] or [0, 0]
     kinds: dict[str, Any] = {
         "conditions": Counts(size=2, disjoint=False, count=count),
         "conditions, add-remove": Counts(size=2, disjoint=False),
@@ -89,10 +90,15 @@ def mechanism(name: str, rows: Sequence[tuple[int, int]]) -> NoisySums:
         "sums": Totals(**AROUND, count=count),
         "means, add-remove": CentredMeans(**AROUND),
         "sums, add-remove": CentredTotals(**AROUND),
+        "means of the present, add-remove": CentredMeans(**AROUND, own_counts=True),
+        "sums of the present, add-remove": CentredTotals(**AROUND, own_counts=True),
     }
     meaning = kinds[name]
     if isinstance(meaning, Counts):
-        sums = [sum(row[j] > 0 for row in rows) for j in range(2)]
+        sums = [sum((row[j] or 0) > 0 for row in rows) for j in range(2)]
+    elif "present" in name:  # None is missing
+        present = [[k for k in column if k is not None] for column in zip(*rows, strict=True)]
+        sums = meaning.sums([len(column) for column in present], [sum(c) for c in present])
     else:
         sums = meaning.sums(count, totals)
     adjacency = "add-remove" if "add" in name else "replace"
@@ -106,16 +112,19 @@ CASES = [
     "sums",
     "means, add-remove",
     "sums, add-remove",
+    "means of the present, add-remove",
+    "sums of the present, add-remove",
 ]
 ROWS = [(0, 0), (2, 2), (0, 2), (2, 0), (1, 1)]
+HOLES = [(None, 2), (0, None), (None, None)]
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1 << 20), Fraction(1, 3), Fraction(9)])
 def test_no_pair_of_neighbours_is_told_apart_beyond_epsilon(name: str, epsilon: Fraction) -> None:
     """By the norm of the change, which is all that the closed form of the law depends on."""
-    base = [(1, 1), (2, 0)]
-    tables = [[*base, row] for row in ROWS]
+    base: list[tuple[int | None, int | None]] = [(1, 1), (2, 0)]
+    tables = [[*base, row] for row in (*ROWS, *(HOLES if "present" in name else ()))]
     pairs = list(itertools.combinations(tables, 2))
     if "add" in name:
         pairs = [(base, table) for table in tables]

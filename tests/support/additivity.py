@@ -477,6 +477,8 @@ def standard_requests() -> list[Any]:
             asked.HistogramOf(column=name, bounds=bound, bits=5, missing=rule)
             for name, bound in pairs
         ]
+    wide = {"columns": NUMBERS, "bounds": BOUNDS, "missing": "skip"}
+    found.append(asked.MomentsOf(**wide, bits=20, products=True))
     multiples: dict[str, Any] = {"bounds": (-4.0, 9.0), "bits": 5, "step": Fraction(2)}
     found.append(asked.HistogramOf(column="f", missing="lower", **multiples))
     found += [asked.CellsOf(column=name, edges=EDGES) for name in NUMBERS]
@@ -548,7 +550,8 @@ def _of(text: str, found: Any) -> Answer:
         sums = {("sum", k): n for k, n in enumerate(getattr(found, "sums", ()))}
         lines = enumerate(found.products)
         products = {("product", i, j): n for i, line in lines for j, n in enumerate(line)}
-        numbers = {"count": found.count} | sums | products
+        present = {("present", k): n for k, n in enumerate(getattr(found, "counts", ()))}
+        numbers = {"count": found.count} | sums | products | present
     return {(text, part): number for part, number in numbers.items()}
 
 

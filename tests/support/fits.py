@@ -110,7 +110,7 @@ def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
     noise = mechanism.noise(epsilon)
     if noise.name == "cube":
         return _cube_law(mechanism._totals, float(noise.rate), 16 << mechanism.bits)
-    rate, whole = float(noise.rate), mechanism._count << mechanism.bits
+    rate, whole = float(noise.rate), mechanism._counts[0] << mechanism.bits
     replace = mechanism.adjacency.count_is_public
     sums = (
         mechanism._sums

@@ -51,7 +51,7 @@ class CommonSettings:
     """
 
     adjacency: Adjacency
-    missing: str = "middle"
+    missing: str = "auto"
     sampler_named: bool = False
     bounded_range: bool = False
     by: str | None = None

@@ -181,11 +181,12 @@ class ReleaseOptions:
         str,
         typer.Option(
             "--missing",
-            help="What a missing value counts as: middle or lower (of its bounds), drop (its row is"
-            " left out; add-remove only); error: stop if anything is missing, which reveals that"
-            " something is.",
+            help="What a missing value counts as: middle or lower (of its bounds); skip (it is left"
+            " out of its column) or drop (its row is left out), both add-remove only; error: stop"
+            " if anything is missing, which reveals that something is. auto: middle under replace,"
+            " else skip.",
         ),
-    ] = "middle"
+    ] = "auto"
     sampler: Annotated[
         str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")
     ] = None

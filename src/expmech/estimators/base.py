@@ -26,10 +26,11 @@ from expmech.core.errors import (
     validate_choice,
     validate_positive,
 )
-from expmech.estimators.tables import DeferredRows, as_table, filled_table
+from expmech.estimators.tables import as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
-from expmech.tables.reading import EQUAL_ROWS, stand_in
+from expmech.tables.arrays import DeferredRows
+from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
 from expmech.tables.release import (
     PreparedRelease,
     aggregate_all,
@@ -120,7 +121,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | None = None
 
     # what some estimators take as parameters, by the records below
-    missing: ClassVar[str] = "middle"
+    missing: ClassVar[str] = AUTO_MISSING
     sampler: ClassVar[Sampler | str] = "auto"
     timing: ClassVar[str] = AUTO
     budget_seconds: ClassVar[float | None] = None
@@ -192,14 +193,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         What is missing counts as at the fit, where that gives it a value; else it is refused.
         """
         check_is_fitted(self)
-        filled = self.missing in ("middle", "lower", "clip")
+        rule = check_missing(self.missing, self._relation, owner=self._name)
+        filled = rule in ("middle", "lower")
         finite = "allow-nan" if filled else True
         kinds = "csr" if self._takes_sparse else False
         table = self._validate(
             X, reset=False, dtype=np.float64, ensure_all_finite=finite, accept_sparse=kinds
         )
         pairs = self._validate_column_bounds(bounds, table.shape[1], name="bounds_X")
-        stands = np.array([stand_in(pair, self.missing) for pair in pairs])
+        stands = np.array([stand_in(pair, rule) for pair in pairs])
         return filled_table(table, stands)
 
     def _validate(self, X: Any, **options: Any) -> Any:
@@ -302,14 +304,14 @@ def column_labels(estimator: PrivateEstimator) -> tuple[str, ...]:
 class MissingParameter:
     """Numbers that are clipped, so that something has to stand for one that is missing."""
 
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TimingParameters:
     """Clipped numbers, and a draw whose time is forecast in public."""
 
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     timing: str = "auto"
     budget_seconds: float | None = None
 
@@ -318,7 +320,7 @@ class TimingParameters:
 class SamplerParameters:
     """Clipped numbers, and a draw by a sampler that can be named."""
 
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     timing: str = "auto"
     budget_seconds: float | None = None
     sampler: Sampler | str = "auto"

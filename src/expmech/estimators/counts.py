@@ -11,9 +11,9 @@ import numpy as np
 
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator, bounds_by_name, column_names
-from expmech.estimators.tables import DeferredRows, numbers_of, only_column
+from expmech.estimators.tables import numbers_of, only_column
 from expmech.ledger.amounts import show_amount
-from expmech.tables.arrays import ArrayRows
+from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.expressions import (
     NUMBER,
     OF_TEXT,

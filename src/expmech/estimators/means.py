@@ -143,9 +143,11 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
     adjacency : {"replace", "add-remove"}, default "replace"
         "replace" (the number of rows is public) or "add-remove" (it is not: a noisy sum over a
         noisy count).
-    missing : str, default "middle"
-        What a value that is no number counts as: "middle" or "lower" of its bounds; "drop" leaves
-        its row out (add-remove only); "error" refuses, which is then an assumption.
+    missing : str, default "auto"
+        What a value that is no number counts as: "middle" or "lower" of its bounds; "skip" leaves
+        it out of its column and "drop" its whole row (both add-remove only); "error" refuses,
+        which is then an assumption. "auto": "middle" under "replace", else "skip" for means, sums,
+        variances and quantiles of columns, and "drop" where whole rows are needed.
     random_state : int, optional
         None for a release; a whole number makes the fit a study, which its certificate says.
 

@@ -14,7 +14,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from expmech.certificates.mechanism import Release
 from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters, column_labels
-from expmech.estimators.tables import DeferredRows, numbers_of
+from expmech.estimators.tables import numbers_of
+from expmech.tables.arrays import DeferredRows
 from expmech.tables.release import PreparedRelease, aggregate_all, charged
 from expmech.tables.scaling import Bounds, make_standard
 from expmech.tables.statistics import Mean, PrincipalComponents

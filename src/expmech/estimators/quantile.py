@@ -13,9 +13,10 @@ from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.domains.regions import decimal_fraction
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
-from expmech.estimators.tables import DeferredRows, numbers_of
+from expmech.estimators.tables import numbers_of
 from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.mechanisms.quantiles.base import DEFAULT_BITS
+from expmech.tables.arrays import DeferredRows
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
 from expmech.tables.statistics.quantiles import near_levels

@@ -14,9 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from expmech.core.errors import ParameterError, shielded
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_labels
-from expmech.estimators.tables import DeferredRows, as_target, is_centred, is_sparse, target_label
+from expmech.estimators.tables import as_target, is_centred, is_sparse, target_label
 from expmech.tables.aggregates import Rows
-from expmech.tables.arrays import ArrayRows, SparseRows
+from expmech.tables.arrays import ArrayRows, DeferredRows, SparseRows
 from expmech.tables.keys import MISSING, canonical_key
 from expmech.tables.reading import read_column, read_numbers
 from expmech.tables.statistics import (

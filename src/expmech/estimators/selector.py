@@ -16,8 +16,8 @@ from expmech.core.errors import (
     validate_scale,
 )
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
-from expmech.estimators.tables import DeferredRows, only_column
-from expmech.tables.arrays import ArrayRows
+from expmech.estimators.tables import only_column
+from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.keys import canonical_key
 from expmech.tables.reading import read_numbers
 from expmech.tables.statistics import BestScore, LargestTotal, MostFrequent, Statistic, TopOf

@@ -7,17 +7,13 @@ it, each alone: docs/theory/reading.md.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.tables.aggregates import Aggregation, Rows
-from expmech.tables.arrays import ArrayRows
+from expmech.tables.arrays import ArrayRows, DeferredRows, row_count
 from expmech.tables.reading import frame_columns, read_numbers, values_of_row
 
 _NO_TABLE = (
@@ -35,26 +31,6 @@ _COLUMN_VECTOR = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeferredRows:
-    """Rows that are counted by the table's length, and read when they are first aggregated."""
-
-    table: Any
-    read: Callable[[], Rows]
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return row_count(self.table)
-
-    def aggregate(self, aggregation: Aggregation) -> Any:
-        """Return the aggregate; confidential. The values are read now, after the charge."""
-        return self._rows.aggregate(aggregation)
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return self.read()
-
-
 def numbers_of(table: Any, columns: int) -> DeferredRows:
     """Return the rows of a table of numbers, which are read after the charge."""
     return DeferredRows(
@@ -65,11 +41,6 @@ def numbers_of(table: Any, columns: int) -> DeferredRows:
 def is_sparse(table: Any) -> bool:
     """Tell whether a table is a sparse one of scipy."""
     return hasattr(table, "tocsr")
-
-
-def row_count(table: Any) -> int:
-    """Return the number of rows of a table."""
-    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
 def as_table(X: Any, *, sparse: bool) -> tuple[Any, int]:

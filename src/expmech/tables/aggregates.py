@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -28,7 +28,13 @@ from expmech.tables.arrays import ArrayRows, SparseRows, class_places
 from expmech.tables.expressions import Column as Column
 from expmech.tables.expressions import Condition, evaluate
 from expmech.tables.keys import Key, each_key, spelling, tally_values
-from expmech.tables.reading import FOUND_MISSING, read_column, stand_in
+from expmech.tables.reading import (
+    FOUND_MISSING,
+    WHOLE_ROWS,
+    fill_missing,
+    read_column,
+    stand_in,
+)
 from expmech.tables.scaling import (
     STANDARD_BITS,
     Bounds,
@@ -95,13 +101,14 @@ class Moments:
     """Count, sums and sums of products of columns snapped to ``0 .. 2^bits``; confidential.
 
     Exact integers. ``products[i][j]`` is the sum of ``k_i k_j``; empty where only sums were asked
-    for.
+    for. ``counts`` are the numbers of values of each column where missing ones are left out of it.
     """
 
     count: int
     sums: tuple[int, ...]
     products: tuple[tuple[int, ...], ...]
     bits: int
+    counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,16 +154,31 @@ class ColumnsOf(Aggregation):
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
     missing: str
+    whole_rows: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.missing == "skip" and self.whole_rows:
+            raise ParameterError(WHOLE_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsOf(ColumnsOf):
-    """Count, integer sums and, if asked, integer cross products of clipped, snapped columns."""
+    """Count, integer sums and, if asked, integer cross products of clipped, snapped columns.
+
+    A missing value that is skipped adds nothing to the sums of its column and to its count.
+    """
 
     bits: int
     products: bool = False
+    whole_rows = False
 
     def of_arrays(self, rows: ArrayRows) -> Moments:
+        if self.missing == "skip":
+            values = rows.columns(self.columns)
+            counts = (~np.isnan(values)).sum(axis=0).tolist()
+            least = fill_missing(values, self.bounds, "lower")  # which snaps to 0
+            found = moments_of(least, self.bounds, bits=self.bits, products=self.products)
+            return replace(found, counts=tuple(counts))
         values = rows.filled(self.columns, self.bounds, self.missing)
         return moments_of(values, self.bounds, bits=self.bits, products=self.products)
 

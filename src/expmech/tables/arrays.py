@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from expmech.tables.reading import fill_missing, missing_rows
 from expmech.tables.scaling import Bounds
 
 if TYPE_CHECKING:
-    from expmech.tables.aggregates import Aggregation
+    from expmech.tables.aggregates import Aggregation, Rows
 
 Numbers = NDArray[np.float64]
 
@@ -33,6 +34,8 @@ class ArrayRows:
         The values that are compared with candidates, as the caller gave them.
     target : list, array or column of a frame, optional
         The labels of a classification, as the caller gave them.
+    names : tuple of str, default=()
+        The names of the columns of numbers, for statistics that call them by name.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class ArrayRows:
     numbers: Numbers | None = None
     raw: Any = None
     target: Any = None
+    names: tuple[str, ...] = ()
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -59,10 +63,12 @@ class ArrayRows:
         return aggregation.of_arrays(self)
 
     def columns(self, columns: Sequence[Column]) -> Numbers:
-        """Return columns of numbers by their positions."""
+        """Return columns of numbers by their positions, or by their names where they have some."""
         if self.numbers is None:
             raise ParameterError("This statistic needs a table of numbers.")
-        positions = [int(column) for column in columns]
+        positions = [
+            self.names.index(column) if column in self.names else int(column) for column in columns
+        ]
         if positions == list(range(len(positions))):  # no copy: nothing writes to what was read
             return self.numbers[:, : len(positions)]
         return self.numbers[:, positions]
@@ -102,6 +108,31 @@ class SparseRows:
     def aggregate(self, aggregation: Aggregation) -> Any:
         """Return the aggregate; confidential."""
         return aggregation.of_sparse(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeferredRows:
+    """Rows that are counted by the table's length, and read when they are first aggregated."""
+
+    table: Any
+    read: Callable[[], Rows]
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return row_count(self.table)
+
+    def aggregate(self, aggregation: Aggregation) -> Any:
+        """Return the aggregate; confidential. The values are read now, after the charge."""
+        return self._rows.aggregate(aggregation)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return self.read()
+
+
+def row_count(table: Any) -> int:
+    """Return the number of rows of a table."""
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
 def class_places(labels: Any, classes: Sequence[Any], missing: str) -> Numbers:

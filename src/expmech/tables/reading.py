@@ -36,12 +36,16 @@ WORDS = {
 }
 """Words that are read as numbers, in any case."""
 
-MISSING_RULES = ("middle", "lower", "drop", "error")
+MISSING_RULES = ("middle", "lower", "skip", "drop", "error")
 """What a missing value counts as.
 
-The middle of its bounds; the lower bound ("clip" is its old name); nothing, its row is left out
-(add-remove only); or a refusal, which :data:`NOTHING_MISSING` must cover.
+The middle of its bounds; the lower bound ("clip" is its old name); nothing in its column, or
+nothing with its whole row (add-remove only); or a refusal, which :data:`NOTHING_MISSING` must
+cover.
 """
+
+AUTO_MISSING = "auto"
+"""The default: "middle" under replace, where the number of rows is public; else "skip"."""
 
 NOTHING_MISSING = (
     "No value is missing (missing='error'): whether a release is refused for a missing value"
@@ -55,7 +59,12 @@ EQUAL_ROWS = "All rows of a list have the length of its first row."
 FOUND_MISSING = (
     "A column has missing values: NULL, NaN, or text that is no number. Use missing='middle' (they"
     " count as the middle of the bounds), 'lower' (as the lower bound) or, under add-remove"
-    " adjacency, 'drop' (such rows are left out)."
+    " adjacency, 'skip' (they are left out of their column) or 'drop' (such rows are left out)."
+)
+
+WHOLE_ROWS = (
+    "`missing` must not be 'skip' where whole rows are needed: use 'drop', which leaves out rows"
+    " that have a missing value."
 )
 
 _NUMBER = re.compile(NUMBER_PATTERN)
@@ -184,8 +193,10 @@ def fill_missing(
     rule = validate_missing(rule, owner="fill_missing")
     if rule == "error" and np.isnan(values).any():
         raise DataError(FOUND_MISSING)
-    if rule == "drop":
+    if rule == "drop" or (rule == "skip" and values.shape[1] == 1):
         return values[~missing_rows(values)]
+    if rule == "skip":
+        raise ParameterError(WHOLE_ROWS)
     stands = np.array([stand_in(pair, rule) for pair in bounds])
     return np.where(np.isnan(values), stands, values)
 

@@ -1,14 +1,15 @@
 """Means and sums of several columns where the number of rows is confidential: one body for all.
 
 A row adds to each column what it is above the middle of the bounds, and half a width to the count:
-no more than half a width in any direction. Theory page: docs/theory/noisy_sums.md.
+no more than half a width in any direction. Where missing values are left out of their columns, each
+column has a count of its own. Theory page: docs/theory/noisy_sums.md.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from expmech.certificates.accuracy import MISSED, Accuracy
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
-from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward
+from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward, per_column
 from expmech.mechanisms.noisy_sums.noise import CubeNoise, Noise
 
 _ROUNDS = 16  # of an iteration whose every step is a valid interval
@@ -30,23 +31,47 @@ _ROUNDS = 16  # of an iteration whose every step is a valid interval
 class Centred(OfColumns):
     """Numbers about columns from their sums about the middle of the bounds, and one count.
 
-    Parameters are those of :class:`OfColumns`.
+    With ``own_counts`` each column has its own count, of the values that are present in it: a
+    missing value adds nothing to either. The other parameters are those of :class:`OfColumns`.
     """
 
     only_under = Adjacency.ADD_REMOVE  # a row replaced moves a sum by a whole width
+    own_counts: bool = False
 
     @property
     def dimension(self) -> int:
-        return len(self.lower) + 1
+        return len(self.lower) * 2 if self.own_counts else len(self.lower) + 1
 
     @property
     def half(self) -> int:
         """Half a width in steps: what a row adds to the count, and at most to a sum."""
         return 1 << (self.bits - 1)
 
-    def sums(self, count: int, snapped: Sequence[int]) -> list[int]:
-        """Return what noise is added to, from sums of snapped rows; the count is the last."""
-        return [*(total - count * self.half for total in snapped), count * self.half]
+    def sums(self, count: int | Sequence[int], snapped: Sequence[int]) -> list[int]:
+        """Return what noise is added to: sums about the middle, then the counts, or the one."""
+        counts = per_column(count, len(snapped))
+        pairs = zip(snapped, counts, strict=True)
+        stated = counts if self.own_counts else counts[:1]
+        return [
+            *(total - number * self.half for total, number in pairs),
+            *(number * self.half for number in stated),
+        ]
+
+    def pairs(self, noisy: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the sum of each column with the count that belongs to it."""
+        columns = len(self.lower)
+        counts = noisy[columns:] if self.own_counts else [noisy[-1]] * columns
+        return list(zip(noisy[:columns], counts, strict=True))
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | ({"own_counts": True} if self.own_counts else {})
+
+    @classmethod
+    def _more(cls, described: Mapping[str, Any]) -> dict[str, Any]:
+        own = described.get("own_counts", False)
+        if type(own) is not bool:
+            raise ParameterError("`own_counts` of a certificate must be true or not be there.")
+        return {"own_counts": own}
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         return self.dimension * self.half
@@ -88,22 +113,24 @@ class Centred(OfColumns):
 class CentredMeans(Centred):
     """The mean of each column: a noisy sum about the middle of its bounds over the noisy count.
 
-    Parameters are those of :class:`OfColumns`.
+    Parameters are those of :class:`Centred`.
     """
 
     kind = "CentredMean"
     mechanism = "NoisyMean"
     note = (
-        "cube noise on the sums about the middle of the bounds and on one count: the number of rows"
-        " is not needed"
+        "cube noise on the sums about the middle of the bounds and on counts: the number of rows is"
+        " not needed"
     )
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         """Return means between the bounds; the middle where no row seems to be left."""
-        *sums, count = noisy
-        if count <= 0:
-            return np.array([float(middle) for middle in self.middles])
-        tilts = [min(max(Fraction(total, count), Fraction(-1)), Fraction(1)) for total in sums]
+        tilts = [
+            min(max(Fraction(total, count), Fraction(-1)), Fraction(1))
+            if count > 0
+            else Fraction(0)
+            for total, count in self.pairs(noisy)
+        ]
         return np.array([float(number) for number in self._numbers(tilts)])
 
     @property
@@ -122,8 +149,7 @@ class CentredMeans(Centred):
 
         The true share t has ``sum = t count``, so ``sum - t count`` of the noisy ones is noise.
         """
-        *sums, count = noisy
-        ends = [_shares(total, count, noise, missed) for total in sums]
+        ends = [_shares(total, count, noise, missed) for total, count in self.pairs(noisy)]
         low, high = (list(side) for side in zip(*ends, strict=True))
         lower, upper = outward(self._numbers(low), self._numbers(high))
         # the value is the nearest float64, the ends are exact before they are rounded
@@ -153,11 +179,11 @@ def _shares(
 class CentredTotals(Centred):
     """The sum of each column: that about the middle of its bounds, and the middle for each row.
 
-    Parameters are those of :class:`OfColumns`.
+    Parameters are those of :class:`Centred`.
     """
 
     kind = "CentredTotals"
-    note = "cube noise on the sums about the middle of the bounds and on one count"
+    note = "cube noise on the sums about the middle of the bounds and on counts"
 
     @cached_property
     def steps(self) -> list[Fraction]:
@@ -193,9 +219,8 @@ class CentredTotals(Centred):
         return None
 
     def _exact_numbers(self, noisy: Sequence[int]) -> list[Fraction]:
-        *sums, count = noisy
-        parts = zip(sums, self.steps, self.tilts, strict=True)
-        return [step * (total + tilt * count) for total, step, tilt in parts]
+        parts = zip(self.pairs(noisy), self.steps, self.tilts, strict=True)
+        return [step * (total + tilt * count) for (total, count), step, tilt in parts]
 
     def _reaches(self, noise: CubeNoise, missed: Fraction) -> list[Fraction]:
         """Return how far the noise of each number goes."""

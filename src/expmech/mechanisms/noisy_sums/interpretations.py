@@ -566,6 +566,11 @@ def both(ends: Callable[[int, int], tuple[Any, Any]], noise: Noise, scale: Any) 
     return replace(near, joint_lower=joint_lower, joint_upper=joint_upper)
 
 
+def per_column(count: int | Sequence[int], columns: int) -> list[int]:
+    """Return the number of values of each column, from one number for all or one each."""
+    return [count] * columns if isinstance(count, int) else list(count)
+
+
 def _clamp(number: int, ends: Range) -> int:
     """Return the nearest whole number in a public range."""
     least, most = ends

@@ -89,6 +89,8 @@ _SUMS: dict[tuple[str, str], str] = {
 }
 """The noisy sums of each column: from below, also from above, or about the middle."""
 
+_OWN_COUNTS = "one, and a count of its own"
+
 _INTERPRETATIONS: dict[str, type[Interpretation]] = {
     kind.kind: kind
     for kind in (
@@ -382,8 +384,9 @@ class NoisyMean(NoisySums):
 
     Parameters
     ----------
-    count : int
-        Number of rows. Confidential, except under "replace".
+    count : int or sequence of int
+        Number of rows. Confidential, except under "replace". Under "add-remove" also one number
+        per column, that of the values which are present in it.
     sums : sequence of int
         For each column the sum of the whole numbers that :func:`snap` gives. Confidential.
     bits : int
@@ -406,7 +409,7 @@ class NoisyMean(NoisySums):
     def __init__(
         self,
         *,
-        count: int,
+        count: int | Sequence[int],
         sums: Sequence[int],
         bits: int,
         lower: ArrayLike,
@@ -430,31 +433,42 @@ class NoisyMean(NoisySums):
                 f"`lower` and `upper` of {name} must differ by a number of usual size; got"
                 f" {lower!r}, {upper!r}."
             )
-        if not relation.count_is_public and (type(count) is not int or not 0 <= count <= 1 << 62):
+        counts = list(count) if isinstance(count, Sequence) else [count] * len(sums)
+        several = isinstance(count, Sequence) and len(sums) > 1
+        public = relation.count_is_public  # then one sum per column does
+        if len(counts) != len(sums) or (several and public):
+            raise ParameterError(
+                f"`count` of {name} must be a number or, under 'add-remove', one number per column."
+            )
+        if not public and any(type(n) is not int or not 0 <= n <= 1 << 62 for n in counts):
             # it is confidential, so it is not repeated
             raise ParameterError(f"`count` of {name} must be a whole number from 0 to 2^62.")
-        least = 1 if relation.count_is_public else 0
-        self._count = validate_integer(count, name="count", owner=name, low=least, high=1 << 62)
+        least = 1 if public else 0
+        self._counts = [
+            validate_integer(n, name="count", owner=name, low=least, high=1 << 62) for n in counts
+        ]
         self._sums = confidential_integers(
             sums, ParameterTypeError(f"`sums` of {name} must be whole numbers.")
         )
-        if any(not 0 <= total <= self._count << self.bits for total in self._sums):
+        pairs = zip(self._sums, self._counts, strict=True)
+        if any(not 0 <= total <= n << self.bits for total, n in pairs):
             raise ParameterError(
                 f"`sums` of {name} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
             )
-        public = relation.count_is_public  # then one sum per column does
-        kind = Means if public else Shares if len(self._sums) == 1 else CentredMeans
-        interpretation = kind(
-            lower=tuple(self.lower.tolist()),
-            upper=tuple(self.upper.tolist()),
-            bits=self.bits,
-            count=self._count if public else None,
-        )
-        super().__init__(
-            totals=interpretation.sums(self._count, self._sums),
-            interpretation=interpretation,
-            adjacency=relation,
-        )
+        columns: dict[str, Any] = {
+            "lower": tuple(self.lower.tolist()),
+            "upper": tuple(self.upper.tolist()),
+            "bits": self.bits,
+        }
+        interpretation: Means | CentredMeans
+        if public or len(self._sums) == 1:
+            kind, rows = (Means, self._counts[0]) if public else (Shares, None)
+            interpretation = kind(**columns, count=rows)
+            totals = interpretation.sums(self._counts[0], self._sums)
+        else:
+            interpretation = CentredMeans(**columns, own_counts=several)
+            totals = interpretation.sums(self._counts, self._sums)
+        super().__init__(totals=totals, interpretation=interpretation, adjacency=relation)
 
     @classmethod
     def from_rows(
@@ -512,11 +526,14 @@ class NoisyMean(NoisySums):
 
     @property
     def _parameters(self) -> dict[str, str]:
-        return {"sums": _SUMS[self.adjacency, self.interpretation.kind]}
+        own = self.interpretation.domain.get("own_counts")
+        return {"sums": _OWN_COUNTS if own else _SUMS[self.adjacency, self.interpretation.kind]}
 
     @classmethod
     def verify(cls, certificate: Certificate) -> list[Check]:
         """Recompute what noise on sums claims, and how many sums there are."""
         expected = _SUMS.get((certificate.adjacency, str(certificate.domain["kind"])))
+        if expected is not None and certificate.domain.get("own_counts"):
+            expected = _OWN_COUNTS
         sums = certificate.sampler.get("sums")
         return [*super().verify(certificate), check_equal("sums", sums, expected)]

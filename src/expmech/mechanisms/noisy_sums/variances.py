@@ -19,7 +19,13 @@ from expmech.certificates.accuracy import (
 )
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
-from expmech.mechanisms.noisy_sums.interpretations import OfColumns, Range, both, outward
+from expmech.mechanisms.noisy_sums.interpretations import (
+    OfColumns,
+    Range,
+    both,
+    outward,
+    per_column,
+)
 from expmech.mechanisms.noisy_sums.noise import Noise
 
 
@@ -111,12 +117,15 @@ class ThreeSums(OfColumns):
     def dimension(self) -> int:
         return 3 * len(self.lower)
 
-    def sums(self, count: int, snapped: Sequence[int], squares: Sequence[int]) -> list[int]:
+    def sums(
+        self, count: int | Sequence[int], snapped: Sequence[int], squares: Sequence[int]
+    ) -> list[int]:
         """Return A, B and C of each column, in units of ``2^-2bits``."""
         sums = []
-        for total, square in zip(snapped, squares, strict=True):
+        counts = per_column(count, len(snapped))
+        for number, total, square in zip(counts, snapped, squares, strict=True):
             crossed = 2 * ((total << self.bits) - square)
-            sums += [(count << (2 * self.bits)) - crossed - square, crossed, square]
+            sums += [(number << (2 * self.bits)) - crossed - square, crossed, square]
         return sums
 
     def sensitivity(self, adjacency: Adjacency) -> int:

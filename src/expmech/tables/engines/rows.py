@@ -225,7 +225,7 @@ def _cell(number: Any, aggregation: CellsOf | HistogramOf, engine: str) -> Any:
     cell = ibis.least(rises.floor().cast("int64"), lattice.count - 1)  # the last: its upper bound
     if aggregation.step is not None:  # a lower bound more than half a step below a multiple
         cell = ibis.greatest(cell, 0)
-    return present(number).ifelse(cell, NOWHERE) if rule in ("drop", "error") else cell
+    return present(number).ifelse(cell, NOWHERE) if rule in ("skip", "drop", "error") else cell
 
 
 def _count_column(placed: Any, name: str, count: str) -> Counts:

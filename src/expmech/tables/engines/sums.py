@@ -46,11 +46,13 @@ class SnappedColumns:
     """A table of whole numbers, with no column of the source left in it.
 
     ``names`` are those of its columns in order; ``lost``, where missing values are to be refused,
-    names the flag of rows that have one; ``prefix`` starts names that are free.
+    names the flag of rows that have one; ``present``, where they are left out of their columns,
+    the flags of values that are there; ``prefix`` starts names that are free.
     """
 
     table: Any
     names: tuple[str, ...]
+    present: tuple[str, ...]
     lost: str | None
     prefix: str
 
@@ -104,8 +106,17 @@ def snap_columns(
     if flags:
         snapped.append(table[f"{prefix}f"].cast("int64"))
     flag = {f"{prefix}l": lost} if rule == "error" else {}
-    chosen = table.select(**dict(zip(names, snapped, strict=True)), **flag)
-    return SnappedColumns(table=chosen, names=names, lost=next(iter(flag), None), prefix=prefix)
+    there = {}
+    if rule == "skip":  # what is missing was snapped from the lower bound, to 0
+        there = {f"{prefix}t{j}": present(table[name]) for j, name in enumerate(raw)}
+    chosen = table.select(**dict(zip(names, snapped, strict=True)), **flag, **there)
+    return SnappedColumns(
+        table=chosen,
+        names=names,
+        present=tuple(there),
+        lost=next(iter(flag), None),
+        prefix=prefix,
+    )
 
 
 def nearest(steps: Any) -> Any:
@@ -164,6 +175,7 @@ def moments(source: Source, aggregation: MomentsOf) -> Moments:
     pairs = [(i, j) for i in range(d) for j in range(i, d)] if products else []
     totals = {f"{prefix}s{j}": _wide_sum(table, value) for j, value in enumerate(values)}
     totals |= {f"{prefix}p{i}_{j}": _wide_sum(table, values[i] * values[j]) for i, j in pairs}
+    totals |= {name: table.count(where=table[name]) for name in rows.present}
     if rows.lost is not None:
         totals[f"{prefix}m"] = table.count(where=table[rows.lost])
     (row,) = run_query(table.aggregate(**{f"{prefix}n": table.count()}, **totals))
@@ -181,6 +193,7 @@ def moments(source: Source, aggregation: MomentsOf) -> Moments:
         sums=tuple(sums[f"{prefix}s{j}"] for j in range(d)),
         products=tuple(crossed),
         bits=bits,
+        counts=tuple(sums[name] for name in rows.present),
     )
 
 

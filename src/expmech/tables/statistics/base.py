@@ -12,7 +12,7 @@ from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessin
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.tables.aggregates import Aggregation, Column
-from expmech.tables.reading import NOTHING_MISSING, validate_missing
+from expmech.tables.reading import AUTO_MISSING, NOTHING_MISSING, validate_missing
 
 
 class Statistic(ABC):
@@ -26,11 +26,12 @@ class Statistic(ABC):
     adjacency : Adjacency
         The neighbours that the guarantee refers to.
     missing : str
-        What a missing value counts as: one of :data:`~expmech.tables.reading.MISSING_RULES`.
+        What a missing value counts as: one of :data:`~expmech.tables.reading.MISSING_RULES`, or
+        "auto", which the adjacency decides.
     """
 
     adjacency: Adjacency
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     shortfall: ClassVar[str | None] = None
     """A sentence on how far the loss of a draw may lie above the least, with a place for it."""
     covers: ClassVar[str | None] = None
@@ -125,6 +126,12 @@ class Statistic(ABC):
         return Unchanged()
 
     @property
+    def missing_rule(self) -> str:
+        """Return what a missing value counts as, decided: one that needs whole rows drops them."""
+        rule = check_missing(self.missing, self.adjacency, owner="a statistic")
+        return "drop" if rule == "skip" else rule
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Return what the guarantee rests on besides the mechanism's own assumptions."""
         return (NOTHING_MISSING,) if self.missing == "error" else ()
@@ -187,12 +194,17 @@ def one_of_several(count: int, whole: str, epsilon: str) -> str:
 
 
 def check_missing(missing: str, adjacency: Adjacency, *, owner: str) -> str:
-    """Return the rule for missing values; raise where it would move a public number of rows."""
+    """Return the rule for missing values, that of "auto" decided by the adjacency.
+
+    Raise where it would move a public number of rows.
+    """
+    if missing == AUTO_MISSING:
+        return "middle" if adjacency.count_is_public else "skip"
     rule = validate_missing(missing, owner=owner)
-    if rule == "drop" and adjacency.count_is_public:
+    if rule in ("drop", "skip") and adjacency.count_is_public:
         raise ParameterError(
-            "`missing` must not be 'drop' under 'replace' adjacency: whether a row is dropped would"
-            " change the number of rows, which 'replace' treats as public. Use 'middle' or 'lower',"
-            " or 'add-remove' adjacency."
+            f"`missing` must not be {rule!r} under 'replace' adjacency: whether a value is left out"
+            " would change the number of rows, which 'replace' treats as public. Use 'middle' or"
+            " 'lower', or 'add-remove' adjacency."
         )
     return rule

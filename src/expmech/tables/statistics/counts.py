@@ -18,6 +18,7 @@ from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.tables.aggregates import CellsOf, Column, FlagsOf, Tally, TallyOf
 from expmech.tables.expressions import Condition, Node
 from expmech.tables.keys import validate_candidates
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.statistics.base import Statistic, named_or_one
 
 OTHER = "other"
@@ -67,7 +68,7 @@ class CountOf(ConditionCounts):
         The condition, from :func:`expmech.tables.grammar.parse_condition`. Default: all rows.
     text : str, default=""
         How certificates write the condition.
-    missing : str, default="middle"
+    missing : str, default="auto"
         Not used: a condition decides itself what holds where a value is missing.
 
     Examples
@@ -83,7 +84,7 @@ class CountOf(ConditionCounts):
     adjacency: Adjacency
     where: Condition | None = None
     text: str = ""
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
 
     def __post_init__(self) -> None:
         if self.where is None and self.adjacency.count_is_public:
@@ -118,7 +119,7 @@ class MissingOf(ConditionCounts):
         The neighbours that the guarantee refers to.
     labels : bool, default=False
         Whether the columns hold labels. Otherwise text that spells no number is missing, too.
-    missing : str, default="middle"
+    missing : str, default="auto"
         Not used.
     named : bool, default=False
         Whether the numbers are released by name of their column.
@@ -132,7 +133,7 @@ class MissingOf(ConditionCounts):
     columns: tuple[Column, ...]
     adjacency: Adjacency
     labels: bool = False
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     named: bool = False
 
     @property
@@ -168,7 +169,7 @@ class HistogramIn(Statistic):
         Rising public edges. A cell holds its lower edge, the last one its upper edge too.
     categories : tuple, optional
         Public values to count; either these or ``edges``.
-    missing : str, default="middle"
+    missing : str, default="auto"
         Not used: a missing value is in the cell :data:`OTHER`.
     named : bool, default=False
         Whether the counts are released by name of their cell.
@@ -188,7 +189,7 @@ class HistogramIn(Statistic):
     adjacency: Adjacency
     edges: tuple[float, ...] | None = None
     categories: tuple[Any, ...] | None = None
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     named: bool = False
     label: str | None = None
     shares: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.groups import UnknownGroups, parse_universe
 from expmech.tables.aggregates import Column, KeysOf
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.statistics.base import Statistic
 
 WITH_DELTA = "text:255"
@@ -40,7 +41,7 @@ class GroupsOf(Statistic):
         The least noisy count that is shown; by default a public rule chooses it.
     k : int, optional
         Show so many of them at most, those with the largest noisy counts.
-    missing : str, default="middle"
+    missing : str, default="auto"
         Not used: a missing value is in no group.
     unit : str, optional
         The column that names people, who count once per value.
@@ -65,7 +66,7 @@ class GroupsOf(Statistic):
     delta: Fraction = Fraction(0)
     threshold: int | None = None
     k: int | None = None
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     unit: str | None = None
     keys: int = 1
 

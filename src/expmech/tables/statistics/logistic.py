@@ -71,8 +71,8 @@ class LogisticOptimum(OptimumRegression, LabelRegression):
         The column that is predicted.
     adjacency : Adjacency
         Which tables are neighbours.
-    missing : str, default "middle"
-        What a missing value counts as.
+    missing : str, default="auto"
+        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
     named : bool, default False
         Whether slopes are released by the names of their columns.
     labels : tuple of str, default ()
@@ -137,8 +137,8 @@ class LogisticLikelihood(LabelRegression):
         The column that is predicted.
     adjacency : Adjacency
         Which tables are neighbours.
-    missing : str, default "middle"
-        What a missing value counts as.
+    missing : str, default="auto"
+        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
     named : bool, default False
         Whether slopes are released by the names of their columns.
     labels : tuple of str, default ()
@@ -187,7 +187,7 @@ class LogisticLikelihood(LabelRegression):
             bounds=self.bounds,
             target=self.target,
             classes=(self.positive,),
-            missing=self.missing,
+            missing=self.missing_rule,
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:

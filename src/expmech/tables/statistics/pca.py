@@ -10,6 +10,7 @@ from expmech.certificates.postprocessing import Directions
 from expmech.core.adjacency import Adjacency
 from expmech.mechanisms.directions.principal_direction import PrincipalDirection
 from expmech.tables.aggregates import Column, ProductsOf, RowProducts
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds, centres
 from expmech.tables.statistics.base import Statistic, listed
 
@@ -58,7 +59,7 @@ class PrincipalComponents(Statistic):
     scale: tuple[float, ...] | None = None
     row_norm: float | None = None
     variances: bool = False
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     named: bool = False
     labels: tuple[str, ...] = ()
 
@@ -101,7 +102,7 @@ class PrincipalComponents(Statistic):
             center=tuple(middles.tolist()) if self.center is None else self.center,
             scale=tuple(halves.tolist()) if self.scale is None else self.scale,
             row_norm=self.row_norm,
-            missing=self.missing,
+            missing=self.missing_rule,
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> RowProducts:

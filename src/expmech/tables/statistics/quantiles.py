@@ -26,6 +26,7 @@ from expmech.mechanisms.quantiles.rank_errors import (
 )
 from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR, parse_levels
 from expmech.tables.aggregates import Column, HistogramOf
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic
 
@@ -49,7 +50,7 @@ class HistogramStatistic(Statistic):
     adjacency: Adjacency
     bits: int = DEFAULT_BITS
     step: Fraction | None = None
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     label: str | None = None
     shares: tuple[str, ...] = ()
 
@@ -84,7 +85,7 @@ class HistogramStatistic(Statistic):
             column=self.column,
             bounds=self.bounds,
             bits=self.bits,
-            missing=self.missing,
+            missing=self.missing_rule,
             step=self.step,
         )
 
@@ -115,8 +116,10 @@ class QuantileOf(HistogramStatistic):
         The answer is one of ``2^bits`` points between the bounds; at most 22.
     step : Fraction, optional
         Instead of ``bits``: the answer is a multiple of this public number, 1 for whole numbers.
-    missing : str, default="middle"
-        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
+    missing : str, default="auto"
+        What a missing value counts as: "middle" of the bounds, "lower", "skip" (it is left out of
+        its column), "drop" (its row is left out) or "error"; "auto" is "middle" under replace, else
+        "skip".
     label : str, optional
         What certificates call the column. Default: its name.
     shares : tuple of str, default=()

@@ -18,6 +18,7 @@ from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
 from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
 from expmech.mechanisms.optimum.rule import default_threshold
 from expmech.tables.aggregates import Column, DesignOf
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds, Scaling, check_center, scalings
 from expmech.tables.statistics.base import Statistic, listed
 
@@ -91,7 +92,7 @@ class Regression(Statistic):
     bounds: tuple[Bounds, ...]
     target: Column
     adjacency: Adjacency
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     named: bool = False
     labels: tuple[str, ...] = ()
     kind: ClassVar[str]
@@ -175,7 +176,7 @@ class OptimumRegression(Regression):
             columns=self.columns,
             bounds=self.bounds,
             target=self.target,
-            missing=self.missing,
+            missing=self.missing_rule,
             center=self.center,
             **target,
         )
@@ -206,8 +207,8 @@ class Linear(OptimumRegression, NumberRegression):
         The column that is predicted.
     adjacency : Adjacency
         Which tables are neighbours.
-    missing : str, default "middle"
-        What a missing value counts as.
+    missing : str, default="auto"
+        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
     named : bool, default False
         Whether slopes are released by the names of their columns.
     labels : tuple of str, default ()

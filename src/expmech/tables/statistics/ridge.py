@@ -38,8 +38,8 @@ class Ridge(NumberRegression):
         The column that is predicted.
     adjacency : Adjacency
         Which tables are neighbours.
-    missing : str, default "middle"
-        What a missing value counts as.
+    missing : str, default="auto"
+        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
     named : bool, default False
         Whether slopes are released by the names of their columns.
     labels : tuple of str, default ()
@@ -62,7 +62,7 @@ class Ridge(NumberRegression):
             columns=(*self.columns, self.target),
             bounds=(*self.bounds, self.target_bounds),
             bits=PRODUCT_BITS,
-            missing=self.missing,
+            missing=self.missing_rule,
             products=True,
         )
 

@@ -29,6 +29,7 @@ from expmech.tables.aggregates import (
     TallyOf,
 )
 from expmech.tables.keys import validate_candidates
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic
 
@@ -59,7 +60,7 @@ class Selection(Statistic):
 
     labels: tuple[Any, ...]
     adjacency: Adjacency
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     exponential: bool = False
 
     @abstractmethod
@@ -99,7 +100,7 @@ class MostFrequent(Selection):
         What is released, one label per candidate.
     adjacency : Adjacency
         The neighbours that the guarantee refers to.
-    missing : str, default="middle"
+    missing : str, default="auto"
         Not used: a missing value is no candidate.
     exponential : bool, default=False
         Whether to use the exponential mechanism instead of permute-and-flip, whose expected loss is
@@ -183,7 +184,7 @@ class LargestTotal(Selection):
 
     def aggregation(self, epsilon: Fraction) -> MomentsOf:
         return MomentsOf(
-            columns=self.columns, bounds=self.bounds, bits=PRODUCT_BITS, missing=self.missing
+            columns=self.columns, bounds=self.bounds, bits=PRODUCT_BITS, missing=self.missing_rule
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> Moments:
@@ -287,7 +288,7 @@ class TopOf(Statistic):
     objective : {"worst", "mean"}, default="worst"
         What is to be small, the error of the worst place or the mean over places: see
         :class:`expmech.mechanisms.selection.top_k.TopK`.
-    missing : str, default="middle"
+    missing : str, default="auto"
         Not used: a missing value is no candidate.
 
     Examples
@@ -306,7 +307,7 @@ class TopOf(Statistic):
     k: int
     adjacency: Adjacency
     objective: str = "worst"
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
 
     def __post_init__(self) -> None:
         validate_candidates(self.candidates)

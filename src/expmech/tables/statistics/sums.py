@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
+
+import numpy as np
 
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import Postprocessing
@@ -22,10 +25,12 @@ from expmech.mechanisms.noisy_sums.noisy_sums import (
     NoisySums,
     affordable_bits,
     affordable_cube_bits,
+    snap,
 )
 from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
+from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics.base import Statistic, listed, named_or_one
+from expmech.tables.statistics.base import Statistic, check_missing, listed, named_or_one
 
 _FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
 
@@ -37,7 +42,7 @@ class ColumnStatistic(Statistic):
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
     adjacency: Adjacency
-    missing: str = "middle"
+    missing: str = AUTO_MISSING
     named: bool = False
     labels: tuple[str, ...] = ()
     what: ClassVar[str] = ""
@@ -51,25 +56,41 @@ class ColumnStatistic(Statistic):
     def postprocessing(self) -> Postprocessing:
         return named_or_one(self.columns, named=self.named)
 
+    @property
+    def missing_rule(self) -> str:
+        """Return what a missing value counts as, decided; of one column its row may as well go."""
+        rule = check_missing(self.missing, self.adjacency, owner=f"a {self.what}")
+        return "drop" if rule == "skip" and len(self.columns) == 1 else rule
+
     def bits(self, epsilon: Fraction) -> int:
         """Return the bits that columns are snapped to."""
         if len(self.columns) == 1:
             return affordable_bits(epsilon, 1)
-        return affordable_cube_bits(epsilon, len(self.columns) + 1)  # and a count
+        return affordable_cube_bits(
+            epsilon, len(self.columns) * 2 if self.own_counts else 1 + len(self.columns)
+        )
+
+    @property
+    def own_counts(self) -> bool:
+        """Whether each column has a noisy count of its own, of the values that are present."""
+        return self.missing_rule == "skip"
 
     def aggregation(self, epsilon: Fraction) -> MomentsOf:
         return MomentsOf(
             columns=self.columns,
             bounds=self.bounds,
             bits=self.bits(epsilon),
-            missing=self.missing,
+            missing=self.missing_rule,
             products=self.products,
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> Moments:
         zeros = (0,) * len(self.columns)  # rows at the lower bounds
         products = (zeros,) * len(zeros) if self.products else ()
-        return Moments(count=count, sums=zeros, products=products, bits=self.bits(epsilon))
+        counts = (count,) * len(zeros) if self.missing_rule == "skip" else ()
+        return Moments(
+            count=count, sums=zeros, products=products, bits=self.bits(epsilon), counts=counts
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +105,10 @@ class Mean(ColumnStatistic):
         Public bounds, one pair per column, that values are clipped to.
     adjacency : Adjacency
         The neighbours that the guarantee refers to.
-    missing : str, default="middle"
-        What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
+    missing : str, default="auto"
+        What a missing value counts as: "middle" of the bounds, "lower", "skip" (it is left out of
+        its column), "drop" (its row is left out) or "error"; "auto" is "middle" under replace, else
+        "skip".
     named : bool, default=False
         Whether the numbers are released by name of their column.
     labels : tuple of str, default=()
@@ -102,11 +125,16 @@ class Mean(ColumnStatistic):
     exponential: bool = False
     what = "mean"
 
+    @property
+    def missing_rule(self) -> str:
+        rule = super().missing_rule
+        return "drop" if rule == "skip" and self.exponential else rule  # whose loss is of rows
+
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         lower, upper = zip(*self.bounds, strict=True)
         if not self.exponential:
             return NoisyMean(
-                count=moments.count,
+                count=moments.counts or moments.count,
                 sums=moments.sums,
                 bits=moments.bits,
                 lower=lower,
@@ -163,16 +191,36 @@ class SumOf(ColumnStatistic):
         # a row can move the sum by as many widths as its bounds are from zero, counted in halves
         return affordable_bits(epsilon, 2 * (math.ceil(self._farthest[0]) + 1))
 
+    @property
+    def own_counts(self) -> bool:
+        """Whether columns need counts: what adds nothing adds 0, which all bounds may hold."""
+        return super().own_counts and not all(low <= 0.0 <= high for low, high in self.bounds)
+
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         interpretation = self._interpretation(moments, epsilon)
-        totals = interpretation.sums(moments.count, moments.sums)
+        if isinstance(interpretation, Totals):
+            totals = interpretation.sums(moments.count, moments.sums)
+        else:
+            totals = interpretation.sums(*self._counts_and_sums(moments))
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+
+    def _counts_and_sums(self, moments: Moments) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the count and the sum of each column; what is missing may count as 0."""
+        rows = [moments.count] * len(self.columns)
+        if self.own_counts or not moments.counts:
+            return moments.counts or rows, moments.sums
+        lower, upper = np.array(self.bounds, dtype=np.float64).T
+        zeros = snap(np.zeros((1, len(rows))), lower, upper, moments.bits)[0].tolist()
+        parts = zip(moments.sums, moments.counts, zeros, strict=True)
+        return rows, [total + (moments.count - count) * zero for total, count, zero in parts]
 
     def _interpretation(self, moments: Moments, epsilon: Fraction) -> Totals | CentredTotals:
         lower, upper = zip(*self.bounds, strict=True)
         count = moments.count if self.adjacency.count_is_public else None
         if count is None and len(self.columns) > 1:
-            return CentredTotals(lower=lower, upper=upper, bits=moments.bits)
+            return CentredTotals(
+                lower=lower, upper=upper, bits=moments.bits, own_counts=self.own_counts
+            )
         totals = Totals(lower=lower, upper=upper, bits=moments.bits, count=count)
         most = math.floor(epsilon / LEAST_RATE).bit_length() - 1
         over = totals.sensitivity(self.adjacency).bit_length() - most
@@ -210,12 +258,14 @@ class VarianceOf(ColumnStatistic):
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         lower, upper = zip(*self.bounds, strict=True)
         squares = [line[j] for j, line in enumerate(moments.products)]
-        interpretation: MomentVariances | ThreeSums = ThreeSums(
-            lower=lower, upper=upper, bits=moments.bits
-        )
+        interpretation: MomentVariances | ThreeSums
         if self.adjacency.count_is_public:
             interpretation = MomentVariances(
                 lower=lower, upper=upper, bits=moments.bits, count=moments.count
             )
-        totals = interpretation.sums(moments.count, moments.sums, squares)
+            totals = interpretation.sums(moments.count, moments.sums, squares)
+        else:
+            interpretation = ThreeSums(lower=lower, upper=upper, bits=moments.bits)
+            counts = moments.counts or [moments.count] * len(squares)
+            totals = interpretation.sums(counts, moments.sums, squares)
         return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)

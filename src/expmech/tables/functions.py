@@ -1,0 +1,583 @@
+"""Releases in one line: a mean, a median, a count of an array, a series, a frame or a file.
+
+Each function makes one statistic of :mod:`expmech.tables.statistics` and takes the road of every
+release: what is public is prepared, the ledger is charged, and only then is a value read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expmech.certificates.mechanism import Release
+from expmech.certificates.timing import AUTO, UNPROTECTED
+from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_integer
+from expmech.domains.regions import decimal_fraction
+from expmech.ledger import Ledger, exact_amount
+from expmech.tables.aggregates import Rows
+from expmech.tables.arrays import ArrayRows, DeferredRows
+from expmech.tables.expressions import Node
+from expmech.tables.grammar import parse_condition
+from expmech.tables.reading import frame_columns, read_column
+from expmech.tables.release import (
+    PreparedRelease,
+    ReleaseRequest,
+    prepare_release,
+    public_count,
+    release_all,
+)
+from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
+from expmech.tables.statistics import (
+    CountOf,
+    HistogramIn,
+    Mean,
+    QuantileOf,
+    QuantilesOf,
+    Statistic,
+    SumOf,
+    VarianceOf,
+)
+from expmech.tables.statistics.base import check_missing
+from expmech.tables.statistics.quantiles import near_levels
+from expmech.tables.statistics.sums import ColumnStatistic
+
+__all__ = ["count", "histogram", "mean", "median", "quantiles", "sum", "variance"]
+
+_UNNAMED = "x"  # what certificates call an array
+
+
+def mean(
+    data: Any,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    column: str | None = None,
+    adjacency: str = "replace",
+    missing: str = "auto",
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release the mean of a column of numbers.
+
+    Parameters
+    ----------
+    data : array, list, series, frame, path or Source
+        The confidential data: a one-dimensional array or list, a pandas or Polars series, a frame,
+        the path of a CSV or Parquet file, or a table that
+        :func:`~expmech.tables.sources.open_source` opened.
+    epsilon : float, int, Fraction or str
+        The budget of this release: a number, or decimal text.
+    bounds : pair of float
+        Public bounds ``(lower, upper)`` of a value, from what it can be and never from the data.
+        Values outside are clipped.
+    column : str, optional
+        The column of a frame, a file or a table.
+    adjacency : {"replace", "add-remove"}, default "replace"
+        Which data sets are neighbours. "replace": one row is changed, and the number of rows is
+        public. "add-remove": one row more or less, and the number of rows is confidential.
+    missing : str, default "auto"
+        What a value that is no number counts as: "middle" or "lower" of the bounds; "skip" leaves
+        it out (add-remove only); "error" refuses, which is then an assumption. "auto" is "middle"
+        under "replace", where the number of values is public, and "skip" under "add-remove".
+    ledger : Ledger or path, optional
+        A :class:`~expmech.Ledger` or the path of one, charged before a value is read.
+    random_state : int, optional
+        None for a release. A whole number makes it a study, which may not be published.
+
+    Returns
+    -------
+    Release
+        ``value``, ``accuracy`` with the 95% interval, and ``certificate``.
+
+    Raises
+    ------
+    ParameterError
+        An argument breaks its rule; nothing was charged.
+    DataError
+        There is no such file or column; nothing was charged.
+    LedgerError
+        The ledger refuses; nothing was charged.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> ages = [31, 48, 52, 77, 64, 23, 40, 35]
+    >>> release = em.mean(ages, epsilon=1.0, bounds=(0, 100))
+    >>> release.accuracy.lower <= release.value <= release.accuracy.upper
+    True
+    >>> print(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1))
+    mean of x: 22 (95% interval 0 to 60)
+    epsilon = 1, replace adjacency; a study, not a release
+    """
+    given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state)
+    return given.numbers(Mean, bounds, missing)
+
+
+def sum(
+    data: Any,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    column: str | None = None,
+    adjacency: str = "replace",
+    missing: str = "auto",
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release the sum of a column of numbers.
+
+    Parameters
+    ----------
+    data, epsilon, bounds, column, adjacency, missing, ledger, random_state
+        As for :func:`mean`. Under "add-remove" the noise grows with the larger bound, under
+        "replace" with the distance of the bounds.
+
+    Returns
+    -------
+    Release
+        ``value``, ``accuracy`` with the 95% interval, and ``certificate``.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> release = em.sum([3, 0, 5, 2], epsilon=1.0, bounds=(0, 10))
+    >>> release.accuracy.lower <= release.value <= release.accuracy.upper
+    True
+    """
+    given = _Arguments("sum", data, column, adjacency, epsilon, ledger, random_state)
+    return given.numbers(SumOf, bounds, missing)
+
+
+def variance(
+    data: Any,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    column: str | None = None,
+    adjacency: str = "replace",
+    missing: str = "auto",
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release the variance of a column of numbers: the mean squared distance from its mean.
+
+    Parameters
+    ----------
+    data, epsilon, bounds, column, adjacency, missing, ledger, random_state
+        As for :func:`mean`.
+
+    Returns
+    -------
+    Release
+        ``value``, ``accuracy`` with the 95% interval, and ``certificate``.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> release = em.variance([3, 0, 5, 2], epsilon=1.0, bounds=(0, 10))
+    >>> 0 <= release.value <= 25
+    True
+    """
+    given = _Arguments("variance", data, column, adjacency, epsilon, ledger, random_state)
+    return given.numbers(VarianceOf, bounds, missing)
+
+
+def median(
+    data: Any,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    column: str | None = None,
+    step: Any = None,
+    adjacency: str = "replace",
+    missing: str = "auto",
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release the median of a column of numbers.
+
+    Parameters
+    ----------
+    data, epsilon, bounds, column, adjacency, missing, ledger, random_state
+        As for :func:`mean`.
+    step : float, int, Fraction or str, optional
+        The answer is a multiple of this public number, 1 for whole numbers. Much better where all
+        values are multiples of it. Default: one of 2^18 points between the bounds.
+
+    Returns
+    -------
+    Release
+        ``value`` and ``certificate``.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> release = em.median([31, 48, 52, 77], epsilon=1.0, bounds=(0, 100), step=1)
+    >>> 0 <= release.value <= 100
+    True
+    """
+    given = _Arguments("median", data, column, adjacency, epsilon, ledger, random_state)
+    return given.quantile(bounds, missing, step)
+
+
+def quantiles(
+    data: Any,
+    q: Any = (0.25, 0.5, 0.75),
+    *,
+    epsilon: Any,
+    bounds: Any,
+    column: str | None = None,
+    step: Any = None,
+    adjacency: str = "replace",
+    missing: str = "auto",
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release several quantiles of a column by one draw; the quartiles by default.
+
+    They come in order, and together cost what one quantile would.
+
+    Parameters
+    ----------
+    data : array, list, series, frame, path or Source
+        As for :func:`mean`.
+    q : sequence of float or str, default (0.25, 0.5, 0.75)
+        Which quantiles, strictly between 0 and 1: numbers, decimal text, or fractions as "1/3".
+    epsilon, bounds, column, adjacency, missing, ledger, random_state
+        As for :func:`mean`.
+    step : float, int, Fraction or str, optional
+        As for :func:`median`.
+
+    Returns
+    -------
+    Release
+        ``value``, a dict of the quantiles by their levels, and ``certificate``.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> release = em.quantiles([31, 48, 52, 77], epsilon=1.0, bounds=(0, 100))
+    >>> list(release.value)
+    ['0.25', '0.5', '0.75']
+    """
+    given = _Arguments("quantiles", data, column, adjacency, epsilon, ledger, random_state)
+    return given.quantiles(q, bounds, missing, step)
+
+
+def histogram(
+    data: Any,
+    *,
+    epsilon: Any,
+    edges: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    column: str | None = None,
+    adjacency: str = "replace",
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release how many rows are in each of public cells, or have each of public values.
+
+    Parameters
+    ----------
+    data, epsilon, column, adjacency, ledger, random_state
+        As for :func:`mean`.
+    edges : sequence of float, optional
+        Public rising numbers. Each cell holds its lower edge, and the last one both.
+    categories : sequence, optional
+        Public values to be counted, in the place of edges.
+
+    Returns
+    -------
+    Release
+        ``value``, a dict of counts by cell. The last cell, "other", has the rows that are in no
+        other: missing values too. ``accuracy`` has a 95% interval for each count.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> list(em.histogram([31, 48, 52, 77], epsilon=1.0, edges=[0, 40, 65, 120]).value)
+    ['[0, 40)', '[40, 65)', '[65, 120]', 'other']
+    >>> list(em.histogram(["yes", "no", "yes"], epsilon=1.0, categories=["yes", "no"]).value)
+    ['yes', 'no', 'other']
+    """
+    given = _Arguments("histogram", data, column, adjacency, epsilon, ledger, random_state)
+    return given.histogram(edges, categories)
+
+
+def count(
+    data: Any,
+    *,
+    epsilon: Any,
+    where: str | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    random_state: int | None = None,
+) -> Release:
+    """Release the number of rows, or of those for which a condition holds.
+
+    Parameters
+    ----------
+    data : array, series, frame, path or Source
+        Of an array or a series of booleans the true ones are counted:
+        ``em.count(people["age"] >= 65, epsilon=0.1)``. Of any other data the rows are counted.
+    epsilon, ledger, random_state
+        As for :func:`mean`.
+    where : str, optional
+        A condition on a row of a file or a table, such as ``"age >= 65 and sex = 'f'"``.
+    adjacency : {"replace", "add-remove"}, optional
+        As for :func:`mean`. Default: "replace" where booleans or a condition are counted; else
+        "add-remove", because "replace" makes the number of all rows public.
+
+    Returns
+    -------
+    Release
+        ``value``, ``accuracy`` with the 95% interval, and ``certificate``.
+
+    Examples
+    --------
+    >>> import expmech as em
+    >>> import numpy as np
+    >>> ages = np.array([31, 48, 52, 77])
+    >>> release = em.count(ages >= 50, epsilon=1.0)
+    >>> 0 <= release.value <= 4
+    True
+    >>> em.count(ages, epsilon=1.0).certificate.adjacency
+    'add-remove'
+    """
+    return _Arguments("count", data, None, adjacency, epsilon, ledger, random_state).count(where)
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """What every function takes, checked in public; a method for each kind of statistic."""
+
+    owner: str
+    data: Any
+    column: str | None
+    adjacency: str | None
+    epsilon: Any
+    ledger: Any
+    random_state: int | None
+
+    def numbers(self, kind: type[ColumnStatistic], bounds: Any, missing: str) -> Release:
+        reading = self._reading(missing)
+        pairs = (self._bounds(bounds),)
+        return self._release(
+            lambda name: kind(columns=(name,), bounds=pairs, named=True, **reading)
+        )
+
+    def quantile(self, bounds: Any, missing: str, step: Any) -> Release:
+        lattice = self._lattice(bounds, step) | self._reading(missing)
+        return self._release(lambda name: QuantileOf(column=name, q=Fraction(1, 2), **lattice))
+
+    def quantiles(self, q: Any, bounds: Any, missing: str, step: Any) -> Release:
+        if isinstance(q, str) or not np.iterable(q) or not len(list(q)):
+            raise ParameterTypeError(
+                f"`q` of {self.owner} must be a list of numbers strictly between 0 and 1; got"
+                f" {q!r}."
+            )
+        exact = [exact_amount(level, name="q", owner=self.owner) for level in q]
+        levels = tuple(sorted(set(near_levels(exact))))
+        lattice = self._lattice(bounds, step) | self._reading(missing)
+        texts = tuple(f"{float(level):g}" for level in levels)
+        return self._release(
+            lambda name: QuantilesOf(column=name, levels=levels, texts=texts, **lattice)
+        )
+
+    def histogram(self, edges: Sequence[Any] | None, categories: Sequence[Any] | None) -> Release:
+        cells: dict[str, Any] = {}
+        if edges is not None:
+            try:
+                cells["edges"] = tuple(float(edge) for edge in edges)
+            except (TypeError, ValueError):
+                raise ParameterTypeError(
+                    f"`edges` of {self.owner} must be rising numbers; got {edges!r}."
+                ) from None
+        if categories is not None:
+            cells["categories"] = tuple(categories)
+        return self._release(
+            lambda name: HistogramIn(column=name, named=True, adjacency=self.relation, **cells),
+            compared=categories is not None,
+        )
+
+    def count(self, where: str | None) -> Release:
+        """Return the number of rows that a condition, or a column of booleans, is true for."""
+        in_engine = _in_engine(self.data)
+        if where is not None and not (in_engine and isinstance(where, str)):
+            raise ParameterError(
+                "`where` of count must be text, and is for files and tables. Of data in memory give"
+                " the condition as booleans: em.count(ages >= 65, epsilon=0.1)."
+            )
+        if isinstance(self.data, (list, tuple)):
+            raise ParameterTypeError(
+                "`data` of count must be an array, a series, a frame or a file, whose type says"
+                " whether it holds booleans; got a list. Use numpy.array(...)."
+            )
+        text = where or ""
+        condition = None if where is None else parse_condition(where)
+        if not in_engine and _of_booleans(self.data):
+            text = f"{_name_of(self.data)} is true"
+            truth = Node("one_of", (Node("column", value=0),), (1.0,))
+            condition = Node("holds", (truth,))
+        relation = self.relation
+        if self.adjacency is None and condition is None:
+            relation = Adjacency.ADD_REMOVE
+        return self._release(lambda _: CountOf(adjacency=relation, where=condition, text=text))
+
+    @property
+    def relation(self) -> Adjacency:
+        return validate_adjacency(self.adjacency or Adjacency.REPLACE, owner=self.owner)
+
+    def _reading(self, missing: str) -> dict[str, Any]:
+        rule = check_missing(missing, self.relation, owner=self.owner)
+        return {"adjacency": self.relation, "missing": rule}
+
+    def _lattice(self, bounds: Any, step: Any) -> dict[str, Any]:
+        multiple = None
+        if step is not None:
+            multiple = decimal_fraction(step, name="step", owner=self.owner)
+        return {"bounds": self._bounds(bounds), "step": multiple}
+
+    def _bounds(self, bounds: Any) -> Bounds:
+        if isinstance(bounds, str) or not np.iterable(bounds) or len(list(bounds)) != 2:
+            raise ParameterError(
+                f"`bounds` of {self.owner} must be a pair (LOWER, UPPER); got {bounds!r}. Bounds"
+                " are public: they come from what a value can be, never from the data."
+            )
+        return validate_bounds(bounds, name=self.owner)
+
+    def _release(self, make: Callable[[str], Statistic], *, compared: bool = False) -> Release:
+        """Prepare, charge, aggregate and draw; ``compared`` values are read as they are."""
+        amount = exact_amount(self.epsilon, name="epsilon", owner=self.owner)
+        seed = self.random_state
+        if seed is not None:
+            validate_integer(seed, name="random_state", owner=self.owner, low=0, high=2**63)
+            if self.ledger is not None:
+                raise ParameterError(
+                    f"`ledger` of {self.owner} must be None when `random_state` is given: what is"
+                    " drawn from a seed is a study, so no budget is charged for it."
+                )
+        timing = AUTO if seed is None else UNPROTECTED
+        with self._opened() as source:
+            if source is not None:
+                request = ReleaseRequest(epsilon=amount, timing=timing, owner=self.owner)
+                name = "" if self.owner == "count" else self._column_of(source)
+                prepared = request.prepare(make(name), source)
+                rows: Rows = prepared.parts[""]
+            else:
+                values = self._values()
+                name = _name_of(values)
+                statistic = make(name)
+                rows = _in_memory(values, name, compared=compared)
+                prepared = prepare_release(
+                    statistic,
+                    epsilon=amount,
+                    count=public_count(rows, statistic.adjacency, least=1),
+                    timing=timing,
+                    owner=self.owner,
+                )
+            return self._draw(prepared, rows, source)
+
+    def _draw(self, prepared: PreparedRelease, rows: Rows, source: Source | None) -> Release:
+        if self.random_state is not None:
+            return prepared.study(rows.aggregate(prepared.aggregation), (self.random_state, 0))
+        account = self.ledger
+        if account is not None and source is not None:
+            path = account.path if isinstance(account, Ledger) else Path(account)
+            account = Ledger(path, data_set=source.names, members=source.members)
+        elif account is not None and not isinstance(account, Ledger):
+            account = Ledger(account)
+        (released,) = release_all([prepared], rows, ledger=account)
+        return released
+
+    @contextmanager
+    def _opened(self) -> Iterator[Source | None]:
+        """Open a file while its statistic is released; None for data in memory."""
+        if not isinstance(self.data, (str, os.PathLike)):
+            yield self.data if isinstance(self.data, Source) else None
+            return
+        source = open_source(os.fspath(self.data))
+        try:
+            yield source
+        finally:
+            source.close()
+
+    def _column_of(self, source: Source) -> str:
+        if self.column is None:
+            raise ParameterError(
+                f"`column` of {self.owner} must name a column of the file or table; got None."
+            )
+        return self.column
+
+    def _values(self) -> Any:
+        """Return the column of data in memory; only its form is looked at."""
+        data = self.data
+        if hasattr(data, "columns") and hasattr(data, "shape"):
+            return data if self.owner == "count" else self._column_of_frame()
+        if self.column is not None:
+            raise ParameterError(
+                f"`column` of {self.owner} is for frames, files and tables; the data are one"
+                " column."
+            )
+        if isinstance(data, (list, tuple)):
+            return data
+        if not hasattr(data, "shape") or not hasattr(data, "dtype"):
+            raise ParameterTypeError(
+                f"`data` of {self.owner} must be an array, a list, a series, a frame, a path or a"
+                f" Source; got {type(data).__name__}."
+            )
+        if len(data.shape) != 1:
+            raise ParameterError(
+                f"`data` of {self.owner} must be one column; got {len(data.shape)} dimensions. Take"
+                " a column such as x[:, 0]; the estimators take several columns at once."
+            )
+        return data
+
+    def _column_of_frame(self) -> Any:
+        names = frame_columns(self.data)
+        if self.column in names:
+            return self.data[self.column]
+        near = difflib.get_close_matches(str(self.column), [str(name) for name in names], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"`column` of {self.owner} must name a column of the frame; got {self.column!r}.{hint}"
+        )
+
+
+def _in_engine(data: Any) -> bool:
+    return isinstance(data, (str, os.PathLike, Source))
+
+
+def _in_memory(values: Any, name: str, *, compared: bool) -> DeferredRows:
+    """Return rows that are read after the charge."""
+
+    def read() -> ArrayRows:
+        if compared:
+            return ArrayRows(raw=values)
+        if hasattr(values, "columns"):  # whose rows are counted
+            return ArrayRows(raw=range(values.shape[0]))
+        return ArrayRows(numbers=read_column(values)[:, None], names=(name,))
+
+    return DeferredRows(table=values, read=read)
+
+
+def _name_of(values: Any) -> str:
+    """Return the name of a series, which is public; arrays and lists have none."""
+    name = getattr(values, "name", None)
+    return str(name) if name not in (None, "") else _UNNAMED
+
+
+def _of_booleans(data: Any) -> bool:
+    """Return whether a column is of booleans, by its declared type."""
+    return str(getattr(data, "dtype", "")).lower() in ("bool", "boolean", "bool[pyarrow]")

@@ -1,0 +1,110 @@
+"""What a missing value counts as by default: nothing under add-remove, the middle under replace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import expmech as em
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.estimators import PrivateMean, PrivateQuantile, PrivateSum, PrivateVariance
+from expmech.ledger.verification import verify_certificate
+from expmech.tables.aggregates import HistogramOf, ProductsOf
+from expmech.tables.arrays import ArrayRows
+from expmech.tables.reading import fill_missing
+from expmech.tables.release import release
+from expmech.tables.sources import open_source
+from expmech.tables.statistics import Mean, SumOf, VarianceOf
+
+SURE = 10**6  # an epsilon at which noise is nothing
+NAN = np.nan
+TABLE = np.array([[30.0, 5.0], [NAN, 7.0], [50.0, NAN], [40.0, 9.0], [60.0, NAN], [NAN, NAN]])
+BOUNDS = ((0.0, 100.0), (2.0, 10.0))  # the second does not hold 0
+NAMES = ("age", "visits")
+PRESENT = {
+    Mean: np.nanmean(TABLE, axis=0),
+    SumOf: np.nansum(TABLE, axis=0),
+    VarianceOf: np.nanvar(TABLE, axis=0),
+}
+
+
+@pytest.fixture(name="sources")
+def _sources(tmp_path: Path) -> list[Any]:
+    frame = pd.DataFrame(TABLE, columns=list(NAMES))
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    frame.to_parquet(tmp_path / "people.parquet")
+    return [open_source(str(tmp_path / f"people.{kind}")) for kind in ("csv", "parquet")]
+
+
+@pytest.mark.parametrize("kind", list(PRESENT))
+@pytest.mark.parametrize("bounds", [BOUNDS, ((-10.0, 100.0), (0.0, 10.0))])
+def test_columns_are_of_the_values_that_are_present(
+    sources: list[Any], kind: Any, bounds: Any
+) -> None:
+    statistic = kind(columns=NAMES, bounds=bounds, adjacency=Adjacency.ADD_REMOVE, named=True)
+    for source in sources:
+        released = release(source, statistic, epsilon=SURE)
+        assert list(released.value.values()) == pytest.approx(PRESENT[kind], rel=2e-3)
+        assert all(check.holds for check in verify_certificate(released.certificate))
+    own = kind is Mean or (kind is SumOf and bounds == BOUNDS)
+    assert released.certificate.domain.get("own_counts", False) is own
+
+
+def test_estimators_and_functions_have_the_same_default() -> None:
+    given: dict[str, Any] = {"epsilon": SURE, "bounds": BOUNDS, "adjacency": "add-remove"}
+    assert PrivateMean(**given).fit(TABLE).mean_ == pytest.approx(PRESENT[Mean], rel=1e-3)
+    assert PrivateSum(**given).fit(TABLE).sum_ == pytest.approx(PRESENT[SumOf], rel=1e-3)
+    variances = PrivateVariance(**given).fit(TABLE).variance_
+    assert variances == pytest.approx(PRESENT[VarianceOf], rel=2e-3)
+    medians = PrivateQuantile(**given, step=1).fit(TABLE).quantiles_
+    assert 40 <= medians[0] <= 50 and 5 <= medians[1] <= 9
+    column, narrow = TABLE[:, 0], (0, 100)
+    one = em.mean(column, epsilon=SURE, bounds=narrow, adjacency="add-remove")
+    assert one.value == pytest.approx(45.0, rel=1e-3)
+
+
+def test_under_replace_the_middle_of_the_bounds_is_filled_in() -> None:
+    filled = np.where(np.isnan(TABLE), [50.0, 6.0], TABLE).mean(axis=0)
+    assert PrivateMean(epsilon=SURE, bounds=BOUNDS).fit(TABLE).mean_ == pytest.approx(
+        filled, rel=1e-3
+    )
+    value = em.mean(TABLE[:, 0], epsilon=SURE, bounds=(0, 100)).value
+    assert value == pytest.approx(filled[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["skip", "drop"])
+def test_nothing_is_left_out_where_the_number_of_rows_is_public(rule: str) -> None:
+    with pytest.raises(ParameterError, match=f"{rule!r} under 'replace'"):
+        PrivateMean(bounds=BOUNDS, missing=rule).fit(TABLE)
+
+
+def test_rows_can_still_be_left_out_whole() -> None:
+    given: dict[str, Any] = {"epsilon": SURE, "bounds": BOUNDS, "adjacency": "add-remove"}
+    means = PrivateMean(**given, missing="drop").fit(TABLE)
+    assert means.mean_ == pytest.approx([35.0, 7.0], rel=1e-3)
+    assert means.certificate_.sampler["sums"] == "one, and the count"
+
+
+def test_a_value_cannot_be_skipped_where_whole_rows_are_needed() -> None:
+    wide: dict[str, Any] = {"columns": (0, 1), "bounds": BOUNDS, "missing": "skip"}
+    with pytest.raises(ParameterError, match="whole rows"):
+        ProductsOf(**wide, center=(0.0, 0.0), scale=(1.0, 1.0), row_norm=None)
+    with pytest.raises(ParameterError, match="whole rows"):
+        fill_missing(TABLE, BOUNDS, "skip")
+    cells = HistogramOf(column=0, bounds=BOUNDS[0], bits=3, missing="skip")
+    assert ArrayRows(numbers=TABLE).aggregate(cells).sum() == 4
+
+
+def test_a_certificate_that_hides_its_counts_is_found_out() -> None:
+    given: dict[str, Any] = {"epsilon": 1, "bounds": BOUNDS, "adjacency": "add-remove"}
+    stated = PrivateMean(**given).fit(TABLE).certificate_
+    assert stated.sampler["sums"] == "one, and a count of its own"
+    text = stated.to_json().replace('"own_counts": true', '"own_counts": false')
+    assert text != stated.to_json()
+    changed = em.Certificate.from_json(text)
+    assert not all(check.holds for check in verify_certificate(changed))
