@@ -176,7 +176,7 @@ def test_a_folder_of_partitions_is_one_table_and_its_names_are_text(tmp_path: Pa
         write_table(pyarrow.table({"cost": [1.0, 2.0]}), folder / "part.parquet")
     source = open_source(str(tmp_path / "visits"))
     assert set(source.table.columns) == {"cost", "ward"}
-    assert TableRows(source=source, by="ward", group="01").count() == 2
+    assert TableRows(source=source, by=("ward",), group=("01",)).count() == 2
     assert total(source).count == 4
     path = tmp_path / "visits.ledger"
     Ledger.create(path, data_set=source.identity, epsilon=1, members=source.members)
