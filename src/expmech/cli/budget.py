@@ -223,7 +223,10 @@ def _show(ledger: Ledger, as_json: bool) -> None:
         output.print(f"  {name:<8}{text}")
     promise = f"{describe_adjacency(adjacency)}; {composition} composition"
     output.print(f"  {'promise':<8}{promise}")
-    noted = [f"{name.replace('_', '-')} {value}" for name, value in ledger.settings.items()]
+    first = {"source": ledger.settings["source"]} if "source" in ledger.settings else {}
+    noted = [
+        f"{name.replace('_', '-')} {value}" for name, value in (first | ledger.settings).items()
+    ]
     if noted:
         output.print(f"  {'table':<8}{', '.join(noted)}")
     if costs:

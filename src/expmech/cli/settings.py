@@ -46,8 +46,9 @@ def open_table(place: TableOptions) -> Source:
     """Open the table that the options name; no row is read yet."""
     if place.source is None:
         raise ParameterError(
-            "SOURCE must be given: a CSV or Parquet file, a postgresql:// address, or 'spark'. It"
-            " may be left out only with a --ledger that `expmech budget init` made."
+            "SOURCE must be given (in a plan `source = ...` at the top): a CSV or Parquet file, a"
+            " postgresql:// address, or 'spark'. Only with a ledger that knows it, as `expmech"
+            " budget init` makes them, may it be left out."
         )
     is_text = place.table is None and text_ending(place.source)
     return open_source(

@@ -160,14 +160,16 @@ def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[s
     return value
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return a sentence with the public name nearest to ``name``, or nothing; case is ignored.
+
+    ``cutoff`` is how alike they must be, from 0 to 1.
 
     >>> did_you_mean("Median", ["mean", "median"]), did_you_mean("x", ["mean"])
     (" Did you mean 'median'?", '')
     """
     lowered = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
     return f" Did you mean {lowered[close[0]]!r}?" if close else ""
 
 
