@@ -87,9 +87,7 @@ def test_what_was_not_meant_is_refused_and_not_charged(
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e300"])
 def test_a_budget_out_of_range_is_quoted_as_it_was_written(epsilon: str, survey: Path) -> None:
-    planned = CliRunner().invoke(
-        app, ["plan", "mean", "--bounds", "0,1", "--epsilon", epsilon]
-    )
+    planned = CliRunner().invoke(app, ["plan", "mean", "--bounds", "0,1", "--epsilon", epsilon])
     for result in (run(survey, MEAN, epsilon=epsilon), planned):
         assert result.exit_code == 1 and f"from 2^-20 to 2^20; got {epsilon}." in result.stderr
 
