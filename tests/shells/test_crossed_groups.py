@@ -151,8 +151,8 @@ def test_lists_are_read_from_a_file_with_one_value_per_line(survey: Path, tmp_pa
     cells = read(run("release", "histogram", survey, *own, *SURE, "--json"))["value"]
     assert cells == {"Bern": 4, "Biel, Bienne": 7, "other": 10}
     for name in ("select", "top"):
-        own = ("--column", "town", "--candidates", f"@{towns}", *(("--k", 1) * (name == "top")))
-        assert "Biel, Bienne" in str(read(run("release", name, survey, *own, *SURE, "--json")))
+        which = ("--column", "town", "--candidates", f"@{towns}", *(("--k", 1) * (name == "top")))
+        assert "Biel, Bienne" in str(read(run("release", name, survey, *which, *SURE, "--json")))
     towns.write_bytes(b"Z\xfcrich\n")
     refused = run("release", "histogram", survey, *own[:2], "--categories", f"@{towns}", *SURE)
     assert refused.exit_code == 1 and "it is not UTF-8" in refused.stderr
