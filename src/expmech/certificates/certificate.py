@@ -203,6 +203,8 @@ class Certificate:
     def _card(self, inner: list[tuple[str, str]]) -> str:
         """Return the promise, the rows of ``inner`` and the terms as lines of text."""
         purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
+        if "rho" in self.sampler:
+            purity += f" (from rho = {_show(self.sampler['rho'])})"
         guarantee = f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"
         rows = [
             ("guarantee", guarantee),

@@ -123,7 +123,7 @@ def read_command(
     """Check the options of a release before the table is touched."""
     adjacency = validate_adjacency(budget.adjacency, name="--adjacency", owner=_OWNER)
     delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
-    composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
+    rho = None if options.ledger is None else Ledger(options.ledger).rho_budget(options.redeem)
     unlisted = options.by is not None and options.groups is None
     if unlisted and statistic.name != "count":
         raise ParameterError(_LIST_FIRST.format(by=options.by))
@@ -131,7 +131,7 @@ def read_command(
         adjacency,
         missing=check_missing(options.missing, adjacency, owner=_OWNER),
         sampler_named=options.sampler is not None or options.delta is not None,
-        bounded_range=composed and budget.timing != CONSTANT,
+        bounded_range=rho is not None and budget.timing != CONSTANT,
         by=options.by if unlisted else None,
         delta=delta,
     )
@@ -147,6 +147,7 @@ def read_command(
         by=None if unlisted else options.by,
         groups=() if unlisted else _groups(options, adjacency),
         units=make_units(place.unit, place.max_rows, adjacency, spelt=("`--unit`", "`--max-rows`")),
+        concentrated=rho,
     )
     if request.units is not None and options.delta is not None and not own_delta:
         raise ParameterError("`--unit` needs a pure release: leave --delta out.")

@@ -26,6 +26,7 @@ from expmech.mechanisms.noisy_sums.noisy_sums import (
 from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic, named_or_one
+from expmech.theory.concentrated import RhoBudget
 
 _FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
 
@@ -39,6 +40,7 @@ class ColumnStatistic(Statistic):
     adjacency: Adjacency
     missing: str = "middle"
     named: bool = False
+    concentrated: RhoBudget | None = None
     what: ClassVar[str] = ""
     products: ClassVar[bool] = False
 
@@ -87,6 +89,8 @@ class Mean(ColumnStatistic):
         What a missing value counts as: "middle" of the bounds, "lower", "drop" or "error".
     named : bool, default=False
         Whether the numbers are released by name of their column.
+    concentrated : RhoBudget, optional
+        Of a ledger that counts in rho, see :meth:`with_rho`.
     exponential : bool, default=False
         Whether to use the exponential mechanism with the L1 loss, whose error is twice as large.
 
@@ -99,6 +103,9 @@ class Mean(ColumnStatistic):
     exponential: bool = False
     what = "mean"
 
+    def with_rho(self, concentrated: RhoBudget) -> Mean:
+        return dataclasses.replace(self, concentrated=concentrated)
+
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         lower, upper = zip(*self.bounds, strict=True)
         if not self.exponential:
@@ -109,6 +116,7 @@ class Mean(ColumnStatistic):
                 lower=lower,
                 upper=upper,
                 adjacency=self.adjacency,
+                concentrated=self.concentrated,
             )
         loss = L1Mean.from_sums(
             count=max(1, moments.count),
@@ -127,7 +135,7 @@ class SumOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, concentrated
         As for :class:`Mean`.
 
     Raises
@@ -142,6 +150,9 @@ class SumOf(ColumnStatistic):
     """
 
     what = "sum"
+
+    def with_rho(self, concentrated: RhoBudget) -> SumOf:
+        return dataclasses.replace(self, concentrated=concentrated)
 
     def __post_init__(self) -> None:
         if max(self._farthest) > _FARTHEST:
@@ -162,8 +173,12 @@ class SumOf(ColumnStatistic):
 
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         interpretation = self._interpretation(moments, epsilon)
-        totals = interpretation.sums(moments.count, moments.sums)
-        return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+        return NoisySums(
+            totals=interpretation.sums(moments.count, moments.sums),
+            interpretation=interpretation,
+            adjacency=self.adjacency,
+            concentrated=self.concentrated,
+        )
 
     def _interpretation(self, moments: Moments, epsilon: Fraction) -> Totals | CentredTotals:
         lower, upper = zip(*self.bounds, strict=True)
@@ -187,7 +202,7 @@ class VarianceOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, concentrated
         As for :class:`Mean`.
 
     Examples
