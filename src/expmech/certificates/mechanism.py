@@ -229,7 +229,7 @@ class CertificateContext:
             kind=RELEASE,
             mechanism=mechanism,
             statistic=self.statistic,
-            epsilon=epsilon_up(epsilon if terms.epsilon is None else terms.epsilon),
+            epsilon=epsilon_up(epsilon) if terms.epsilon is None else epsilon_up(terms.epsilon),
             delta=terms.delta,
             adjacency=str(terms.adjacency),
             sensitivity=terms.sensitivity,

@@ -202,13 +202,11 @@ class Limits:
 
     def allows(self, amount: Amount) -> bool:
         """Return whether releases of this cost together keep the guarantee; exact."""
+        by_epsilon = amount.epsilon <= self.epsilon and amount.delta <= self.delta
         if self.composition == BASIC:
-            return amount.epsilon <= self.epsilon and amount.delta <= self.delta
-        if amount.delta and not amount.rho:  # a delta of its own, and nothing that adds up
-            return False
-        return amount.rho <= self.rho or (
-            amount.epsilon <= self.epsilon and amount.delta <= self.delta
-        )
+            return by_epsilon
+        has_rho = amount.delta == 0 or amount.rho > 0  # a release with a delta may have none
+        return has_rho and (by_epsilon or amount.rho <= self.rho)
 
     def composed(self, amount: Amount) -> tuple[Fraction, Fraction]:
         """Return epsilon and delta that releases of this cost have together, rounded up."""

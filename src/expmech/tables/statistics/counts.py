@@ -28,10 +28,10 @@ OTHER = "other"
 def _noisy_counts(
     counts: tuple[int, ...],
     rows: int,
+    concentrated: RhoBudget | None,
     *,
     disjoint: bool,
     adjacency: Adjacency,
-    concentrated: RhoBudget | None,
 ) -> NoisySums:
     """Return noise on counts; ``rows`` bounds them where it is public."""
     interpretation = Counts(
@@ -65,11 +65,7 @@ class ConditionCounts(Statistic):
         counts = tally.counts if self.conditions else (tally.rows,)
         # one row may change all of them by one
         return _noisy_counts(
-            counts,
-            tally.rows,
-            disjoint=False,
-            adjacency=self.adjacency,
-            concentrated=self.concentrated,
+            counts, tally.rows, self.concentrated, disjoint=False, adjacency=self.adjacency
         )
 
 
@@ -266,11 +262,7 @@ class HistogramIn(Statistic):
     def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
         counts = (*tally.counts, tally.rows - sum(tally.counts))
         return _noisy_counts(
-            counts,
-            tally.rows,
-            disjoint=True,
-            adjacency=self.adjacency,
-            concentrated=self.concentrated,
+            counts, tally.rows, self.concentrated, disjoint=True, adjacency=self.adjacency
         )
 
 
