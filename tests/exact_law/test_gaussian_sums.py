@@ -348,8 +348,10 @@ def test_limits_never_let_a_rho_speak_for_a_delta() -> None:
     above = limits.rho + small
     assert not limits.allows(Amount(epsilon=Fraction(9), delta=small, rho=above))
     assert not limits.allows(Amount(epsilon=small, delta=Fraction(1, 2), rho=above))
-    assert limits.allows(Amount(epsilon=small, delta=small, rho=above))
-    spent = Amount(epsilon=small, delta=Fraction(1, 2), rho=limits.rho / 2)
+    # the delta pays for composition: it cannot pay for a release as well
+    assert not limits.allows(Amount(epsilon=small, delta=small, rho=above))
+    assert limits.allows(Amount(epsilon=small, rho=above))
+    spent = Amount(epsilon=small, delta=small, rho=limits.rho / 2)
     assert limits.left(spent)[0] < Fraction(1, 2)
 
 

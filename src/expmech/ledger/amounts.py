@@ -202,18 +202,19 @@ class Limits:
 
     def allows(self, amount: Amount) -> bool:
         """Return whether releases of this cost together keep the guarantee; exact."""
-        by_epsilon = amount.epsilon <= self.epsilon and amount.delta <= self.delta
         if self.composition == BASIC:
-            return by_epsilon
-        has_rho = amount.delta == 0 or amount.rho > 0  # a release with a delta may have none
-        return has_rho and (by_epsilon or amount.rho <= self.rho)
+            return amount.epsilon <= self.epsilon and amount.delta <= self.delta
+        if amount.delta == 0 and amount.epsilon <= self.epsilon:
+            return True
+        # what has a delta is paid for in rho, if it has any: both ways would cost delta twice
+        return (amount.delta == 0 or amount.rho > 0) and amount.rho <= self.rho
 
     def composed(self, amount: Amount) -> tuple[Fraction, Fraction]:
         """Return epsilon and delta that releases of this cost have together, rounded up."""
         if self.composition == BASIC or amount.epsilon == 0:
             return amount.epsilon, amount.delta
         converted = epsilon_from_rho(amount.rho, self.delta)
-        if amount.epsilon <= converted and amount.delta <= self.delta:
+        if amount.delta == 0 and amount.epsilon <= converted:
             return amount.epsilon, amount.delta
         shown = Fraction(math.ceil(converted * _DIGITS), _DIGITS)
         if amount.rho <= self.rho:
@@ -267,7 +268,7 @@ class Limits:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._affords(spent, rho, middle) else (low, middle)
-        if delta < 0:  # releases that have a rho only: epsilons do not add up
+        if spent.delta:  # of releases that have a rho only: epsilons do not add up
             return Fraction(low, _DIGITS), Fraction(0)
         return max(epsilon, Fraction(low, _DIGITS)), Fraction(0)
 
