@@ -193,6 +193,8 @@ class Certificate:
         unit = "" if self.unit is None else f", in units of 2^{self.unit}"
         scale = f"energy scale {self.eta:.6g}{unit}"
         purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
+        if "rho" in self.sampler:
+            purity += f" (from rho = {_show(self.sampler['rho'])})"
         return [
             ("guarantee", f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"),
             ("statistic", f"{self.statistic}, by {self.mechanism}"),

@@ -172,6 +172,8 @@ class PublicTerms:
         "replace" or "add-remove".
     sensitivity, loss_error, eta : float
         As the certificate states them.
+    epsilon : Fraction or None
+        The epsilon that holds at ``delta``, where that is not the one asked for.
     unit : int or None
         Energies are whole multiples of ``2^unit`` nats; None where there are no energies.
     domain : dict
@@ -210,6 +212,7 @@ class PublicTerms:
     loss_error: float = 0.0
     unit: int | None = None
     delta: float = 0.0
+    epsilon: Fraction | None = None
     forecast: Forecast = NO_EVALUATIONS
     seconds: float = 0.0
     note: str | None = None
@@ -259,7 +262,7 @@ class CertificateContext:
             kind=RELEASE,
             mechanism=mechanism,
             statistic=self.statistic,
-            epsilon=epsilon_up(epsilon),
+            epsilon=epsilon_up(epsilon) if terms.epsilon is None else epsilon_up(terms.epsilon),
             delta=terms.delta,
             adjacency=str(terms.adjacency),
             sensitivity=terms.sensitivity,
@@ -451,6 +454,11 @@ class Mechanism(ABC):
         """
         bounded = cls.bounded_range(certificate)
         return rho_of_bounded_range(epsilon) if bounded else rho_of_pure(epsilon)
+
+    @classmethod
+    def concentrated_only(cls, certificate: Certificate) -> bool:
+        """Tell whether a release with a delta has a rho all the same: here never."""
+        return False
 
     def serving(self, timing: str) -> Mechanism:
         """Return the mechanism that serves a timing requirement: here itself.

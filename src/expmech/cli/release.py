@@ -117,7 +117,7 @@ def read_command(
     """Check the options of a release before the table is touched."""
     place, adjacency = complete(place, budget.adjacency, options.ledger, owner=_OWNER)
     delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
-    composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
+    rho = None if options.ledger is None else Ledger(options.ledger).rho_budget(options.redeem)
     by = tuple(options.by or ())
     if len(by) > 1 and not options.groups:
         raise ParameterError(
@@ -131,7 +131,7 @@ def read_command(
         adjacency,
         missing=check_missing(options.missing, adjacency, owner=_OWNER),
         sampler_named=options.sampler is not None or options.delta is not None,
-        bounded_range=composed and budget.timing != CONSTANT,
+        bounded_range=rho is not None and budget.timing != CONSTANT,
         by=by[0] if unlisted else None,
         delta=delta,
     )
@@ -147,6 +147,7 @@ def read_command(
         by=() if unlisted else by,
         groups={} if unlisted else _groups(options, adjacency),
         units=make_units(place.unit, place.max_rows, adjacency, spelt=("`--unit`", "`--max-rows`")),
+        concentrated=rho,
     )
     if request.units is not None and options.delta is not None and not own_delta:
         raise ParameterError("`--unit` needs a pure release: leave --delta out.")

@@ -141,7 +141,8 @@ class Limits:
 
     Under basic composition epsilons add up and so do deltas. Under concentrated composition the
     epsilons may add up to the total, or the rhos to ``rho``, which gives (epsilon, delta)-DP; the
-    whole delta pays for that, so that a release with a delta of its own is not allowed.
+    whole delta pays for that, so that a release with a delta of its own is not allowed unless it
+    has a rho as well, as Gaussian noise has.
 
     Parameters
     ----------
@@ -203,14 +204,17 @@ class Limits:
         """Return whether releases of this cost together keep the guarantee; exact."""
         if self.composition == BASIC:
             return amount.epsilon <= self.epsilon and amount.delta <= self.delta
-        return amount.delta == 0 and (amount.epsilon <= self.epsilon or amount.rho <= self.rho)
+        if amount.delta == 0 and amount.epsilon <= self.epsilon:
+            return True
+        # what has a delta is paid for in rho, if it has any: both ways would cost delta twice
+        return (amount.delta == 0 or amount.rho > 0) and amount.rho <= self.rho
 
     def composed(self, amount: Amount) -> tuple[Fraction, Fraction]:
         """Return epsilon and delta that releases of this cost have together, rounded up."""
         if self.composition == BASIC or amount.epsilon == 0:
             return amount.epsilon, amount.delta
         converted = epsilon_from_rho(amount.rho, self.delta)
-        if amount.epsilon <= converted:
+        if amount.delta == 0 and amount.epsilon <= converted:
             return amount.epsilon, amount.delta
         shown = Fraction(math.ceil(converted * _DIGITS), _DIGITS)
         if amount.rho <= self.rho:
@@ -264,6 +268,8 @@ class Limits:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._affords(spent, rho, middle) else (low, middle)
+        if spent.delta:  # of releases that have a rho only: epsilons do not add up
+            return Fraction(low, _DIGITS), Fraction(0)
         return max(epsilon, Fraction(low, _DIGITS)), Fraction(0)
 
     def _affords(self, spent: Amount, rho: Rho, millionths: int) -> bool:

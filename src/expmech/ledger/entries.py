@@ -136,6 +136,8 @@ def price(entry: Entry, *, owner: str) -> Charge:
     if certificate is not None:
         _check_certificate(certificate, Amount(epsilon=epsilon, delta=delta), entry, owner=owner)
     rho = rho_of_pure(epsilon) if certificate is None else rho_of(certificate, epsilon)
+    if certificate is None and delta:
+        rho = Fraction(0)  # none is known
     stated = entry.adjacency or (certificate.adjacency if certificate else "")
     adjacency = validate_relation(stated, owner=owner) if stated else ""
     if entry.groups and not adjacency.startswith(Adjacency.ADD_REMOVE):

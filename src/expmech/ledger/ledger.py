@@ -29,7 +29,7 @@ from expmech.ledger.file import (
     write_ledger,
 )
 from expmech.ledger.outbox import deliver, read_outbox, redeemable, refuse_again
-from expmech.theory.concentrated import rho_of_bounded_range
+from expmech.theory.concentrated import RhoBudget, rho_of_bounded_range
 
 _OWNER = "Ledger"
 _BOTH = "both"  # the adjacency of a ledger of an earlier version that was charged with either
@@ -342,6 +342,28 @@ class Ledger:
         """Whether a mechanism of bounded range costs less here than another of the same epsilon."""
         return self.limits.composition == CONCENTRATED
 
+    def rho_budget(self, before: int | None = None) -> RhoBudget | None:
+        """Return what decides whether a release is paid for in rho; None under basic composition.
+
+        Parameters
+        ----------
+        before : int, optional
+            Only charges below this number count, so that a charge is redeemed as it was made.
+
+        Returns
+        -------
+        RhoBudget or None
+        """
+        limits = self.limits
+        if limits.composition != CONCENTRATED:
+            return None
+        charges = [each for each in self.history() if before is None or each.number < before]
+        return RhoBudget(
+            delta=limits.delta,
+            per_epsilon=limits.rho / limits.epsilon,
+            left=limits.rho - total_of(charges).rho,
+        )
+
     def require_adjacency(self, adjacency: str) -> None:
         """Raise LedgerError where the total refers to another neighbouring relation."""
         self._refuse_adjacency(self.adjacency, [adjacency])
@@ -487,6 +509,9 @@ class Ledger:
     def _refuse(self, charges: Sequence[Charge], before: Sequence[Charge]) -> None:
         relations = [charge.adjacency for charge in charges]
         self._refuse_adjacency(self._adjacency_with(before), relations)
+        for charge in charges:
+            if charge.delta and not charge.rho:  # else the rho of others would speak for it
+                self._refuse_amount(charge.amount, total_of(before))
         self._refuse_amount(total_of(charges), total_of(before))
 
     def _refuse_adjacency(self, own: str, relations: Sequence[str]) -> None:
@@ -509,9 +534,10 @@ class Ledger:
     def _refuse_amount(self, amount: Amount, spent: Amount) -> None:
         """Raise, with what is left, where the budget does not allow an amount."""
         limits = self.limits
-        if limits.allows(spent + amount):
+        without = limits.composition == CONCENTRATED and amount.delta and not amount.rho
+        if not without and limits.allows(spent + amount):
             return
-        if limits.composition == CONCENTRATED and amount.delta:
+        if without:
             raise LedgerError(
                 f"The delta of the ledger {self.path} pays for composition, so that a release"
                 " cannot have one of its own: leave --delta out, or make a ledger with"

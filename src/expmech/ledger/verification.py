@@ -111,11 +111,19 @@ def has_bounded_range(certificate: Certificate) -> bool:
 
 
 def rho_of(certificate: Certificate, epsilon: Fraction) -> Fraction:
-    """Return rho at ``epsilon``, as the certificate's mechanism says; of any kind if unknown."""
+    """Return rho at ``epsilon``, as the certificate's mechanism says; of any kind if unknown.
+
+    It is 0 where there is none: a release with a delta of its own has none as a rule.
+    """
     mechanism = MECHANISMS.find(certificate.mechanism)
     try:
         own = None if mechanism is None else mechanism.rho(certificate, epsilon)
+        if certificate.delta:
+            has_rho = mechanism is not None and mechanism.concentrated_only(certificate)
+            return own if has_rho and own is not None else Fraction(0)
     except _DAMAGED:
+        if certificate.delta:
+            return Fraction(0)
         own = None
     pure = rho_of_pure(epsilon)
     return pure if own is None else min(own, pure)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from expmech.certificates.certificate import Certificate
+from expmech.certificates.certificate import Certificate, epsilon_up
 from expmech.certificates.mechanism import CertificateContext, Mechanism, PreparedDraw, Release
 from expmech.certificates.plan import within_ranks
 from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
@@ -43,6 +43,7 @@ from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import MOST_ROWS, Units
 from expmech.tables.statistics.base import Statistic, one_of_several
+from expmech.theory.concentrated import RhoBudget
 
 LEAST_ROWS = 2
 LONGEST = 60.0
@@ -69,6 +70,7 @@ class ReleaseRequest:
     ``epsilon`` is what one row spends or, with ``units``, one unit with all its rows. ``groups``
     are disjoint parts of the table: the name of each, and its public value in each column of
     ``by``. ``owner`` is whom errors name, and ``notes`` are added to the certificate.
+    ``concentrated`` is what a ledger has that counts in rho.
     """
 
     epsilon: Fraction
@@ -81,6 +83,7 @@ class ReleaseRequest:
     units: Units | None = None
     owner: str | None = None
     notes: tuple[str, ...] = ()
+    concentrated: RhoBudget | None = None
 
     @property
     def row_epsilon(self) -> Fraction:
@@ -118,6 +121,8 @@ class ReleaseRequest:
             )
         if self.units is not None:
             statistic = statistic.for_units(self.units.column, self.units.max_rows)
+        if self.concentrated is not None and (self.units is None or self.units.max_rows == 1):
+            statistic = statistic.with_rho(self.concentrated)
         parts = {
             name: TableRows(source=source, by=self.by, group=values)
             for name, values in (self.groups or {"": ()}).items()
@@ -175,8 +180,11 @@ class PreparedRelease:
 
     def entry(self, run: str = "") -> Entry:
         """Return what a ledger is charged, once for all groups: they are disjoint."""
+        epsilon = self.request.epsilon
+        if self.certificate.epsilon != epsilon_up(self.request.row_epsilon):
+            epsilon = Fraction(repr(self.certificate.epsilon))  # what Gaussian noise has at delta
         return Entry(
-            epsilon=self.request.epsilon,
+            epsilon=epsilon,
             delta=self.request.delta or self.certificate.delta,
             statement=self.statement,
             certificate=self.certificate.to_json(),
@@ -478,18 +486,19 @@ def release(
     >>> release(source, count, epsilon=1.0).certificate.epsilon
     1.0
     """
+    account = None
+    if ledger is not None:
+        path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+        account = Ledger(path, data_set=source.names, members=source.members)
     request = ReleaseRequest(
         epsilon=exact_amount(epsilon, name="epsilon", owner="release"),
         sampler=sampler,
         timing=timing,
         budget_seconds=budget_seconds,
         units=make_units(unit, max_rows, statistic.adjacency),
+        concentrated=None if account is None else account.rho_budget(),
     )
     units = request.units
     prepared = request.prepare(statistic, source if units is None else units.bound(source))
-    account = None
-    if ledger is not None:
-        path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
-        account = Ledger(path, data_set=source.names, members=source.members)
     (released,) = release_all([prepared], prepared.parts[""], ledger=account)
     return released

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import flint
@@ -19,6 +20,56 @@ Rho = Callable[[Fraction], Fraction]
 """What a kind of release costs in rho, by its epsilon; rounded up."""
 
 _PRECISION = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class RhoBudget:
+    """What a ledger says of paying in rho; it decides between pure and Gaussian noise.
+
+    Parameters
+    ----------
+    delta : Fraction
+        The delta of the ledger, for which certificates state epsilon.
+    per_epsilon : Fraction
+        The total of rho over that of epsilon.
+    left : Fraction
+        The rho that is left.
+
+    Examples
+    --------
+    >>> budget = RhoBudget(delta=Fraction(1, 10**6), per_epsilon=Fraction(1, 50), left=Fraction(1))
+    >>> [budget.prefers(Fraction(1), rho) for rho in (Fraction(1, 10), Fraction(1, 60))]
+    [False, True]
+    """
+
+    delta: Fraction
+    per_epsilon: Fraction
+    left: Fraction
+
+    def prefers(self, epsilon: Fraction, rho: Fraction) -> bool:
+        """Tell whether rho takes a smaller part of its total than epsilon does, and is there."""
+        return rho <= self.left and rho <= epsilon * self.per_epsilon
+
+
+def check_concentrated(rho: float, epsilon: float, delta: float) -> bool:
+    """Tell whether a stated epsilon is the one that rho gives at delta, by its own formula.
+
+    ``log delta = (a - 1) (a rho - epsilon + log(1 - 1/a)) - log a`` at the best order a, in
+    float64, up to a millionth.
+    """
+    if not (rho > 0.0 and 0.0 < delta < 1.0):
+        return False
+
+    def log_delta(order: float) -> float:
+        above = order - 1.0
+        return above * (order * rho - epsilon + math.log(above / order)) - math.log(order)
+
+    center = max(1.0 + 1e-9, (epsilon + rho) / (2.0 * rho))
+    factors = [10.0 ** (k / 1000.0) for k in range(-3000, 3001)]
+    least = min(log_delta(1.0 + (center - 1.0) * factor) for factor in factors)
+    return abs(least - math.log(delta)) <= 1e-4 * abs(math.log(delta))
+
+
 _GRID = 200  # orders tried before the search is refined
 
 

@@ -1,6 +1,7 @@
 """Counts, sums, means and variances by exact noise on integer sums."""
 
 from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
+from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import (
     Counts,
     Interpretation,
@@ -18,6 +19,7 @@ __all__ = [
     "CentredTotals",
     "Counts",
     "CubeNoise",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "HullNoise",
     "Interpretation",

@@ -21,8 +21,12 @@ from numpy.typing import NDArray
 from expmech.certificates.accuracy import MISSED, Accuracy
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
+from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward, per_column
 from expmech.mechanisms.noisy_sums.noise import CubeNoise, Noise
+
+TiltedNoise = CubeNoise | DiscreteGaussian
+"""Noise whose law tells how far a combination of two sums goes."""
 
 _ROUNDS = 16  # of an iteration whose every step is a valid interval
 
@@ -83,6 +87,9 @@ class Centred(OfColumns):
         """Return cube noise: intervals follow from its law."""
         return CubeNoise.fitted(budget / self.largest_change(adjacency), self.dimension)
 
+    def squared_change(self, adjacency: Adjacency) -> int:
+        return self.dimension * self.half**2
+
     @cached_property
     def middles(self) -> list[Fraction]:
         """The middle of the bounds of each column."""
@@ -92,8 +99,10 @@ class Centred(OfColumns):
 
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return an interval for each number, and for all of them at once."""
-        if not isinstance(noise, CubeNoise):
-            raise ParameterError("Sums about the middle of the bounds must have cube noise.")
+        if not isinstance(noise, TiltedNoise):
+            raise ParameterError(
+                "Sums about the middle of the bounds must have cube or Gaussian noise."
+            )
         lower, upper = self._ends(noisy, noise, MISSED)
         joint = self._ends(noisy, noise, MISSED / len(self.lower))
         near = Accuracy(lower=lower, upper=upper, scale=self._scale(noise))
@@ -101,11 +110,11 @@ class Centred(OfColumns):
 
     @abstractmethod
     def _ends(
-        self, noisy: Sequence[int], noise: CubeNoise, missed: Fraction
+        self, noisy: Sequence[int], noise: TiltedNoise, missed: Fraction
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return ends that miss each number with probability ``missed`` at most."""
 
-    def _scale(self, noise: CubeNoise) -> NDArray[np.float64] | None:
+    def _scale(self, noise: TiltedNoise) -> NDArray[np.float64] | None:
         return None
 
 
@@ -143,7 +152,7 @@ class CentredMeans(Centred):
         return [middle + width * tilt / 2 for middle, width, tilt in parts]
 
     def _ends(
-        self, noisy: Sequence[int], noise: CubeNoise, missed: Fraction
+        self, noisy: Sequence[int], noise: TiltedNoise, missed: Fraction
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return all means that the noise explains: an interval of Fieller's kind.
 
@@ -158,7 +167,7 @@ class CentredMeans(Centred):
 
 
 def _shares(
-    total: int, count: int, noise: CubeNoise, missed: Fraction
+    total: int, count: int, noise: TiltedNoise, missed: Fraction
 ) -> tuple[Fraction, Fraction]:
     """Return the least and the greatest t in -1 .. 1 with ``|total - t count|`` explained."""
     low, high = Fraction(-1), Fraction(1)
@@ -211,7 +220,9 @@ class CentredTotals(Centred):
 
     def error(self, noise: Noise) -> float | None:
         """Return the largest half-width of all columns."""
-        return float(max(self._reaches(noise, MISSED))) if isinstance(noise, CubeNoise) else None
+        if not isinstance(noise, TiltedNoise):
+            return None
+        return float(max(self._reaches(noise, MISSED)))
 
     @property
     def unit(self) -> Fraction | None:
@@ -222,7 +233,7 @@ class CentredTotals(Centred):
         parts = zip(self.pairs(noisy), self.steps, self.tilts, strict=True)
         return [step * (total + tilt * count) for (total, count), step, tilt in parts]
 
-    def _reaches(self, noise: CubeNoise, missed: Fraction) -> list[Fraction]:
+    def _reaches(self, noise: TiltedNoise, missed: Fraction) -> list[Fraction]:
         """Return how far the noise of each number goes."""
         reaches = []
         for step, tilt in zip(self.steps, self.tilts, strict=True):
@@ -232,7 +243,7 @@ class CentredTotals(Centred):
         return reaches
 
     def _ends(
-        self, noisy: Sequence[int], noise: CubeNoise, missed: Fraction
+        self, noisy: Sequence[int], noise: TiltedNoise, missed: Fraction
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         numbers, reaches = self._exact_numbers(noisy), self._reaches(noise, missed)
         pairs = list(zip(numbers, reaches, strict=True))
@@ -242,11 +253,11 @@ class CentredTotals(Centred):
         least, most = zip(*self.ranges, strict=True)
         return np.clip(lower, least, most), np.clip(upper, least, most)
 
-    def _scale(self, noise: CubeNoise) -> NDArray[np.float64]:
-        """Return mean absolute errors: of ``u + t v`` in a cube ``1 + t^2 / 3`` times that of u."""
+    def _scale(self, noise: TiltedNoise) -> NDArray[np.float64]:
+        """Return mean absolute errors of ``u + t v``."""
         scales = []
         for step, tilt in zip(self.steps, self.tilts, strict=True):
             larger = max(Fraction(1), abs(tilt))
             ratio = min(abs(tilt), Fraction(1)) / larger
-            scales.append(float(step * larger * noise.scale * (1 + ratio**2 / 3)))
+            scales.append(float(step * larger * noise.tilted_scale(ratio)))
         return np.array(scales)

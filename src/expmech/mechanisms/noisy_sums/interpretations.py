@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from expmech.certificates.postprocessing import within
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
+from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.noise import CubeNoise, DiscreteLaplace, Noise
 
 _ROW_BITS = 45  # of what a row adds to a sum where its lower bound is rounded
@@ -72,8 +73,15 @@ class Interpretation(ABC):
         """Return the most steps that one row can move any one of the sums."""
         return self.sensitivity(adjacency)
 
+    def squared_change(self, adjacency: Adjacency) -> int | None:
+        """Return the square of the L2 distance, in steps, that one row can move the sums.
+
+        None where intervals do not follow from Gaussian noise.
+        """
+        return None
+
     def noise(self, adjacency: Adjacency, budget: Fraction) -> Noise:
-        """Return the noise with the smaller error, by public numbers.
+        """Return the pure noise with the smaller error, by public numbers.
 
         The mean error per sum is ``(d + 1) / 2`` times the largest change for cube noise, and the
         L1 distance for Laplace noise.
@@ -92,6 +100,8 @@ class Interpretation(ABC):
         """Return the noise that a certificate names, at its epsilon; raise where there is none."""
         if parameters.get("noise") == DiscreteLaplace.name:
             return self.laplace(adjacency, budget)
+        if parameters.get("noise") == DiscreteGaussian.name:
+            return self._stated_gaussian(parameters.get("slope"), adjacency)
         parts = parameters.get("parts")
         if parameters.get("noise") != CubeNoise.name or type(parts) is not int or parts < 1:
             raise ParameterError("`noise` of a certificate must be known, with its parts.")
@@ -99,6 +109,15 @@ class Interpretation(ABC):
             raise ParameterError(f"`parts` of a certificate must be odd; got {parts}.")
         rate = budget / self.largest_change(adjacency)
         return CubeNoise(rate=rate, size=self.dimension, parts=parts)
+
+    def _stated_gaussian(self, slope: Any, adjacency: Adjacency) -> DiscreteGaussian:
+        squared = self.squared_change(adjacency)
+        if squared is None or type(slope) is not float or not 0.0 < slope < math.inf:
+            raise ParameterError("`slope` of a certificate must be that of Gaussian noise.")
+        noise = DiscreteGaussian(rate=Fraction(slope), size=self.dimension, squared_change=squared)
+        if not noise.fits:
+            raise ParameterError("`slope` of a certificate must be that of noise in 64 bits.")
+        return noise
 
     @abstractmethod
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
@@ -178,6 +197,10 @@ class Counts(Interpretation):
     def largest_change(self, adjacency: Adjacency) -> int:
         """Return one, where counts overlap; disjoint cells keep independent noise."""
         return self.sensitivity(adjacency) if self.disjoint else 1
+
+    def squared_change(self, adjacency: Adjacency) -> int:
+        """Return how many counts a row can move, by one each."""
+        return self.sensitivity(adjacency)
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         return np.array([_clamp(total, (0, self.count)) for total in noisy], dtype=np.int64)
@@ -375,6 +398,10 @@ class Means(OfColumns):
     def largest_change(self, adjacency: Adjacency) -> int:
         return 1 << self.bits
 
+    def squared_change(self, adjacency: Adjacency) -> int:
+        """Return a width for each column; its sums from both sides are on a line between two."""
+        return len(self.lower) << 2 * self.bits
+
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         whole = self._whole
         return self._numbers([_clamp(total, (0, whole)) / whole for total in noisy])
@@ -444,7 +471,12 @@ class Shares(Means):
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return all means that the noise explains: an interval of Fieller's kind."""
         pairs = zip(noisy[::2], noisy[1::2], strict=True)
-        lower, upper = zip(*(share_interval(u, v, noise.rate) for u, v in pairs), strict=True)
+        explained: Callable[[int, int], tuple[float, float]] = (
+            noise.share_interval
+            if isinstance(noise, DiscreteGaussian)
+            else partial(share_interval, rate=noise.rate)
+        )
+        lower, upper = zip(*(explained(u, v) for u, v in pairs), strict=True)
         ends = self._around(self.value(noisy), self._numbers(lower), self._numbers(upper))
         return Accuracy(lower=ends[0], upper=ends[1])
 
@@ -512,6 +544,12 @@ class Totals(OfColumns):
             return len(self.lower) << self.bits
         whole = 1 << (self.bits + self.halvings)
         return sum(max(abs(base), abs(base + whole)) for base in self.bases)
+
+    def squared_change(self, adjacency: Adjacency) -> int:
+        if adjacency.count_is_public:
+            return len(self.lower) << 2 * self.bits
+        whole = 1 << (self.bits + self.halvings)
+        return sum(max(abs(base), abs(base + whole)) ** 2 for base in self.bases)
 
     def largest_change(self, adjacency: Adjacency) -> int:
         return 1 << self.bits if adjacency.count_is_public else self.sensitivity(adjacency)

@@ -203,6 +203,10 @@ class CubeNoise(Noise):
         """
         return _tilted(self, min(_TILTS, math.ceil(abs(tilt) * _TILTS)), missed)
 
+    def tilted_scale(self, tilt: Fraction) -> Fraction:
+        """Return the mean of ``|N_i - t N_j|``: in a cube ``1 + t^2 / 3`` times that of N_i."""
+        return self.scale * (1 + tilt**2 / 3)
+
     def confirms(self) -> bool:
         """Find the tails at both half-widths again, by a recursion over the dimension."""
         return _confirmed(self)

@@ -36,6 +36,7 @@ from expmech.core.errors import (
 )
 from expmech.core.rounding import float_down, float_up, validate_epsilon
 from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
+from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import (
     Counts,
     Interpretation,
@@ -46,7 +47,13 @@ from expmech.mechanisms.noisy_sums.interpretations import (
 from expmech.mechanisms.noisy_sums.moments import MomentVariances
 from expmech.mechanisms.noisy_sums.noise import LEAST_RATE, DiscreteLaplace, Noise
 from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
-from expmech.theory.concentrated import rho_of_discrete_laplace
+from expmech.theory.concentrated import (
+    RhoBudget,
+    check_concentrated,
+    epsilon_from_rho,
+    rho_of_discrete_laplace,
+    rho_of_pure,
+)
 
 MOST_BITS = 32
 
@@ -122,6 +129,9 @@ class NoisySums(Mechanism):
         What they are sums of and what is read from them; public.
     adjacency : {"replace", "add-remove"}, default "replace"
         Which data sets are neighbours.
+    concentrated : RhoBudget, optional
+        Where a ledger counts in rho: noise is then discrete Gaussian where that has the smaller
+        error at the same rho and is the cheaper way to pay. By default noise is pure.
 
     Examples
     --------
@@ -136,9 +146,15 @@ class NoisySums(Mechanism):
     summed: ClassVar[str] = _ALONE  # what the guarantee assumes of the sums
 
     def __init__(
-        self, *, totals: Sequence[int], interpretation: Interpretation, adjacency: str = "replace"
+        self,
+        *,
+        totals: Sequence[int],
+        interpretation: Interpretation,
+        adjacency: str = "replace",
+        concentrated: RhoBudget | None = None,
     ) -> None:
         self.adjacency = validate_adjacency(adjacency, owner=self.name)
+        self.concentrated = concentrated
         self.interpretation = interpretation
         if self.adjacency.count_is_public != (interpretation.count is not None):
             raise ParameterError(
@@ -158,9 +174,15 @@ class NoisySums(Mechanism):
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw: everything but the sums."""
         noise = self.noise(budget)
+        epsilon, delta, sensitivity = None, Fraction(0), float_up(budget / noise.rate)
+        if isinstance(noise, DiscreteGaussian) and self.concentrated is not None:
+            delta, sensitivity = Fraction(repr(float(self.concentrated.delta))), noise.sensitivity
+            epsilon = epsilon_from_rho(noise.rho, delta)
         return PublicTerms(
             adjacency=self.adjacency,
-            sensitivity=float_up(budget / noise.rate),
+            epsilon=epsilon,
+            delta=float(delta),
+            sensitivity=sensitivity,
             eta=float_down(noise.rate),
             domain=self.interpretation.domain,
             parameters={**noise.parameters, **self._parameters},
@@ -226,11 +248,20 @@ class NoisySums(Mechanism):
     def noise(self, budget: Fraction) -> Noise:
         """Return the law of the noise at an epsilon; raise where it does not fit in 64 bits."""
         if budget not in self._noises:  # a public choice, made once
-            noise = self.interpretation.noise(self.adjacency, budget)
-            if not noise.fits:
-                raise ParameterError(self._too_fine(budget))
-            self._noises[budget] = noise
+            self._noises[budget] = self._choose_noise(budget)
         return self._noises[budget]
+
+    def _choose_noise(self, budget: Fraction) -> Noise:
+        noise = self.interpretation.noise(self.adjacency, budget)
+        if not noise.fits:
+            raise ParameterError(self._too_fine(budget))
+        squared = self.interpretation.squared_change(self.adjacency)
+        if self.concentrated is None or squared is None:
+            return noise
+        rho = _rho_of_pure_noise(noise.name, self.interpretation, self.adjacency, budget)
+        gaussian = DiscreteGaussian.of_rho(rho, size=noise.size, squared_change=squared)
+        better = gaussian.fits and gaussian.scale < noise.scale
+        return gaussian if better and self.concentrated.prefers(budget, rho) else noise
 
     def _too_fine(self, budget: Fraction) -> str:
         return (
@@ -257,12 +288,18 @@ class NoisySums(Mechanism):
             noise = interpretation.stated_noise(parameters, relation, epsilon)
         except ParameterError:
             noise = interpretation.laplace(relation, epsilon)  # then the check of noise fails
-        moved = float_up(epsilon / noise.rate)
+        if isinstance(noise, DiscreteGaussian):
+            rate, holds = float(noise.rate), certificate.eta == float(noise.rate)
+            moved, delta = noise.sensitivity, certificate.delta
+            paid = check_concentrated(float(noise.rho), certificate.epsilon, delta)
+        else:
+            moved, delta, paid = float_up(epsilon / noise.rate), 0.0, True
         return [
             Check(claim="domain", holds=True, detail=interpretation.kind),
             Check(claim="timing", holds=timing, detail=f"{certificate.timing!r} of {cls.name}"),
             Check(claim="eta", holds=holds, detail=f"{certificate.eta!r}, recomputed {rate!r}"),
-            check_equal("delta", float(certificate.delta), 0.0),
+            check_equal("delta", float(certificate.delta), float(delta)),
+            Check(claim="epsilon of rho", holds=paid, detail="at the delta that is stated"),
             check_equal("unit", certificate.unit, None),
             check_described("noise", _of_noise(parameters), noise.parameters),
             check_equal("sensitivity", certificate.sensitivity, moved),
@@ -280,25 +317,18 @@ class NoisySums(Mechanism):
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of discrete Laplace noise: a row moves each sum by a share of all steps."""
-        if certificate.sampler.get("noise") != DiscreteLaplace.name:
-            return super().rho(certificate, epsilon)
-        interpretation = _rebuild(certificate.domain)
-        steps = int(interpretation.sensitivity(_relation(certificate)))
-        most = steps
-        if isinstance(interpretation, Counts):
-            most = 1
-        elif isinstance(interpretation, Means):
-            most = 1 << interpretation.bits
-        whole, rest = divmod(steps, most)  # the most costly change: as few sums as can be, by most
-        shares = [(whole, most), (1, rest)] if rest else [(whole, most)]
-        return sum(
-            (
-                count * rho_of_discrete_laplace(epsilon * moved / steps, moved)
-                for count, moved in shares
-            ),
-            Fraction(0),
-        )
+        """Return that of Gaussian noise, exactly; else that of pure noise at epsilon."""
+        interpretation, relation = _rebuild(certificate.domain), _relation(certificate)
+        stated = certificate.sampler
+        if cls.concentrated_only(certificate):
+            noise = interpretation.stated_noise(stated, relation, epsilon)
+            return noise.rho if isinstance(noise, DiscreteGaussian) else rho_of_pure(epsilon)
+        return _rho_of_pure_noise(str(stated.get("noise")), interpretation, relation, epsilon)
+
+    @classmethod
+    def concentrated_only(cls, certificate: Certificate) -> bool:
+        """Tell whether the noise is Gaussian."""
+        return certificate.sampler.get("noise") == DiscreteGaussian.name
 
     @classmethod
     def explains(
@@ -329,9 +359,33 @@ class NoisySums(Mechanism):
         )
 
 
+def _rho_of_pure_noise(
+    name: str, interpretation: Interpretation, adjacency: Adjacency, epsilon: Fraction
+) -> Fraction:
+    """Return the rho of pure noise: of Laplace noise a row moves each sum by a share of steps."""
+    if name != DiscreteLaplace.name:
+        return rho_of_pure(epsilon)
+    steps = int(interpretation.sensitivity(adjacency))
+    most = steps
+    if isinstance(interpretation, Counts):
+        most = 1
+    elif isinstance(interpretation, Means):
+        most = 1 << interpretation.bits
+    whole, rest = divmod(steps, most)  # the most costly change: as few sums as can be, by most
+    shares = [(whole, most), (1, rest)] if rest else [(whole, most)]
+    return sum(
+        (
+            count * rho_of_discrete_laplace(epsilon * moved / steps, moved)
+            for count, moved in shares
+        ),
+        Fraction(0),
+    )
+
+
 def _of_noise(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a certificate says of the noise."""
-    return {name: parameters[name] for name in ("noise", "parts") if name in parameters}
+    names = ("noise", "parts", "slope", "rho")
+    return {name: parameters[name] for name in names if name in parameters}
 
 
 def _same(expected: Accuracy, stated: Accuracy, spare: float, *, earlier: bool) -> bool:
@@ -395,6 +449,8 @@ class NoisyMean(NoisySums):
         Public bounds, one pair per column.
     adjacency : {"replace", "add-remove"}
         Which data sets are neighbours.
+    concentrated : RhoBudget, optional
+        As for :class:`NoisySums`.
 
     Examples
     --------
@@ -415,6 +471,7 @@ class NoisyMean(NoisySums):
         lower: ArrayLike,
         upper: ArrayLike,
         adjacency: str = "replace",
+        concentrated: RhoBudget | None = None,
     ) -> None:
         name = self.name
         relation = validate_adjacency(adjacency, owner=name)
@@ -468,7 +525,12 @@ class NoisyMean(NoisySums):
         else:
             interpretation = CentredMeans(**columns, own_counts=several)
             totals = interpretation.sums(self._counts, self._sums)
-        super().__init__(totals=totals, interpretation=interpretation, adjacency=relation)
+        super().__init__(
+            totals=totals,
+            interpretation=interpretation,
+            adjacency=relation,
+            concentrated=concentrated,
+        )
 
     @classmethod
     def from_rows(

@@ -13,6 +13,7 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.tables.aggregates import Aggregation, Column
 from expmech.tables.reading import AUTO_MISSING, NOTHING_MISSING, validate_missing
+from expmech.theory.concentrated import RhoBudget
 
 
 class Statistic(ABC):
@@ -96,6 +97,20 @@ class Statistic(ABC):
             The column that names them.
         most : int
             How many rows of each are kept.
+
+        Returns
+        -------
+        Statistic
+        """
+        return self
+
+    def with_rho(self, concentrated: RhoBudget) -> Statistic:
+        """Return the statistic for a ledger that counts in rho: here the same.
+
+        Parameters
+        ----------
+        concentrated : RhoBudget
+            What the ledger has of it.
 
         Returns
         -------

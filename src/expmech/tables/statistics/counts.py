@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -20,23 +20,36 @@ from expmech.tables.expressions import Condition, Node
 from expmech.tables.keys import validate_candidates
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.statistics.base import Statistic, named_or_one
+from expmech.theory.concentrated import RhoBudget
 
 OTHER = "other"
 """The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
 
 
 def _noisy_counts(
-    counts: tuple[int, ...], rows: int, *, disjoint: bool, adjacency: Adjacency
+    counts: tuple[int, ...],
+    rows: int,
+    concentrated: RhoBudget | None,
+    *,
+    disjoint: bool,
+    adjacency: Adjacency,
 ) -> NoisySums:
     """Return noise on counts; ``rows`` bounds them where it is public."""
     interpretation = Counts(
         size=len(counts), disjoint=disjoint, count=rows if adjacency.count_is_public else None
     )
-    return NoisySums(totals=counts, interpretation=interpretation, adjacency=adjacency)
+    return NoisySums(
+        totals=counts,
+        interpretation=interpretation,
+        adjacency=adjacency,
+        concentrated=concentrated,
+    )
 
 
 class ConditionCounts(Statistic):
     """How many rows satisfy each of several conditions, each decided by the row alone."""
+
+    concentrated: RhoBudget | None = None
 
     @property
     @abstractmethod
@@ -52,7 +65,9 @@ class ConditionCounts(Statistic):
     def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
         counts = tally.counts if self.conditions else (tally.rows,)
         # one row may change all of them by one
-        return _noisy_counts(counts, tally.rows, disjoint=False, adjacency=self.adjacency)
+        return _noisy_counts(
+            counts, tally.rows, self.concentrated, disjoint=False, adjacency=self.adjacency
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +85,8 @@ class CountOf(ConditionCounts):
         How certificates write the condition.
     missing : str, default="auto"
         Not used: a condition decides itself what holds where a value is missing.
+    concentrated : RhoBudget, optional
+        Of a ledger that counts in rho, see :meth:`with_rho`.
 
     Examples
     --------
@@ -85,6 +102,10 @@ class CountOf(ConditionCounts):
     where: Condition | None = None
     text: str = ""
     missing: str = AUTO_MISSING
+    concentrated: RhoBudget | None = None
+
+    def with_rho(self, concentrated: RhoBudget) -> CountOf:
+        return replace(self, concentrated=concentrated)
 
     def __post_init__(self) -> None:
         if self.where is None and self.adjacency.count_is_public:
@@ -177,6 +198,8 @@ class HistogramIn(Statistic):
         What certificates call the column. Default: its name.
     shares : tuple of str, default=()
         What several histograms cost together, for the certificate.
+    concentrated : RhoBudget, optional
+        Of a ledger that counts in rho, see :meth:`with_rho`.
 
     Examples
     --------
@@ -193,6 +216,10 @@ class HistogramIn(Statistic):
     named: bool = False
     label: str | None = None
     shares: tuple[str, ...] = ()
+    concentrated: RhoBudget | None = None
+
+    def with_rho(self, concentrated: RhoBudget) -> HistogramIn:
+        return replace(self, concentrated=concentrated)
 
     def __post_init__(self) -> None:
         if (self.edges is None) == (self.categories is None):
@@ -235,7 +262,9 @@ class HistogramIn(Statistic):
 
     def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
         counts = (*tally.counts, tally.rows - sum(tally.counts))
-        return _noisy_counts(counts, tally.rows, disjoint=True, adjacency=self.adjacency)
+        return _noisy_counts(
+            counts, tally.rows, self.concentrated, disjoint=True, adjacency=self.adjacency
+        )
 
 
 def _check_edges(edges: tuple[float, ...]) -> None:

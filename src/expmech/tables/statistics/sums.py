@@ -31,6 +31,7 @@ from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic, check_missing, listed, named_or_one
+from expmech.theory.concentrated import RhoBudget
 
 _FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
 
@@ -45,6 +46,7 @@ class ColumnStatistic(Statistic):
     missing: str = AUTO_MISSING
     named: bool = False
     labels: tuple[str, ...] = ()
+    concentrated: RhoBudget | None = None
     what: ClassVar[str] = ""
     products: ClassVar[bool] = False
 
@@ -113,6 +115,8 @@ class Mean(ColumnStatistic):
         Whether the numbers are released by name of their column.
     labels : tuple of str, default=()
         What certificates call the columns. Default: their names or positions.
+    concentrated : RhoBudget, optional
+        Of a ledger that counts in rho, see :meth:`with_rho`.
     exponential : bool, default=False
         Whether to use the exponential mechanism with the L1 loss, whose error is twice as large.
 
@@ -130,6 +134,9 @@ class Mean(ColumnStatistic):
         rule = super().missing_rule
         return "drop" if rule == "skip" and self.exponential else rule  # whose loss is of rows
 
+    def with_rho(self, concentrated: RhoBudget) -> Mean:
+        return dataclasses.replace(self, concentrated=concentrated)
+
     def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
         lower, upper = zip(*self.bounds, strict=True)
         if not self.exponential:
@@ -140,6 +147,7 @@ class Mean(ColumnStatistic):
                 lower=lower,
                 upper=upper,
                 adjacency=self.adjacency,
+                concentrated=self.concentrated,
             )
         loss = L1Mean.from_sums(
             count=max(1, moments.count),
@@ -158,7 +166,7 @@ class SumOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, concentrated
         As for :class:`Mean`.
 
     Raises
@@ -173,6 +181,9 @@ class SumOf(ColumnStatistic):
     """
 
     what = "sum"
+
+    def with_rho(self, concentrated: RhoBudget) -> SumOf:
+        return dataclasses.replace(self, concentrated=concentrated)
 
     def __post_init__(self) -> None:
         if max(self._farthest) > _FARTHEST:
@@ -202,7 +213,12 @@ class SumOf(ColumnStatistic):
             totals = interpretation.sums(moments.count, moments.sums)
         else:
             totals = interpretation.sums(*self._counts_and_sums(moments))
-        return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+        return NoisySums(
+            totals=totals,
+            interpretation=interpretation,
+            adjacency=self.adjacency,
+            concentrated=self.concentrated,
+        )
 
     def _counts_and_sums(self, moments: Moments) -> tuple[Sequence[int], Sequence[int]]:
         """Return the count and the sum of each column; what is missing may count as 0."""
@@ -238,7 +254,7 @@ class VarianceOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, concentrated
         As for :class:`Mean`.
 
     Examples
