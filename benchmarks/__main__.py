@@ -27,6 +27,7 @@ MODULES = {
     "quantile": "quantile_benchmark",
     "joint_quantiles": "joint_quantiles_benchmark",
     "lists": "lists_benchmark",
+    "unknown_groups": "unknown_groups",
     "pca": "pca_benchmark",
     "comparison": "comparison",
     "growth": "growth",
