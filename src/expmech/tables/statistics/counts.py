@@ -38,6 +38,8 @@ def _noisy_counts(
 class ConditionCounts(Statistic):
     """How many rows satisfy each of several conditions, each decided by the row alone."""
 
+    missing_statement = ""  # a condition decides itself what holds where a value is missing
+
     @property
     @abstractmethod
     def conditions(self) -> tuple[Condition, ...]:
@@ -193,6 +195,7 @@ class HistogramIn(Statistic):
     named: bool = False
     label: str | None = None
     shares: tuple[str, ...] = ()
+    missing_statement = f"A row with a missing value is counted as {OTHER!r}."
 
     def __post_init__(self) -> None:
         if (self.edges is None) == (self.categories is None):
