@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import expmech as em
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
-from expmech.estimators import PrivateMean, PrivateQuantile, PrivateSum, PrivateVariance
+from expmech.estimators import (
+    PrivateCount,
+    PrivateMean,
+    PrivateQuantile,
+    PrivateSum,
+    PrivateVariance,
+)
 from expmech.ledger.verification import verify_certificate
 from expmech.tables.aggregates import HistogramOf, ProductsOf
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.reading import fill_missing
-from expmech.tables.release import release
+from expmech.tables.release import prepare_release, release
 from expmech.tables.sources import open_source
 from expmech.tables.statistics import Mean, SumOf, VarianceOf
 
@@ -108,3 +116,52 @@ def test_a_certificate_that_hides_its_counts_is_found_out() -> None:
     assert text != stated.to_json()
     changed = em.Certificate.from_json(text)
     assert not all(check.holds for check in verify_certificate(changed))
+
+
+DAYS = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
+TIMES: list[Any] = [
+    DAYS,
+    DAYS - DAYS[0],
+    pd.Series(DAYS),
+    pd.Series(DAYS).dt.tz_localize("UTC"),
+    pl.Series(DAYS),
+    pl.Series(DAYS).cast(pl.Date),
+]
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_times_are_refused_as_numbers_by_their_declared_type(times: Any, tmp_path: Path) -> None:
+    ledger = em.Ledger.create(tmp_path / "days.ledger", data_set="days", epsilon=1)
+    given: dict[str, Any] = {"epsilon": 1, "bounds": (0, 100), "ledger": ledger}
+    for function in (em.mean, em.sum, em.median, em.quantiles):
+        with pytest.raises(em.ExpmechError, match="declared as") as caught:
+            function(times, **given)
+        assert "2020" not in str(caught.value)
+    table = times.to_frame() if hasattr(times, "to_frame") else times.reshape(-1, 1)
+    for estimator in (PrivateMean(**given), PrivateQuantile(**given)):
+        with pytest.raises(em.ExpmechError, match="declared as"):
+            estimator.fit(table)
+    assert ledger.left[0] == 1
+    assert em.count(times, epsilon=SURE).value == 2
+
+
+def test_a_condition_on_another_column_may_stand_beside_times() -> None:
+    frame = pd.DataFrame({"day": DAYS, "age": [30, 70]})
+    assert PrivateCount(where="age > 50", epsilon=SURE).fit(frame).count_ == 1
+
+
+def test_objects_and_text_are_read_value_by_value() -> None:
+    mixed = np.array([DAYS[0], "7", 9, "Bern"], dtype=object)
+    given: dict[str, Any] = {"epsilon": SURE, "bounds": (0, 10), "adjacency": "add-remove"}
+    assert em.mean(mixed, **given).value == pytest.approx(8.0, rel=1e-3)
+
+
+def test_what_is_said_of_an_interval_names_the_rule_for_missing_values() -> None:
+    common: dict[str, Any] = {"columns": NAMES, "bounds": BOUNDS}
+    for adjacency, sentence in (
+        (Adjacency.REPLACE, "counts as the middle of its bounds"),
+        (Adjacency.ADD_REMOVE, "is left out of its column"),
+    ):
+        mean = Mean(**common, adjacency=adjacency)
+        prepared = prepare_release(mean, epsilon=Fraction(1), count=5)
+        assert sentence in mean.missing_statement in prepared.nearness(has_interval=True)

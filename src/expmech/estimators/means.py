@@ -40,7 +40,7 @@ class PrivateNumbers(MissingParameter, PrivateEstimator):
             labels=column_labels(self),
             **own,
         )
-        rows = numbers_of(table, d)
+        rows = numbers_of(table, d, owner=self._name)
         (release,) = self._draw([statistic], rows, epsilon=budget)
         self.accuracy_ = release.accuracy
         self.certificate_ = release.certificate

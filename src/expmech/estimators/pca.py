@@ -98,7 +98,7 @@ class PrivatePCA(
         epsilon = self._validate_parameters()
         table, d = self._table(X)
         statistic = self._statistic(self._validate_column_bounds(self.bounds, d))
-        rows = numbers_of(table, d)
+        rows = numbers_of(table, d, owner=self._name)
         share = epsilon * MEAN_SHARE if statistic.center_is_private else Fraction(0)
         means = self._prepare([_mean(statistic)], rows, share) if share else []
         (components,) = self._prepare([statistic], rows, epsilon - share)

@@ -104,7 +104,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
             )
         served = self.sampler == "auto" and self.timing != CONSTANT
         draw = self._draw_together if self.joint and served and len(levels) > 1 else self._draw_each
-        rows = numbers_of(table, d)
+        rows = numbers_of(table, d, owner=self._name)
         values = draw(rows, levels, d, lattice, budget)
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else values
         self.certificate_ = self.certificates_[0]

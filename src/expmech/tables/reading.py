@@ -47,6 +47,15 @@ cover.
 AUTO_MISSING = "auto"
 """The default: "middle" under replace, where the number of rows is public; else "skip"."""
 
+MISSING_STATEMENTS = {
+    "middle": "A missing value counts as the middle of its bounds.",
+    "lower": "A missing value counts as its lower bound.",
+    "skip": "A missing value is left out of its column.",
+    "drop": "A row with a missing value is left out.",
+    "error": "A missing value stops the release.",
+}
+"""Each rule as a sentence, for what people read next to a value."""
+
 NOTHING_MISSING = (
     "No value is missing (missing='error'): whether a release is refused for a missing value"
     " depends on the data, and that is not covered by epsilon."
@@ -175,6 +184,20 @@ def validate_missing(rule: str, *, owner: str) -> str:
     """Return one of :data:`MISSING_RULES`; "clip" is the old name of "lower"."""
     validate_choice(rule, name="missing", owner=owner, choices=(*MISSING_RULES, "clip"))
     return "lower" if rule == "clip" else rule
+
+
+def refuse_times(column: Any, *, owner: str) -> None:
+    """Raise where a column is declared to hold times, which are no numbers: no value is looked at.
+
+    Columns of objects and of text are read value by value, since one record may decide their type.
+    """
+    kind = getattr(column, "dtype", None)
+    in_polars = str(kind).startswith(("Date", "Duration", "Time"))
+    if getattr(kind, "kind", "") in ("M", "m") or in_polars:
+        raise ParameterTypeError(
+            f"The data of {owner} must be numbers; a column is declared as {kind}. Take a number of"
+            " it, such as the days since a public date."
+        )
 
 
 def stand_in(bounds: tuple[float, float], rule: str) -> float:

@@ -51,8 +51,8 @@ LONGEST = 60.0
 
 _COVERS = (
     "In at least 95% of releases the interval contains the exact value computed from the table,"
-    " with values clipped to their bounds and missing ones counted as the options say. It follows"
-    " from the noise and from what was released, not from the data."
+    " with values clipped to their bounds.{missing} It follows from the noise and from what was"
+    " released, not from the data."
 )
 _ALL_AT_ONCE = (
     " The wider intervals cover all numbers of a release at once in at least 95% of releases."
@@ -218,7 +218,9 @@ class PreparedRelease:
     def nearness(self, *, has_interval: bool, jointly: bool = False) -> str:
         """Return what can be said in public about how far a release is from the truth."""
         if has_interval:
-            return (self.statistic.covers or _COVERS) + (_ALL_AT_ONCE if jointly else "")
+            statement = self.statistic.missing_statement
+            general = _COVERS.format(missing=f" {statement}" if statement else "")
+            return (self.statistic.covers or general) + (_ALL_AT_ONCE if jointly else "")
         count = self.certificate.domain.get("count")  # where it is public
         ranks = self.statistic.rank_error(self.request.row_epsilon, count)
         if ranks is not None:

@@ -12,7 +12,12 @@ from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessin
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.tables.aggregates import Aggregation, Column
-from expmech.tables.reading import AUTO_MISSING, NOTHING_MISSING, validate_missing
+from expmech.tables.reading import (
+    AUTO_MISSING,
+    MISSING_STATEMENTS,
+    NOTHING_MISSING,
+    validate_missing,
+)
 from expmech.theory.concentrated import RhoBudget
 
 
@@ -145,6 +150,11 @@ class Statistic(ABC):
         """Return what a missing value counts as, decided: one that needs whole rows drops them."""
         rule = check_missing(self.missing, self.adjacency, owner="a statistic")
         return "drop" if rule == "skip" else rule
+
+    @property
+    def missing_statement(self) -> str:
+        """Return the rule for missing values as a sentence; empty where there is none."""
+        return MISSING_STATEMENTS[self.missing_rule]
 
     @property
     def notes(self) -> tuple[str, ...]:

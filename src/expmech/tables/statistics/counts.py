@@ -50,6 +50,7 @@ class ConditionCounts(Statistic):
     """How many rows satisfy each of several conditions, each decided by the row alone."""
 
     concentrated: RhoBudget | None = None
+    missing_statement = ""  # a condition decides itself what holds where a value is missing
 
     @property
     @abstractmethod
@@ -217,6 +218,7 @@ class HistogramIn(Statistic):
     label: str | None = None
     shares: tuple[str, ...] = ()
     concentrated: RhoBudget | None = None
+    missing_statement = f"A row with a missing value is counted as {OTHER!r}."
 
     def with_rho(self, concentrated: RhoBudget) -> HistogramIn:
         return replace(self, concentrated=concentrated)
