@@ -309,7 +309,7 @@ def test_a_phone_keeps_the_picture_in_sight_while_a_slider_moves(
             )
             drawn = visit.page.locator("#answers figure").bounding_box()
             moved = visit.page.locator(f"#{slider}").bounding_box()
-            assert 0 <= drawn["y"] and drawn["y"] + drawn["height"] < moved["y"] < 800, slider
+            assert drawn["y"] >= 0 and drawn["y"] + drawn["height"] < moved["y"] < 800, slider
         visit.page.locator("#composition").scroll_into_view_if_needed()
         left = visit.page.locator("#answers").bounding_box()
         assert left["y"] + left["height"] <= 0, "it leaves with the sliders"
