@@ -130,7 +130,7 @@ class SumOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, labels
         As for :class:`Mean`.
 
     Raises
@@ -190,7 +190,7 @@ class VarianceOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named
+    columns, bounds, adjacency, missing, named, labels
         As for :class:`Mean`.
 
     Examples
