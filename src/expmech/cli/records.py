@@ -96,13 +96,20 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
         lines = [title, *_table(values, verbose=verbose)]
     sentence = accuracy_statement(accuracy)
     if not verbose:
-        sentence = sentence.partition(". ")[0].rstrip(".") + "." if sentence else ""
+        sentence = _what_holds(sentence)
     return lines + textwrap.wrap(sentence, width=96, initial_indent="  ", subsequent_indent="  ")
 
 
 def accuracy_statement(accuracy: dict[str, Any]) -> str:
     """Return the sentence that says how near a released value is; earlier records call it words."""
     return str(accuracy.get("statement", accuracy.get("words", "")))
+
+
+def _what_holds(statement: str) -> str:
+    """Return a statement up to the sentence that says what holds in 95% of releases."""
+    before, mark, after = statement.partition("95%")
+    rest, stop, _ = after.partition(". ")
+    return before + mark + rest + stop.strip()
 
 
 def _table(values: Sequence[ShownValue], *, verbose: bool) -> list[str]:

@@ -7,6 +7,7 @@ data looked at. No value can cause a refusal: docs/theory/reading.md.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,14 +49,29 @@ _WEIGHTS = (
 )
 
 
+_MANY_FITS = (
+    "Clones of this {name} are fitted again and again without a ledger, as a search over parameters"
+    " or a cross-validation does. Each fit on the same rows costs epsilon = {epsilon:g}: together m"
+    " settings on k folds cost up to m k + 1 times that, and nothing counts it. Give `ledger=` a"
+    " budget, or choose parameters on public data."
+)
+
+
 def without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fit`` that refuses weights of rows; its signature stays as it is."""
+    """Return ``fit`` that refuses weights of rows and counts fits of clones without a ledger.
+
+    Its signature stays as it is.
+    """
 
     @functools.wraps(fit)
     def refusing(self: Any, *given: Any, **named: Any) -> Any:
         if named.pop("sample_weight", None) is not None:
             raise ParameterError(_WEIGHTS.format(type(self).__name__))
-        return fit(self, *given, **named)
+        fitted = fit(self, *given, **named)
+        fits = vars(self).get("_clone_fits")
+        if fits is not None and self.random_state is None and self.ledger is None:
+            fits.note(type(self).__name__, self.cost_of_a_fit)
+        return fitted
 
     return refusing
 
@@ -107,6 +123,19 @@ _OTHERWISE = (
 )
 
 
+@dataclass(kw_only=True)
+class CloneFits:
+    """How many fits without a ledger an estimator and its clones had; clones share it."""
+
+    count: int = 0
+
+    def note(self, name: str, epsilon: Fraction) -> None:
+        """Count a fit; warn at the second, which is where a search or cross-validation shows."""
+        self.count += 1
+        if self.count == 2:
+            warnings.warn(_MANY_FITS.format(name=name, epsilon=float(epsilon)), stacklevel=4)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Parameters are stored by ``__init__`` and checked by ``fit``.
@@ -134,6 +163,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         cls._name = cls.__name__
         if "fit" in vars(cls):
             cls.fit = without_weights(vars(cls)["fit"])
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone that shares the count of fits without a ledger; nothing else is shared."""
+        made = super().__sklearn_clone__()
+        self._clone_fits = made._clone_fits = vars(self).get("_clone_fits") or CloneFits()
+        return made
 
     @property
     def cost_of_a_fit(self) -> Fraction:

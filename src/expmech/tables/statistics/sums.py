@@ -166,7 +166,7 @@ class SumOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named, concentrated
+    columns, bounds, adjacency, missing, named, labels, concentrated
         As for :class:`Mean`.
 
     Raises
@@ -254,7 +254,7 @@ class VarianceOf(ColumnStatistic):
 
     Parameters
     ----------
-    columns, bounds, adjacency, missing, named, concentrated
+    columns, bounds, adjacency, missing, named, labels, concentrated
         As for :class:`Mean`.
 
     Examples
