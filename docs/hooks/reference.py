@@ -23,6 +23,7 @@ PAGES = {
             "mechanisms.k_norm.k_norm: KNorm",
             "mechanisms.quantiles",
             "mechanisms.selection",
+            "mechanisms.groups",
             "mechanisms.directions",
             "mechanisms.optimum.perturbed_optimum: PerturbedOptimum",
             "mechanisms.optimum.draw: Lattice",
