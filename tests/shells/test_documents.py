@@ -17,7 +17,7 @@ How to write a page (a guide lives in docs/guides and is named after its task):
   (a person per row) and ``visits.csv`` (patients with several rows). ``toml`` blocks are in
   ``day.toml``, ``python`` blocks also in ``mine.py``.
 - Draws come from seeded streams, in the process of the test alone, so outputs repeat. The folder is
-  shown as /home/you, every charge is of 2 March 2026, and measured times and digests may differ.
+  shown as /data, every charge is of 2 March 2026, and measured times and digests may differ.
 - A command may fail only where its error is shown.
 - ``sh`` blocks are ``make`` or ``pip install``. No sentence of README and guides has over 35 words.
 """
@@ -298,8 +298,8 @@ def test_the_demo_shows_a_budget_four_statistics_and_a_report(tmp_path: Path) ->
     )
     again = re.search(r"^ +expmech (release .*?--ledger \S+)$", ending, re.DOTALL | re.MULTILINE)
     assert again is not None
-    words = again[1].replace("\\\n", " ").split()
-    codes = [CliRunner().invoke(app, words).exit_code for _ in range(2)]
+    line = again[1].replace("\\\n", " ").split()
+    codes = [CliRunner().invoke(app, line).exit_code for _ in range(2)]
     assert codes == [0, 3]  # as it says: the budget is used up then
 
 

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 ASK = "?"  # in the place of an output: the script writes it
 CUT = "..."  # the last line of an output of which the page shows only the beginning
-HOME = "/home/you"  # where the folder of the reader is said to be
+HOME = "/data"  # where the folder of the reader is said to be
 TIME = datetime(2026, 3, 2, 9, 0, 0)  # every charge is made at this time
 # What no patch makes repeat: durations that were measured, and digests of what holds a path.
 VARIES = re.compile(r"\b[\d.]+ (?:ms|s|us|seconds)\b|\b[0-9a-f]{16,64}\b")
