@@ -69,7 +69,7 @@ def opendp_noise() -> tuple[float, Any]:
     def spent(scale: float) -> float:
         each = dp.m.make_gaussian(*space, scale=scale)
         together = dp.c.make_composition([each] * HISTOGRAMS)
-        converted = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(together), float(DELTA))
+        converted: Any = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(together), float(DELTA))
         return float(converted.map(1.0)[0])
 
     low, high = 1.0, 1000.0
