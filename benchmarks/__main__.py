@@ -38,12 +38,14 @@ MODULES = {
     "forecasts": "forecast_benchmark",
     "audit": "audit_benchmark",
     "data": "data_benchmark",
+    "many_numbers": "many_numbers",
     "desk": "desk_benchmark",
     "reading": "reading_benchmark",
     "elsewhere": "elsewhere_benchmark",
     "road": "road",
 }
 WRITE_THEMSELVES = (
+    "many_numbers",
     "core",
     "prepared",
     "comparison",

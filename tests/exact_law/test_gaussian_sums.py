@@ -275,7 +275,7 @@ def test_a_certificate_is_recomputed_and_an_altered_one_is_not(name: str) -> Non
     assert all(check.holds for check in verify_certificate(stated))
     assert verify_value(stated, np.asarray(release.value).tolist()).holds
     near = release.accuracy
-    ends = {
+    ends: dict[str, Any] = {
         part: None if getattr(near, part) is None else np.asarray(getattr(near, part)).tolist()
         for part in ("lower", "upper", "scale", "joint_lower", "joint_upper")
     }

@@ -121,7 +121,7 @@ class ReleaseRequest:
             )
         if self.units is not None:
             statistic = statistic.for_units(self.units.column, self.units.max_rows)
-        if self.concentrated is not None and (self.units is None or self.units.max_rows == 1):
+        if self.concentrated is not None and self.units is None:  # else K rows cost K^2 rho
             statistic = statistic.with_rho(self.concentrated)
         parts = {
             name: TableRows(source=source, by=self.by, group=values)
