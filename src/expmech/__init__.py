@@ -59,6 +59,7 @@ if _TYPE_CHECKING:
     from expmech.exponential.target import BaseMeasure
     from expmech.ledger import Ledger
     from expmech.losses import Facts, Growth
+    from expmech.mechanisms.bounds.private_bounds import PrivateBounds
     from expmech.mechanisms.directions.principal_direction import PrincipalDirection
     from expmech.mechanisms.groups.unknown_groups import UnknownGroups
     from expmech.mechanisms.k_norm import bodies
@@ -127,6 +128,7 @@ _NAMES = {
     "ledger": ("Ledger",),
     "losses": ("Facts", "Growth"),
     "mechanisms.directions.principal_direction": ("PrincipalDirection",),
+    "mechanisms.bounds.private_bounds": ("PrivateBounds",),
     "mechanisms.groups.unknown_groups": ("UnknownGroups",),
     "mechanisms.k_norm.k_norm": ("KNorm",),
     "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
@@ -193,6 +195,7 @@ __all__ = [
     "PermuteAndFlip",
     "PerturbedOptimum",
     "PrincipalDirection",
+    "PrivateBounds",
     "Product",
     "ProductLaplace",
     "RandomAtomPerfect",

@@ -482,6 +482,7 @@ def standard_requests() -> list[Any]:
     multiples: dict[str, Any] = {"bounds": (-4.0, 9.0), "bits": 5, "step": Fraction(2)}
     found.append(asked.HistogramOf(column="f", missing="lower", **multiples))
     found += [asked.CellsOf(column=name, edges=EDGES) for name in NUMBERS]
+    found += [asked.MagnitudesOf(column=name, missing="lower") for name in NUMBERS]
     tallied = ("s", "w", "f", "day", "at", "b")
     found += [asked.TallyOf(column=name, candidates=CANDIDATES) for name in tallied]
     return found + [keys_request(name) for name in ("s", "w", "f", "day", "b", "i")]

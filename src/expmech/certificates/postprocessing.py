@@ -172,6 +172,23 @@ class ShownGroups(Postprocessing):
         return super().describe() | {"most": self.most}
 
 
+@dataclass(frozen=True)
+class FoundBounds(Postprocessing):
+    """Release a lower and an upper bound by name, or that none were found."""
+
+    name = "found bounds"
+    none = "none found"
+
+    def apply(self, value: Any) -> dict[str, float] | str:
+        return self.none if value is None else dict(zip(("lower", "upper"), value, strict=True))
+
+    def back(self, released: Any) -> NDArray[Any]:
+        """Return both bounds; no number where none were found."""
+        if isinstance(released, str) and released == self.none:
+            return np.empty(0)
+        return numbers(_entries(released, ("lower", "upper")), dimensions=1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Coefficients(Postprocessing):
     """Release intercept and slopes in the units of the data, from those of scaled columns.
@@ -363,7 +380,16 @@ POSTPROCESSINGS: Registry[type[Postprocessing]] = Registry(
     "expmech.postprocessings",
     [
         (kind.name, kind)
-        for kind in (Unchanged, OneNumber, ByName, Listed, ShownGroups, Coefficients, Directions)
+        for kind in (
+            Unchanged,
+            OneNumber,
+            ByName,
+            Listed,
+            ShownGroups,
+            FoundBounds,
+            Coefficients,
+            Directions,
+        )
     ],
 )
 

@@ -31,6 +31,7 @@ from expmech.tables.aggregates import validate_different
 from expmech.tables.grammar import parse_condition
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import (
+    BoundsOf,
     CountOf,
     GroupsOf,
     HistogramIn,
@@ -422,6 +423,23 @@ def _plan_mean(common: CommonSettings, bounds: options.ColumnBounds) -> Mean:
     return _mean(common, numbered(len(bounds)), bounds)
 
 
+def _bounds(
+    common: CommonSettings, column: options.Columns, public_rows: options.PublicRows = None
+) -> tuple[Statistic, ...]:
+    """Release bounds of one or several columns that nobody knows."""
+    validate_different(column)
+    return tuple(BoundsOf(column=name, **common.reading, rows=public_rows) for name in column)
+
+
+def _plan_bounds(
+    common: CommonSettings,
+    features: options.Features = 1,
+    public_rows: options.PublicRows = None,
+) -> tuple[Statistic, ...]:
+    """Plan bounds of columns that nobody knows: from how many rows they are found."""
+    return _bounds(common, unnamed(numbered(features)), public_rows)
+
+
 def _quantile(
     common: CommonSettings,
     column: options.Columns,
@@ -607,6 +625,7 @@ STATISTICS: tuple[StatisticCommand, ...] = (
     StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),
     StatisticCommand(name="variance", of_table=_variance, of_numbers=_plan_variance),
     StatisticCommand(name="median", of_table=_median, of_numbers=_plan_median),
+    StatisticCommand(name="bounds", of_table=_bounds, of_numbers=_plan_bounds),
     StatisticCommand(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
     StatisticCommand(name="linear", of_table=_linear, of_numbers=_plan_linear),
     StatisticCommand(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),

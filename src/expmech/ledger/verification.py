@@ -24,6 +24,7 @@ from expmech.core.registry import Registry
 from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
 from expmech.exponential.mechanism import ExponentialMechanism, compare_base
 from expmech.exponential.target import BaseMeasure
+from expmech.mechanisms.bounds import PrivateBounds
 from expmech.mechanisms.directions import PrincipalDirection
 from expmech.mechanisms.groups import UnknownGroups
 from expmech.mechanisms.k_norm import KNorm
@@ -48,6 +49,7 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
             PermuteAndFlip,
             TopK,
             UnknownGroups,
+            PrivateBounds,
             PerturbedOptimum,
         )
     ],

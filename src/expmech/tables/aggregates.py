@@ -20,6 +20,7 @@ from expmech.core.errors import DataError, ParameterError, shielded
 from expmech.domains import Box, Multiples
 from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses.ridge import cross_products
+from expmech.mechanisms.bounds import Magnitudes
 from expmech.mechanisms.groups import Universe
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
 from expmech.mechanisms.optimum import ArrayTable
@@ -283,6 +284,24 @@ class CellsOf(CellsAggregation):
     def of_counts(self, counts: Mapping[int, int]) -> Tally:
         cells = range(len(self.edges) - 1)
         return Tally(counts=tuple(counts.get(k, 0) for k in cells), rows=sum(counts.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MagnitudesOf(CellsAggregation):
+    """How many numbers of a column have each sign, binary exponent and leading bits.
+
+    What is missing is NOWHERE, and counted there.
+    """
+
+    missing: str
+
+    def of_arrays(self, rows: ArrayRows) -> dict[int, int]:
+        return self.of_counts(Magnitudes().count(rows.columns((self.column,))[:, 0]))
+
+    def of_counts(self, counts: Mapping[int, int]) -> dict[int, int]:
+        if self.missing == "error" and NOWHERE in counts:
+            raise DataError(FOUND_MISSING)
+        return dict(counts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from expmech.core.errors import DataError, ExpmechError, ParameterError
 from expmech.domains.regions import line_of
+from expmech.mechanisms.bounds import Magnitudes
 from expmech.tables.aggregates import (
     NOWHERE,
     Aggregation,
@@ -17,6 +19,7 @@ from expmech.tables.aggregates import (
     HistogramOf,
     KeysOf,
     LabelledRowsOf,
+    MagnitudesOf,
     MomentsOf,
     ProductsOf,
     ScoresOf,
@@ -252,6 +255,53 @@ def _count_together(placed: Any, names: Sequence[str], engine: str) -> list[Coun
     return counts
 
 
+_RANGES = ((240, 4), (16, 7), (1, 8))
+"""Ranges of powers of two about 1 that a size is moved to, by 2^-width and its multiples.
+
+Each multiplication is exact: the factors are powers of two, and no result is subnormal.
+"""
+
+
+def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int]:
+    """Return how many rows are in each place of :class:`Magnitudes`, by one GROUP BY.
+
+    Exponents come from comparisons with powers of two, never from a logarithm.
+    """
+    import ibis
+
+    grid = Magnitudes()
+    sign, size, exponent, place = fresh_names(source.table.columns, 4)
+    table = source.staged({size: source.number(str(aggregation.column))})
+    number = table[size]
+    lost, zero = ~present(number), number == constant(0.0)
+    largest = constant(sys.float_info.max)
+    stage = {
+        sign: cases((lost, 2), (zero, 0), (number > constant(0.0), 1), otherwise=-1).cast("int64"),
+        size: cases((lost | zero, constant(1.0)), (number > largest, largest),
+                    (number < constant(-sys.float_info.max), largest), otherwise=number.abs()),
+    }  # fmt: skip
+    for width, most in _RANGES:
+        table = replace(source, table=table).staged(stage)
+        powers = range(-most, most + (width > 1))
+        limits = [constant(2.0 ** (width * k + (width + 1) // 2)) for k in powers[:-1]]
+        within = [table[size] < limit for limit in limits]
+        moved = [width * k for k in powers]
+        factors = [constant(2.0**-power) for power in moved]
+        before = table[exponent] if exponent in stage else ibis.literal(0, "int64")
+        stage = {
+            sign: table[sign],
+            exponent: before
+            + cases(*zip(within, moved, strict=False), otherwise=moved[-1]).cast("int64"),
+            size: table[size] * cases(*zip(within, factors, strict=False), otherwise=factors[-1]),
+        }
+    table = replace(source, table=table).staged(stage)
+    part = ((table[size] - constant(1.0)) * constant(float(grid.parts))).floor().cast("int64")
+    steps = (table[exponent] + (1 - grid.least)) * grid.parts + part + 1
+    inside = grid.zero + table[sign] * steps
+    placed = table.select(**{place: (table[sign] == 2).ifelse(NOWHERE, inside).cast("int64")})
+    return aggregation.of_counts(_count_column(placed, place, f"{place}n"))
+
+
 def _no_scores(source: Source, aggregation: ScoresOf) -> Any:
     raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
@@ -260,6 +310,7 @@ _COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
     MomentsOf: moments,
     HistogramOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
     CellsOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
+    MagnitudesOf: lambda source, aggregation: count_magnitudes(source, aggregation),
     TallyOf: tally,
     KeysOf: count_keys,
     FlagsOf: flags,

@@ -1,6 +1,7 @@
 """Statistics of a table: what each aggregates, its mechanism and its units."""
 
 from expmech.tables.statistics.base import Statistic
+from expmech.tables.statistics.bounds import BoundsOf
 from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf
 from expmech.tables.statistics.groups import GroupsOf
 from expmech.tables.statistics.logistic import (
@@ -17,6 +18,7 @@ from expmech.tables.statistics.sums import Mean, SumOf, VarianceOf
 
 __all__ = [
     "BestScore",
+    "BoundsOf",
     "CountOf",
     "GroupsOf",
     "HistogramIn",

@@ -1,0 +1,253 @@
+"""Private bounds: the exact law on a tiny grid, neighbours, exact places, the rule's levels."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from support.enumeration import largest_log_ratio, law_of, total_variation
+
+from expmech.core.adjacency import Adjacency
+from expmech.core.bits import seeded_bits
+from expmech.core.coins import Coins
+from expmech.core.errors import DataError, ParameterError
+from expmech.ledger.verification import rho_of, verify_certificate, verify_value
+from expmech.mechanisms.bounds import NOWHERE, Magnitudes, PrivateBounds, rule
+from expmech.tables.aggregates import MagnitudesOf
+from expmech.tables.engines.rows import TableRows
+from expmech.tables.release import release
+from expmech.tables.sources import open_frame
+from expmech.tables.statistics import BoundsOf
+
+GRID = Magnitudes(least=1, largest=1, parts=4)  # cells [-2, -1], 0 and [1, 2], each cut in four
+ZERO = 4
+EPSILON = Fraction(8)
+Law = dict[Hashable, float]
+
+
+@pytest.fixture
+def low_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the rule see cells of few rows: the guarantee holds for any levels."""
+    monkeypatch.setattr(rule, "octave_levels", lambda *_: _levels(3, 6.0))
+    monkeypatch.setattr(rule, "equal_levels", lambda cells: _levels(cells, 2.0))
+    monkeypatch.setattr(rule, "WALK", 1.0)
+
+
+def _levels(cells: int, units: float) -> rule.Levels:
+    return tuple(np.full(max(0, cells - width + 1), units * width) for width in rule.WINDOWS)
+
+
+def enumerated(counts: dict[int, int], adjacency: str = "add-remove") -> Law:
+    """Return the law of the shipped draw."""
+    made = PrivateBounds(adjacency=Adjacency(adjacency), grid=GRID, counts=counts)
+    draw = made.fit(EPSILON)
+    law, leftover = law_of(lambda coins: draw(coins, 1).values[0], cut=CUT)
+    assert leftover < 1e-3
+    return law
+
+
+CUT = 1e-7
+
+
+def mass(rate: float, z: int) -> float:
+    return math.tanh(rate / 2) * math.exp(-rate * abs(z))
+
+
+def plain(counts: dict[int, int], first: float, second: float) -> Law:
+    """Return the law from its definition: sums over the noise of both histograms."""
+    halves = [sum(counts.get(p, 0) for p in places) for places in ((0, 1), (2, 3), (5, 6), (7, 8))]
+    cells = np.array([halves[0] + halves[1], counts.get(ZERO, 0), halves[2] + halves[3]])
+    law: Law = {}
+    for noise in itertools.product(range(-12, 13), repeat=3):
+        chance = math.prod(mass(first, z) for z in noise)
+        if chance < 1e-12:
+            continue
+        ends = rule.find_octaves(cells + np.array(noise), first, _levels(3, 6.0))
+        for value, share in _closer(ends, tuple(halves), second).items():
+            law[value] = law.get(value, 0.0) + chance * share
+    return law
+
+
+@functools.cache
+def _closer(ends: tuple[int, int] | None, halves: tuple[int, ...], rate: float) -> Law:
+    """Return the law of the bounds, given the cells of the first histogram."""
+    if ends is None or ends == (1, 1):
+        return {None if ends is None else (-1.0, 1.0): 1.0}
+    if ends[0] <= 1 <= ends[1]:
+        return {((-2.0, 0.0)[ends[0]], 2.0 if ends[1] == 2 else 0.0): 1.0}
+    sign, inside = (1, halves[2:]) if ends[0] == 2 else (-1, halves[1::-1])
+    law: dict[tuple[float, float], float] = {}
+    for noise in itertools.product(range(-30, 31), repeat=2):
+        found = rule.find_equal(np.array(inside) + np.array(noise), rate)
+        low, high = 0.0, 2.0
+        if found is not None and found[0] == found[1]:  # of all of it nothing is gained
+            low, high = 1.0 + found[0] / 2, 1.5 + found[0] / 2
+        value = (low, high) if sign > 0 else (-high, -low)
+        law[value] = law.get(value, 0.0) + math.prod(mass(rate, z) for z in noise)
+    return {(low + 0.0, high + 0.0): chance for (low, high), chance in law.items()}  # no -0
+
+
+@pytest.mark.usefixtures("low_levels")
+@pytest.mark.parametrize("counts", [{}, {5: 2}, {4: 2, 8: 1}, {0: 1, 6: 2, NOWHERE: 4}, {1: 3}])
+def test_law_is_noise_on_every_cell_and_the_public_rule(counts: dict[int, int]) -> None:
+    assert total_variation(enumerated(counts), plain(counts, 6.0, 2.0)) < 1e-3
+
+
+Pairs = list[tuple[dict[int, int], dict[int, int]]]
+ADDED: Pairs = [({}, {5: 1}), ({5: 2}, {5: 3}), ({4: 2}, {4: 2, 0: 1}), ({5: 2}, {5: 2, -1: 1})]
+REPLACED: Pairs = [({5: 2}, {5: 1, 8: 1}), ({5: 2, 4: 1}, {5: 1, 4: 2}), ({5: 3}, {5: 2, -1: 1})]
+
+
+@pytest.mark.usefixtures("low_levels")
+@pytest.mark.parametrize(("adjacency", "pairs"), [("add-remove", ADDED), ("replace", REPLACED)])
+def test_neighbours_differ_by_epsilon_at_most_and_by_most_of_it(
+    adjacency: str, pairs: Pairs
+) -> None:
+    """By the sums that the enumerated law was held to, at the rates of the shipped terms."""
+    epsilon, worst = Fraction(4), 0.0
+    made = PrivateBounds(adjacency=Adjacency(adjacency), grid=GRID, counts={})
+    terms = made.terms(epsilon)
+    for pair in pairs:
+        laws = [plain(c, float(terms.octaves_rate), float(terms.equal_rate)) for c in pair]
+        worst = max(worst, largest_log_ratio(*laws, ignore=1e-5))
+    assert 0.85 * float(epsilon) < worst <= float(epsilon) + 1e-2
+
+
+def test_noise_of_both_histograms_spends_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates are those of both adjacencies, and a closer look has what the first one left."""
+    rates: list[Fraction] = []
+    laplace = Coins.discrete_laplace
+
+    def noted(self: Coins, rate: Fraction, size: int) -> Any:
+        rates.append(rate)
+        return laplace(self, rate, size)
+
+    monkeypatch.setattr(Coins, "discrete_laplace", noted)
+    years = np.random.default_rng(1).integers(1950, 2011, 20_000).astype(float)
+    for adjacency, parts in (("add-remove", 1), ("replace", 2)):
+        rates.clear()
+        made = PrivateBounds.from_values(years, adjacency=adjacency)
+        made.fit(Fraction(1))(Coins(seeded_bits(1)), 1)
+        first = [rate for rate in rates if rate == Fraction(3, 4) / parts]
+        second = [rate for rate in rates if rate == Fraction(1, 4) / parts]
+        assert first and second
+        assert set(rates) == {first[0], second[0]}
+        assert parts * (first[0] + second[0]) == 1
+
+
+def test_places_are_exact_in_memory_and_in_an_engine() -> None:
+    generator = np.random.default_rng(1)
+    powers = np.ldexp(1.0, np.arange(-1074, 1024))
+    values = np.concatenate(
+        [
+            np.ldexp(generator.uniform(-1, 1, 5000), generator.integers(-1080, 1024, 5000)),
+            *(sign * near for sign in (1, -1) for near in (powers, np.nextafter(powers, 0.0))),
+            [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(float).max, 1.5, 1.984375],
+        ]
+    )
+    counts = Magnitudes().count(values)
+    source = open_frame(pyarrow.table({"x": values}), name="numbers")
+    asked = MagnitudesOf(column="x", missing="middle")
+    assert TableRows(source=source).aggregate(asked) == counts
+    by_place: dict[int, int] = {}
+    for value in values.tolist():  # again, by Python's own frexp
+        place = NOWHERE
+        if not math.isnan(value):
+            size = min(abs(value), 1.7976931348623157e308)
+            mantissa, exponent = math.frexp(size)
+            steps = (exponent + 1073) * 64 + math.floor(mantissa * 128) - 64 + 1
+            place = 2098 * 64 + (int(math.copysign(steps, value)) if size else 0)
+        by_place[place] = by_place.get(place, 0) + 1
+    assert counts == by_place
+
+
+def test_levels_hold_for_discrete_noise() -> None:
+    for rate, width in itertools.product((0.05, 0.3, 2.0), rule.WINDOWS):
+        reach = math.ceil(60 / rate)
+        noise = np.array([mass(rate, z) for z in range(-reach, reach + 1)])
+        law = noise
+        for _ in range(width - 1):
+            law = np.convolve(law, noise)
+        for chance in (1e-6, 1e-3, 0.03):
+            units = rule.level(width, np.array([chance]))
+            least = int(rule.threshold(units, rate)[0])
+            assert law[width * reach + least :].sum() <= chance * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("values", "within"),
+    [
+        (lambda r: r.normal(0, 1, 20_000), (-4, 4)),
+        (lambda r: -r.integers(1950, 2011, 20_000), (-2048, -1900)),
+        (lambda r: np.zeros(20_000), (-1, 1)),
+        (lambda r: np.full(20_000, 7.3), (7, 7.6)),
+        (lambda r: np.full(20_000, 5e-324), (0, 1e-280)),
+        (lambda r: np.full(20_000, -np.inf), (-1e308, 0)),
+    ],
+)
+def test_bounds_are_near_the_values_and_their_certificate_stands(
+    adjacency: str, values: Any, within: tuple[float, float]
+) -> None:
+    source = open_frame(
+        pyarrow.table({"x": np.asarray(values(np.random.default_rng(1)), dtype=float)}), name="x"
+    )
+    made = release(source, BoundsOf(column="x", adjacency=Adjacency(adjacency)), epsilon=1)
+    lower, upper = made.value["lower"], made.value["upper"]
+    assert 2 * within[0] <= lower < upper <= 2 * within[1] or (
+        within[0] <= lower < upper <= within[1]
+    )
+    assert upper - lower >= 1e-290
+    assert [check for check in verify_certificate(made.certificate) if not check.holds] == []
+    assert verify_value(made.certificate, made.value).holds
+    assert verify_value(made.certificate, "none found").holds
+    for wrong in ({"lower": 0.0, "upper": 1.01}, {"lower": 2.0, "upper": 1.0}, "none", 3.0):
+        assert not verify_value(made.certificate, wrong).holds
+    assert rho_of(made.certificate, Fraction(1)) < Fraction(1, 2)
+
+
+@pytest.mark.parametrize("column", [[], [None, None], [float("nan")] * 5])
+def test_nothing_to_find_is_an_answer(column: list[Any]) -> None:
+    source = open_frame(pyarrow.table({"x": pyarrow.array(column, pyarrow.float64())}), name="x")
+    made = release(source, BoundsOf(column="x", adjacency=Adjacency.ADD_REMOVE), epsilon=1)
+    assert made.value == "none found"
+
+
+def test_too_few_public_rows_and_text_are_refused_before_a_charge() -> None:
+    source = open_frame(pyarrow.table({"x": [1.0] * 20, "day": ["a"] * 20}), name="x")
+    few = BoundsOf(column="x", adjacency=Adjacency.REPLACE)
+    with pytest.raises(ParameterError, match="too small for 20 rows"):
+        release(source, few, epsilon=1)
+    with pytest.raises(ParameterError, match="must be left out under 'replace'"):
+        BoundsOf(column="x", adjacency=Adjacency.REPLACE, rows=5)
+    words = BoundsOf(column="day", adjacency=Adjacency.ADD_REMOVE)
+    assert release(source, words, epsilon=1).value == "none found"
+    strict = BoundsOf(column="day", adjacency=Adjacency.ADD_REMOVE, missing="error")
+    with pytest.raises(DataError):
+        release(source, strict, epsilon=1)
+
+
+def test_finer_cells_are_a_public_choice() -> None:
+    values = np.random.default_rng(1).uniform(1.0, 700.0, 20_000)
+    coarse = PrivateBounds.from_values(values)
+    fine = PrivateBounds.from_values(values, rows=20_000)
+    assert [made.terms(Fraction(1)).split for made in (coarse, fine)] == [1, 2]
+    assert coarse.study(epsilon=1.0, seed=1).value == (0.0, 1024.0)
+    assert fine.study(epsilon=1.0, seed=1).value == (0.0, 768.0)
+    assert [made.terms(Fraction(1, 100)).split for made in (coarse, fine)] == [1, 1]
+
+
+def test_rows_from_which_bounds_are_found_are_those_of_the_noise() -> None:
+    made = PrivateBounds.from_counts({})
+    terms = made.terms(Fraction(1, 2))
+    rate = 0.5 * 0.75
+    weights = np.concatenate([(1.0 + np.abs(np.arange(-1073, 1025)) / 8.0) ** -2.0] * 2 + [[1.0]])
+    least = math.ceil(math.log(0.5 / (5e-4 / 3 / weights.sum() * (1 + 1 / 8) ** -2)) / rate) + 1
+    assert abs(terms.shown_from - least - math.log(20 / (1 + math.exp(-rate))) / rate) <= 2
