@@ -52,7 +52,8 @@ def patients(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(patients: Path) -> Path:
     path = patients.parent / "patients.ledger"
-    assert run("budget", "init", path, patients, "--epsilon", "3").exit_code == 0
+    budget = ("--epsilon", "3", "--adjacency", "replace")
+    assert run("budget", "init", path, patients, *budget).exit_code == 0
     return path
 
 
@@ -224,6 +225,7 @@ def test_words_such_as_yes_and_no_stay_words(patients: Path) -> None:
 def test_one_row_and_no_rows_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("age,dose,ill\n30,1,yes\n")
-    assert "The table has one row" in run(*asked(path)).stderr
+    replace = ("--adjacency", "replace")  # where the number of rows is public
+    assert "The table has one row" in run(*asked(path, *replace)).stderr
     path.write_text("age,dose,ill\n")
-    assert "The table has no rows" in run(*asked(path)).stderr
+    assert "The table has no rows" in run(*asked(path, *replace)).stderr

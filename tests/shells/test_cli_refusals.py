@@ -75,8 +75,11 @@ def spent(survey: Path) -> Fraction:
 def test_what_was_not_meant_is_refused_and_not_charged(
     more: tuple[str, ...], message: str, survey: Path
 ) -> None:
-    adjacency = ("--adjacency", "add-remove") if {"--by", "--groups"} & set(more) else ()
-    result = run(survey, MEAN, *adjacency, *more)
+    if {"--by", "--groups"} & set(more):
+        ledger = survey.with_name("groups.ledger")
+        Ledger.create(ledger, data_set=str(survey), epsilon="10", adjacency="add-remove")
+        more = (*more, "--ledger", str(ledger))
+    result = run(survey, MEAN, *more)
     assert result.exit_code == 1 and result.stdout == ""
     assert message in result.stderr and result.stderr.count("\n") == 1
     assert spent(survey) == 0
@@ -84,9 +87,7 @@ def test_what_was_not_meant_is_refused_and_not_charged(
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e300"])
 def test_a_budget_out_of_range_is_quoted_as_it_was_written(epsilon: str, survey: Path) -> None:
-    planned = CliRunner().invoke(
-        app, ["plan", "mean", "--bounds", "0,1", "--rows", "9", "--epsilon", epsilon]
-    )
+    planned = CliRunner().invoke(app, ["plan", "mean", "--bounds", "0,1", "--epsilon", epsilon])
     for result in (run(survey, MEAN, epsilon=epsilon), planned):
         assert result.exit_code == 1 and f"from 2^-20 to 2^20; got {epsilon}." in result.stderr
 
@@ -154,6 +155,8 @@ def test_a_selection_is_planned_as_it_is_released(survey: Path) -> None:
         "select",
         "--candidates",
         "2",
+        "--adjacency",
+        "replace",
         "--rows",
         "40",
         "--epsilon",

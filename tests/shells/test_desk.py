@@ -113,6 +113,7 @@ def test_a_release_is_charged_once_for_all_cells_and_groups_and_verifies(
 
 def test_the_screen_tells_the_interval_and_no_inner_numbers(survey: Path) -> None:
     words = ["release", "mean", survey, "--column", "age", "--bounds", "0,120", "--epsilon", "1"]
+    words += ["--adjacency", "replace"]
     shown = run(*words).stdout
     assert re.match(
         r"mean of age: [0-9.]+\n  95% interval  [0-9.]+ to [0-9.]+\n  noise scale", shown
@@ -122,7 +123,7 @@ def test_the_screen_tells_the_interval_and_no_inner_numbers(survey: Path) -> Non
     verbose = run(*words, "--verbose").stdout
     assert "sensitivity 4.29497e+09" in verbose
     quantile = ["--column", "age", "--bounds", "0,120", "--epsilon", "1"]
-    told = run("release", "quantile", survey, *quantile).stdout
+    told = run("release", "quantile", survey, *quantile, "--adjacency", "replace").stdout
     near = "With 95% probability each value is within 8 ranks of the true quantile"
     assert near in " ".join(told.split())
     assert "Values are counted at the possible answer nearest to them." in " ".join(told.split())
@@ -193,22 +194,22 @@ def test_values_without_intervals_stand_under_the_name_of_the_release() -> None:
 
 
 REFUSED = {
-    "release count {} --epsilon 1": "public under 'replace'",
+    "release count {} --epsilon 1 --adjacency replace": "public under 'replace'",
     "release count {} --where age --epsilon 1": "must be a comparison",
     "release count {} --where max(age)>3 --epsilon 1": "'MAX(age)' is no part of the grammar",
     "release count {} --where nobody=1 --epsilon 1": "There is no column 'nobody'",
     "release count {} --where age>'x' --epsilon 1": "with numbers only",
-    "release histogram {} --column age --epsilon 1": "`--edges` or `--categories`",
+    "release histogram {} --column age --epsilon 1": "Groups that nobody listed need a public",
     "release histogram {} --column age --edges 3,2 --epsilon 1": "rising",
     "release histogram {} --column age --edges 3,x --epsilon 1": "must hold numbers",
     "release histogram {} --column sex --categories f,other --epsilon 1": "must not hold 'other'",
     "release missing {} --column age --column AGE --epsilon 1": "must differ",
     "release sum {} --column age --bounds 1000000,1000000.1 --epsilon 1": "a million times",
-    "plan mean --bounds 0,1 --rows 10": "`--epsilon` or `--error`",
-    "plan mean --bounds 0,1 --rows 10 --error 0.1 --epsilon 1": "`--epsilon` or `--error`",
-    "plan mean --bounds 0,1 --adjacency add-remove --error 0.1": "no public quantity decides",
+    "plan mean --bounds 0,1": "`--epsilon` or `--error`",
+    "plan mean --bounds 0,1 --error 0.1 --epsilon 1": "`--epsilon` or `--error`",
+    "plan mean --bounds 0,1 --error 0.1": "no public quantity decides",
     "plan variance --bounds 0,1 --adjacency add-remove --error 0.1": "no public quantity decides",
-    "plan mean --bounds 0,1 --rows 10 --error 1e-12": "within reach",
+    "plan mean --bounds 0,1 --adjacency replace --rows 10 --error 1e-12": "within reach",
 }
 
 
@@ -284,7 +285,8 @@ def test_the_epsilon_of_an_error_is_the_least_of_three_digits(
 
 
 def test_a_plan_says_what_epsilon_is_enough() -> None:
-    done = run("plan", "mean", "--rows", "10000", "--bounds", "0,120", "--error", "0.5")
+    public = ("--adjacency", "replace", "--rows", "10000")
+    done = run("plan", "mean", *public, "--bounds", "0,120", "--error", "0.5")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("epsilon = 0.0719 is enough.\nPlan at epsilon = 0.0719")
     assert "in 95% of releases each number is within 0.5 of what the rows give" in done.stdout

@@ -103,9 +103,10 @@ def test_a_logistic_regression_is_fitted_once_and_evaluated_equally_often(
     columns = ("--column", "a", "--column", "b", "--bounds", "0,8", "--bounds", "0,8")
     target = ("--target", "answer", "--positive", "yes", "--radius", RADIUS)
     law = ("--law", "log-likelihood")
-    asked = ("release", "logistic", table, *columns, *target, *law)
+    replace = ("--adjacency", "replace")
+    asked = ("release", "logistic", table, *columns, *target, *law, *replace)
     file = tmp_path / "rows.ledger"
-    run("budget", "init", file, table, "--epsilon", "5")
+    run("budget", "init", file, table, "--epsilon", "5", *replace)
     ways: dict[str, Callable[[], object]] = {
         "mechanism": lambda: mechanism.release(epsilon=EPSILON),
         "statistic": lambda: settled.release(rows.aggregate(settled.aggregation)),

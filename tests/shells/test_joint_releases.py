@@ -43,10 +43,12 @@ def table(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(table: Path) -> Path:
     path = table.parent / "table.ledger"
-    assert run("budget", "init", path, table, "--epsilon", "3").exit_code == 0
+    budget = ("--epsilon", "3", "--adjacency", "replace")
+    assert run("budget", "init", path, table, *budget).exit_code == 0
     return path
 
 
+PUBLIC_ROWS = "--adjacency replace --rows 1000"
 QUANTILES = ("--column", "value", "--bounds", "0,100", "--q", "0.9,1/30,0.5", "--epsilon", "2")
 TOP = ("--column", "item", "--candidates", ",".join(ITEMS), "--k", "3", "--epsilon", "2")
 SELECT = ("--column", "item", "--candidates", ",".join(ITEMS), "--epsilon", "2")
@@ -154,10 +156,10 @@ def test_what_does_not_serve_is_refused_and_nothing_is_charged(
 @pytest.mark.parametrize(
     ("asked", "chosen"),
     [
-        ("quantile --bounds 0,1 --q 0.1,0.5,0.9 --rows 1000 --epsilon 1", "JointQuantiles"),
-        ("top --candidates 50 --k 5 --rows 1000 --epsilon 1", "TopK"),
-        ("top --candidates 50 --k 5 --objective mean --epsilon 1 --adjacency add-remove", "TopK"),
-        ("select --candidates 50 --rows 1000 --epsilon 1 --timing constant", "PermuteAndFlip"),
+        (f"quantile --bounds 0,1 --q 0.1,0.5,0.9 {PUBLIC_ROWS} --epsilon 1", "JointQuantiles"),
+        (f"top --candidates 50 --k 5 {PUBLIC_ROWS} --epsilon 1", "TopK"),
+        ("top --candidates 50 --k 5 --objective mean --epsilon 1", "TopK"),
+        (f"select --candidates 50 {PUBLIC_ROWS} --epsilon 1 --timing constant", "PermuteAndFlip"),
     ],
 )
 def test_plans_need_public_numbers_only(asked: str, chosen: str) -> None:

@@ -203,11 +203,12 @@ def test_mistakes_get_one_message_and_charge_nothing(
 def test_plans_tell_noise_and_penalty() -> None:
     for name in ("linear", "logistic"):
         asked = ("plan", name, "--features", "3", "--epsilon", "1")
-        told = read(run(*asked, "--rows", "1000", "--json"))
+        public = ("--adjacency", "replace", "--rows", "1000", "--json")
+        told = read(run(*asked, *public))
         assert told["chosen"] == "PerturbedOptimum" and "ridge penalty" in told["note"]
         more = read(run(*asked, "--adjacency", "add-remove", "--public-rows", "1000", "--json"))
         assert more["chosen"] == "PerturbedOptimum" and more["note"] != told["note"]
-        fixed = read(run(*asked, "--rows", "1000", "--timing", "constant", "--json"))
+        fixed = read(run(*asked, "--timing", "constant", *public))
         assert fixed["chosen"] == "PerturbedOptimum" and "passes over the rows" in fixed["note"]
         refused = read(run(*asked, "--adjacency", "add-remove", "--timing", "constant", "--json"))
         assert refused["chosen"] is None and "under 'replace' only" in refused["refusal"]

@@ -30,7 +30,10 @@ COMMANDS = {
 
 
 def run(command: str) -> Any:
-    return CliRunner().invoke(app, ["plan", *command.split()])
+    """Plan; where the number of rows is given, it is public."""
+    name, *words = command.split()
+    public = ["--adjacency", "replace"] if "--rows" in words else []
+    return CliRunner().invoke(app, ["plan", name, *public, *words])
 
 
 def planned(command: str) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def test_a_ridge_in_constant_time_is_planned_on_the_domain_it_is_released_on(
     source.write_text("x,z\n" + "".join(f"{k},{k / 2}\n" for k in range(60)))
     asked = (
         f"release ridge {source} --column x --bounds 0,60 --target z --target-bounds 0,30 --epsilon"
-        " 0.1 --radius 0.5 --penalty 1"
+        " 0.1 --radius 0.5 --penalty 1 --adjacency replace"
     )
     result = CliRunner().invoke(app, [*asked.split(), "--timing", "constant", "--json"])
     assert result.exit_code == 0, result.output
@@ -105,17 +108,17 @@ def test_a_ridge_in_constant_time_is_planned_on_the_domain_it_is_released_on(
 
 
 def test_mean_under_add_remove_needs_no_sampler() -> None:
-    result = run("mean --bounds 0,1 --epsilon 1 --adjacency add-remove")
+    result = run("mean --bounds 0,1 --epsilon 1")  # the default
     assert result.exit_code == 0 and "noisy count" in result.output
 
 
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("mean --bounds 0,1 --epsilon 1", "`--rows` must be given"),
+        ("mean --bounds 0,1 --epsilon 1 --adjacency replace", "`--rows` must be given"),
         (
             "mean --bounds 0,1 --epsilon 1 --rows 10 --adjacency add-remove",
-            "`--rows` must be left out",
+            "--adjacency replace makes it public",
         ),
         ("mean --bounds 1,0 --epsilon 1 --rows 10", "must be LOWER < UPPER"),
         ("mean --bounds 0,1 --epsilon -1 --rows 10", "`--epsilon` of plan"),

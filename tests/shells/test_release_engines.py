@@ -257,7 +257,7 @@ def test_a_query_is_a_source_and_a_filter_makes_the_number_of_rows_confidential(
     assumed = json.loads(done.stdout)["certificate"]["assumptions"]
     assert f"the query reads each row alone, and fails on none: {text}" in assumed
     some = f"{text} WHERE ill = 'yes'"
-    refused = ask(some)
+    refused = ask(some, "--adjacency", "replace")
     assert refused.exit_code == 1
     assert "how many rows its result has depends on the data" in refused.stderr
     # the ledger of the table is charged: a query of it is no second data set

@@ -175,7 +175,8 @@ def test_a_plan_file_has_several_columns_too(survey: Path, ledger: Path) -> None
 
 
 def test_a_plan_of_several_columns_shares_epsilon() -> None:
-    asked = ("plan", "quantile", "--bounds", "0,1", "--rows", "1000")
+    public = ("--adjacency", "replace", "--rows", "1000")
+    asked = ("plan", "quantile", "--bounds", "0,1", *public)
     (one,) = (json.loads(run(*asked, "--epsilon", "0.5", "--json").stdout),)
     two = json.loads(run(*asked, "--bounds", "0,1", "--epsilon", "1", "--json").stdout)
     assert two[0]["excess_loss"] == two[1]["excess_loss"] == one["excess_loss"]

@@ -138,12 +138,14 @@ def test_a_unit_pays_once_for_all_its_rows_and_groups(visits: Path, tmp_path: Pa
     hardly = run("release", "count", visits, *much)
     assert "epsilon = 40 is above 10: what an observer can learn about one patient" in hardly.stderr
     for wrong, code, message in (
-        (more, 3, "counts under add-remove of patient"),
+        (more, 1, "`--max-rows` must be given: the ledger"),
+        ((*more, "--adjacency", "replace"), 3, "counts under add-remove of patient"),
         ((*more, "--unit", "patient"), 1, "belong together"),
-        ((*asked, *unit), 1, "`--unit` needs --adjacency add-remove"),
+        ((*asked, *unit, "--adjacency", "replace"), 1, "`--unit` needs --adjacency add-remove"),
         ((*more, "--unit", "patient", "--max-rows", "0"), 1, "`--max-rows`"),
         ((*more, *unit, "--delta", "1e-6"), 1, "needs a pure release"),
-        ((*more, "--unit", "nobody", "--max-rows", "1"), 1, "There is no column 'nobody'"),
+        ((*more, "--unit", "nobody", "--max-rows", "1"), 3, "`--unit` contradicts the ledger"),
+        ((*asked, "--unit", "nobody", "--max-rows", "1"), 1, "There is no column 'nobody'"),
     ):
         refused = run(*wrong)
         assert refused.exit_code == code, wrong
@@ -176,7 +178,7 @@ def test_a_folder_of_partitions_is_one_table_and_its_names_are_text(tmp_path: Pa
         write_table(pyarrow.table({"cost": [1.0, 2.0]}), folder / "part.parquet")
     source = open_source(str(tmp_path / "visits"))
     assert set(source.table.columns) == {"cost", "ward"}
-    assert TableRows(source=source, by="ward", group="01").count() == 2
+    assert TableRows(source=source, by=("ward",), group=("01",)).count() == 2
     assert total(source).count == 4
     path = tmp_path / "visits.ledger"
     Ledger.create(path, data_set=source.identity, epsilon=1, members=source.members)

@@ -73,7 +73,8 @@ def test_budget_seconds_is_an_option_of_releases_and_plans(table: Path) -> None:
     assert release(table, "--budget-seconds", "50").exit_code == 0
     wrong = release(table, "--budget-seconds", "-1")
     assert wrong.exit_code == 1 and "`budget_seconds` of a release must be" in wrong.stderr
-    asked = "plan quantile --bounds 0,10 --rows 1000 --epsilon 1 --budget-seconds 0.000001"
+    public = "--adjacency replace --rows 1000"
+    asked = f"plan quantile --bounds 0,10 {public} --epsilon 1 --budget-seconds 0.000001"
     assert "auto refuses" in CliRunner().invoke(app, asked.split()).output
 
 

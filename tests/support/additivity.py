@@ -73,7 +73,7 @@ class Question:
     ask: Callable[[TableRows], Answer]
     query: str | None = None
     units: Units | None = None
-    group: tuple[str, Any] | None = None
+    group: tuple[tuple[str, Any], ...] = ()
     assumed: bool = False
     few: int | None = None
     alone: Question | Callable[[Sequence[Any]], Answer] | None = None
@@ -81,7 +81,7 @@ class Question:
     def answer(self, source: Source) -> Answer:
         """Return what the shipped code finds, without zeros."""
         bound = source if self.units is None else self.units.bound(source)
-        by, group = self.group or (None, None)
+        by, group = zip(*self.group, strict=True) if self.group else ((), ())
         found = self.ask(TableRows(source=bound, by=by, group=group))
         return {key: number for key, number in found.items() if number}
 
@@ -495,7 +495,8 @@ def grouped_questions() -> list[Question]:
     """Return questions about the rows of one group."""
     request = asked.MomentsOf(columns=("f",), bounds=BOUNDS[:1], missing="lower", bits=8)
     groups: list[tuple[str, Any]] = [("s", "a"), ("w", 7), ("b", True), ("day", "2020-01-31")]
-    return [requested(request, group=group) for group in groups]
+    parts = [*((group,) for group in groups), (groups[0], groups[2])]  # the last is a crossing
+    return [requested(request, group=part) for part in parts]
 
 
 def labelled_questions() -> list[Question]:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.core.markup import text_card
 from expmech.core.strict_json import read_json
 
+_OF_UNITS = re.compile(r"is epsilon = (\S+) for one (.+?) added or removed with all its rows")
 RELEASE, STUDY = "release", "study, not a release"
 
 _TIMING = {
@@ -203,7 +205,11 @@ class Certificate:
     def _card(self, inner: list[tuple[str, str]]) -> str:
         """Return the promise, the rows of ``inner`` and the terms as lines of text."""
         purity = f", delta = {self.delta:.3g}" if self.delta else " (pure)"
-        guarantee = f"epsilon = {self.epsilon:g}{purity}, {self.adjacency} adjacency"
+        of_units = next(filter(None, map(_OF_UNITS.search, self.assumptions)), None)
+        epsilon = f"{self.epsilon:g}{purity}"
+        if of_units is not None:  # what was asked for is the epsilon of a person, not of a row
+            epsilon = f"{of_units[1]}{purity} for one {of_units[2]} with all rows"
+        guarantee = f"epsilon = {epsilon}, {self.adjacency} adjacency"
         rows = [
             ("guarantee", guarantee),
             ("statistic", f"{self.statistic}, by {self.mechanism}"),

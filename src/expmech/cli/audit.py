@@ -149,7 +149,7 @@ def make_pairs(
     """Return the pairs at an address, or made-up ones of a shape."""
     if address is not None:
         return neighbours.as_pairs(load(address))
-    limits, names = [parse_bounds(text) for text in bounds.split(";")], split(labels)
+    limits, names = [parse_bounds(text) for text in bounds.split(";")], split(labels, "--labels")
     makers: dict[str, Callable[..., list[Pair]]] = {
         "numbers": partial(neighbours.numbers, *limits[0]),
         "tables": partial(neighbours.tables, limits),

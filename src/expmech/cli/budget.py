@@ -14,14 +14,15 @@ from rich.table import Table
 from expmech.cli.columns import of_units
 from expmech.cli.common import user_errors
 from expmech.cli.console import output
-from expmech.cli.options import Json
+from expmech.cli.options import Json, TableOptions, add_command
 from expmech.cli.records import show as show_release
+from expmech.cli.settings import open_table, settings_of
 from expmech.core.adjacency import Adjacency, unit_of
-from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.errors import ExpmechError, ParameterError, validate_integer
 from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Ledger
 from expmech.ledger.amounts import show_amount
-from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.units import MOST_ROWS
 from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
 app = typer.Typer(
@@ -29,24 +30,29 @@ app = typer.Typer(
 )
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+_CHOICE = {
+    True: "Under replace, releases hide what any one row says, and the number of rows is public."
+    " The other choice, --adjacency add-remove, also hides whether a row is there at all: groups,"
+    " people with several rows and dropped rows need it.",
+    False: "Under add-remove, releases hide whether any one {unit} is in the table, and the number"
+    " of rows is confidential. The other choice, --adjacency replace, hides only what a row says"
+    " and makes the number of rows public, so that it cannot serve groups or dropped rows.",
+}
 _KINDS = 3  # the latest different releases of which the remaining number is shown
 _USUAL = Fraction(1, 10)  # epsilon of the release that is shown where there was none yet
 
 
-@app.command()
 def init(
+    table: TableOptions,
     ledger: LedgerPath,
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The data set the budget is for.")
-    ],
     epsilon: Annotated[str, typer.Option("--epsilon", help="Total epsilon, as a decimal.")],
     delta: Annotated[
         str,
         typer.Option("--delta", help="Total delta; it pays for a tighter sum of many releases."),
     ] = "0",
     adjacency: Annotated[
-        str, typer.Option("--adjacency", help="replace or add-remove, for every release.")
-    ] = "replace",
+        str, typer.Option("--adjacency", help="add-remove or replace, for every release.")
+    ] = str(Adjacency.ADD_REMOVE),
     composition: Annotated[
         str | None,
         typer.Option(
@@ -55,29 +61,31 @@ def init(
             " a delta).",
         ),
     ] = None,
-    table: Annotated[
-        str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option("--query", help="One SELECT that releases will read.")
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option("--unit", help="Column of people with several rows: the budget is theirs."),
-    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Make it although the data set has a budget already.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make the ledger of a data set; it is made once and never overwritten."""
+    """Make the ledger of a data set; it is made once and never overwritten.
+
+    The ledger notes SOURCE and the options of the table, so that releases with --ledger need not
+    repeat them. Under add-remove, the default, one row more or less stays hidden, and so does the
+    number of rows. Under replace one row that is another stays hidden, and the number of rows is
+    public.
+    """
     with user_errors():
         relation = adjacency
-        with closing(open_source(source, table=table, query=query)) as opened:
+        with closing(open_table(table)) as opened:
             identity, members = opened.identity, opened.members
-            if unit is not None:
-                opened.column(unit)
-                relation = of_units(unit, adjacency)
+            if table.unit is not None:
+                opened.column(table.unit)
+                relation = of_units(table.unit, adjacency)
+            elif table.max_rows is not None:
+                raise ParameterError("`--max-rows` needs --unit: the column that names people.")
+            if table.max_rows is not None:
+                validate_integer(
+                    table.max_rows, name="--max-rows", owner="budget init", low=1, high=MOST_ROWS
+                )
         created = Ledger.create(
             ledger,
             data_set=identity,
@@ -87,8 +95,15 @@ def init(
             composition=composition,
             members=members,
             again=again,
+            settings=settings_of(table, ledger),
         )
         _show(created, as_json)
+        if not as_json:
+            chosen = _CHOICE[relation == Adjacency.REPLACE]
+            output.print(chosen.format(unit=table.unit or "row"))
+
+
+add_command(app, "init", {}, init, lambda own: init(**own))
 
 
 @app.command()
@@ -195,6 +210,7 @@ def _show(ledger: Ledger, as_json: bool) -> None:
             "created": ledger.created,
             "adjacency": adjacency,
             "composition": composition,
+            "settings": ledger.settings,
             **amounts,
             "costs": costs,
             "left_in_words": sentences,
@@ -207,6 +223,12 @@ def _show(ledger: Ledger, as_json: bool) -> None:
         output.print(f"  {name:<8}{text}")
     promise = f"{describe_adjacency(adjacency)}; {composition} composition"
     output.print(f"  {'promise':<8}{promise}")
+    first = {"source": ledger.settings["source"]} if "source" in ledger.settings else {}
+    noted = [
+        f"{name.replace('_', '-')} {value}" for name, value in (first | ledger.settings).items()
+    ]
+    if noted:
+        output.print(f"  {'table':<8}{', '.join(noted)}")
     if costs:
         table = Table("number", "released", "epsilon", "cost here")
         for cost in costs:

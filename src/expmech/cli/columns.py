@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 from expmech.core.adjacency import Adjacency, adjacency_of_units
 from expmech.core.errors import ParameterError, validate_integer
+from expmech.core.strict_json import read_json
 from expmech.tables.aggregates import validate_different
 from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.sources.text_files import split_line
 from expmech.tables.statistics import Statistic
 
 
@@ -26,15 +29,70 @@ def parse_bounds(text: str) -> tuple[float, float]:
         raise wrong from None
 
 
-def split(text: str) -> list[str]:
-    """Read a public list separated by commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+def split(text: str, option: str) -> list[str]:
+    """Read a public list separated by commas; quotes enclose a value that holds one, as in CSV."""
+    parts = split_line(text, delimiter=",", quote='"')
+    if parts is None:
+        raise ParameterError(
+            f"`{option}` must be values separated by commas, where quotes enclose a whole value and"
+            f" are doubled inside one; got {text}."
+        )
+    return [part for part in parts if part]
+
+
+def join(values: Sequence[str], separator: str = ",") -> str:
+    """Return values as one text that :func:`split` takes apart again."""
+    quoted = (
+        '"' + value.replace('"', '""') + '"'
+        if "," in value or '"' in value or value.startswith("@")
+        else value
+        for value in values
+    )
+    return separator.join(quoted)
+
+
+def read_list(text: str, option: str) -> tuple[str, ...]:
+    """Read a public list: by commas, or from a file ``@FILE``.
+
+    The file has one value per line; one that ends in .json was written by `--output` and gives the
+    values that an earlier release showed.
+    """
+    if not text.startswith("@"):
+        return tuple(split(text, option))
+    path = Path(text[1:])
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ParameterError(
+            f"`{option} {text}` must name a file with one value per line; it cannot be read"
+            f" ({reason}). A value that begins with @ is put in quotes."
+        ) from None
+    if path.suffix == ".json":
+        return _released_names(content, f"`{option} {text}`")
+    return tuple(line.strip() for line in content.splitlines() if line.strip())
+
+
+def _released_names(content: str, where: str) -> tuple[str, ...]:
+    """Return the names that an earlier release gave values to."""
+    try:
+        record = read_json(content, name=where)
+    except ParameterError:
+        record = None
+    value = record.get("value") if isinstance(record, dict) else None
+    if not isinstance(value, dict):
+        raise ParameterError(
+            f"{where} must be a file that a release of groups wrote with --output."
+        )
+    if not value:
+        raise ParameterError(f"{where} shows no group, so there is nothing to release.")
+    return tuple(value)
 
 
 def parse_numbers(text: str, name: str) -> tuple[float, ...]:
     """Read public numbers separated by commas."""
     try:
-        return tuple(map(float, split(text)))
+        return tuple(map(float, split(text, name)))
     except ValueError:
         raise ParameterError(f"`{name}` must hold numbers; got {text!r}.") from None
 

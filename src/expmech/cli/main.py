@@ -17,6 +17,7 @@ from expmech._version import __version__
 from expmech.cli.console import MISTAKE, arguments, complaints, output
 
 COMMANDS = {
+    "check": "Look at a table for the steward's eyes only; nothing is written, nothing is charged.",
     "release": "Release one statistic of a table, or all that a plan lists.",
     "plan": "Show what a release would guarantee and cost; no data are read.",
     "budget": "The privacy budget of a data set.",

@@ -17,6 +17,14 @@ import typer
 Adjacency = Annotated[
     str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")
 ]
+MaybeAdjacency = Annotated[
+    str | None,
+    typer.Option(
+        "--adjacency",
+        help="add-remove (one row more or less; the default) or replace (one row is another; the"
+        " number of rows is public). A ledger knows its own.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ColumnBounds = Annotated[
     list[str],
@@ -107,7 +115,7 @@ Features = Annotated[int, typer.Option("--features", help="Number of feature col
 class GuaranteeOptions:
     """Options of the guarantee that a release and a plan share, besides epsilon."""
 
-    adjacency: Adjacency = "replace"
+    adjacency: MaybeAdjacency = None
     timing: Annotated[
         str,
         typer.Option(
@@ -132,14 +140,20 @@ class BudgetOptions(GuaranteeOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """Where a table is and how its text is read; all public, nothing is guessed from records."""
+    """Where a table is and how its text is read; all public, nothing is guessed from records.
+
+    What is None was not given: the ledger may know it.
+    """
 
     source: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="SOURCE", help="CSV or Parquet file, postgresql:// address, or 'spark'."
+            metavar="[SOURCE]",
+            help="CSV or Parquet file, postgresql:// address, or 'spark'. Not needed with a"
+            " --ledger that knows it.",
+            show_default=False,
         ),
-    ]
+    ] = None
     table: Annotated[
         str | None, typer.Option("--table", help="Table name, for PostgreSQL and Spark.")
     ] = None
@@ -159,12 +173,21 @@ class TableOptions:
         typer.Option("--delimiter", help="What separates fields; a comma, in .tsv files a tab."),
     ] = None
     quote: Annotated[
-        str, typer.Option("--quote", help="What may enclose a field; '' for nothing.")
-    ] = '"'
+        str | None,
+        typer.Option(
+            "--quote", help="What may enclose a field; a double quote, and '' for nothing."
+        ),
+    ] = None
     encoding: Annotated[
-        str, typer.Option("--encoding", help="Of text files; rows that do not decode are missing.")
-    ] = "utf-8"
-    decimal: Annotated[str, typer.Option("--decimal", help="Decimal mark of text files.")] = "."
+        str | None,
+        typer.Option(
+            "--encoding",
+            help="Of text files, utf-8 unless given; rows that do not decode are missing.",
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="Decimal mark of text files, . unless given.")
+    ] = None
     names: Annotated[
         str | None,
         typer.Option(
@@ -199,10 +222,20 @@ class ReleaseOptions:
         Path | None, typer.Option("--ledger", help="Budget ledger to charge before the draw.")
     ] = None
     by: Annotated[
-        str | None, typer.Option("--by", help="Column of disjoint groups (add-remove only).")
+        list[str] | None,
+        typer.Option(
+            "--by",
+            help="Column of disjoint groups (add-remove only); given twice, every group of the"
+            " first is crossed with every group of the second.",
+        ),
     ] = None
     groups: Annotated[
-        str | None, typer.Option("--groups", help="Public list of groups, separated by commas.")
+        list[str] | None,
+        typer.Option(
+            "--groups",
+            help="Public list of groups, by commas, or @FILE with one per line: once for each"
+            " --by, in order.",
+        ),
     ] = None
     redeem: Annotated[
         int | None,

@@ -33,7 +33,8 @@ _MOST_ROWS = 1 << 31
 
 @user_errors()
 def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) -> None:
-    adjacency = validate_adjacency(options.adjacency, name="--adjacency", owner="plan")
+    stated = options.adjacency or Adjacency.ADD_REMOVE
+    adjacency = validate_adjacency(stated, name="--adjacency", owner="plan")
     delta = exact_amount(options.delta or "0", name="--delta", owner="plan", zero=True)
     made = command.of_numbers(CommonSettings(adjacency, delta=delta), **own)
     statistics = made if isinstance(made, tuple) else (made,)
@@ -88,7 +89,7 @@ def _count(rows: int | None, adjacency: Adjacency) -> int | None:
         if rows is not None:
             raise ParameterError(
                 "`--rows` must be left out under add-remove adjacency, where the number of rows is"
-                " confidential."
+                " confidential; --adjacency replace makes it public."
             )
         return None
     if rows is None:

@@ -22,6 +22,7 @@ from rich.table import Table
 from typer.models import OptionInfo
 
 from expmech.certificates.plan import show_number, show_seconds
+from expmech.cli.columns import join
 from expmech.cli.common import new_file
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import ending, warn_of
@@ -29,7 +30,7 @@ from expmech.cli.options import options_of
 from expmech.cli.records import record_json, show
 from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
 from expmech.cli.statistics import STATISTICS
-from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.errors import ExpmechError, ParameterError, did_you_mean
 from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError
 from expmech.ledger.amounts import show_amount
@@ -39,7 +40,12 @@ from expmech.tables.sources.source import Source
 
 _TOP = ("source", "ledger", "output", "defaults", "release")
 _WHOLE_RUN = ("ledger", "output", "redeem", "json", "verbose")
-_LISTS = ("candidates", "categories", "edges")  # what is said of one column is a list already
+_LISTS = (
+    "candidates",
+    "categories",
+    "edges",
+    "groups",
+)  # what is said of one column is a list already
 _OPTIONS = {statistic.name: options_of(RECORDS, statistic.of_table) for statistic in STATISTICS}
 
 
@@ -66,10 +72,13 @@ def read_plan(path: Path) -> PlanFile:
     known = {name for statistic in _OPTIONS for name in options_by_name(statistic)}
     for name in common:
         if name not in known:
-            raise ParameterError(f"`{name}` of {path} is no option of any release.")
-    base = {"ledger": ledger, "source": _near(content["source"], folder)}
+            hint = did_you_mean(name, known)
+            raise ParameterError(f"`{name}` of {path} is no option of any release.{hint}")
+    base: dict[str, Any] = {"ledger": ledger}
+    if "source" in content:
+        base["source"] = _near(content["source"], folder)
     commands = [
-        _command(entry, common, base, f"[[release]] {number} of {path}")
+        _command(entry, common, base, folder, f"[[release]] {number} of {path}")
         for number, entry in enumerate(content["release"], start=1)
     ]
     kept = {name: value for name, value in content.items() if name != "output"}
@@ -101,11 +110,11 @@ def _read(path: Path) -> dict[str, Any]:
         or not all(isinstance(entry, dict) for entry in releases)
     ):
         raise ParameterError(f"{path} must hold at least one [[release]].")
-    for name in ("source", "ledger"):
-        if not isinstance(content.get(name), str) or not content[name]:
-            raise ParameterError(f"{path} must say `{name} = ...` at the top, as text.")
-    if not isinstance(content.get("output", "text"), str) or content.get("output") == "":
-        raise ParameterError(f"`output` of {path} must be the name of a file, as text.")
+    if not isinstance(content.get("ledger"), str) or not content["ledger"]:
+        raise ParameterError(f"{path} must say `ledger = ...` at the top, as text.")
+    for name in ("source", "output"):
+        if not isinstance(content.get(name, "text"), str) or content.get(name) == "":
+            raise ParameterError(f"`{name}` of {path} must be the name of a file, as text.")
     if not isinstance(content.get("defaults", {}), dict):
         raise ParameterError(f"`defaults` of {path} must be a table, [defaults].")
     return content
@@ -142,30 +151,50 @@ def _near(source: str, folder: Path) -> str:
     return str(folder / source) if is_file else source
 
 
+def _near_list(text: str, folder: Path) -> str:
+    """Return a public list, or ``@FILE`` whose path is read from the folder of the plan."""
+    return f"@{folder / text[1:]}" if text.startswith("@") else text
+
+
 def _command(
-    entry: Mapping[str, Any], common: Mapping[str, Any], base: Mapping[str, Any], where: str
+    entry: Mapping[str, Any],
+    common: Mapping[str, Any],
+    base: Mapping[str, Any],
+    folder: Path,
+    where: str,
 ) -> ReleaseCommand:
-    """Return the command of one entry; ``base`` are the options of the whole run."""
+    """Return the command of one entry; ``base`` are the options of the whole run.
+
+    ``folder`` is where the plan stands: files of lists are read from there.
+    """
     name = entry.get("statistic")
     if not isinstance(name, str) or name not in _OPTIONS:
-        listed = ", ".join(_OPTIONS)
-        raise ParameterError(f"`statistic` of {where} must be one of {listed}; got {name!r}.")
+        listed, hint = ", ".join(_OPTIONS), did_you_mean(str(name), _OPTIONS)
+        raise ParameterError(f"`statistic` of {where} must be one of {listed}; got {name!r}.{hint}")
     own = _named({key: value for key, value in entry.items() if key != "statistic"}, where)
     known = options_by_name(name)
     for key in own:
         if key not in known:
-            raise ParameterError(f"`{key}` of {where} is no option of {name}.")
+            hint = did_you_mean(key, known)
+            raise ParameterError(f"`{key}` of {where} is no option of {name}.{hint}")
     values = {key: value for key, value in common.items() if key in known} | own
     options = _OPTIONS[name]
     given = {option.name: option.default for option in options.parameters} | dict(base)
     for key, value in values.items():
-        given[known[key].name] = _typed(known[key], key, value, where)
+        typed = _typed(known[key], key, value, where)
+        if key in (*_LISTS, "classes"):
+            several = isinstance(typed, list)
+            texts = [_near_list(text, folder) for text in (typed if several else [typed])]
+            typed = texts if several else texts[0]
+        given[known[key].name] = typed
     for key, option in known.items():
         if given[option.name] is inspect.Parameter.empty:
             raise ParameterError(f"{where}: `{key}` must be given.")
     (statistic,) = [each for each in STATISTICS if each.name == name]
     try:
         return read_command(statistic, **options.gather(given))
+    except LedgerError as error:
+        raise LedgerError(f"{where}: {error}") from None
     except ExpmechError as error:
         raise ParameterError(f"{where}: {error}") from None
 
@@ -200,13 +229,15 @@ def _text(value: Any, name: str, where: str) -> str:
     if not isinstance(value, list):
         return str(value)
     texts = [_text(part, name, where) for part in value]
-    for part, text in zip(value, texts, strict=True):
-        if not isinstance(part, list) and ("," in text or text != text.strip() or not text):
+    if any(isinstance(part, list) for part in value):
+        return ",".join(texts)
+    for text in texts:
+        if text != text.strip() or not text:
             raise ParameterError(
-                f"`{name}` of {where} must list texts without commas, that neither are empty nor"
-                f" begin or end with a blank; got {text!r}."
+                f"`{name}` of {where} must list texts that neither are empty nor begin or end with"
+                f" a blank; got {text!r}."
             )
-    return ",".join(texts)
+    return join(texts)
 
 
 def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:

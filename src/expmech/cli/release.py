@@ -7,6 +7,8 @@ that was charged for is in the ledger's outbox before it is shown.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -20,14 +22,15 @@ from expmech.certificates.accuracy import LEVEL
 from expmech.certificates.mechanism import Release
 from expmech.certificates.progress import LONG, announcement
 from expmech.certificates.timing import CONSTANT
-from expmech.cli.columns import CommonSettings, StatisticCommand, split
+from expmech.cli.columns import CommonSettings, StatisticCommand, join, read_list
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, add_command
 from expmech.cli.records import plain, record_json, show, with_digest
+from expmech.cli.settings import complete, open_table
 from expmech.cli.statistics import STATISTICS
-from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice
 from expmech.core.strict_json import read_json
 from expmech.exponential.samplers import Metropolis, Sampler
@@ -35,11 +38,10 @@ from expmech.exponential.samplers.registry import names, validate_sampler
 from expmech.ledger import Charge, Ledger, LedgerError, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import SINGLE
+from expmech.tables.aggregates import validate_different
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
-from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
-from expmech.tables.sources.text_files import TextFormat, text_ending
 from expmech.tables.statistics import Statistic
 from expmech.tables.statistics.base import check_missing
 
@@ -49,9 +51,15 @@ Aggregates = Mapping[str, Any]
 
 RECORDS = {"place": TableOptions, "budget": BudgetOptions, "options": ReleaseOptions}
 _OWNER = "release"
+_MOST_CELLS = 1 << 20
 _FEW = (
     " A group of few rows, or of none, gives a value that says little: release the count of each"
     " group beside it."
+)
+
+NOT_COUNTED = (
+    "No ledger was given, so nothing is counted: what several releases of the same data reveal adds"
+    " up. `expmech budget init` makes a ledger that keeps count."
 )
 
 _LIST_FIRST = (
@@ -80,22 +88,7 @@ class ReleaseCommand:
 
     def open(self) -> Source:
         """Open the table, or its rows that count where people have several; a schema is public."""
-        place, units, text_format = self.place, self.request.units, None
-        if place.table is None and text_ending(place.source):
-            columns: list[str] | int | None = None
-            if place.names is not None:
-                columns = int(place.names) if place.names.isdecimal() else split(place.names)
-            text_format = TextFormat(
-                delimiter=place.delimiter,
-                quote=place.quote or None,
-                header=columns is None,
-                names=columns,
-                encoding=place.encoding,
-                decimal=place.decimal,
-            )
-        source = open_source(
-            place.source, table=place.table, query=place.query, text_format=text_format
-        )
+        source, units = open_table(self.place), self.request.units
         return source if units is None else units.bound(source)
 
     def prepare(self, source: Source) -> list[PreparedRelease]:
@@ -121,18 +114,24 @@ def read_command(
     own: dict[str, Any],
 ) -> ReleaseCommand:
     """Check the options of a release before the table is touched."""
-    adjacency = validate_adjacency(budget.adjacency, name="--adjacency", owner=_OWNER)
+    place, adjacency = complete(place, budget.adjacency, options.ledger, owner=_OWNER)
     delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
     composed = options.ledger is not None and Ledger(options.ledger).wants_bounded_range
-    unlisted = options.by is not None and options.groups is None
+    by = tuple(options.by or ())
+    if len(by) > 1 and not options.groups:
+        raise ParameterError(
+            "`--groups` must be given once for each --by, in order: groups that nobody listed take"
+            f" one --by; got {len(by)}."
+        )
+    unlisted = bool(by) and not options.groups
     if unlisted and statistic.name != "count":
-        raise ParameterError(_LIST_FIRST.format(by=options.by))
+        raise ParameterError(_LIST_FIRST.format(by=by[0]))
     common = CommonSettings(
         adjacency,
         missing=check_missing(options.missing, adjacency, owner=_OWNER),
         sampler_named=options.sampler is not None or options.delta is not None,
         bounded_range=composed and budget.timing != CONSTANT,
-        by=options.by if unlisted else None,
+        by=by[0] if unlisted else None,
         delta=delta,
     )
     made = statistic.of_table(common, **own)
@@ -144,8 +143,8 @@ def read_command(
         sampler=choose(options.sampler, None if own_delta else options.delta),
         timing=budget.timing,
         budget_seconds=budget.budget_seconds,
-        by=None if unlisted else options.by,
-        groups=() if unlisted else _groups(options, adjacency),
+        by=() if unlisted else by,
+        groups={} if unlisted else _groups(options, adjacency),
         units=make_units(place.unit, place.max_rows, adjacency, spelt=("`--unit`", "`--max-rows`")),
     )
     if request.units is not None and options.delta is not None and not own_delta:
@@ -266,11 +265,11 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
     values = {group: plain(release.value) for group, release in releases.items()}
     record: Record = {
         "statement": prepared.statement,
-        "value": values[""] if request.by is None else values,
+        "value": values if request.by else values[""],
         "accuracy": _accuracy(prepared, releases),
         "certificate": prepared.certificate,
     }
-    if request.by is not None:
+    if request.by:
         record["groups"] = list(request.groups)
     if request.units is not None:
         unit = {"column": request.units.column, "max_rows": request.units.max_rows}
@@ -280,7 +279,7 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
 
 def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[str, Any]:
     """Return how far the truth may be, in the shape of the value, and what that means."""
-    grouped = prepared.request.by is not None
+    grouped = bool(prepared.request.by)
     near = {
         name: release.accuracy for name, release in releases.items() if release.accuracy is not None
     }
@@ -317,6 +316,8 @@ def _show(
                 output.print_json(record_json(record))
             else:
                 show(record, verbose=command.options.verbose)
+        if records and command.options.ledger is None and not command.as_json:
+            output.print(NOT_COUNTED)
     except OSError as error:
         raise unshown(records, command.options.ledger, error) from None
 
@@ -335,41 +336,38 @@ def _redeemed(ledger: Ledger, number: int, prepared: Sequence[PreparedRelease]) 
     return (same or list(prepared))[0]
 
 
-def _groups(options: ReleaseOptions, adjacency: Adjacency) -> tuple[str, ...]:
-    if (options.by is None) != (options.groups is None):
+def _groups(options: ReleaseOptions, adjacency: Adjacency) -> dict[str, tuple[str, ...]]:
+    """Return the groups that were listed: their names, and the value of each in every column.
+
+    With several columns every value of one is crossed with every value of the others. A row has one
+    value in each column, so that it is in one group at most.
+    """
+    by, texts = options.by or [], options.groups or []
+    if len(by) != len(texts):
         raise ParameterError(
-            "`--by` and `--groups` belong together: a column, and the public list of its groups."
+            "`--by` and `--groups` belong together: a column, and the public list of its groups,"
+            f" as often and in the same order; got {len(by)} and {len(texts)}."
         )
-    if options.by is None or options.groups is None:
-        return ()
+    if not by:
+        return {}
+    validate_different(by)
     if adjacency != Adjacency.ADD_REMOVE:
         raise ParameterError(
             "`--by` needs --adjacency add-remove: under 'replace' a row can change group, which"
             " costs twice and moves the group sizes."
         )
-    record = options.groups.startswith("@") and options.groups.endswith(".json")
-    groups = shown_groups(Path(options.groups[1:])) if record else tuple(split(options.groups))
-    if not groups:
-        raise ParameterError(f"`--groups` must name at least one group; got {options.groups!r}.")
-    if len({canonical_key(group) for group in groups}) != len(groups):
-        raise ParameterError(f"`--groups` must differ from each other; got {options.groups}.")
-    return groups
-
-
-def shown_groups(path: Path) -> tuple[str, ...]:
-    """Return the keys that an earlier release showed, from the file that `--output` wrote."""
-    try:
-        record = read_json(path.read_text(encoding="utf-8"), name=str(path))
-    except (OSError, UnicodeDecodeError):
-        record = None
-    value = record.get("value") if isinstance(record, dict) else None
-    if not isinstance(value, dict):
-        raise ParameterError(
-            f"`--groups @{path}` must be a file that a release of groups wrote with --output."
-        )
-    if not value:
-        raise ParameterError(f"`--groups @{path}` shows no group, so there is nothing to release.")
-    return tuple(value)
+    lists = [read_list(text, "--groups") for text in texts]
+    for text, groups in zip(texts, lists, strict=True):
+        if not groups:
+            raise ParameterError(f"`--groups` must name at least one group; got {text!r}.")
+        if len({canonical_key(group) for group in groups}) != len(groups):
+            raise ParameterError(f"`--groups` must differ from each other; got {text}.")
+    if len(by) == 1:
+        return {group: (group,) for group in lists[0]}
+    cells = math.prod(map(len, lists))
+    if cells > _MOST_CELLS:
+        raise ParameterError(f"`--groups` must cross to at most {_MOST_CELLS} groups; got {cells}.")
+    return {join(values, ", "): values for values in itertools.product(*lists)}
 
 
 def choose(sampler: str | None, delta: str | None) -> Sampler | str:

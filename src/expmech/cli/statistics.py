@@ -19,6 +19,7 @@ from expmech.cli.columns import (
     numbered,
     over_columns,
     parse_numbers,
+    read_list,
     split,
     unnamed,
 )
@@ -163,7 +164,7 @@ def _logistic(
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option("--classes", help="Or a public list of classes, separated by commas."),
+        typer.Option("--classes", help="Or a public list of classes, by commas, or @FILE."),
     ] = None,
     law: options.Law = _LAW,
     radius: options.Radius = None,
@@ -214,7 +215,7 @@ def _labels(positive: str | None, classes: str | None) -> tuple[str, tuple[str, 
         )
     if positive is not None:
         return positive, None
-    labels = tuple(split(classes or ""))
+    labels = read_list(classes or "", "--classes")
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise ParameterError(f"`--classes` must be two different labels or more; got {classes!r}.")
     return labels[-1], None if len(labels) == 2 else labels
@@ -242,7 +243,8 @@ Categories = Annotated[
     list[str] | None,
     typer.Option(
         "--categories",
-        help="Public list of values, by commas: once for all columns, or for each in order.",
+        help="Public list of values, by commas, or @FILE with one per line: once for all columns,"
+        " or for each in order.",
     ),
 ]
 
@@ -345,7 +347,7 @@ def _histogram(
         cells = [{"edges": parse_numbers(text, "--edges")} for text in texts]
     else:
         texts = for_each(column, categories or [], "--categories")
-        cells = [{"categories": tuple(split(text))} for text in texts]
+        cells = [{"categories": read_list(text, "--categories")} for text in texts]
     return tuple(
         HistogramIn(column=name, **common.reading, **own, named=True)
         for name, own in zip(column, cells, strict=True)
@@ -387,7 +389,8 @@ def _plan_variance(common: CommonSettings, bounds: options.ColumnBounds) -> Vari
 
 _CANDIDATES = typer.Option(
     "--candidates",
-    help="Public list of values, by commas: once for all columns, or for each in order.",
+    help="Public list of values, by commas, or @FILE with one per line: once for all columns, or"
+    " for each in order.",
 )
 _LENGTH = typer.Option("--candidates", help="Length of the public list; repeat for several.")
 Candidates = Annotated[list[str], _CANDIDATES]
@@ -431,7 +434,7 @@ def _levels(
     common: CommonSettings, column: str, pair: Bounds, q: str, bits: int, step: str | None
 ) -> QuantileOf | QuantilesOf:
     """Return one quantile of a column, or several."""
-    texts = split(q) or [q]
+    texts = split(q, "--q") or [q]
     levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
     multiple = None if step is None else decimal_fraction(step, name="--step", owner="a quantile")
     lattice = {"bounds": pair, "bits": bits, "step": multiple}
@@ -456,6 +459,27 @@ def _plan_quantile(
     return _quantile(common, unnamed(bounds), bounds, q, bits, step)
 
 
+def _median(
+    common: CommonSettings,
+    column: options.Columns,
+    bounds: options.ColumnBounds,
+    bits: options.Bits = DEFAULT_BITS,
+    step: options.Step = None,
+) -> tuple[Statistic, ...]:
+    """Release the median of a column."""
+    return _quantile(common, column, bounds, "0.5", bits, step)
+
+
+def _plan_median(
+    common: CommonSettings,
+    bounds: options.ColumnBounds,
+    bits: options.Bits = DEFAULT_BITS,
+    step: options.Step = None,
+) -> tuple[Statistic, ...]:
+    """Plan the median of a column."""
+    return _plan_quantile(common, bounds, "0.5", bits, step)
+
+
 def _select(
     common: CommonSettings, column: options.Columns, candidates: Candidates
 ) -> tuple[Statistic, ...]:
@@ -469,8 +493,8 @@ def _select(
 
 def _listed(columns: list[str], candidates: list[str]) -> list[dict[str, Any]]:
     """Return each column with the public list of its values."""
-    lists = [tuple(split(text)) for text in for_each(columns, candidates, "--candidates")]
-    pairs = zip(columns, lists, strict=True)
+    texts = for_each(columns, candidates, "--candidates")
+    pairs = zip(columns, (read_list(text, "--candidates") for text in texts), strict=True)
     return [{"column": name, "candidates": names, "labels": names} for name, names in pairs]
 
 
@@ -562,7 +586,7 @@ def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | N
     """Return public numbers, one per column, separated by commas."""
     if text is None:
         return None
-    parts = split(text)
+    parts = split(text, name)
     if len(parts) != columns:
         raise ParameterError(
             f"`{name}` must hold one number for every column; got {len(parts)} for {columns}."
@@ -577,6 +601,7 @@ STATISTICS: tuple[StatisticCommand, ...] = (
     StatisticCommand(name="sum", of_table=_sum, of_numbers=_plan_sum),
     StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),
     StatisticCommand(name="variance", of_table=_variance, of_numbers=_plan_variance),
+    StatisticCommand(name="median", of_table=_median, of_numbers=_plan_median),
     StatisticCommand(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
     StatisticCommand(name="linear", of_table=_linear, of_numbers=_plan_linear),
     StatisticCommand(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),

@@ -155,11 +155,22 @@ def validate_choice(value: object, *, name: str, owner: str, choices: Iterable[s
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        lowered = {choice.lower(): choice for choice in known}
-        close = difflib.get_close_matches(str(value).lower(), lowered, n=1)
-        hint = f" Did you mean {lowered[close[0]]!r}?" if close else ""
+        hint = did_you_mean(str(value), known)
         raise ParameterError(f"`{name}` of {owner} must be one of {listed}; got {value!r}.{hint}")
     return value
+
+
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return a sentence with the public name nearest to ``name``, or nothing; case is ignored.
+
+    ``cutoff`` is how alike they must be, from 0 to 1.
+
+    >>> did_you_mean("Median", ["mean", "median"]), did_you_mean("x", ["mean"])
+    (" Did you mean 'median'?", '')
+    """
+    lowered = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
+    return f" Did you mean {lowered[close[0]]!r}?" if close else ""
 
 
 def validate_vector(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from expmech.core.strict_json import read_json
 from expmech.ledger.amounts import BASIC, Amount, Limits
@@ -66,10 +67,15 @@ _SECOND = (
     " BEGIN SELECT RAISE(ABORT, 'a released value is never deleted'); END",
     "PRAGMA user_version = 2",
 )
-_SCHEMA = ";".join((_FIRST, *_SECOND, f"PRAGMA application_id = {APPLICATION};"))
+# What `budget init` noted of the table, written once with the budget; ledgers of earlier versions
+# know nothing of it and are left as they are.
+_SETTINGS = "ALTER TABLE budget ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'"
+_SCHEMA = ";".join((_FIRST, *_SECOND, _SETTINGS, f"PRAGMA application_id = {APPLICATION};"))
 
 
-def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) -> None:
+def write_ledger(
+    target: Path, data_set: str, limits: Limits, adjacency: str, settings: Mapping[str, Any]
+) -> None:
     """Write a new ledger, never over a file, that its owner alone may read."""
     # Built under another name and linked into place: a crash leaves either no ledger or a whole one
     draft = target.with_name(f".{target.name}.{os.getpid()}")
@@ -80,8 +86,9 @@ def write_ledger(target: Path, data_set: str, limits: Limits, adjacency: str) ->
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(draft, isolation_level=None)
         connection.executescript("PRAGMA synchronous = EXTRA; BEGIN;" + _SCHEMA)
-        row = (data_set, epsilon, delta, now(), adjacency, limits.composition, rho)
-        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?, ?, ?)", row)
+        noted = json.dumps(dict(settings), sort_keys=True)
+        row = (data_set, epsilon, delta, now(), adjacency, limits.composition, rho, noted)
+        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
         connection.close()
         os.link(draft, target)
@@ -151,7 +158,7 @@ def read_budget(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
             f"The ledger {path} has lost its budget: it was changed by other means than this"
             " program."
         )
-    return {"adjacency": "", "composition": BASIC, "rho": "0"} | dict(row)
+    return {"adjacency": "", "composition": BASIC, "rho": "0", "settings": "{}"} | dict(row)
 
 
 def read_charges(connection: sqlite3.Connection, *, after: int = 0) -> list[Charge]:

@@ -9,10 +9,12 @@ import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from expmech.core.adjacency import validate_relation
 from expmech.core.errors import ParameterError
 from expmech.core.markup import card, table
+from expmech.core.strict_json import read_json
 from expmech.ledger import register
 from expmech.ledger.amounts import BASIC, CONCENTRATED, Amount, Limits, show_amount
 from expmech.ledger.entries import Charge, Entry, LedgerError, largest, price
@@ -57,6 +59,9 @@ class Ledger:
         When it was made, in UTC.
     limits : Limits
         The total and the composition in force.
+    settings : dict
+        What is known of the table since the ledger was made, such as its source, its encoding and
+        the column that names people; empty where nothing was noted.
 
     Raises
     ------
@@ -98,6 +103,7 @@ class Ledger:
             row = read_budget(connection, self.path)
         self.data_set, self.created = row["data_set"], row["created"]
         self._stated_adjacency = row["adjacency"]
+        self.settings: dict[str, Any] = read_json(row["settings"], name="`settings` of a ledger")
         self.limits = Limits(
             epsilon=Fraction(row["epsilon"]),
             delta=Fraction(row["delta"]),
@@ -125,6 +131,7 @@ class Ledger:
         composition: str | None = None,
         members: Sequence[str] = (),
         again: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> Ledger:
         """Make the ledger of a data set.
 
@@ -149,6 +156,10 @@ class Ledger:
             them is refused.
         again : bool, default False
             Make a second ledger for the same data all the same.
+        settings : mapping of str to str or int, optional
+            What every release of the table shares, for the command line: ``source``, ``table``,
+            ``unit``, ``max_rows``, ``encoding``, ``delimiter`` and the like. They are public and
+            hold no password.
 
         Returns
         -------
@@ -183,7 +194,7 @@ class Ledger:
         if not target.parent.is_dir():
             raise LedgerError(f"There is no folder {target.parent} to put the ledger in.")
         with register.claimed(members, target, data_set, again=again):
-            write_ledger(target, data_set, limits, relation)
+            write_ledger(target, data_set, limits, relation, settings or {})
         return cls(target)
 
     def charge(

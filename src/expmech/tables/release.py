@@ -67,8 +67,8 @@ class ReleaseRequest:
     """What a caller asks of a release, checked before a row is read.
 
     ``epsilon`` is what one row spends or, with ``units``, one unit with all its rows. ``groups``
-    are the public values of the column ``by``; ``owner`` is whom errors name, and ``notes`` are
-    added to the certificate.
+    are disjoint parts of the table: the name of each, and its public value in each column of
+    ``by``. ``owner`` is whom errors name, and ``notes`` are added to the certificate.
     """
 
     epsilon: Fraction
@@ -76,8 +76,8 @@ class ReleaseRequest:
     sampler: Sampler | str = "auto"
     timing: str = AUTO
     budget_seconds: float | None = None
-    by: str | None = None
-    groups: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     units: Units | None = None
     owner: str | None = None
     notes: tuple[str, ...] = ()
@@ -119,15 +119,15 @@ class ReleaseRequest:
         if self.units is not None:
             statistic = statistic.for_units(self.units.column, self.units.max_rows)
         parts = {
-            group: TableRows(source=source, by=self.by, group=group)
-            for group in self.groups or [""]
+            name: TableRows(source=source, by=self.by, group=values)
+            for name, values in (self.groups or {"": ()}).items()
         }
         aggregation = statistic.aggregation(self.row_epsilon)
         for rows in parts.values():
             rows.check(aggregation)
         first = next(iter(parts.values()))
         notes = () if self.units is None else self.units.notes(self.epsilon)
-        statement = statistic.name if self.by is None else f"{statistic.name} by {self.by}"
+        statement = " by ".join(filter(None, (statistic.name, " and ".join(self.by))))
         if self.units is not None:
             statement += f", at most {self.units.max_rows} rows of each {self.units.column}"
         prepared = _prepare(
@@ -175,7 +175,7 @@ class PreparedRelease:
             statement=self.statement,
             certificate=self.certificate.to_json(),
             adjacency=self.request.relation(self.statistic.adjacency),
-            groups=self.request.groups,
+            groups=tuple(self.request.groups),
             run=run,
         )
 

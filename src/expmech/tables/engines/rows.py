@@ -279,10 +279,10 @@ class TableRows:
     ----------
     source : Source
         The table.
-    by : str, optional
-        A column by whose values the table is divided.
-    group : object, optional
-        The value of that column in the part that is meant.
+    by : tuple of str, default ()
+        Columns by whose values the table is divided.
+    group : tuple, default ()
+        The value of each of these columns in the part that is meant.
     progress : callable, optional
         Called with the number of each pass of a regression as it starts. Default: nothing is shown.
 
@@ -292,15 +292,15 @@ class TableRows:
     >>> from expmech.tables.sources import open_frame
     >>> frame = pyarrow.table({"city": ["Bern", "Chur", "Bern"], "age": [30, 41, 52]})
     >>> source = open_frame(frame, name="people")
-    >>> TableRows(source=source, by="city", group="Bern").count()
+    >>> TableRows(source=source, by=("city",), group=("Bern",)).count()
     2
     >>> TableRows(source=source).aggregate(CellsOf(column="age", edges=(0.0, 40.0, 80.0)))
     Tally(counts=(1, 2), rows=3)
     """
 
     source: Source
-    by: str | None = None
-    group: Any = None
+    by: tuple[str, ...] = ()
+    group: tuple[Any, ...] = ()
     progress: Progress = silent
 
     def count(self) -> int:
@@ -346,4 +346,7 @@ class TableRows:
 
     @property
     def _part(self) -> Source:
-        return self.source if self.by is None else self.source.where(self.by, self.group)
+        part = self.source
+        for column, value in zip(self.by, self.group, strict=True):
+            part = part.where(column, value)
+        return part

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from expmech.core.errors import DataError
+from expmech.core.errors import DataError, did_you_mean
 from expmech.tables.keys import canonical_key
 from expmech.tables.sources import casts
 from expmech.tables.sources.compiler import Compiler
 
+_ALIKE = 0.7  # of names, from 0 to 1
 _MOST_LISTED = 12  # names of columns in an error
 _MOST_LITERALS = 100  # in a query; each takes Ibis about a tenth of a millisecond
 _views = itertools.count()
@@ -38,7 +38,8 @@ class Source:
         The decimal mark of text.
     public_columns : bool, default=True
         Whether errors may list the names of the columns. False where they are read from a text
-        file, whose first line may be a record.
+        file, whose first line may be a record: then at most a name much like the one asked for is
+        quoted.
     notes, unit_notes : tuple of str, default=()
         What a guarantee rests on because of how the rows are read: for a row, and for a unit where
         people have several rows.
@@ -110,15 +111,13 @@ class Source:
                 f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename"
                 " one of them."
             )
+        hint = did_you_mean(name, columns, cutoff=_ALIKE)
         if not self.public_columns:
             raise DataError(
-                f"There is no {owner} {name!r} in {self.identity}. The first line of a text file"
-                " must hold the names of its columns; where it has none, give them (--names; in"
-                " Python header=False and names)."
+                f"There is no {owner} {name!r} in {self.identity}.{hint} The first line of a text"
+                " file must hold the names of its columns; where it has none, give them (--names;"
+                " in Python header=False and names)."
             )
-        lowered = {column.lower(): column for column in columns}
-        close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
-        hint = f" Did you mean {lowered[close[0]]!r}?" if close else ""
         raise DataError(
             f"There is no {owner} {name!r} in {self.identity}; it has {_listing(columns)}.{hint}"
         )
