@@ -358,3 +358,13 @@ def test_multiples_that_are_bounds_are_answers(
     assert multiples.contains_points(listed[:, None]).all()
     values = em.losses.Quantile(listed, q=0.5, lower=lower, upper=upper)
     assert values.facts(multiples).minimum == 0.0
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_a_whole_lattice_has_the_losses_of_its_points_one_by_one(adjacency: str) -> None:
+    edges, ranks = np.array([0.125, 0.375, 0.625, 0.875]), [0, 2, 2, 5]
+    loss = em.losses.Quantile.from_ranks(
+        edges=edges, ranks=ranks, count=9, q=0.25, lower=0.0, upper=1.0, adjacency=adjacency
+    )
+    singly = [float(loss(np.array([[edge]]))[0]) for edge in edges]
+    assert loss(edges[:, None]).tolist() == singly == [0.25, 0.25, 0.0, 2.75]

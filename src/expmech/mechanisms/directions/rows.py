@@ -83,9 +83,12 @@ def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> 
         f"`products` of {owner} must be sums of products of whole-number rows of norm at most"
         " 2^20: a symmetric table of whole numbers whose trace is at most count * 2^40."
     )
-    if not all(isinstance(entry, (int, np.integer)) for entry in whole.flat):
+    kinds = set(map(type, whole.flat))
+    if not all(issubclass(kind, (int, np.integer)) for kind in kinds):
         raise ParameterTypeError(rule)
-    products = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
+    products = whole.copy()
+    if kinds != {int}:
+        products = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
     diagonal = np.diagonal(products)
     pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| per row
     if (products != products.T).any() or (2 * abs(products) > pairs).any():
