@@ -18,9 +18,9 @@ def code(view: View, width: int) -> Panel:
     if command is None:
         sentences = ("The command line has no command for this law; the library has.",)
     else:
-        lines = [f"expmech plan {command} --epsilon {epsilon}"]
+        lines = [f"expmech plan {command} --adjacency replace --epsilon {epsilon}"]
         if view.error is not None:
-            lines.append(f"expmech plan {command} --error {view.error:.3g}")
+            lines.append(f"expmech plan {command} --adjacency replace --error {view.error:.3g}")
         parts.append(("Command line: the plan, and back from the error", "\n".join(lines) + "\n"))
         sentences = ("The commands read no data: a plan is made of public numbers.",)
     return Panel(title="The same without a browser", sentences=sentences, code=tuple(parts))
