@@ -225,11 +225,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _validate_new(self, X: Any, bounds: Any) -> Any:
         """Return the rows of a prediction, of a fitted estimator.
 
-        What is missing counts as at the fit, where that gives it a value; else it is refused.
+        What is missing counts as at the fit, where that gives it a value, and by default as the
+        middle of its bounds; else it is refused.
         """
         check_is_fitted(self)
-        rule = check_missing(self.missing, self._relation, owner=self._name)
-        filled = rule in ("middle", "lower")
+        rule = "middle" if self.missing == AUTO_MISSING else self.missing
+        filled = rule in ("middle", "lower", "clip")
         finite = "allow-nan" if filled else True
         kinds = "csr" if self._takes_sparse else False
         table = self._validate(
