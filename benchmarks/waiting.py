@@ -322,13 +322,13 @@ JOBS = (
     ),
     Job(
         name="linear regression, 10^6 x 20",
-        why="not changed: every value is clipped, filled where it is missing and snapped before the products are formed; with the code unchanged, the ratio of two processes was 0.99 to 1.55 from run to run",
+        why="not changed: every value is clipped, filled where it is missing and snapped before the products are formed",
         goal=0.52,
         setup=_regression("linear"),
     ),
     Job(
         name="logistic regression, 10^6 x 20",
-        why="not changed: every value is clipped, filled where it is missing and snapped before the products are formed; with the code unchanged, the ratio of two processes was 0.99 to 1.55 from run to run",
+        why="not changed: every value is clipped, filled where it is missing and snapped before the products are formed",
         goal=0.86,
         setup=_regression("logistic"),
     ),
