@@ -360,7 +360,11 @@ def test_a_preparation_that_is_remembered_is_the_one_that_is_made() -> None:
         prepare_release(statistic, epsilon=Fraction(1), count=9, timing="auto") for _ in range(2)
     )
     named = prepare_release(
-        statistic, epsilon=Fraction(1), count=9, timing="auto", sampler=first.public.sampler
+        statistic,
+        epsilon=Fraction(1),
+        count=9,
+        timing="auto",
+        sampler=first.public.sampler or "auto",
     )
     zero = dataclasses.replace(statistic, bounds=(-0.0, 1.0))
     other = prepare_release(zero, epsilon=Fraction(1), count=9, timing="auto")
