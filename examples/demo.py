@@ -23,28 +23,28 @@ SHOWN = 6  # lines of each answer; its certificate follows them
 STEPS = (
     (
         "Open a budget: all releases of this table together may cost epsilon = 2.",
-        "budget init survey.ledger survey.csv --epsilon 2 --adjacency add-remove",
+        "budget init survey.ledger survey.csv --epsilon 2",
     ),
     (
         "What is the mean income? Bounds are public: they do not come from the table.",
         "release mean survey.csv --column income --bounds 0,200000 --missing drop"
-        " --epsilon 0.3 --adjacency add-remove --ledger survey.ledger",
+        " --epsilon 0.3 --ledger survey.ledger",
     ),
     (
         "How long do people commute? Three quantiles for the price of one.",
         "release quantile survey.csv --column commute_minutes --bounds 0,150 --step 1"
-        " --q 0.25,0.5,0.75 --epsilon 0.3 --adjacency add-remove --ledger survey.ledger",
+        " --q 0.25,0.5,0.75 --epsilon 0.3 --ledger survey.ledger",
     ),
     (
         "How old are they? One price for all cells of a histogram.",
         "release histogram survey.csv --column age --edges 18,30,45,65,inf"
-        " --epsilon 0.3 --adjacency add-remove --ledger survey.ledger",
+        " --epsilon 0.3 --ledger survey.ledger",
     ),
     (
         "Does the share of rent fall as income rises? A regression.",
         "release linear survey.csv --column income --bounds 0,200000 --target rent_share"
         " --target-bounds 0,1 --missing drop --public-rows 1000"
-        " --epsilon 0.8 --adjacency add-remove --ledger survey.ledger",
+        " --epsilon 0.8 --ledger survey.ledger",
     ),
     (
         "Write a page of what was released, made from the ledger alone.",
@@ -57,7 +57,7 @@ What to try next (the program is {program}):
 - Look at the report: {report}
 - Release one more median, and see the budget refuse another after it:
     expmech release quantile {survey} --column age --bounds 18,100 --step 1 \\
-      --epsilon 0.3 --adjacency add-remove --ledger {ledger}
+      --epsilon 0.3 --ledger {ledger}
 - Ask which epsilon keeps the error of a mean below one minute:
     expmech plan mean --rows 1000 --bounds 0,150 --error 1
 - Do the same with your own table: docs/guides/first_release.md

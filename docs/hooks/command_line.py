@@ -25,7 +25,7 @@ Every command with its options, as `--help` shows them, and examples to copy. Th
 pip install 'expmech[cli,data]'
 ```
 """
-SURVEY = "survey.csv --adjacency add-remove"
+SURVEY = "survey.csv"
 EXAMPLES = {
     "": ["expmech --version"],
     "release": ["expmech release --help"],
@@ -76,7 +76,7 @@ EXAMPLES = {
     "plan quantile": ["expmech plan quantile --rows 1000 --bounds 0,100 --epsilon 0.5"],
     "plan ridge": ["expmech plan ridge --features 3 --rows 1000 --epsilon 1 --json"],
     "budget init": [
-        "expmech budget init survey.ledger survey.csv --epsilon 1 --adjacency add-remove"
+        "expmech budget init survey.ledger survey.csv --epsilon 1"
     ],
     "budget show": ["expmech budget show survey.ledger"],
     "budget history": ["expmech budget history survey.ledger"],
