@@ -66,7 +66,7 @@ def _far(values: Values, lower: float, upper: float) -> bool:
     low, high = float(values.min()), float(values.max())
     if lower > 0.0 or upper < 0.0:
         octave = 2.0 ** float(np.floor(np.log2(max(abs(lower), abs(upper)) * 0.999))) / 32
-        return low - lower > max(3 * octave, width) or upper - high > max(3 * octave, width)
+        return bool(max(low - lower, upper - high) > max(3 * octave, width))
     above = upper > 8.0 * max(high, 0.0) and upper > 0.0
     below = -lower > 8.0 * max(-low, 0.0) and lower < 0.0
     return bool(above or below)
@@ -111,7 +111,10 @@ def page(repeats: int) -> str:
     lines += [
         "",
         "Under replace noise is twice as large, so that it needs twice as many rows for the same. All"
-        " equal values have no error to compare with (nan): their bounds are one cell, an eighth.",
+        " equal values have no error to compare with (nan): their bounds are one cell, an eighth."
+        " Outside counts a bound more than two octaves beyond the octave of the outermost value, also"
+        " where cells are half octaves; of equal cells, one beyond by more than three cells and by half"
+        " the width of the bounds.",
     ]
     return "\n".join(lines) + "\n"
 
