@@ -19,7 +19,7 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import DataError, ParameterError
 from expmech.ledger.verification import rho_of, verify_certificate, verify_value
-from expmech.mechanisms.bounds import NOWHERE, Magnitudes, PrivateBounds, rule
+from expmech.mechanisms.bounds import NOWHERE, Magnitudes, PrivateBounds, private_bounds, rule
 from expmech.tables.aggregates import MagnitudesOf
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.release import release
@@ -38,6 +38,7 @@ def low_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule, "octave_levels", lambda *_: _levels(3, 6.0))
     monkeypatch.setattr(rule, "equal_levels", lambda cells: _levels(cells, 2.0))
     monkeypatch.setattr(rule, "WALK", 1.0)
+    monkeypatch.setattr(private_bounds, "WORTH", 4.0)
 
 
 def _levels(cells: int, units: float) -> rule.Levels:
@@ -95,7 +96,9 @@ def _closer(ends: tuple[int, int] | None, halves: tuple[int, ...], rate: float) 
 
 
 @pytest.mark.usefixtures("low_levels")
-@pytest.mark.parametrize("counts", [{}, {5: 2}, {4: 2, 8: 1}, {0: 1, 6: 2, NOWHERE: 4}, {1: 3}])
+@pytest.mark.parametrize(
+    "counts", [{}, {5: 2}, {1: 2, 6: 2}, {4: 2, 8: 1}, {0: 1, 6: 2, NOWHERE: 4}, {1: 3}]
+)
 def test_law_is_noise_on_every_cell_and_the_public_rule(counts: dict[int, int]) -> None:
     assert total_variation(enumerated(counts), plain(counts, 6.0, 2.0)) < 1e-3
 

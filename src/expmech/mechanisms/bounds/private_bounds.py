@@ -48,7 +48,7 @@ _FINE_FROM = 500
 """Rows times epsilon from which cells are half an octave, split at 3/2."""
 
 _FARTHEST_ZOOM = 8.0  # bounds of one sign whose ratio is at most this are looked at more closely
-_WORTH = 4.0  # equal cells are used where they make bounds so many times narrower than from zero on
+WORTH = 8.0  # equal cells are used where they make bounds so many times narrower than from zero on
 _SMALLEST = 2.0**-940  # bounds of smaller numbers would be too near to each other to divide by
 _MOST_ROWS = 1 << 60
 _ONCE = "a row counts for one cell at most, and which one was decided from that row alone"
@@ -281,7 +281,7 @@ class PrivateBounds(Mechanism):
                     inside[int((size - inner) // width)] += n
             noise = coins.discrete_laplace(terms.equal_rate, len(inside))
             closer = rule.find_equal(inside + noise, float(terms.equal_rate))
-            if closer is not None and (closer[1] + 1 - closer[0]) * width <= outer / _WORTH:
+            if closer is not None and (closer[1] + 1 - closer[0]) * width <= outer / WORTH:
                 inner, outer = inner + closer[0] * width, inner + (closer[1] + 1) * width
                 return (inner, outer) if sign > 0 else (-outer, -inner)
         return _spaced(0.0, outer) if sign > 0 else _spaced(-outer, 0.0)
