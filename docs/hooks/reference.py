@@ -24,6 +24,7 @@ PAGES = {
             "mechanisms.quantiles",
             "mechanisms.selection",
             "mechanisms.groups",
+            "mechanisms.bounds",
             "mechanisms.directions",
             "mechanisms.optimum.perturbed_optimum: PerturbedOptimum",
             "mechanisms.optimum.draw: Lattice",

@@ -109,6 +109,7 @@ def every_kind() -> dict[str, Mechanism]:
         "PermuteAndFlip": em.PermuteAndFlip.from_scores([1, 5, 4], sensitivity=1, **add_remove),
         "TopK": em.TopK.from_counts([3, 2, 1], k=2),
         "UnknownGroups": em.UnknownGroups.from_counts({"a": 9}, universe="[a-z]{3}"),
+        "PrivateBounds": em.PrivateBounds.from_values(ROWS[:, 0], **add_remove),
         "PerturbedOptimum": em.PerturbedOptimum(
             em.risks.Logistic(), np.hstack([np.ones((4, 1)), ROWS]), [0, 1, 1, 0], **add_remove
         ),

@@ -164,9 +164,14 @@ def _lists() -> list[em.Certificate]:
         for kind in em.Adjacency
     ]
     groups.append(em.UnknownGroups.from_counts({"a": 9}, universe="text:8", delta=1e-6, keys=3))
+    bounds = [
+        em.PrivateBounds.from_values(np.ones(size), adjacency=kind, rows=rows)
+        for kind in em.Adjacency
+        for size, rows in ((1 << 9, None), (1 << 14, None if kind.count_is_public else 1 << 14))
+    ]
     return [
         mechanism.certificate(epsilon=0.3)
-        for mechanism in (*directions, *quantiles, *recursive, *flips, *tops, *groups)
+        for mechanism in (*directions, *quantiles, *recursive, *flips, *tops, *groups, *bounds)
     ]
 
 
