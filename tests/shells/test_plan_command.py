@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -117,14 +118,30 @@ def test_mean_under_add_remove_needs_no_sampler() -> None:
     assert result.exit_code == 0 and "noisy count" in result.output
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_guess_of_rows_tells_the_error_of_a_mean_and_nothing_else(columns: int) -> None:
+    bounds = " ".join(["--adjacency add-remove", *["--bounds 0,100"] * columns])
+    without, few, many = (
+        json.loads(run(f"mean {bounds} --epsilon 0.5 --json{rows}").output)
+        for rows in ("", " --rows 1000", " --rows 100000")
+    )
+    assert without["error"] is None
+    assert {**few, "error": None} == {**many, "error": None} == without
+    enough = run(f"mean {bounds} --error {1.001 * few['error']:.6f} --rows 1000").output
+    assert re.search(r"^epsilon = 0\.(5|49\d) is enough", enough)
+    rows = np.random.default_rng(4).uniform(0.0, 100.0, (1000, columns))
+    mean = em.NoisyMean.from_rows(
+        rows, lower=[0.0] * columns, upper=[100.0] * columns, adjacency="add-remove"
+    )
+    errors = np.abs(mean.sample(epsilon=0.5, size=500, seed=5) - rows.mean(0)).max(axis=1)
+    assert 0.3 * few["error"] < np.quantile(errors, 0.95) <= 1.5 * few["error"]  # of all at once
+    assert 50.0 < few["error"] / many["error"] < 200.0
+
+
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
         ("mean --bounds 0,1 --epsilon 1 --adjacency replace", "`--rows` must be given"),
-        (
-            "mean --bounds 0,1 --epsilon 1 --rows 10 --adjacency add-remove",
-            "--adjacency replace makes it public",
-        ),
         ("mean --bounds 1,0 --epsilon 1 --rows 10", "must be LOWER < UPPER"),
         ("mean --bounds 0,1 --epsilon -1 --rows 10", "`--epsilon` of plan"),
         ("mean --bounds 0,1 --epsilon 1 --rows 1", "`--rows` of plan"),

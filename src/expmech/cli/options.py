@@ -267,7 +267,11 @@ class PlanOptions(GuaranteeOptions):
     )
     rows: Annotated[
         int | None,
-        typer.Option("--rows", help="Number of rows; needed under replace, where it is public."),
+        typer.Option(
+            "--rows",
+            help="Number of rows: needed under replace, where it is public; a guess under"
+            " add-remove, for the error alone.",
+        ),
     ] = None
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every method, its cost or why it is not used.")

@@ -40,13 +40,14 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
     statistics = made if isinstance(made, tuple) else (made,)
     if delta and not all(statistic.takes_delta for statistic in statistics):
         raise ParameterError("`--delta` of plan is for groups that nobody listed: leave it out.")
-    count = _count(options.rows, adjacency)
-    epsilon = _epsilon(options, statistics, count)
+    rows = _rows(options.rows, adjacency)
+    known = {"count": rows} if adjacency.count_is_public else {"count": None, "guess": rows}
+    epsilon = _epsilon(options, statistics, known)
     plans = [
         plan_statistic(
             statistic,
             epsilon=epsilon / len(statistics),
-            count=count,
+            **known,
             timing=options.timing,
             budget_seconds=options.budget_seconds,
         )
@@ -66,7 +67,9 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
         output.print(plan.in_full() if options.verbose else str(plan), markup=False)
 
 
-def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int | None) -> Fraction:
+def _epsilon(
+    options: PlanOptions, statistics: Sequence[Statistic], known: dict[str, int | None]
+) -> Fraction:
     """Return the budget given, or the least one that keeps the error of every statistic."""
     if (options.epsilon is None) == (options.error is None):
         raise ParameterError("`--epsilon` or `--error` must be given, and not both.")
@@ -74,8 +77,7 @@ def _epsilon(options: PlanOptions, statistics: Sequence[Statistic], count: int |
         return parse_epsilon(options.epsilon, owner="plan")
     error = exact_amount(options.error, name="--error", owner="plan")
     return len(statistics) * max(
-        enough(statistic, error=error, count=count, timing=options.timing)
-        for statistic in statistics
+        enough(statistic, error=error, timing=options.timing, **known) for statistic in statistics
     )
 
 
@@ -83,17 +85,12 @@ for _each in STATISTICS:
     add_command(app, _each.name, {"options": PlanOptions}, _each.of_numbers, partial(_work, _each))
 
 
-def _count(rows: int | None, adjacency: Adjacency) -> int | None:
-    """Return the number of rows where it is public; nothing else in a plan may depend on it."""
-    if not adjacency.count_is_public:
-        if rows is not None:
-            raise ParameterError(
-                "`--rows` must be left out under add-remove adjacency, where the number of rows is"
-                " confidential; --adjacency replace makes it public."
-            )
-        return None
-    if rows is None:
+def _rows(rows: int | None, adjacency: Adjacency) -> int | None:
+    """Return the number of rows, or a guess of it where it is not public."""
+    if rows is None and adjacency.count_is_public:
         raise ParameterError(
             "`--rows` must be given under replace adjacency, where the number of rows is public."
         )
+    if rows is None:
+        return None
     return validate_integer(rows, name="--rows", owner="plan", low=2, high=_MOST_ROWS)

@@ -23,11 +23,18 @@ def plan(
     count: int | None,
     timing: str = AUTO,
     budget_seconds: float | None = None,
+    guess: int | None = None,
 ) -> Plan:
-    """Return what a release of the statistic would guarantee and cost; no row is needed."""
+    """Return what a release of the statistic would guarantee and cost; no row is needed.
+
+    ``guess`` is a guess of the number of rows where it is not public; only the error depends on it.
+    """
     mechanism = statistic.on_public_stand_in(epsilon, count, timing)
     made = mechanism.plan(epsilon, timing=timing, budget_seconds=budget_seconds)
-    return dataclasses.replace(made, ranks=statistic.rank_error(epsilon, count))
+    error = made.error
+    if error is None and guess is not None:
+        error = statistic.error_at(epsilon, guess)
+    return dataclasses.replace(made, error=error, ranks=statistic.rank_error(epsilon, count))
 
 
 def enough(
@@ -37,14 +44,18 @@ def enough(
     count: int | None,
     timing: str = AUTO,
     planned: Callable[[Fraction], Plan] | None = None,
+    guess: int | None = None,
 ) -> Fraction:
     """Return the least epsilon of three digits with at most this error in 95% of releases.
 
     The error of a number is its distance from the truth, in its own units; that of a quantile is in
     ranks, and that of a choice is the loss above the least one, in rows; of groups that nobody
-    listed it is the size from which they are shown. ``planned`` is for who keeps plans by epsilon.
+    listed it is the size from which they are shown.
+    ``planned`` is for who keeps plans by epsilon, ``guess`` as for :func:`plan`.
     """
-    make = planned or (lambda epsilon: plan(statistic, epsilon=epsilon, count=count, timing=timing))
+    make = planned or (
+        lambda epsilon: plan(statistic, epsilon=epsilon, count=count, timing=timing, guess=guess)
+    )
 
     def error_at(epsilon: Fraction) -> float:
         forecast = make(epsilon)

@@ -245,6 +245,16 @@ class NoisySums(Mechanism):
 
         return accuracy
 
+    def farthest_end(self, budget: Fraction) -> float:
+        """Return how far an interval reaches from its value, for sums without noise: of stand-ins.
+
+        A mean at a bound has the longest interval: errors of sum and count add up there.
+        """
+        near = self.interval(budget)(self._totals)
+        value = np.asarray(self.interpretation.value(self._totals), dtype=np.float64)
+        upper, lower = np.asarray(near.upper) - value, value - np.asarray(near.lower)
+        return float(np.maximum(upper, lower).max())
+
     def noise(self, budget: Fraction) -> Noise:
         """Return the law of the noise at an epsilon; raise where it does not fit in 64 bits."""
         if budget not in self._noises:  # a public choice, made once

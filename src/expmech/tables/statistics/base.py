@@ -140,6 +140,23 @@ class Statistic(ABC):
         """
         return None
 
+    def error_at(self, epsilon: Fraction, rows: int) -> float | None:
+        """Return how far a release is from the exact value in 95% of releases, for a guess of rows.
+
+        Parameters
+        ----------
+        epsilon : Fraction
+            The budget.
+        rows : int
+            A guess of the number of rows, made without the table.
+
+        Returns
+        -------
+        float or None
+            None where the number of rows does not decide it.
+        """
+        return None
+
     @property
     def postprocessing(self) -> Postprocessing:
         """Return the public map from a draw to the units of the data."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import Postprocessing
+from expmech.certificates.timing import UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.domains import Box
@@ -158,6 +159,10 @@ class Mean(ColumnStatistic):
         )
         box = Box(lower, upper)
         return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
+
+    def error_at(self, epsilon: Fraction, rows: int) -> float | None:
+        made = self.mechanism(self.stand_in(rows, epsilon), epsilon, UNPROTECTED)
+        return made.farthest_end(epsilon) if isinstance(made, NoisyMean) else None
 
 
 @dataclass(frozen=True, kw_only=True)
