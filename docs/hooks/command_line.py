@@ -75,9 +75,7 @@ EXAMPLES = {
     "plan mean": ["expmech plan mean --rows 10000 --bounds 0,120 --error 0.5"],
     "plan quantile": ["expmech plan quantile --rows 1000 --bounds 0,100 --epsilon 0.5"],
     "plan ridge": ["expmech plan ridge --features 3 --rows 1000 --epsilon 1 --json"],
-    "budget init": [
-        "expmech budget init survey.ledger survey.csv --epsilon 1"
-    ],
+    "budget init": ["expmech budget init survey.ledger survey.csv --epsilon 1"],
     "budget show": ["expmech budget show survey.ledger"],
     "budget history": ["expmech budget history survey.ledger"],
     "budget recover": ["expmech budget recover survey.ledger"],

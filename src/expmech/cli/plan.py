@@ -68,7 +68,7 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
 
 
 def _epsilon(
-    options: PlanOptions, statistics: Sequence[Statistic], known: dict[str, int | None]
+    options: PlanOptions, statistics: Sequence[Statistic], known: dict[str, Any]
 ) -> Fraction:
     """Return the budget given, or the least one that keeps the error of every statistic."""
     if (options.epsilon is None) == (options.error is None):
