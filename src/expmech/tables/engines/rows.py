@@ -271,7 +271,7 @@ def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int
 
     grid = Magnitudes()
     sign, size, exponent, place = fresh_names(source.table.columns, 4)
-    table = source.staged({size: source.number(str(aggregation.column))})
+    table = source.computed_once({size: source.number(str(aggregation.column))})
     number = table[size]
     lost, zero = ~present(number), number == constant(0.0)
     largest = constant(sys.float_info.max)
@@ -281,7 +281,7 @@ def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int
                     (number < constant(-sys.float_info.max), largest), otherwise=number.abs()),
     }  # fmt: skip
     for width, most in _RANGES:
-        table = replace(source, table=table).staged(stage)
+        table = replace(source, table=table).computed_once(stage)
         powers = range(-most, most + (width > 1))
         limits = [constant(2.0 ** (width * k + (width + 1) // 2)) for k in powers[:-1]]
         within = [table[size] < limit for limit in limits]
@@ -294,7 +294,7 @@ def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int
             + cases(*zip(within, moved, strict=False), otherwise=moved[-1]).cast("int64"),
             size: table[size] * cases(*zip(within, factors, strict=False), otherwise=factors[-1]),
         }
-    table = replace(source, table=table).staged(stage)
+    table = replace(source, table=table).computed_once(stage)
     part = ((table[size] - constant(1.0)) * constant(float(grid.parts))).floor().cast("int64")
     steps = (table[exponent] + (1 - grid.least)) * grid.parts + part + 1
     inside = grid.zero + table[sign] * steps

@@ -15,6 +15,7 @@ from expmech.tables.sources.compiler import Compiler
 _ALIKE = 0.7  # of names, from 0 to 1
 _MOST_LISTED = 12  # names of columns in an error
 _MOST_LITERALS = 100  # in a query; each takes Ibis about a tenth of a millisecond
+_ALL_ROWS = 1 << 62
 _views = itertools.count()
 
 
@@ -175,6 +176,19 @@ class Source:
             return chosen
         backend = self.table.get_backend()
         return backend.create_view(f"expmech_stage_{next(_views)}", chosen, overwrite=True)
+
+    def computed_once(self, columns: Mapping[str, Any]) -> Any:
+        """Return :meth:`staged` columns that engines do not put into later ones either.
+
+        Expressions of three stages, each used a dozen times, would otherwise become thousands.
+        """
+        if self.engine == "postgres":
+            return self.table.select(**columns).limit(_ALL_ROWS)  # which PostgreSQL keeps apart
+        if self.engine == "pyspark":
+            view = f"expmech_stage_{next(_views)}"
+            backend = self.table.get_backend()
+            return backend.create_view(view, self.table.select(**columns), overwrite=True)
+        return self.staged(columns)
 
     def listed(self, values: Sequence[float] | Sequence[str]) -> Any:
         """Return public values for ``isin``; of very many DuckDB makes a table, to be joined."""
