@@ -81,7 +81,7 @@ def test_a_ledger_is_never_overwritten_nor_its_past_changed(tmp_path: Path) -> N
         "UPDATE charges SET epsilon = '0'",
         "UPDATE budget SET epsilon = '9'",
         "DELETE FROM budget",
-        "INSERT OR REPLACE INTO budget VALUES (1, 'survey', '9', '0', 'now', '', 'basic', '0')",
+        "INSERT OR REPLACE INTO budget VALUES (1, 'survey', '9', '0', 'now', '', 'basic', '0', '')",
         "INSERT OR REPLACE INTO charges VALUES (1, 'now', '0', '0', '', '[]', '', '', '', '')",
     ):
         with pytest.raises(sqlite3.IntegrityError, match="never"):

@@ -43,7 +43,7 @@ CHANGED = (
 MISSING = (
     "A column has missing values: NULL, NaN, or text that is no number. Use missing='middle' (they"
     " count as the middle of the bounds), 'lower' (as the lower bound) or, under add-remove"
-    " adjacency, 'drop' (such rows are left out)."
+    " adjacency, 'skip' (they are left out of their column) or 'drop' (such rows are left out)."
 )
 SCORING = "`scoring` failed on the data, or gave a score that is no finite number."
 

@@ -285,7 +285,7 @@ def test_a_plan_evaluates_no_loss_and_a_constant_time_is_refused() -> None:
     plan = mechanism.plan(1.0)
     assert plan.recommended is not None
     assert plan.recommended.typical == 0.0
-    assert "sqrt(2/(e d)) = 0.3 " in str(plan)
+    assert "sqrt(2/(e d)) = 0.3 " in " ".join(str(plan).split())
     refused = mechanism.plan(1.0, timing="constant")
     assert refused.recommended is None
     assert "let nobody see how long it takes" in str(refused.refusal)

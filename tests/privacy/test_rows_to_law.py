@@ -201,7 +201,7 @@ def test_nothing_public_depends_on_a_confidential_number_of_rows(name: str) -> N
     """Certificate and plan of every statistic under add-remove, for numbers of rows that differ."""
     statistic = statistics(Adjacency.ADD_REMOVE)[name]
     settled = prepare_release(statistic, epsilon=EPSILON, count=None)
-    foreseen = str(plan(statistic, epsilon=EPSILON, count=None))
+    foreseen = plan(statistic, epsilon=EPSILON, count=None).in_full()
     for count in COUNTS:
         numbers = [k % len(ROWS) for k in range(count)]
         mechanism = mechanism_of(statistic, numbers)
@@ -210,7 +210,7 @@ def test_nothing_public_depends_on_a_confidential_number_of_rows(name: str) -> N
         )
         assert ready.certificate == settled.certificate
         ranks = statistic.rank_error(EPSILON, count)  # which a mechanism by itself does not say
-        assert str(dataclasses.replace(mechanism.plan(EPSILON), ranks=ranks)) == foreseen
+        assert dataclasses.replace(mechanism.plan(EPSILON), ranks=ranks).in_full() == foreseen
         assert (
             prepare_release(statistic, epsilon=EPSILON, count=count).certificate
             == settled.certificate
@@ -224,7 +224,7 @@ def test_nothing_public_depends_on_what_the_rows_hold(name: str, adjacency: Adja
     for numbers in ([0] * 5, [1] * 5, [6] * 5, [4, 5, 6, 7, 8]):
         mechanism = mechanism_of(statistic, numbers)
         certificate = mechanism.prepare(epsilon=EPSILON, context=statistic.context).certificate
-        told.add((certificate.to_json(), str(mechanism.plan(EPSILON))))
+        told.add((certificate.to_json(), mechanism.plan(EPSILON).in_full()))
     assert len(told) == 1
 
 
@@ -261,7 +261,7 @@ def test_public_facts_of_a_loss_do_not_depend_on_a_confidential_number_of_rows(n
         target = mechanism.target(epsilon=1.0)
         public += [target.eta, target.loss_error, target.minimum_energy, target.energy_range]
         public += [target.gap, target.log_floor(), facts.assumptions, facts.exact_lower_bound]
-        texts = [mechanism.certificate(epsilon=1.0).to_json(), str(mechanism.plan(1.0))]
+        texts = [mechanism.certificate(epsilon=1.0).to_json(), mechanism.plan(1.0).in_full()]
         told.add((str(public), *texts))
     assert len(told) == 1
 

@@ -390,7 +390,7 @@ def test_quantile_of_a_sum_is_not_exceeded_by_more_than_one_in_a_hundred() -> No
 )
 def test_plans_do_not_depend_on_the_data(one: str, other: em.ExponentialMechanism) -> None:
     assert PROBLEMS[one].plan(1.0).describe() == other.plan(1.0).describe()
-    assert str(PROBLEMS[one].plan(1.0)) == str(other.plan(1.0))
+    assert PROBLEMS[one].plan(1.0).in_full() == other.plan(1.0).in_full()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -328,7 +328,7 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         known = len(tape.run.entered)
         tape.tell("certificate", ready.certificate.to_json())
         tape.tell("forecast", ready.seconds)
-        tape.tell("plan", str(mechanism.plan(epsilon, timing=timing or "unprotected")))
+        tape.tell("plan", mechanism.plan(epsilon, timing=timing or "unprotected").in_full())
         made = ready.fit()
 
         def once(coins: Coins, size: int) -> Any:
