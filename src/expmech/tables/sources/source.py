@@ -181,17 +181,16 @@ class Source:
         sentences = []
         if self.encoding is not None:
             sentences.append(
-                f"The text file is read as {self.encoding}; a line that does not decode counts as a"
-                " row of missing values."
+                f"The file is read as {self.encoding}; a line that does not decode is a row of"
+                " missing values."
             )
         texts = [name for name in columns if self.column(name).type().is_string()]
         if texts:
             example = f"-3{self.decimal}5"
             sentences.append(
-                f"{', '.join(texts)}: text that spells a number, such as 12, {example} or 1e6, is"
-                " that number, true is 1 and false is 0; any other text is a missing value. How"
-                " many values are numbers is not known from this release; expmech check shows it to"
-                " the steward of the data."
+                f"{', '.join(texts)}: text such as 12, {example} or 1e6 is a number (true is 1,"
+                " false is 0), and any other text is missing. The share of numbers is not known;"
+                " `expmech check` shows it to the steward of the data."
             )
         return tuple(sentences)
 
