@@ -1,7 +1,8 @@
 """The record of a release: what `--output` and the outbox hold, and how a terminal shows it.
 
-A record is JSON: statement, value, accuracy, certificate and digest; groups, unit, charge and left
-where there are any. Page: docs/guides/budgets.md.
+A record is JSON: statement, value, accuracy, certificate and digest; reading (the rule for missing
+values and how text is read), groups, unit, charge and left where there are any. Page:
+docs/guides/budgets.md.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def show(record: dict[str, Any], *, verbose: bool = False) -> None:
 def terms_of(record: dict[str, Any]) -> list[str]:
     """Return what a release guarantees and assumes, and what it leaves of the budget, as lines."""
     certificate = _certificate(record)
-    rows = [("guarantee", guarantee(certificate)), *assumed(certificate)]
+    rows = [("guarantee", guarantee(certificate)), *assumed(certificate), *reading_of(record)]
     if "groups" in record:
         rows.append(("groups", "a row is in one of them at most, so epsilon is spent once"))
     left = record.get("left")
@@ -69,6 +70,12 @@ def terms_of(record: dict[str, Any]) -> list[str]:
         else ("left", f"epsilon = {left['epsilon']}, delta = {left['delta']}")
     )
     return text_rows(rows)
+
+
+def reading_of(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how values were read, as labelled rows; records of earlier versions do not say it."""
+    sentences = record.get("reading", [])
+    return [("" if k else "values", visible(str(text))) for k, text in enumerate(sentences)]
 
 
 def _certificate(record: dict[str, Any]) -> Certificate:

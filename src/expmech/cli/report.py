@@ -22,7 +22,7 @@ from expmech.certificates.postprocessing import Coefficients, Directions
 from expmech.cli.budget import describe_adjacency, remaining_releases
 from expmech.cli.common import new_file, user_errors
 from expmech.cli.console import output
-from expmech.cli.records import accuracy_statement
+from expmech.cli.records import accuracy_statement, reading_of
 from expmech.core.markup import BLUE, GREY, ORANGE, escape, folded, round_ticks, table, visible
 from expmech.core.strict_json import read_json
 from expmech.ledger import Charge, Ledger
@@ -79,6 +79,7 @@ class ReportItem:
     values: tuple[ShownValue, ...]
     accuracy: str
     certificate: Certificate | None
+    reading: tuple[tuple[str, str], ...] = ()
 
     @property
     def title(self) -> str:
@@ -106,7 +107,8 @@ class ReportItem:
         """What it guarantees and assumes; nothing where the certificate was not kept."""
         if self.certificate is None:
             return []
-        return [("guarantee", guarantee(self.certificate)), *assumed(self.certificate)]
+        certificate = self.certificate
+        return [("guarantee", guarantee(certificate)), *assumed(certificate), *self.reading]
 
     @property
     def pictures(self) -> list[str]:
@@ -199,6 +201,7 @@ def _read_items(ledger: Ledger) -> list[ReportItem]:
                 values=values,
                 accuracy=accuracy,
                 certificate=certificate,
+                reading=() if record is None else tuple(reading_of(record)),
             )
         )
     return items

@@ -32,7 +32,7 @@ from expmech.tables.sources.units import Units, speaks_of_units
 app = typer.Typer(add_completion=False)
 
 _FIELDS = ("statement", "value", "accuracy", "certificate", "digest")
-_OPTIONAL = ("groups", "unit", "charge", "left")
+_OPTIONAL = ("reading", "groups", "unit", "charge", "left")
 _OF_INTERVAL = ("lower", "upper", "scale", "joint_lower", "joint_upper", "noisy")
 
 
@@ -184,6 +184,9 @@ def _wrong_fields(record: dict[str, Any]) -> str:
         return "`accuracy` must say the level, both ends and the scale of an interval"
     if type(charge) is not int or charge < 1 or ("charge" in record) != ("left" in record):
         return "`charge` must be the number of a charge, and stand with what is left"
+    reading = record.get("reading", [])
+    if not isinstance(reading, list) or not all(isinstance(text, str) for text in reading):
+        return "`reading` must be a list of sentences"
     return ""
 
 

@@ -26,7 +26,7 @@ from expmech.tables.expressions import (
     with_columns,
 )
 from expmech.tables.grammar import parse_condition
-from expmech.tables.reading import number_of, read_numbers
+from expmech.tables.reading import number_of
 from expmech.tables.statistics import CountOf, HistogramIn
 from expmech.tables.statistics.base import one_of_several
 
@@ -163,12 +163,10 @@ class PrivateHistogram(PrivateEstimator):
         table, d = self._table(X)
         histograms = self._histograms(d, budget)
 
-        def read() -> ArrayRows:
-            if self.categories is not None:
-                return ArrayRows(raw=only_column(table))
-            return ArrayRows(numbers=read_numbers(table, columns=d))
-
-        rows = DeferredRows(table=table, read=read)
+        if self.categories is None:
+            rows = numbers_of(table, d, owner=self._name)
+        else:
+            rows = DeferredRows(table=table, read=lambda: ArrayRows(raw=only_column(table)))
         releases = self._draw(histograms, rows, epsilon=budget / d)
         self.counts_ = [np.asarray(release.value) for release in releases]
         self.cells_ = [histogram.cells for histogram in histograms]

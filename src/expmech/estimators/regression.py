@@ -18,7 +18,7 @@ from expmech.estimators.tables import as_target, is_centred, is_sparse, target_l
 from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows, DeferredRows, SparseRows
 from expmech.tables.keys import MISSING, canonical_key
-from expmech.tables.reading import read_column, read_numbers
+from expmech.tables.reading import read_column, read_numbers, refuse_declared
 from expmech.tables.statistics import (
     Linear,
     RegressionChoices,
@@ -49,6 +49,8 @@ class PrivateRegression(SamplerParameters, PrivateEstimator):
         budget = self._validate_parameters()
         table, d = self._table(X)
         target = as_target(y, table, owner=self._name)
+        for numbers in (table,) if self._takes_labels else (table, target):
+            refuse_declared(numbers, owner=self._name)
         columns = {
             "columns": tuple(range(d)),
             "bounds": self._validate_column_bounds(self.bounds_X, d, name="bounds_X"),

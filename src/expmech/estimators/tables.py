@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.tables.arrays import ArrayRows, DeferredRows, row_count
-from expmech.tables.reading import frame_columns, read_numbers, refuse_times, values_of_row
+from expmech.tables.reading import frame_columns, read_numbers, refuse_declared, values_of_row
 
 _NO_TABLE = (
     "X must be a 2D array, a frame or a list of rows, one row per record. Reshape your data, with"
@@ -34,12 +34,11 @@ _COLUMN_VECTOR = (
 def numbers_of(table: Any, columns: int, *, owner: str | None = None) -> DeferredRows:
     """Return the rows of a table of numbers, which are read after the charge.
 
-    Where an ``owner`` needs all of them, a column that is declared to hold times is refused now.
+    Where an ``owner`` needs all of them, a column that is declared to hold times or booleans is
+    refused now.
     """
     if owner is not None:
-        framed = hasattr(table, "columns") and hasattr(table, "shape")
-        for column in [table[name] for name in frame_columns(table)] if framed else [table]:
-            refuse_times(column, owner=owner)
+        refuse_declared(table, owner=owner)
     return DeferredRows(
         table=table, read=lambda: ArrayRows(numbers=read_numbers(table, columns=columns))
     )

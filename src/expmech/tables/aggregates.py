@@ -85,6 +85,11 @@ class Aggregation(ABC):
 
     engine_notes: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        """Return the columns that are read as numbers, whose declared type must allow it."""
+        return ()
+
     @abstractmethod
     def of_arrays(self, rows: ArrayRows) -> Any:
         """Return the aggregate of rows in memory; confidential."""
@@ -157,6 +162,10 @@ class ColumnsOf(Aggregation):
     missing: str
     whole_rows: ClassVar[bool] = True
 
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return self.columns
+
     def __post_init__(self) -> None:
         if self.missing == "skip" and self.whole_rows:
             raise ParameterError(WHOLE_ROWS)
@@ -227,6 +236,10 @@ class CellsAggregation(Aggregation):
     """
 
     column: Column
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return (self.column,)
 
     @abstractmethod
     def of_counts(self, counts: Mapping[int, int]) -> Any:
@@ -403,6 +416,10 @@ class DesignOf(ColumnsOf):
     target_bounds: Bounds | None = None
     classes: tuple[Any, ...] = ()
     center: bool = True
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return self.columns if self.target_bounds is None else (*self.columns, self.target)
 
     @property
     def scalings(self) -> tuple[Scaling, ...]:

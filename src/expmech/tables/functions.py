@@ -27,7 +27,7 @@ from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
-from expmech.tables.reading import frame_columns, read_column, refuse_times
+from expmech.tables.reading import frame_columns, read_column, refuse_declared
 from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
@@ -480,7 +480,7 @@ class _Arguments:
                 name = _name_of(values)
                 statistic = make(name)
                 if not compared and not isinstance(statistic, CountOf):
-                    refuse_times(values, owner=self.owner)
+                    refuse_declared(values, owner=self.owner)
                 rows = _in_memory(values, name, compared=compared)
                 prepared = prepare_release(
                     statistic,

@@ -186,18 +186,27 @@ def validate_missing(rule: str, *, owner: str) -> str:
     return "lower" if rule == "clip" else rule
 
 
-def refuse_times(column: Any, *, owner: str) -> None:
-    """Raise where a column is declared to hold times, which are no numbers: no value is looked at.
+_NO_NUMBERS = ("date", "time", "duration", "period", "bool")
+"""How the names of types of columns begin that hold times or booleans, in lower case."""
+
+
+def refuse_declared(table: Any, *, owner: str) -> None:
+    """Raise where a column is declared to hold times or booleans: no value is looked at.
 
     Columns of objects and of text are read value by value, since one record may decide their type.
+    Arrays of booleans pass: they are what encoders make of categories.
     """
-    kind = getattr(column, "dtype", None)
-    in_polars = str(kind).startswith(("Date", "Duration", "Time"))
-    if getattr(kind, "kind", "") in ("M", "m") or in_polars:
-        raise ParameterTypeError(
-            f"The data of {owner} must be numbers; a column is declared as {kind}. Take a number of"
-            " it, such as the days since a public date."
-        )
+    framed = hasattr(table, "columns") and hasattr(table, "shape")
+    for column in [table[name] for name in frame_columns(table)] if framed else [table]:
+        kind = getattr(column, "dtype", None)
+        of_frame = hasattr(column, "to_list")
+        named = of_frame and str(kind).lower().startswith(_NO_NUMBERS)
+        if named or getattr(kind, "kind", "") in ("M", "m"):
+            label = f"the column {column.name!r}" if of_frame and column.name else "a column"
+            raise ParameterTypeError(
+                f"The data of {owner} must be numbers; {label} is declared as {kind}. Make numbers"
+                " of it first: of booleans by astype(float), of times the days since a public date."
+            )
 
 
 def stand_in(bounds: tuple[float, float], rule: str) -> float:

@@ -128,6 +128,9 @@ class ReleaseRequest:
             for name, values in (self.groups or {"": ()}).items()
         }
         aggregation = statistic.aggregation(self.row_epsilon)
+        numbers = [str(column) for column in aggregation.number_columns]
+        for name in numbers:
+            source.require_numbers(name)
         for rows in parts.values():
             rows.check(aggregation)
         first = next(iter(parts.values()))
@@ -142,6 +145,7 @@ class ReleaseRequest:
             premises=source.notes,
             statement=visible(statement),
             parts=parts,
+            reading=source.reading(numbers),
         )
         if self.units and prepared.certificate.delta and not statistic.takes_delta:
             raise ParameterError("`unit` needs a pure release: name no sampler with a delta.")
@@ -155,7 +159,8 @@ class PreparedRelease:
     ``public`` is the draw of a public stand-in for the data, which is never made: what it says in
     public is true of every table. ``count`` is the number of rows where it is public.
     ``certificate`` is the one the release will carry. ``parts`` are the rows of each group of a
-    table; without groups there is one part, without a name.
+    table; without groups there is one part, without a name. ``reading`` says how values are read,
+    the rule for missing ones first: public sentences for the record, no part of the certificate.
     """
 
     statistic: Statistic
@@ -166,6 +171,7 @@ class PreparedRelease:
     certificate: Certificate
     statement: str
     parts: Mapping[str, TableRows] = field(default_factory=dict)
+    reading: tuple[str, ...] = ()
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -271,6 +277,7 @@ def _prepare(
     statement: str,
     premises: tuple[str, ...] = (),
     parts: Mapping[str, TableRows] | None = None,
+    reading: tuple[str, ...] = (),
 ) -> PreparedRelease:
     """Certify on a public stand-in; ``premises`` come first among the assumptions.
 
@@ -301,6 +308,7 @@ def _prepare(
         certificate=public.certificate,
         statement=statement,
         parts=parts or {},
+        reading=tuple(filter(None, (statistic.missing_statement, *reading))),
     )
 
 

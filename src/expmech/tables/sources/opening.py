@@ -241,6 +241,8 @@ def _as_source(
         decimal="." if text_format is None else text_format.decimal,
         # not those that a text file begins with: its first line may be a record
         public_columns=text_format is None or text_format.names is not None,
+        declares_text=text_format is None,
+        encoding=None if text_format is None else text_format.encoding,
     )
     if query is not None:
         table, query = _query_result(source, query, is_text=text_format is not None)

@@ -46,6 +46,11 @@ class Source:
         people have several rows.
     keeps_all : bool, default=True
         Whether there are as many rows as in the table that a query reads.
+    declares_text : bool, default=False
+        Whether a column of text is text by a declared type, as in Parquet files and databases: it
+        is then refused where numbers are needed. In text files and frames it says nothing.
+    encoding : str, optional
+        The encoding of a text file.
 
     Examples
     --------
@@ -67,6 +72,8 @@ class Source:
     notes: tuple[str, ...] = ()
     unit_notes: tuple[str, ...] = ()
     keeps_all: bool = True
+    declares_text: bool = False
+    encoding: str | None = None
 
     @property
     def engine(self) -> str:
@@ -135,6 +142,58 @@ class Source:
         """
         column = self._of_type(name, casts.is_readable, "numbers, or text that spells numbers")
         return casts.number(column, engine=self.engine, decimal=self.decimal)
+
+    def require_numbers(self, name: str) -> None:
+        """Raise where the declared type of a column holds no numbers; no record is read.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Raises
+        ------
+        DataError
+            If it is declared as text, booleans or times.
+        """
+        kind = self.column(name).type()
+        if kind.is_numeric() or (kind.is_string() and not self.declares_text):
+            return
+        number = f"EXTRACT(YEAR FROM {name})" if kind.is_temporal() else f"CAST({name} AS DOUBLE)"
+        raise DataError(
+            f"The column {name!r} must hold numbers for this statistic; {self.identity} declares it"
+            f" as {kind}. If its values stand for numbers, say which by a query: --query"
+            f' "SELECT {number} AS number FROM ..."; of a frame convert the column first.'
+        )
+
+    def reading(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return how the values of columns that are used as numbers are read, by the public rule.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Their names.
+
+        Returns
+        -------
+        tuple of str
+            Sentences; no record is read for them.
+        """
+        sentences = []
+        if self.encoding is not None:
+            sentences.append(
+                f"The file is read as {self.encoding}; a line that does not decode is a row of"
+                " missing values."
+            )
+        texts = [name for name in columns if self.column(name).type().is_string()]
+        if texts:
+            example = f"-3{self.decimal}5"
+            sentences.append(
+                f"{', '.join(texts)}: text such as 12, {example} or 1e6 is a number (true is 1,"
+                " false is 0), and any other text is missing. The share of numbers is not known;"
+                " `expmech check` shows it to the steward of the data."
+            )
+        return tuple(sentences)
 
     def text(self, name: str) -> Any:
         """Return a column as text without blanks around it; compare with :meth:`key`, not by it."""

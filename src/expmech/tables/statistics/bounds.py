@@ -14,6 +14,8 @@ from expmech.mechanisms.bounds import NOWHERE, PrivateBounds
 from expmech.tables.aggregates import Column, MagnitudesOf
 from expmech.tables.statistics.base import Statistic
 
+_NOT_COUNTED = "A missing value is not counted."
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoundsOf(Statistic):
@@ -59,6 +61,10 @@ class BoundsOf(Statistic):
     @property
     def postprocessing(self) -> FoundBounds:
         return FoundBounds()
+
+    @property
+    def missing_statement(self) -> str:
+        return super().missing_statement if self.missing == "error" else _NOT_COUNTED
 
     def aggregation(self, epsilon: Fraction) -> MagnitudesOf:
         return MagnitudesOf(column=self.column, missing=self.missing)

@@ -50,7 +50,6 @@ class ConditionCounts(Statistic):
     """How many rows satisfy each of several conditions, each decided by the row alone."""
 
     concentrated: RhoBudget | None = None
-    missing_statement = ""  # a condition decides itself what holds where a value is missing
 
     @property
     @abstractmethod
@@ -128,6 +127,10 @@ class CountOf(ConditionCounts):
     def conditions(self) -> tuple[Condition, ...]:
         return () if self.where is None else (self.where,)
 
+    @property
+    def missing_statement(self) -> str:
+        return "" if self.where is None else "A comparison with a missing value does not hold."
+
 
 @dataclass(frozen=True, kw_only=True)
 class MissingOf(ConditionCounts):
@@ -157,6 +160,11 @@ class MissingOf(ConditionCounts):
     labels: bool = False
     missing: str = AUTO_MISSING
     named: bool = False
+
+    @property
+    def missing_statement(self) -> str:
+        texts = "" if self.labels else " and text that spells no number"
+        return f"What counts as missing: NULL, NaN, empty text{texts}."
 
     @property
     def name(self) -> str:

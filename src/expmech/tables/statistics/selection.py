@@ -37,6 +37,7 @@ _SCORING = (
     "the caller's `scoring` gives a finite score for every data set, and its scores move by at most"
     " the stated sensitivity between adjacent ones"
 )
+_NO_CANDIDATE = "A missing value is no candidate and is not counted."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +119,7 @@ class MostFrequent(Selection):
     shortfall = "the value occurs in at most {:.3g} fewer rows than the most frequent one"
     column: Column
     candidates: tuple[Any, ...]
+    missing_statement = _NO_CANDIDATE
 
     def __post_init__(self) -> None:
         validate_candidates(self.candidates)
@@ -241,6 +243,7 @@ class BestScore(Selection):
     'best of 2 candidates'
     """
 
+    missing_statement = ""  # the caller's function decides
     candidates: tuple[Any, ...]
     function: Any
     sensitivity: Fraction
@@ -308,6 +311,7 @@ class TopOf(Statistic):
     adjacency: Adjacency
     objective: str = "worst"
     missing: str = AUTO_MISSING
+    missing_statement = _NO_CANDIDATE
 
     def __post_init__(self) -> None:
         validate_candidates(self.candidates)
