@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import expmech as em
 from expmech.cli.main import app
-from expmech.ledger import Ledger
+from expmech.core.errors import DataError, ParameterError
+from expmech.core.markup import number_text
+from expmech.ledger import Ledger, LedgerError
+from expmech.ledger.verification import verify_certificate
 
 ROWS = 3000
 AGES = np.random.default_rng(5).integers(18, 90, ROWS)
@@ -109,3 +113,90 @@ def test_too_few_public_rows_are_refused_before_the_charge(people: Path, tmp_pat
     assert refused.exit_code != 0
     assert "rows are needed" in " ".join(refused.output.split())
     assert spent(account) == 0
+
+
+FUNCTIONS = {
+    "mean": em.mean,
+    "sum": em.sum,
+    "variance": em.variance,
+    "median": em.median,
+    "quantiles": em.quantiles,
+}
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_a_function_finds_bounds_first_and_spends_the_epsilon_asked_for(
+    tmp_path: Path, name: str, adjacency: str
+) -> None:
+    ledger = Ledger.create(
+        tmp_path / "a.ledger", data_set="incomes", epsilon=1, adjacency=adjacency
+    )
+    release = FUNCTIONS[name](
+        INCOMES, epsilon=1, bounds="private", bounds_share="0.3", adjacency=adjacency, ledger=ledger
+    )
+    (bounds,) = release.bounds
+    assert [bounds.certificate.epsilon, release.certificate.epsilon] == [0.3, 0.7]
+    statements = [charge.statement for charge in ledger.history()]
+    assert statements[0] == f"{name}: bounds of x"
+    assert len(statements) == 2
+    assert ledger.left[0] == 0
+    for each in (bounds, release):
+        assert all(check.holds for check in verify_certificate(each.certificate))
+    lower, upper = bounds.value["lower"], bounds.value["upper"]
+    note = f"x {number_text(lower)} to {number_text(upper)}"
+    assert any(
+        "found privately" in text and note in text for text in release.certificate.assumptions
+    )
+    assert "together cost epsilon = 1 by basic composition" in " ".join(str(release).split())
+
+
+def test_a_function_reads_a_file_with_private_bounds(people: Path, account: Path) -> None:
+    release = em.mean(
+        people, column="age", epsilon=1, bounds="private", adjacency="add-remove", ledger=account
+    )
+    assert [charge.epsilon for charge in Ledger(account).history()] == [
+        Fraction(1, 5),
+        Fraction(4, 5),
+    ]
+    assert abs(release.value - AGES.mean()) < 10
+    assert release.accuracy is not None
+    assert em.mean(AGES, epsilon=1, bounds=(0, 100)).bounds == ()
+
+
+def test_bounds_that_are_not_found_spend_their_share_and_no_more(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="few", epsilon=1, adjacency="add-remove")
+    given: dict[str, Any] = {"epsilon": 1, "bounds": "private", "adjacency": "add-remove"}
+    with pytest.raises(DataError, match=r"no private bounds of x.*Epsilon = 0\.2 was spent"):
+        em.mean(INCOMES[:2], ledger=ledger, **given)
+    assert ledger.spent[0] == Fraction(1, 5)
+
+
+def test_what_the_ledger_cannot_pay_in_all_is_refused_before_bounds_are_paid(
+    tmp_path: Path,
+) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="incomes", epsilon="0.5")
+    with pytest.raises(LedgerError):
+        em.mean(INCOMES, epsilon=1, bounds="private", ledger=ledger)
+    assert ledger.history() == []
+
+
+def test_an_error_after_the_bounds_says_which_bounds_were_found(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="incomes", epsilon=1)
+    # multiples of 1e-6 are few between 0 and 1 and too many between the bounds that are found
+    with pytest.raises(ParameterError, match="step") as caught:
+        em.median(INCOMES, epsilon=1, bounds="private", step="0.000001", ledger=ledger)
+    assert "Give these as public bounds" in caught.value.__notes__[-1]
+    assert ledger.spent[0] == Fraction(1, 5)
+
+
+@pytest.mark.parametrize("share", [0, 1, "1.5", -0.1])
+def test_a_share_is_strictly_between_0_and_1(share: Any) -> None:
+    with pytest.raises(ParameterError, match="bounds_share"):
+        em.mean(INCOMES, epsilon=1, bounds="private", bounds_share=share)
+
+
+def test_a_seed_makes_both_releases_a_study() -> None:
+    first, again = (em.mean(INCOMES, epsilon=1, bounds="private", random_state=3) for _ in range(2))
+    assert first.value == again.value and first.bounds[0].value == again.bounds[0].value
+    assert {each.certificate.kind for each in (first, *first.bounds)} == {"study, not a release"}
