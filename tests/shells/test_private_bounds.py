@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 import expmech as em
 from expmech.cli.main import app
-from expmech.core.errors import DataError, ParameterError
+from expmech.core.errors import DataError, ParameterError, ParameterTypeError
 from expmech.core.markup import number_text
+from expmech.estimators import PrivateMean, PrivateQuantile, PrivateSum, PrivateVariance
 from expmech.ledger import Ledger, LedgerError
 from expmech.ledger.verification import verify_certificate
 
@@ -144,7 +146,7 @@ def test_a_function_finds_bounds_first_and_spends_the_epsilon_asked_for(
     for each in (bounds, release):
         assert all(check.holds for check in verify_certificate(each.certificate))
     lower, upper = bounds.value["lower"], bounds.value["upper"]
-    note = f"x {number_text(lower)} to {number_text(upper)}"
+    note = f"x from {number_text(lower)} to {number_text(upper)}"
     assert any(
         "found privately" in text and note in text for text in release.certificate.assumptions
     )
@@ -200,3 +202,58 @@ def test_a_seed_makes_both_releases_a_study() -> None:
     first, again = (em.mean(INCOMES, epsilon=1, bounds="private", random_state=3) for _ in range(2))
     assert first.value == again.value and first.bounds[0].value == again.bounds[0].value
     assert {each.certificate.kind for each in (first, *first.bounds)} == {"study, not a release"}
+
+
+TABLE = np.column_stack([AGES, INCOMES])
+ESTIMATORS: list[Any] = [
+    PrivateMean(bounds="private"),
+    PrivateSum(bounds="private"),
+    PrivateVariance(bounds="private"),
+    PrivateQuantile(bounds="private", joint=False),
+    PrivateQuantile(q=[0.25, 0.75], bounds="private"),
+]
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_an_estimator_finds_bounds_of_each_column_and_spends_epsilon(
+    tmp_path: Path, estimator: Any, adjacency: str
+) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="people", epsilon=2, adjacency=adjacency)
+    fitted = clone(estimator).set_params(epsilon=2, ledger=ledger, adjacency=adjacency).fit(TABLE)
+    first, second, *rest = ledger.history()
+    owner = type(estimator).__name__
+    assert [first.statement, second.statement] == [
+        f"{owner}: bounds of column 0",
+        f"{owner}: bounds of column 1",
+    ]
+    assert first.epsilon == second.epsilon == Fraction(1, 5)
+    assert ledger.left[0] == 0 and len(rest) >= 1
+    (low, high), (least, largest) = fitted.bounds_
+    assert low <= 18 < 89 <= high <= 512 and least <= 17_000 < 32_000 <= largest <= 131_072
+    certificates = [fitted.certificate_, *fitted.bounds_certificates_]
+    assert len(certificates) == 3
+    for certificate in certificates:
+        assert all(check.holds for check in verify_certificate(certificate))
+    assert any("found privately" in text for text in fitted.certificate_.assumptions)
+
+
+def test_an_estimator_that_finds_bounds_of_some_columns_says_which() -> None:
+    few = np.column_stack([INCOMES, np.full(ROWS, np.nan)])
+    mean = PrivateMean(bounds="private", adjacency="add-remove", epsilon=2)
+    with pytest.raises(DataError, match=r"of column 1: .*now: column 0 from 0 to"):
+        mean.fit(few)
+    assert not hasattr(mean, "mean_")
+
+
+def test_estimators_of_given_bounds_keep_them() -> None:
+    mean = PrivateMean(bounds=(0, 100)).fit(TABLE)
+    assert mean.bounds_ == ((0.0, 100.0), (0.0, 100.0))
+    assert mean.bounds_certificates_ == ()
+
+
+def test_an_estimator_refuses_other_words_for_bounds() -> None:
+    with pytest.raises(ParameterTypeError, match="bounds"):
+        PrivateMean(bounds="secret").fit(TABLE)
+    with pytest.raises(ParameterError, match="bounds_share"):
+        PrivateMean(bounds="private", bounds_share=2).fit(TABLE)

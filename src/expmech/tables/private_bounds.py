@@ -153,6 +153,6 @@ def release_with_bounds(
 
 def _listed(pairs: dict[str, Bounds]) -> str:
     return ", ".join(
-        f"{visible(label)} {number_text(lower)} to {number_text(upper)}"
+        f"{visible(label)} from {number_text(lower)} to {number_text(upper)}"
         for label, (lower, upper) in pairs.items()
     )
