@@ -24,6 +24,7 @@ from expmech.estimators import (
 ESTIMATORS: list[Any] = [
     PrivateMean(bounds=(-10, 10), random_state=0),
     PrivateMean(bounds=(-10, 10), random_state=0, adjacency="add-remove"),
+    PrivateMean(epsilon=1000, bounds="private", random_state=0, adjacency="add-remove"),
     PrivateSum(bounds=(-10, 10), random_state=0),
     PrivateVariance(bounds=(-10, 10), random_state=0, adjacency="add-remove"),
     PrivateCount(where="x0 > 0", random_state=0),

@@ -84,9 +84,10 @@ def ledger(tmp_path: Path) -> em.Ledger:
     )
 
 
+FOUND = ("bounds_", "bounds_certificates_")
 PRIVATE = {
-    "PrivateMean": {"mean_", "accuracy_"},
-    "PrivateQuantile": {"quantiles_", "certificates_"},
+    "PrivateMean": {"mean_", "accuracy_", *FOUND},
+    "PrivateQuantile": {"quantiles_", "certificates_", *FOUND},
     "PrivateRidge": {"coef_", "intercept_"},
     "PrivateLogisticRegression": {"coef_", "intercept_", "classes_"},
     "PrivateSelector": {"best_", "best_index_"},

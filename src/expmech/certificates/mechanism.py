@@ -108,6 +108,9 @@ class Release:
     accuracy : Accuracy, optional
         How far the truth may be, by the law of the noise and by what was released; None where that
         cannot be said without looking at the data.
+    bounds : tuple of Release, default ()
+        The releases of private bounds that this one rests on, one per column, each with its own
+        certificate; they were paid for as well. Empty where bounds were given.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class Release:
     value: Any
     certificate: Certificate
     accuracy: Accuracy | None = None
+    bounds: tuple[Release, ...] = ()
 
     def __str__(self) -> str:
         """Return value, interval, guarantee and what is assumed, on a card of a few lines."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from expmech.certificates.certificate import Certificate
 from expmech.certificates.mechanism import Release
 from expmech.certificates.timing import AUTO, TIMINGS, UNPROTECTED
 from expmech.core.adjacency import Adjacency, validate_adjacency
@@ -31,6 +32,13 @@ from expmech.estimators.tables import as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import DeferredRows
+from expmech.tables.private_bounds import (
+    DEFAULT_SHARE,
+    BoundsSearch,
+    are_private,
+    parse_share,
+    release_with_bounds,
+)
 from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
 from expmech.tables.release import (
     PreparedRelease,
@@ -279,21 +287,30 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _draw(
         self, statistics: Sequence[Statistic], rows: DeferredRows, *, epsilon: Fraction
     ) -> list[Release]:
-        """Prepare, charge, aggregate and draw, in this order; each statistic spends ``epsilon``.
+        """Prepare, charge, aggregate and draw, in this order; each statistic spends ``epsilon``."""
+        return self._draw_prepared(self._prepare(statistics, rows, epsilon), rows)
 
-        With a seed nothing is charged and nothing is a release.
+    def _draw_prepared(
+        self, prepared: Sequence[PreparedRelease], rows: DeferredRows, *, before: int = 0
+    ) -> list[Release]:
+        """Charge, aggregate and draw; with a seed nothing is charged and nothing is a release.
+
+        ``before`` is how many releases the fit had already.
         """
-        prepared = self._prepare(statistics, rows, epsilon)
         if self.random_state is None:
             return release_all(prepared, rows, ledger=self._ledger)
         aggregates = aggregate_all(prepared, rows)
         return [
-            each.study(aggregate, (int(self.random_state), k))
+            each.study(aggregate, (int(self.random_state), before + k))
             for k, (each, aggregate) in enumerate(zip(prepared, aggregates, strict=True))
         ]
 
     def _prepare(
-        self, statistics: Sequence[Statistic], rows: DeferredRows, epsilon: Fraction
+        self,
+        statistics: Sequence[Statistic],
+        rows: DeferredRows,
+        epsilon: Fraction,
+        notes: tuple[str, ...] = (),
     ) -> list[PreparedRelease]:
         """Return the public half of each release, which is what is charged."""
         relation = self._relation
@@ -301,7 +318,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
         count, timing = public_count(rows, relation, least=1), self.timing
         # a list of rows is read as if all had the length of the first
-        notes = (EQUAL_ROWS,) if isinstance(rows.table, (list, tuple)) else ()
+        if isinstance(rows.table, (list, tuple)):
+            notes = (EQUAL_ROWS, *notes)
         if self.random_state is not None and timing == AUTO:
             timing = UNPROTECTED  # nothing is required of the running time of a study
         return [
@@ -334,6 +352,62 @@ def column_labels(estimator: PrivateEstimator) -> tuple[str, ...]:
     """Return what certificates call the columns: the names of a frame's, "column 0" otherwise."""
     named = hasattr(estimator, "feature_names_in_")
     return tuple(str(name) if named else f"column {name}" for name in column_names(estimator))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoundedColumns(PrivateEstimator):
+    """Columns that are clipped to bounds, which are given or found privately."""
+
+    bounds: Any = None
+    bounds_share: Any = DEFAULT_SHARE
+
+    def _validate_parameters(self) -> Fraction:
+        """Check the share of epsilon too; return epsilon."""
+        parse_share(self.bounds_share, name="bounds_share", owner=self._name)
+        return super()._validate_parameters()
+
+    def _draw_bounded(
+        self,
+        make: Callable[[tuple[Bounds, ...], Fraction], Sequence[Statistic]],
+        rows: DeferredRows,
+        epsilon: Fraction,
+    ) -> list[Release]:
+        """Return releases of the statistics that ``make`` gives for bounds, which share epsilon.
+
+        Private bounds are found first; ``make`` then gets the rest of epsilon.
+        """
+        columns = self.n_features_in_
+        if not are_private(self.bounds):
+            pairs = self._validate_column_bounds(self.bounds, columns)
+            self.bounds_: tuple[Bounds, ...] = pairs
+            self.bounds_certificates_: tuple[Certificate, ...] = ()
+            statistics = make(pairs, epsilon)
+            return self._draw(statistics, rows, epsilon=epsilon / len(statistics))
+        search = self._bounds_search(epsilon)
+        releases = release_with_bounds(
+            search,
+            lambda pairs: make(pairs, search.rest),
+            lambda statistics, each, notes: self._prepare(statistics, rows, each, notes),
+            lambda prepared, before: self._draw_prepared(prepared, rows, before=before),
+            self._ledger,
+        )
+        self._keep_bounds(search, releases[0].bounds)
+        return releases
+
+    def _bounds_search(self, epsilon: Fraction) -> BoundsSearch:
+        return BoundsSearch(
+            columns=tuple(range(self.n_features_in_)),
+            labels=column_labels(self),
+            epsilon=epsilon,
+            share=parse_share(self.bounds_share, name="bounds_share", owner=self._name),
+            adjacency=self._relation,
+            missing=self.missing,
+            owner=self._name,
+        )
+
+    def _keep_bounds(self, search: BoundsSearch, releases: Sequence[Release]) -> None:
+        self.bounds_ = search.pairs([each.value for each in releases])
+        self.bounds_certificates_ = tuple(each.certificate for each in releases)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

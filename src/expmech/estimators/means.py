@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.estimators.base import (
+    BoundedColumns,
     MissingParameter,
-    PrivateEstimator,
     SamplerParameters,
     column_labels,
 )
 from expmech.estimators.tables import numbers_of
+from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import Mean, SumOf, VarianceOf
 from expmech.tables.statistics.sums import ColumnStatistic
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateNumbers(MissingParameter, PrivateEstimator):
+class PrivateNumbers(MissingParameter, BoundedColumns):
     """One number per column, clipped to its bounds, by noise that does not look at the data."""
-
-    bounds: Any = None
 
     def _numbers(
         self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any
@@ -32,16 +32,20 @@ class PrivateNumbers(MissingParameter, PrivateEstimator):
         """Return one number per column; keep their intervals and what was promised."""
         budget = self._validate_parameters()
         table, d = self._table(X)
-        statistic = kind(
-            columns=tuple(range(d)),
-            bounds=self._validate_column_bounds(self.bounds, d),
-            adjacency=self._relation,
-            missing=self.missing,
-            labels=column_labels(self),
-            **own,
-        )
+
+        def make(pairs: tuple[Bounds, ...], epsilon: Fraction) -> list[ColumnStatistic]:
+            statistic = kind(
+                columns=tuple(range(d)),
+                bounds=pairs,
+                adjacency=self._relation,
+                missing=self.missing,
+                labels=column_labels(self),
+                **own,
+            )
+            return [statistic]
+
         rows = numbers_of(table, d, owner=self._name)
-        (release,) = self._draw([statistic], rows, epsilon=budget)
+        (release,) = self._draw_bounded(make, rows, budget)
         self.accuracy_ = release.accuracy
         self.certificate_ = release.certificate
         return np.asarray(release.value)
@@ -55,7 +59,7 @@ class PrivateSum(PrivateNumbers):
 
     Parameters
     ----------
-    epsilon, bounds, ledger, adjacency, missing, random_state
+    epsilon, bounds, bounds_share, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -66,6 +70,8 @@ class PrivateSum(PrivateNumbers):
         A 95% interval for each sum, ``lower`` and ``upper``, and the ``scale`` of the noise.
     certificate_ : Certificate
         What was promised.
+    bounds_, bounds_certificates_
+        As for :class:`PrivateMean`.
 
     Examples
     --------
@@ -90,7 +96,7 @@ class PrivateVariance(PrivateNumbers):
 
     Parameters
     ----------
-    epsilon, bounds, ledger, adjacency, missing, random_state
+    epsilon, bounds, bounds_share, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -101,6 +107,8 @@ class PrivateVariance(PrivateNumbers):
         A 95% interval for each variance, ``lower`` and ``upper``.
     certificate_ : Certificate
         What was promised.
+    bounds_, bounds_certificates_
+        As for :class:`PrivateMean`.
 
     Examples
     --------
@@ -125,9 +133,12 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
     ----------
     epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit, for all columns together: a number, or decimal text.
-    bounds : pair of float, sequence of pairs, or dict
+    bounds : pair of float, sequence of pairs, dict, or "private"
         Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
-        outside are clipped.
+        outside are clipped. "private" finds those of each column with a share of epsilon, by
+        releases that are charged first.
+    bounds_share : float, int, Fraction or str, default 0.2
+        With private bounds: the share of epsilon that those of all columns are given.
     sampler : Sampler or str, default "auto"
         "auto" adds noise to the sums, which is always better; a sampler asks for the exponential
         mechanism with the L1 loss.
@@ -159,6 +170,10 @@ class PrivateMean(SamplerParameters, PrivateNumbers):
         A 95% interval for each mean, by the law of the noise; None where a sampler was named.
     certificate_ : Certificate
         What was promised.
+    bounds_ : tuple of pairs of float
+        The bounds of each column, given or found.
+    bounds_certificates_ : tuple of Certificate
+        What was promised about private bounds, one per column; empty where bounds were given.
 
     Examples
     --------

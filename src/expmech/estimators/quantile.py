@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.domains.regions import decimal_fraction
-from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
+from expmech.estimators.base import BoundedColumns, SamplerParameters, column_names
 from expmech.estimators.tables import numbers_of
 from expmech.ledger.amounts import exact_amount, show_amount
 from expmech.mechanisms.quantiles.base import DEFAULT_BITS
 from expmech.tables.arrays import DeferredRows
+from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
 from expmech.tables.statistics.quantiles import near_levels
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateQuantile(SamplerParameters, PrivateEstimator):
+class PrivateQuantile(SamplerParameters, BoundedColumns):
     """Quantiles of each column.
 
     The exponential mechanism with the loss ``max(0, #{x < y} - q n, q n - #{x <= y})``, how many
@@ -38,9 +39,6 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     epsilon : float, int, Fraction or str, default 1.0
         Budget of one fit. Columns get equal shares of it, and so do several quantiles unless they
         are drawn jointly: basic composition.
-    bounds : pair of float, sequence of pairs, or dict
-        Public bounds, a pair ``(lower, upper)`` for all columns or one pair per column; values
-        outside are clipped.
     bits : int, default 18
         Answers are points of a grid of ``2^bits`` between the bounds, 1 to 22.
     step : float, int, Fraction or str, optional
@@ -50,7 +48,7 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         Whether the quantiles of a list are drawn together, which misses far fewer ranks. False
         shares epsilon among them; so do a named ``sampler`` and timing="constant", which the joint
         draw does not serve.
-    sampler, timing, budget_seconds, ledger, adjacency, missing, random_state
+    bounds, bounds_share, sampler, timing, budget_seconds, ledger, adjacency, missing, random_state
         As for :class:`PrivateMean`.
 
     Attributes
@@ -63,6 +61,8 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     certificate_ : Certificate
         The first of them; where there are several it says that it is one of so many, and what they
         cost together.
+    bounds_, bounds_certificates_
+        As for :class:`PrivateMean`.
 
     Examples
     --------
@@ -72,7 +72,6 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
     """
 
     q: Any = 0.5
-    bounds: Any = None
     bits: int = DEFAULT_BITS
     step: Any = None
     joint: bool = True
@@ -119,23 +118,26 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         budget: Fraction,
     ) -> NDArray[np.float64]:
         """Return the quantiles, (levels, columns), of one joint draw per column."""
-        bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
+        names = column_names(self)
         near = near_levels(levels)
         different = sorted(set(near))
-        columns = [
-            QuantilesOf(
-                column=j,
-                bounds=bounds[j],
-                levels=tuple(different),
-                **lattice,
-                adjacency=self._relation,
-                missing=self.missing,
-                label=f"column {names[j]}",
-                shares=_shared(d, budget),
-            )
-            for j in range(d)
-        ]
-        releases = self._draw(columns, rows, epsilon=budget / d)
+
+        def make(bounds: tuple[Bounds, ...], epsilon: Fraction) -> list[QuantilesOf]:
+            return [
+                QuantilesOf(
+                    column=j,
+                    bounds=bounds[j],
+                    levels=tuple(different),
+                    **lattice,
+                    adjacency=self._relation,
+                    missing=self.missing,
+                    label=f"column {names[j]}",
+                    shares=_shared(d, epsilon),
+                )
+                for j in range(d)
+            ]
+
+        releases = self._draw_bounded(make, rows, budget)
         self.certificates_ = tuple(release.certificate for release in releases)
         drawn = np.stack([release.value for release in releases], axis=1)
         return drawn[[different.index(level) for level in near]]
@@ -149,23 +151,25 @@ class PrivateQuantile(SamplerParameters, PrivateEstimator):
         budget: Fraction,
     ) -> NDArray[np.float64]:
         """Return the quantiles, (levels, columns), each drawn at a share of epsilon."""
-        bounds, names = self._validate_column_bounds(self.bounds, d), column_names(self)
-        count = len(levels) * d
-        quantiles = [
-            QuantileOf(
-                column=j,
-                bounds=bounds[j],
-                q=level,
-                **lattice,
-                adjacency=self._relation,
-                missing=self.missing,
-                label=f"column {names[j]}",
-                shares=_shared(count, budget),
-            )
-            for level in levels
-            for j in range(d)
-        ]
-        releases = self._draw(quantiles, rows, epsilon=budget / count)
+        names = column_names(self)
+
+        def make(bounds: tuple[Bounds, ...], epsilon: Fraction) -> list[QuantileOf]:
+            return [
+                QuantileOf(
+                    column=j,
+                    bounds=bounds[j],
+                    q=level,
+                    **lattice,
+                    adjacency=self._relation,
+                    missing=self.missing,
+                    label=f"column {names[j]}",
+                    shares=_shared(len(levels) * d, epsilon),
+                )
+                for level in levels
+                for j in range(d)
+            ]
+
+        releases = self._draw_bounded(make, rows, budget)
         self.certificates_ = tuple(release.certificate for release in releases)
         values = np.array([release.value for release in releases]).reshape(len(levels), d)
         return _in_order(levels, values)

@@ -23,10 +23,17 @@ from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_integer
 from expmech.domains.regions import decimal_fraction
 from expmech.ledger import Ledger, exact_amount
-from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
+from expmech.tables.private_bounds import (
+    DEFAULT_SHARE,
+    STAND_IN,
+    BoundsSearch,
+    are_private,
+    parse_share,
+    release_with_bounds,
+)
 from expmech.tables.reading import frame_columns, read_column, refuse_declared
 from expmech.tables.release import (
     PreparedRelease,
@@ -65,6 +72,7 @@ def mean(
     column: str | None = None,
     adjacency: str = "replace",
     missing: str = "auto",
+    bounds_share: Any = DEFAULT_SHARE,
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -78,9 +86,10 @@ def mean(
         :func:`~expmech.tables.sources.open_source` opened.
     epsilon : float, int, Fraction or str
         The budget of this release: a number, or decimal text.
-    bounds : pair of float
+    bounds : pair of float, or "private"
         Public bounds ``(lower, upper)`` of a value, from what it can be and never from the data.
-        Values outside are clipped.
+        Values outside are clipped. "private" finds them with a share of epsilon, by a release that
+        is charged first.
     column : str, optional
         The column of a frame, a file or a table.
     adjacency : {"replace", "add-remove"}, default "replace"
@@ -90,6 +99,8 @@ def mean(
         What a value that is no number counts as: "middle" or "lower" of the bounds; "skip" leaves
         it out (add-remove only); "error" refuses, which is then an assumption. "auto" is "middle"
         under "replace", where the number of values is public, and "skip" under "add-remove".
+    bounds_share : float, int, Fraction or str, default 0.2
+        With private bounds: the share of epsilon that is spent on them.
     ledger : Ledger or path, optional
         A :class:`~expmech.Ledger` or the path of one, charged before a value is read.
     random_state : int, optional
@@ -98,14 +109,16 @@ def mean(
     Returns
     -------
     Release
-        ``value``, ``accuracy`` with the 95% interval, and ``certificate``.
+        ``value``, ``accuracy`` with the 95% interval, and ``certificate``. Private bounds are in
+        ``bounds``, with a certificate of their own.
 
     Raises
     ------
     ParameterError
         An argument breaks its rule; nothing was charged.
     DataError
-        There is no such file or column; nothing was charged.
+        There is no such file or column; nothing was charged. Or no private bounds were found; the
+        share of epsilon for them was spent.
     LedgerError
         The ledger refuses; nothing was charged.
 
@@ -119,8 +132,15 @@ def mean(
     >>> print(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1))
     mean of x: 22 (95% interval 0 to 60)
     epsilon = 1, replace adjacency; a study, not a release
+
+    Nobody knows the bounds of these numbers:
+
+    >>> values = [k % 900 for k in range(5000)]
+    >>> release = em.mean(values, epsilon=1.0, bounds="private")
+    >>> release.bounds[0].value, release.certificate.epsilon
+    ({'lower': 0.0, 'upper': 1024.0}, 0.8)
     """
-    given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state)
+    given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state, bounds_share)
     return given.numbers(Mean, bounds, missing)
 
 
@@ -132,6 +152,7 @@ def sum(
     column: str | None = None,
     adjacency: str = "replace",
     missing: str = "auto",
+    bounds_share: Any = DEFAULT_SHARE,
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -139,7 +160,7 @@ def sum(
 
     Parameters
     ----------
-    data, epsilon, bounds, column, adjacency, missing, ledger, random_state
+    data, epsilon, bounds, column, adjacency, missing, bounds_share, ledger, random_state
         As for :func:`mean`. Under "add-remove" the noise grows with the larger bound, under
         "replace" with the distance of the bounds.
 
@@ -155,7 +176,7 @@ def sum(
     >>> release.accuracy.lower <= release.value <= release.accuracy.upper
     True
     """
-    given = _Arguments("sum", data, column, adjacency, epsilon, ledger, random_state)
+    given = _Arguments("sum", data, column, adjacency, epsilon, ledger, random_state, bounds_share)
     return given.numbers(SumOf, bounds, missing)
 
 
@@ -167,6 +188,7 @@ def variance(
     column: str | None = None,
     adjacency: str = "replace",
     missing: str = "auto",
+    bounds_share: Any = DEFAULT_SHARE,
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -174,7 +196,7 @@ def variance(
 
     Parameters
     ----------
-    data, epsilon, bounds, column, adjacency, missing, ledger, random_state
+    data, epsilon, bounds, column, adjacency, missing, bounds_share, ledger, random_state
         As for :func:`mean`.
 
     Returns
@@ -189,7 +211,9 @@ def variance(
     >>> 0 <= release.value <= 25
     True
     """
-    given = _Arguments("variance", data, column, adjacency, epsilon, ledger, random_state)
+    given = _Arguments(
+        "variance", data, column, adjacency, epsilon, ledger, random_state, bounds_share
+    )
     return given.numbers(VarianceOf, bounds, missing)
 
 
@@ -202,6 +226,7 @@ def median(
     step: Any = None,
     adjacency: str = "replace",
     missing: str = "auto",
+    bounds_share: Any = DEFAULT_SHARE,
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -209,7 +234,7 @@ def median(
 
     Parameters
     ----------
-    data, epsilon, bounds, column, adjacency, missing, ledger, random_state
+    data, epsilon, bounds, column, adjacency, missing, bounds_share, ledger, random_state
         As for :func:`mean`.
     step : float, int, Fraction or str, optional
         The answer is a multiple of this public number, 1 for whole numbers. Much better where all
@@ -227,7 +252,9 @@ def median(
     >>> 0 <= release.value <= 100
     True
     """
-    given = _Arguments("median", data, column, adjacency, epsilon, ledger, random_state)
+    given = _Arguments(
+        "median", data, column, adjacency, epsilon, ledger, random_state, bounds_share
+    )
     return given.quantile(bounds, missing, step)
 
 
@@ -241,6 +268,7 @@ def quantiles(
     step: Any = None,
     adjacency: str = "replace",
     missing: str = "auto",
+    bounds_share: Any = DEFAULT_SHARE,
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
@@ -254,7 +282,7 @@ def quantiles(
         As for :func:`mean`.
     q : sequence of float or str, default (0.25, 0.5, 0.75)
         Which quantiles, strictly between 0 and 1: numbers, decimal text, or fractions as "1/3".
-    epsilon, bounds, column, adjacency, missing, ledger, random_state
+    epsilon, bounds, column, adjacency, missing, bounds_share, ledger, random_state
         As for :func:`mean`.
     step : float, int, Fraction or str, optional
         As for :func:`median`.
@@ -271,7 +299,9 @@ def quantiles(
     >>> list(release.value)
     ['0.25', '0.5', '0.75']
     """
-    given = _Arguments("quantiles", data, column, adjacency, epsilon, ledger, random_state)
+    given = _Arguments(
+        "quantiles", data, column, adjacency, epsilon, ledger, random_state, bounds_share
+    )
     return given.quantiles(q, bounds, missing, step)
 
 
@@ -369,17 +399,23 @@ class _Arguments:
     epsilon: Any
     ledger: Any
     random_state: int | None
+    bounds_share: Any = DEFAULT_SHARE
 
     def numbers(self, kind: type[ColumnStatistic], bounds: Any, missing: str) -> Release:
         reading = self._reading(missing)
-        pairs = (self._bounds(bounds),)
         return self._release(
-            lambda name: kind(columns=(name,), bounds=pairs, named=True, **reading)
+            lambda name, pair: kind(columns=(name,), bounds=(pair,), named=True, **reading),
+            bounds=self._bounds(bounds),
+            missing=reading["missing"],
         )
 
     def quantile(self, bounds: Any, missing: str, step: Any) -> Release:
-        lattice = self._lattice(bounds, step) | self._reading(missing)
-        return self._release(lambda name: QuantileOf(column=name, q=Fraction(1, 2), **lattice))
+        lattice = self._step(step) | self._reading(missing)
+        return self._release(
+            lambda name, pair: QuantileOf(column=name, bounds=pair, q=Fraction(1, 2), **lattice),
+            bounds=self._bounds(bounds),
+            missing=lattice["missing"],
+        )
 
     def quantiles(self, q: Any, bounds: Any, missing: str, step: Any) -> Release:
         if isinstance(q, str) or not np.iterable(q) or not len(list(q)):
@@ -389,10 +425,14 @@ class _Arguments:
             )
         exact = [exact_amount(level, name="q", owner=self.owner) for level in q]
         levels = tuple(sorted(set(near_levels(exact))))
-        lattice = self._lattice(bounds, step) | self._reading(missing)
+        lattice = self._step(step) | self._reading(missing)
         texts = tuple(f"{float(level):g}" for level in levels)
         return self._release(
-            lambda name: QuantilesOf(column=name, levels=levels, texts=texts, **lattice)
+            lambda name, pair: QuantilesOf(
+                column=name, bounds=pair, levels=levels, texts=texts, **lattice
+            ),
+            bounds=self._bounds(bounds),
+            missing=lattice["missing"],
         )
 
     def histogram(self, edges: Sequence[Any] | None, categories: Sequence[Any] | None) -> Release:
@@ -407,7 +447,7 @@ class _Arguments:
         if categories is not None:
             cells["categories"] = tuple(categories)
         return self._release(
-            lambda name: HistogramIn(column=name, named=True, adjacency=self.relation, **cells),
+            lambda name, _: HistogramIn(column=name, named=True, adjacency=self.relation, **cells),
             compared=categories is not None,
         )
 
@@ -433,7 +473,7 @@ class _Arguments:
         relation = self.relation
         if self.adjacency is None and condition is None:
             relation = Adjacency.ADD_REMOVE
-        return self._release(lambda _: CountOf(adjacency=relation, where=condition, text=text))
+        return self._release(lambda *_: CountOf(adjacency=relation, where=condition, text=text))
 
     @property
     def relation(self) -> Adjacency:
@@ -443,23 +483,37 @@ class _Arguments:
         rule = check_missing(missing, self.relation, owner=self.owner)
         return {"adjacency": self.relation, "missing": rule}
 
-    def _lattice(self, bounds: Any, step: Any) -> dict[str, Any]:
-        multiple = None
-        if step is not None:
-            multiple = decimal_fraction(step, name="step", owner=self.owner)
-        return {"bounds": self._bounds(bounds), "step": multiple}
+    def _step(self, step: Any) -> dict[str, Any]:
+        if step is None:
+            return {"step": None}
+        return {"step": decimal_fraction(step, name="step", owner=self.owner)}
 
-    def _bounds(self, bounds: Any) -> Bounds:
+    def _bounds(self, bounds: Any) -> Bounds | None:
+        """Return public bounds; None where they are to be found privately."""
+        if are_private(bounds):
+            return None
         if isinstance(bounds, str) or not np.iterable(bounds) or len(list(bounds)) != 2:
             raise ParameterError(
                 f"`bounds` of {self.owner} must be a pair (LOWER, UPPER); got {bounds!r}. Bounds"
-                " are public: they come from what a value can be, never from the data."
+                " are public: they come from what a value can be, never from the data. Where nobody"
+                ' knows them, bounds="private" finds them with a share of epsilon.'
             )
         return validate_bounds(bounds, name=self.owner)
 
-    def _release(self, make: Callable[[str], Statistic], *, compared: bool = False) -> Release:
-        """Prepare, charge, aggregate and draw; ``compared`` values are read as they are."""
+    def _release(
+        self,
+        make: Callable[[str, Bounds], Statistic],
+        *,
+        bounds: Bounds | None = STAND_IN,
+        missing: str = "",
+        compared: bool = False,
+    ) -> Release:
+        """Prepare, charge, aggregate and draw; ``compared`` values are read as they are.
+
+        Where ``bounds`` are None, they are found first, with a share of epsilon.
+        """
         amount = exact_amount(self.epsilon, name="epsilon", owner=self.owner)
+        share = parse_share(self.bounds_share, name="bounds_share", owner=self.owner)
         seed = self.random_state
         if seed is not None:
             validate_integer(seed, name="random_state", owner=self.owner, low=0, high=2**63)
@@ -468,40 +522,80 @@ class _Arguments:
                     f"`ledger` of {self.owner} must be None when `random_state` is given: what is"
                     " drawn from a seed is a study, so no budget is charged for it."
                 )
-        timing = AUTO if seed is None else UNPROTECTED
         with self._opened() as source:
+            rows: DeferredRows | None = None
             if source is not None:
-                request = ReleaseRequest(epsilon=amount, timing=timing, owner=self.owner)
                 name = "" if self.owner == "count" else self._column_of(source)
-                prepared = request.prepare(make(name), source)
-                rows: Rows = prepared.parts[""]
             else:
                 values = self._values()
                 name = _name_of(values)
-                statistic = make(name)
-                if not compared and not isinstance(statistic, CountOf):
+                if not compared and self.owner != "count":
                     refuse_declared(values, owner=self.owner)
                 rows = _in_memory(values, name, compared=compared)
-                prepared = prepare_release(
-                    statistic,
-                    epsilon=amount,
-                    count=public_count(rows, statistic.adjacency, least=1),
-                    timing=timing,
-                    owner=self.owner,
-                )
-            return self._draw(prepared, rows, source)
 
-    def _draw(self, prepared: PreparedRelease, rows: Rows, source: Source | None) -> Release:
-        if self.random_state is not None:
-            return prepared.study(rows.aggregate(prepared.aggregation), (self.random_state, 0))
+            def prepare(
+                statistics: Sequence[Statistic], epsilon: Fraction, notes: tuple[str, ...] = ()
+            ) -> list[PreparedRelease]:
+                return [self._prepare(each, epsilon, notes, source, rows) for each in statistics]
+
+            def draw(prepared: Sequence[PreparedRelease], before: int = 0) -> list[Release]:
+                (public,) = prepared
+                read = public.parts[""] if rows is None else rows
+                if seed is not None:
+                    aggregate = read.aggregate(public.aggregation)
+                    return [public.study(aggregate, (seed, before))]
+                return release_all(prepared, read, ledger=account)
+
+            if bounds is not None:
+                prepared = prepare([make(name, bounds)], amount)
+                account = self._account(source)
+                return draw(prepared)[0]
+            search = BoundsSearch(
+                columns=(name,),
+                labels=(name,),
+                epsilon=amount,
+                share=share,
+                adjacency=self.relation,
+                missing=missing,
+                owner=self.owner,
+            )
+            account = self._account(source)
+            (released,) = release_with_bounds(
+                search, lambda pairs: [make(name, pairs[0])], prepare, draw, account
+            )
+            return released
+
+    def _prepare(
+        self,
+        statistic: Statistic,
+        epsilon: Fraction,
+        notes: tuple[str, ...],
+        source: Source | None,
+        rows: DeferredRows | None,
+    ) -> PreparedRelease:
+        """Return the public half of a release, of a table or of rows in memory."""
+        timing = AUTO if self.random_state is None else UNPROTECTED
+        if source is not None:
+            request = ReleaseRequest(epsilon=epsilon, timing=timing, owner=self.owner, notes=notes)
+            return request.prepare(statistic, source)
+        return prepare_release(
+            statistic,
+            epsilon=epsilon,
+            count=None if rows is None else public_count(rows, statistic.adjacency, least=1),
+            timing=timing,
+            owner=self.owner,
+            notes=notes,
+        )
+
+    def _account(self, source: Source | None) -> Ledger | None:
+        """Return the ledger; raise where it is that of another table."""
         account = self.ledger
-        if account is not None and source is not None:
+        if account is None:
+            return None
+        if source is not None:
             path = account.path if isinstance(account, Ledger) else Path(account)
-            account = Ledger(path, data_set=source.names, members=source.members)
-        elif account is not None and not isinstance(account, Ledger):
-            account = Ledger(account)
-        (released,) = release_all([prepared], rows, ledger=account)
-        return released
+            return Ledger(path, data_set=source.names, members=source.members)
+        return account if isinstance(account, Ledger) else Ledger(account)
 
     @contextmanager
     def _opened(self) -> Iterator[Source | None]:

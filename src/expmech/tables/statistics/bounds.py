@@ -35,6 +35,8 @@ class BoundsOf(Statistic):
     rows : int, optional
         About how many rows there are, where that is public and not from this table; add-remove
         only. From ``rows * epsilon = 500`` on cells are half as wide.
+    label : str, optional
+        What certificates call the column, where that is not its name.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class BoundsOf(Statistic):
     adjacency: Adjacency
     missing: str = "middle"
     rows: int | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.adjacency.count_is_public:
@@ -56,7 +59,7 @@ class BoundsOf(Statistic):
 
     @property
     def name(self) -> str:
-        return f"bounds of {self.column}"
+        return f"bounds of {self.column if self.label is None else self.label}"
 
     @property
     def postprocessing(self) -> FoundBounds:

@@ -1,0 +1,259 @@
+"""Bounds that nobody knows, on the command line and in Python: what is found, charged, refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+import expmech as em
+from expmech.cli.main import app
+from expmech.core.errors import DataError, ParameterError, ParameterTypeError
+from expmech.core.markup import number_text
+from expmech.estimators import PrivateMean, PrivateQuantile, PrivateSum, PrivateVariance
+from expmech.ledger import Ledger, LedgerError
+from expmech.ledger.verification import verify_certificate
+
+ROWS = 3000
+AGES = np.random.default_rng(5).integers(18, 90, ROWS)
+INCOMES = np.random.default_rng(6).uniform(17_000, 32_000, ROWS)
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    rows = [
+        f"person {k},{age},{income:.2f},"
+        for k, (age, income) in enumerate(zip(AGES, INCOMES, strict=True))
+    ]
+    path.write_text("\n".join(["name,age,income,note", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def account(people: Path) -> Path:
+    path = people.with_suffix(".ledger")
+    result = call("budget", "init", path, people, "--epsilon", "3")
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def shown(*arguments: object) -> Any:
+    result = call("release", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def spent(account: Path) -> Fraction:
+    return Ledger(account).spent[0]
+
+
+def test_bounds_of_several_columns_are_charged_together_and_verified(
+    people: Path, account: Path, tmp_path: Path
+) -> None:
+    columns = ("--column", "age", "--column", "income")
+    written = tmp_path / "bounds.json"
+    ages, incomes = shown(
+        "bounds", people, *columns, "--epsilon", "1", "--ledger", account, "--output", written
+    )
+    assert [ages["statement"], incomes["statement"]] == ["bounds of age", "bounds of income"]
+    assert ages["value"]["lower"] <= 18 < 89 <= ages["value"]["upper"] <= 256
+    assert incomes["value"]["lower"] <= 17_000 < 32_000 <= incomes["value"]["upper"] <= 65_536
+    assert [each["certificate"]["epsilon"] for each in (ages, incomes)] == [0.5, 0.5]
+    assert spent(account) == 1
+    checked = call("verify", written)
+    assert checked.exit_code == 0, checked.output
+    assert json.loads(written.read_text()) == [ages, incomes]
+
+
+def test_a_record_of_other_bounds_is_not_verified(people: Path, tmp_path: Path) -> None:
+    written = tmp_path / "bounds.json"
+    shown("bounds", people, "--column", "age", "--epsilon", "1", "--output", written)
+    record = json.loads(written.read_text())
+    record["value"]["upper"] = 100.3  # no edge of a cell
+    written.write_text(json.dumps(record))
+    assert call("verify", written).exit_code != 0
+
+
+@pytest.mark.parametrize("column", ["name", "note"])
+def test_none_are_found_where_no_value_is_a_number_and_epsilon_is_spent(
+    people: Path, account: Path, column: str
+) -> None:
+    arguments = ("bounds", people, "--column", column, "--epsilon", "1", "--ledger", account)
+    result = call("release", *arguments)
+    assert result.exit_code == 0, result.output
+    assert f"bounds of {column}: none found" in result.output
+    assert spent(account) == 1
+
+
+def test_none_are_found_in_a_table_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("age\n")
+    arguments = ("bounds", path, "--column", "age", "--epsilon", "1")
+    assert shown(*arguments, "--adjacency", "add-remove")["value"] == "none found"
+    refused = call("release", *arguments, "--adjacency", "replace")
+    assert refused.exit_code != 0
+    assert "no rows" in refused.output
+
+
+def test_too_few_public_rows_are_refused_before_the_charge(people: Path, tmp_path: Path) -> None:
+    account = tmp_path / "replace.ledger"
+    made = call("budget", "init", account, people, "--epsilon", "3", "--adjacency", "replace")
+    assert made.exit_code == 0, made.output
+    arguments = ("bounds", people, "--column", "age", "--ledger", account, "--epsilon", "0.001")
+    refused = call("release", *arguments)
+    assert refused.exit_code != 0
+    assert "rows are needed" in " ".join(refused.output.split())
+    assert spent(account) == 0
+
+
+FUNCTIONS = {
+    "mean": em.mean,
+    "sum": em.sum,
+    "variance": em.variance,
+    "median": em.median,
+    "quantiles": em.quantiles,
+}
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_a_function_finds_bounds_first_and_spends_the_epsilon_asked_for(
+    tmp_path: Path, name: str, adjacency: str
+) -> None:
+    ledger = Ledger.create(
+        tmp_path / "a.ledger", data_set="incomes", epsilon=1, adjacency=adjacency
+    )
+    release = FUNCTIONS[name](
+        INCOMES, epsilon=1, bounds="private", bounds_share="0.3", adjacency=adjacency, ledger=ledger
+    )
+    (bounds,) = release.bounds
+    assert [bounds.certificate.epsilon, release.certificate.epsilon] == [0.3, 0.7]
+    statements = [charge.statement for charge in ledger.history()]
+    assert statements[0] == f"{name}: bounds of x"
+    assert len(statements) == 2
+    assert ledger.left[0] == 0
+    for each in (bounds, release):
+        assert all(check.holds for check in verify_certificate(each.certificate))
+    lower, upper = bounds.value["lower"], bounds.value["upper"]
+    note = f"x from {number_text(lower)} to {number_text(upper)}"
+    assert any(
+        "found privately" in text and note in text for text in release.certificate.assumptions
+    )
+    assert "together cost epsilon = 1 by basic composition" in " ".join(str(release).split())
+
+
+def test_a_function_reads_a_file_with_private_bounds(people: Path, account: Path) -> None:
+    release = em.mean(
+        people, column="age", epsilon=1, bounds="private", adjacency="add-remove", ledger=account
+    )
+    assert [charge.epsilon for charge in Ledger(account).history()] == [
+        Fraction(1, 5),
+        Fraction(4, 5),
+    ]
+    assert abs(release.value - AGES.mean()) < 10
+    assert release.accuracy is not None
+    assert em.mean(AGES, epsilon=1, bounds=(0, 100)).bounds == ()
+
+
+def test_bounds_that_are_not_found_spend_their_share_and_no_more(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="few", epsilon=1, adjacency="add-remove")
+    given: dict[str, Any] = {"epsilon": 1, "bounds": "private", "adjacency": "add-remove"}
+    with pytest.raises(DataError, match=r"no private bounds of x.*Epsilon = 0\.2 was spent"):
+        em.mean(INCOMES[:2], ledger=ledger, **given)
+    assert ledger.spent[0] == Fraction(1, 5)
+
+
+def test_what_the_ledger_cannot_pay_in_all_is_refused_before_bounds_are_paid(
+    tmp_path: Path,
+) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="incomes", epsilon="0.5")
+    with pytest.raises(LedgerError):
+        em.mean(INCOMES, epsilon=1, bounds="private", ledger=ledger)
+    assert ledger.history() == []
+
+
+def test_an_error_after_the_bounds_says_which_bounds_were_found(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="incomes", epsilon=1)
+    # multiples of 1e-6 are few between 0 and 1 and too many between the bounds that are found
+    with pytest.raises(ParameterError, match="step") as caught:
+        em.median(INCOMES, epsilon=1, bounds="private", step="0.000001", ledger=ledger)
+    assert "Give these as public bounds" in caught.value.__notes__[-1]
+    assert ledger.spent[0] == Fraction(1, 5)
+
+
+@pytest.mark.parametrize("share", [0, 1, "1.5", -0.1])
+def test_a_share_is_strictly_between_0_and_1(share: Any) -> None:
+    with pytest.raises(ParameterError, match="bounds_share"):
+        em.mean(INCOMES, epsilon=1, bounds="private", bounds_share=share)
+
+
+def test_a_seed_makes_both_releases_a_study() -> None:
+    first, again = (em.mean(INCOMES, epsilon=1, bounds="private", random_state=3) for _ in range(2))
+    assert first.value == again.value and first.bounds[0].value == again.bounds[0].value
+    assert {each.certificate.kind for each in (first, *first.bounds)} == {"study, not a release"}
+
+
+TABLE = np.column_stack([AGES, INCOMES])
+ESTIMATORS: list[Any] = [
+    PrivateMean(bounds="private"),
+    PrivateSum(bounds="private"),
+    PrivateVariance(bounds="private"),
+    PrivateQuantile(bounds="private", joint=False),
+    PrivateQuantile(q=[0.25, 0.75], bounds="private"),
+]
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_an_estimator_finds_bounds_of_each_column_and_spends_epsilon(
+    tmp_path: Path, estimator: Any, adjacency: str
+) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="people", epsilon=2, adjacency=adjacency)
+    fitted = clone(estimator).set_params(epsilon=2, ledger=ledger, adjacency=adjacency).fit(TABLE)
+    first, second, *rest = ledger.history()
+    owner = type(estimator).__name__
+    assert [first.statement, second.statement] == [
+        f"{owner}: bounds of column 0",
+        f"{owner}: bounds of column 1",
+    ]
+    assert first.epsilon == second.epsilon == Fraction(1, 5)
+    assert ledger.left[0] == 0 and len(rest) >= 1
+    (low, high), (least, largest) = fitted.bounds_
+    assert low <= 18 < 89 <= high <= 512 and least <= 17_000 < 32_000 <= largest <= 131_072
+    certificates = [fitted.certificate_, *fitted.bounds_certificates_]
+    assert len(certificates) == 3
+    for certificate in certificates:
+        assert all(check.holds for check in verify_certificate(certificate))
+    assert any("found privately" in text for text in fitted.certificate_.assumptions)
+
+
+def test_an_estimator_that_finds_bounds_of_some_columns_says_which() -> None:
+    few = np.column_stack([INCOMES, np.full(ROWS, np.nan)])
+    mean = PrivateMean(bounds="private", adjacency="add-remove", epsilon=2)
+    with pytest.raises(DataError, match=r"of column 1: .*now: column 0 from 0 to"):
+        mean.fit(few)
+    assert not hasattr(mean, "mean_")
+
+
+def test_estimators_of_given_bounds_keep_them() -> None:
+    mean = PrivateMean(bounds=(0, 100)).fit(TABLE)
+    assert mean.bounds_ == ((0.0, 100.0), (0.0, 100.0))
+    assert mean.bounds_certificates_ == ()
+
+
+def test_an_estimator_refuses_other_words_for_bounds() -> None:
+    with pytest.raises(ParameterTypeError, match="bounds"):
+        PrivateMean(bounds="secret").fit(TABLE)
+    with pytest.raises(ParameterError, match="bounds_share"):
+        PrivateMean(bounds="private", bounds_share=2).fit(TABLE)
