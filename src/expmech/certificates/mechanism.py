@@ -108,6 +108,11 @@ class Release:
     accuracy : Accuracy, optional
         How far the truth may be, by the law of the noise and by what was released; None where that
         cannot be said without looking at the data.
+    accuracy_statement : str, default ""
+        What is said in public about how near a quantile is: in ranks, or about its interval.
+    ends : tuple of Release, default ()
+        The releases of the lower and the upper end of the interval, where it was bought with a
+        share of epsilon.
 
     Examples
     --------
@@ -121,6 +126,8 @@ class Release:
     value: Any
     certificate: Certificate
     accuracy: Accuracy | None = None
+    accuracy_statement: str = ""
+    ends: tuple[Release, ...] = ()
 
     def __str__(self) -> str:
         """Return value, interval, guarantee and what is assumed, on a card of a few lines."""
@@ -159,7 +166,10 @@ class Release:
     def _terms(self) -> list[tuple[str, str]]:
         kind = self.certificate.kind
         study = [] if kind == RELEASE else [("kind", kind)]
-        return [*study, ("guarantee", guarantee(self.certificate)), *assumed(self.certificate)]
+        near = [("accuracy", self.accuracy_statement)] if self.accuracy_statement else []
+        together = math.fsum(each.certificate.epsilon for each in (self, *self.ends))
+        promise = guarantee(dataclasses.replace(self.certificate, epsilon=together))
+        return [*study, *near, ("guarantee", promise), *assumed(self.certificate)]
 
 
 @dataclass(frozen=True, kw_only=True)

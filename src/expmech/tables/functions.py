@@ -6,6 +6,7 @@ release: what is public is prepared, the ledger is charged, and only then is a v
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,10 +28,12 @@ from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
+from expmech.tables.intervals import QuantileInterval
 from expmech.tables.reading import frame_columns, read_column, refuse_times
 from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
+    aggregate_all,
     prepare_release,
     public_count,
     release_all,
@@ -53,6 +56,8 @@ from expmech.tables.statistics.quantiles import near_levels
 from expmech.tables.statistics.sums import ColumnStatistic
 
 __all__ = ["count", "histogram", "mean", "median", "quantiles", "sum", "variance"]
+
+_Made = TypeVar("_Made", bound=Statistic)
 
 _UNNAMED = "x"  # what certificates call an array
 
@@ -200,12 +205,14 @@ def median(
     bounds: Any,
     column: str | None = None,
     step: Any = None,
+    interval_share: Any = None,
+    rows: int | None = None,
     adjacency: str = "replace",
     missing: str = "auto",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
-    """Release the median of a column of numbers.
+    """Release the median of a column of numbers; with a share of epsilon, its 95% interval too.
 
     Parameters
     ----------
@@ -214,11 +221,26 @@ def median(
     step : float, int, Fraction or str, optional
         The answer is a multiple of this public number, 1 for whole numbers. Much better where all
         values are multiples of it. Default: one of 2^18 points between the bounds.
+    interval_share : float, int, Fraction or str, optional
+        The share of epsilon, below 1, that buys a 95% interval in the units of the column: two more
+        quantiles that enclose the median. The interval holds for any data. With few rows it is
+        wide, and refused where it would be all of the bounds; a `step` makes it shorter.
+    rows : int, optional
+        With ``interval_share`` under "add-remove": how many values there are at least, from what is
+        publicly known. With fewer values the interval may miss more often; privacy is the same.
 
     Returns
     -------
     Release
-        ``value`` and ``certificate``.
+        ``value``, ``accuracy_statement``, which says how near it is, and ``certificate``. With
+        ``interval_share`` also ``accuracy`` with the interval, and ``ends``, two further releases
+        with their certificates: the three together cost epsilon.
+
+    Raises
+    ------
+    ParameterError
+        An argument breaks its rule, or the interval would be all of the bounds; nothing was
+        charged.
 
     Examples
     --------
@@ -226,9 +248,15 @@ def median(
     >>> release = em.median([31, 48, 52, 77], epsilon=1.0, bounds=(0, 100), step=1)
     >>> 0 <= release.value <= 100
     True
+    >>> ages = [20 + k % 60 for k in range(1000)]
+    >>> release = em.median(ages, epsilon=1.0, bounds=(0, 100), step=1, interval_share=0.5)
+    >>> release.accuracy.lower <= release.value <= release.accuracy.upper
+    True
+    >>> [end.certificate.epsilon for end in release.ends]
+    [0.25, 0.25]
     """
     given = _Arguments("median", data, column, adjacency, epsilon, ledger, random_state)
-    return given.quantile(bounds, missing, step)
+    return given.median(bounds, missing, step, interval_share, rows)
 
 
 def quantiles(
@@ -262,7 +290,8 @@ def quantiles(
     Returns
     -------
     Release
-        ``value``, a dict of the quantiles by their levels, and ``certificate``.
+        ``value``, a dict of the quantiles by their levels, ``accuracy_statement``, which says how
+        near they are, and ``certificate``.
 
     Examples
     --------
@@ -377,9 +406,31 @@ class _Arguments:
             lambda name: kind(columns=(name,), bounds=pairs, named=True, **reading)
         )
 
-    def quantile(self, bounds: Any, missing: str, step: Any) -> Release:
+    def median(self, bounds: Any, missing: str, step: Any, share: Any, rows: Any) -> Release:
         lattice = self._lattice(bounds, step) | self._reading(missing)
-        return self._release(lambda name: QuantileOf(column=name, q=Fraction(1, 2), **lattice))
+        guessed = share is not None and not self.relation.count_is_public
+        if rows is None and guessed:
+            raise ParameterError(
+                f"`rows` of {self.owner} must be given with `interval_share` under 'add-remove',"
+                " where the number of rows is confidential: how many values there are at least,"
+                " from what is publicly known."
+            )
+        if rows is not None and not guessed:
+            raise ParameterError(
+                f"`rows` of {self.owner} is for `interval_share` under 'add-remove' adjacency;"
+                f" leave it out; got {rows!r}."
+            )
+
+        def plan(statistic: QuantileOf, epsilon: Fraction, count: int | None) -> QuantileInterval:
+            least = count if rows is None else rows
+            return QuantileInterval.plan(
+                statistic, epsilon=epsilon, share=share, rows=least, owner=self.owner
+            )
+
+        return self._release(
+            lambda name: QuantileOf(column=name, q=Fraction(1, 2), **lattice),
+            plan=None if share is None else plan,
+        )
 
     def quantiles(self, q: Any, bounds: Any, missing: str, step: Any) -> Release:
         if isinstance(q, str) or not np.iterable(q) or not len(list(q)):
@@ -457,8 +508,18 @@ class _Arguments:
             )
         return validate_bounds(bounds, name=self.owner)
 
-    def _release(self, make: Callable[[str], Statistic], *, compared: bool = False) -> Release:
-        """Prepare, charge, aggregate and draw; ``compared`` values are read as they are."""
+    def _release(
+        self,
+        make: Callable[[str], _Made],
+        *,
+        compared: bool = False,
+        plan: Callable[[_Made, Fraction, int | None], QuantileInterval] | None = None,
+    ) -> Release:
+        """Prepare, charge, aggregate and draw; ``compared`` values are read as they are.
+
+        ``plan`` makes an interval of a statistic, its epsilon and the number of rows where that is
+        public.
+        """
         amount = exact_amount(self.epsilon, name="epsilon", owner=self.owner)
         seed = self.random_state
         if seed is not None:
@@ -469,12 +530,13 @@ class _Arguments:
                     " drawn from a seed is a study, so no budget is charged for it."
                 )
         timing = AUTO if seed is None else UNPROTECTED
+        request = ReleaseRequest(epsilon=amount, timing=timing, owner=self.owner)
         with self._opened() as source:
             if source is not None:
-                request = ReleaseRequest(epsilon=amount, timing=timing, owner=self.owner)
                 name = "" if self.owner == "count" else self._column_of(source)
-                prepared = request.prepare(make(name), source)
-                rows: Rows = prepared.parts[""]
+                statistic = make(name)
+                whole = request.prepare(statistic, source)
+                rows: Rows = whole.parts[""]
             else:
                 values = self._values()
                 name = _name_of(values)
@@ -482,26 +544,38 @@ class _Arguments:
                 if not compared and not isinstance(statistic, CountOf):
                     refuse_times(values, owner=self.owner)
                 rows = _in_memory(values, name, compared=compared)
-                prepared = prepare_release(
-                    statistic,
-                    epsilon=amount,
-                    count=public_count(rows, statistic.adjacency, least=1),
-                    timing=timing,
-                    owner=self.owner,
+                count = public_count(rows, statistic.adjacency, least=1)
+                whole = _prepared(request, statistic, count)
+            if plan is None:
+                (released,) = self._draw([whole], rows, source)
+                return released
+            interval = plan(statistic, amount, whole.count)
+            prepared = []
+            for part, epsilon in interval.parts:
+                own = dataclasses.replace(request, epsilon=epsilon, notes=(interval.note,))
+                prepared.append(
+                    _prepared(own, part, whole.count)
+                    if source is None
+                    else own.prepare(part, source)
                 )
-            return self._draw(prepared, rows, source)
+            return interval.joined(self._draw(prepared, rows, source))
 
-    def _draw(self, prepared: PreparedRelease, rows: Rows, source: Source | None) -> Release:
+    def _draw(
+        self, prepared: list[PreparedRelease], rows: Rows, source: Source | None
+    ) -> list[Release]:
         if self.random_state is not None:
-            return prepared.study(rows.aggregate(prepared.aggregation), (self.random_state, 0))
+            aggregates = aggregate_all(prepared, rows)
+            return [
+                each.study(aggregate, (self.random_state, k))
+                for k, (each, aggregate) in enumerate(zip(prepared, aggregates, strict=True))
+            ]
         account = self.ledger
         if account is not None and source is not None:
             path = account.path if isinstance(account, Ledger) else Path(account)
             account = Ledger(path, data_set=source.names, members=source.members)
         elif account is not None and not isinstance(account, Ledger):
             account = Ledger(account)
-        (released,) = release_all([prepared], rows, ledger=account)
-        return released
+        return release_all(prepared, rows, ledger=account)
 
     @contextmanager
     def _opened(self) -> Iterator[Source | None]:
@@ -555,6 +629,18 @@ class _Arguments:
         raise DataError(
             f"`column` of {self.owner} must name a column of the frame; got {self.column!r}.{hint}"
         )
+
+
+def _prepared(request: ReleaseRequest, statistic: Statistic, count: int | None) -> PreparedRelease:
+    """Prepare a statistic of rows in memory."""
+    return prepare_release(
+        statistic,
+        epsilon=request.epsilon,
+        count=count,
+        timing=request.timing,
+        owner=request.owner,
+        notes=request.notes,
+    )
 
 
 def _in_engine(data: Any) -> bool:
