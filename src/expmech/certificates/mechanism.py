@@ -111,6 +111,11 @@ class Release:
     bounds : tuple of Release, default ()
         The releases of private bounds that this one rests on, one per column, each with its own
         certificate; they were paid for as well. Empty where bounds were given.
+    accuracy_statement : str, default ""
+        What is said in public about how near a quantile is: in ranks, or about its interval.
+    ends : tuple of Release, default ()
+        The releases of the lower and the upper end of the interval, where it was bought with a
+        share of epsilon.
 
     Examples
     --------
@@ -125,6 +130,8 @@ class Release:
     certificate: Certificate
     accuracy: Accuracy | None = None
     bounds: tuple[Release, ...] = ()
+    accuracy_statement: str = ""
+    ends: tuple[Release, ...] = ()
 
     def __str__(self) -> str:
         """Return value, interval, guarantee and what is assumed, on a card of a few lines."""
@@ -163,7 +170,10 @@ class Release:
     def _terms(self) -> list[tuple[str, str]]:
         kind = self.certificate.kind
         study = [] if kind == RELEASE else [("kind", kind)]
-        return [*study, ("guarantee", guarantee(self.certificate)), *assumed(self.certificate)]
+        near = [("accuracy", self.accuracy_statement)] if self.accuracy_statement else []
+        together = math.fsum(each.certificate.epsilon for each in (self, *self.ends))
+        promise = guarantee(dataclasses.replace(self.certificate, epsilon=together))
+        return [*study, *near, ("guarantee", promise), *assumed(self.certificate)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
+from expmech.tables.intervals import QuantileInterval
 from expmech.tables.private_bounds import (
     DEFAULT_SHARE,
     STAND_IN,
@@ -38,6 +39,7 @@ from expmech.tables.reading import frame_columns, read_column, refuse_declared
 from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
+    aggregate_all,
     prepare_release,
     public_count,
     release_all,
@@ -60,6 +62,8 @@ from expmech.tables.statistics.quantiles import near_levels
 from expmech.tables.statistics.sums import ColumnStatistic
 
 __all__ = ["count", "histogram", "mean", "median", "quantiles", "sum", "variance"]
+
+_Made = TypeVar("_Made", bound=Statistic)
 
 _UNNAMED = "x"  # what certificates call an array
 
@@ -224,13 +228,15 @@ def median(
     bounds: Any,
     column: str | None = None,
     step: Any = None,
+    interval_share: Any = None,
+    rows: int | None = None,
     adjacency: str = "replace",
     missing: str = "auto",
     bounds_share: Any = DEFAULT_SHARE,
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
-    """Release the median of a column of numbers.
+    """Release the median of a column of numbers; with a share of epsilon, its 95% interval too.
 
     Parameters
     ----------
@@ -239,11 +245,26 @@ def median(
     step : float, int, Fraction or str, optional
         The answer is a multiple of this public number, 1 for whole numbers. Much better where all
         values are multiples of it. Default: one of 2^18 points between the bounds.
+    interval_share : float, int, Fraction or str, optional
+        The share of epsilon, below 1, that buys a 95% interval in the units of the column: two more
+        quantiles that enclose the median. The interval holds for any data. With few rows it is
+        wide, and refused where it would be all of the bounds; a `step` makes it shorter.
+    rows : int, optional
+        With ``interval_share`` under "add-remove": how many values there are at least, from what is
+        publicly known. With fewer values the interval may miss more often; privacy is the same.
 
     Returns
     -------
     Release
-        ``value`` and ``certificate``.
+        ``value``, ``accuracy_statement``, which says how near it is, and ``certificate``. With
+        ``interval_share`` also ``accuracy`` with the interval, and ``ends``, two further releases
+        with their certificates: the three together cost epsilon.
+
+    Raises
+    ------
+    ParameterError
+        An argument breaks its rule, or the interval would be all of the bounds; nothing was
+        charged.
 
     Examples
     --------
@@ -251,11 +272,17 @@ def median(
     >>> release = em.median([31, 48, 52, 77], epsilon=1.0, bounds=(0, 100), step=1)
     >>> 0 <= release.value <= 100
     True
+    >>> ages = [20 + k % 60 for k in range(1000)]
+    >>> release = em.median(ages, epsilon=1.0, bounds=(0, 100), step=1, interval_share=0.5)
+    >>> release.accuracy.lower <= release.value <= release.accuracy.upper
+    True
+    >>> [end.certificate.epsilon for end in release.ends]
+    [0.25, 0.25]
     """
     given = _Arguments(
         "median", data, column, adjacency, epsilon, ledger, random_state, bounds_share
     )
-    return given.quantile(bounds, missing, step)
+    return given.median(bounds, missing, step, interval_share, rows)
 
 
 def quantiles(
@@ -290,7 +317,8 @@ def quantiles(
     Returns
     -------
     Release
-        ``value``, a dict of the quantiles by their levels, and ``certificate``.
+        ``value``, a dict of the quantiles by their levels, ``accuracy_statement``, which says how
+        near they are, and ``certificate``.
 
     Examples
     --------
@@ -409,12 +437,38 @@ class _Arguments:
             missing=reading["missing"],
         )
 
-    def quantile(self, bounds: Any, missing: str, step: Any) -> Release:
+    def median(self, bounds: Any, missing: str, step: Any, share: Any, rows: Any) -> Release:
         lattice = self._step(step) | self._reading(missing)
+        pair = self._bounds(bounds)
+        if share is not None and pair is None:
+            raise ParameterError(
+                f"`interval_share` of {self.owner} needs public bounds: find them first, by"
+                " `expmech release bounds`, then give their numbers."
+            )
+        guessed = share is not None and not self.relation.count_is_public
+        if rows is None and guessed:
+            raise ParameterError(
+                f"`rows` of {self.owner} must be given with `interval_share` under 'add-remove',"
+                " where the number of rows is confidential: how many values there are at least,"
+                " from what is publicly known."
+            )
+        if rows is not None and not guessed:
+            raise ParameterError(
+                f"`rows` of {self.owner} is for `interval_share` under 'add-remove' adjacency;"
+                f" leave it out; got {rows!r}."
+            )
+
+        def plan(statistic: QuantileOf, epsilon: Fraction, count: int | None) -> QuantileInterval:
+            least = count if rows is None else rows
+            return QuantileInterval.plan(
+                statistic, epsilon=epsilon, share=share, rows=least, owner=self.owner
+            )
+
         return self._release(
             lambda name, pair: QuantileOf(column=name, bounds=pair, q=Fraction(1, 2), **lattice),
-            bounds=self._bounds(bounds),
+            bounds=pair,
             missing=lattice["missing"],
+            plan=None if share is None else plan,
         )
 
     def quantiles(self, q: Any, bounds: Any, missing: str, step: Any) -> Release:
@@ -502,15 +556,17 @@ class _Arguments:
 
     def _release(
         self,
-        make: Callable[[str, Bounds], Statistic],
+        make: Callable[[str, Bounds], _Made],
         *,
         bounds: Bounds | None = STAND_IN,
         missing: str = "",
         compared: bool = False,
+        plan: Callable[[_Made, Fraction, int | None], QuantileInterval] | None = None,
     ) -> Release:
         """Prepare, charge, aggregate and draw; ``compared`` values are read as they are.
 
-        Where ``bounds`` are None, they are found first, with a share of epsilon.
+        Where ``bounds`` are None, they are found first, with a share of epsilon. ``plan`` makes an
+        interval of a statistic, its epsilon and the number of rows where that is public.
         """
         amount = exact_amount(self.epsilon, name="epsilon", owner=self.owner)
         share = parse_share(self.bounds_share, name="bounds_share", owner=self.owner)
@@ -539,17 +595,29 @@ class _Arguments:
                 return [self._prepare(each, epsilon, notes, source, rows) for each in statistics]
 
             def draw(prepared: Sequence[PreparedRelease], before: int = 0) -> list[Release]:
-                (public,) = prepared
-                read = public.parts[""] if rows is None else rows
+                read = prepared[0].parts[""] if rows is None else rows
                 if seed is not None:
-                    aggregate = read.aggregate(public.aggregation)
-                    return [public.study(aggregate, (seed, before))]
+                    pairs = zip(prepared, aggregate_all(prepared, read), strict=True)
+                    return [
+                        public.study(aggregate, (seed, before + k))
+                        for k, (public, aggregate) in enumerate(pairs)
+                    ]
                 return release_all(prepared, read, ledger=account)
 
             if bounds is not None:
-                prepared = prepare([make(name, bounds)], amount)
+                statistic = make(name, bounds)
+                (whole,) = prepared = prepare([statistic], amount)
+                if plan is None:
+                    account = self._account(source)
+                    return draw(prepared)[0]
+                interval = plan(statistic, amount, whole.count)
+                prepared = [
+                    public
+                    for part, epsilon in interval.parts
+                    for public in prepare([part], epsilon, (interval.note,))
+                ]
                 account = self._account(source)
-                return draw(prepared)[0]
+                return interval.joined(draw(prepared))
             search = BoundsSearch(
                 columns=(name,),
                 labels=(name,),

@@ -201,11 +201,22 @@ class PreparedRelease:
 
     def release(self, aggregate: Any) -> Release:
         """Draw the value from an aggregate of the rows; it may leave."""
-        return self._draw(aggregate).release()
+        return self._stated(self._draw(aggregate).release())
 
     def study(self, aggregate: Any, seed: int | Sequence[int]) -> Release:
         """Draw the value from a seeded stream: never a release."""
-        return self._draw(aggregate).study(seed)
+        return self._stated(self._draw(aggregate).study(seed))
+
+    def _stated(self, released: Release) -> Release:
+        """Return a release of quantiles with what is said in public of their ranks."""
+        if self._ranks is None:
+            return released
+        return dataclasses.replace(released, accuracy_statement=within_ranks(self._ranks))
+
+    @cached_property
+    def _ranks(self) -> float | None:
+        count = self.certificate.domain.get("count")  # where it is public
+        return self.statistic.rank_error(self.request.row_epsilon, count)
 
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def _draw(self, aggregate: Any) -> PreparedDraw:
@@ -227,10 +238,8 @@ class PreparedRelease:
             statement = self.statistic.missing_statement
             general = _COVERS.format(missing=f" {statement}" if statement else "")
             return (self.statistic.covers or general) + (_ALL_AT_ONCE if jointly else "")
-        count = self.certificate.domain.get("count")  # where it is public
-        ranks = self.statistic.rank_error(self.request.row_epsilon, count)
-        if ranks is not None:
-            return within_ranks(ranks)
+        if self._ranks is not None:
+            return within_ranks(self._ranks)
         if self.statistic.shortfall is None:
             return self.statistic.no_interval
         plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)

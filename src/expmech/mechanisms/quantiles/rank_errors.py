@@ -20,6 +20,7 @@ _MISSED = 0.05
 _STEP = 1.0 / 8.0  # of the grid on which a walk of exponential steps is summed
 _FAR = 30.0  # beyond which a step is as good as impossible
 _STUDIES = 4000  # simulated recursions
+_ROUNDS = 20  # of an iteration whose every step is valid
 _ROOM = 1.25  # for values that do not lie quite evenly; measured
 
 
@@ -27,6 +28,25 @@ def single_rank_error(q: Fraction, epsilon: Fraction, adjacency: Adjacency) -> f
     """Return N: one quantile is within N ranks in 95% of releases: P(more) = exp(-eta N)."""
     moved = 1.0 if adjacency is Adjacency.REPLACE else float(max(q, 1 - q))
     return -_ROOM * math.log(_MISSED) * 2.0 * moved / float(epsilon)
+
+
+def proved_rank_error(points: int, q: Fraction, epsilon: Fraction, rows: int | None) -> int:
+    """Return r: quantiles at ``q - r/n`` and ``q + r/n`` enclose the q-quantile of any data at 95%.
+
+    Each is drawn from so many ``points`` at this epsilon; ``rows`` is the least n under add-remove,
+    None under replace. docs/theory/quantiles.md, Theorem 3; one rank more is for rounding.
+    """
+    nats = math.log(points) - math.log(_MISSED)
+
+    def ranks(sensitivity: float) -> int:
+        return math.ceil(nats * 2.0 * sensitivity / float(epsilon)) + 1
+
+    sensitivity = 1.0
+    if rows is not None:
+        centre = float(max(q, 1 - q))
+        for _ in range(_ROUNDS):  # each is at least the sensitivity at both levels
+            sensitivity = min(1.0, centre + ranks(sensitivity) / rows)
+    return ranks(sensitivity)
 
 
 def joint_rank_error(levels: Levels, epsilon: Fraction, adjacency: Adjacency) -> float:
