@@ -130,10 +130,13 @@ def test_verify_ends_with_a_verdict(survey: Path, tmp_path: Path) -> None:
 
 def test_a_dry_run_lists_the_expected_error_of_each_release(survey: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "survey.ledger"
-    assert run("budget", "init", ledger, survey, "--epsilon", "9").exit_code == 0
+    assert (
+        run("budget", "init", ledger, survey, "--epsilon", "9", "--adjacency", "replace").exit_code
+        == 0
+    )
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        f"source = {str(survey)!r}\nledger = {str(ledger)!r}\n"
+        f"adjacency = 'replace'\nsource = {str(survey)!r}\nledger = {str(ledger)!r}\n"
         + "".join(
             f"[[release]]\nstatistic = {name!r}\ncolumn = ['age']\nbounds = ['0,100']\n"
             "epsilon = '1'\n"

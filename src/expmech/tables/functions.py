@@ -134,8 +134,13 @@ def mean(
     >>> release.accuracy.lower <= release.value <= release.accuracy.upper
     True
     >>> print(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1))
-    mean of x: 22 (95% interval 0 to 60)
-    epsilon = 1, replace adjacency; a study, not a release
+    Mean of x
+      22 (95% interval 0 to 60)
+      kind          study, not a release
+      guarantee     epsilon = 1: replacing one row by any other changes the probability of any answer
+                    by a factor of at most 2.72.
+      protects      one row (replace adjacency: the number of rows is public)
+      bounds        0 to 100; values outside are clipped
 
     Nobody knows the bounds of these numbers:
 
