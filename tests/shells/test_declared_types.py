@@ -217,15 +217,15 @@ def test_the_record_says_how_text_is_read_by_the_public_rule_alone(tmp_path: Pat
     assert numbers == words  # no value decides
     missing, encoding, rule = numbers
     assert missing == "A row with a missing value is left out."
-    assert "is read as utf-8" in encoding
-    assert rule.startswith("x: text such as 12, -3.5 or 1e6 is a number")
-    assert "is not known" in rule and "expmech check" in rule
+    assert "Read as utf-8" in encoding
+    assert rule.startswith("Text like -3.5 or true is a number, other text is missing")
+    assert "its share is unknown" in rule and "expmech check" in rule
     replaced = written(
         tmp_path, "1;a\n2;b\n", "--adjacency", "replace", "--encoding", "latin-1", "--decimal", ","
     )
     missing, encoding, rule = replaced["reading"]
     assert missing == "A missing value counts as the middle of its bounds."
-    assert "is read as iso8859-1" in encoding and "-3,5" in rule
+    assert "Read as iso8859-1" in encoding and "-3,5" in rule
 
 
 def test_declared_numbers_have_the_rule_for_missing_values_only(parquet: Path) -> None:
@@ -262,7 +262,7 @@ def test_card_report_and_verify_know_the_reading(tmp_path: Path) -> None:
     for shown in (card, run("report", ledger), html):
         text = " ".join(shown.stdout.split())
         assert "A row with a missing value is left out." in text, text
-        assert "is read as utf-8" in text and "1e6 is a number" in text
+        assert "Read as utf-8" in text and "or true is a number" in text
     record = json.loads(file.read_text())
     assert run("verify", file).exit_code == 0
     for reading in ("all is well", [1], {"x": 1}, None):

@@ -73,9 +73,9 @@ def terms_of(record: dict[str, Any]) -> list[str]:
 
 
 def reading_of(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return how values were read, as labelled rows; records of earlier versions do not say it."""
-    sentences = record.get("reading", [])
-    return [("" if k else "values", visible(str(text))) for k, text in enumerate(sentences)]
+    """Return how values were read, as a labelled row; records of earlier versions do not say it."""
+    text = visible(" ".join(record.get("reading", [])))
+    return [("values", text)] if text else []
 
 
 def _certificate(record: dict[str, Any]) -> Certificate:

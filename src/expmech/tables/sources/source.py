@@ -181,17 +181,11 @@ class Source:
         """
         sentences = []
         if self.encoding is not None:
+            sentences.append(f"Read as {self.encoding}.")
+        if any(self.column(name).type().is_string() for name in columns):
             sentences.append(
-                f"The file is read as {self.encoding}; a line that does not decode is a row of"
-                " missing values."
-            )
-        texts = [name for name in columns if self.column(name).type().is_string()]
-        if texts:
-            example = f"-3{self.decimal}5"
-            sentences.append(
-                f"{', '.join(texts)}: text such as 12, {example} or 1e6 is a number (true is 1,"
-                " false is 0), and any other text is missing. The share of numbers is not known;"
-                " `expmech check` shows it to the steward of the data."
+                f"Text like -3{self.decimal}5 or true is a number, other text is missing; its"
+                " share is unknown (expmech check)."
             )
         return tuple(sentences)
 
