@@ -23,6 +23,7 @@ from support.rounds import (
     LONG,
     alone,
     judge,
+    judge_lookups,
     judge_parts,
     judge_people,
     judge_statistics,
@@ -109,6 +110,12 @@ def test_groups_labels_and_sums_at_a_public_point_add_up(place: Place) -> None:
 @pytest.mark.parametrize(("place", "unit"), PEOPLE, indirect=["place"])
 def test_people_add_up_whichever_of_their_rows_are_kept(place: Place, unit: str) -> None:
     judge_people(place, unit)
+
+
+@pytest.mark.parametrize("column", list(COLUMNS) if LONG else ["f", "s", "w", "day", "at"])
+@pytest.mark.parametrize("place", KINDS, indirect=True)
+def test_what_a_lookup_says_of_rows_adds_up(place: Place, column: str) -> None:
+    judge_lookups(place, column)
 
 
 def test_refusing_what_is_missing_is_the_one_exception(tmp_path: Path) -> None:

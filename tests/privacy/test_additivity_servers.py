@@ -21,12 +21,13 @@ from support.rounds import (
     LONG,
     alone,
     judge,
+    judge_lookups,
     judge_parts,
     judge_people,
     judge_statistics,
     of_queries,
 )
-from support.row_expressions import Writer, draw_pool
+from support.row_expressions import COLUMNS, Writer, draw_pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -109,3 +110,9 @@ def test_groups_labels_and_sums_at_a_public_point_add_up(place: Place) -> None:
 @pytest.mark.parametrize(("place", "unit"), PEOPLE, indirect=["place"])
 def test_people_add_up_whichever_of_their_rows_are_kept(place: Place, unit: str) -> None:
     judge_people(place, unit)
+
+
+@pytest.mark.parametrize("column", list(COLUMNS) if LONG else ["s", "w", "at"])
+@pytest.mark.parametrize("place", KINDS if LONG else [*KINDS[:2], KINDS[3]], indirect=True)
+def test_what_a_lookup_says_of_rows_adds_up(place: Place, column: str) -> None:
+    judge_lookups(place, column)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow
 import pytest
 
 from expmech.core.adjacency import Adjacency
@@ -30,6 +31,7 @@ from expmech.tables.arrays import ArrayRows
 from expmech.tables.engines.regression import EnginePasses
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.grammar import parse_condition
+from expmech.tables.keys import canonical_key, spelling
 from expmech.tables.reading import read_column
 from expmech.tables.sources import source as source_module
 from expmech.tables.sources.source import Source
@@ -66,7 +68,8 @@ class Question:
     ``alone`` is what is asked of a member in its place, or what computes it from the member's rows,
     with the same parts: what a table gives must be a sum of something that depends on one member.
     Queries outside the grammar are run as the caller assumes, and asked only where ``assumed``.
-    ``few``: only so many tables are asked, where that takes long.
+    ``few``: only so many tables are asked, where that takes long. ``lookup`` is a public table that
+    is joined by the column ``on``.
     """
 
     expressions: tuple[str, ...]
@@ -76,6 +79,8 @@ class Question:
     group: tuple[tuple[str, Any], ...] = ()
     assumed: bool = False
     few: int | None = None
+    lookup: Any = None
+    on: str | None = None
     alone: Question | Callable[[Sequence[Any]], Answer] | None = None
 
     def answer(self, source: Source) -> Answer:
@@ -500,6 +505,41 @@ def grouped_questions() -> list[Question]:
     groups: list[tuple[str, Any]] = [("s", "a"), ("w", 7), ("b", True), ("day", "2020-01-31")]
     parts = [*((group,) for group in groups), (groups[0], groups[2])]  # the last is a crossing
     return [requested(request, group=part) for part in parts]
+
+
+ZONES = ("north", "south", "east")
+
+
+def lookup_questions(column: str) -> list[Question]:
+    """Return questions about a lookup of what a column may hold.
+
+    The zone of a row alone is found in memory, by its key.
+    """
+    keys = dict.fromkeys(map(canonical_key, COLUMNS[column]))
+    spelt = [text for text in map(spelling, keys) if text is not None and "\0" not in text]
+    kept = [text for k, text in enumerate(spelt) if k % 4 != 3]  # other values are not in it
+    zones = [ZONES[k % 3] for k in range(len(kept))]
+    sizes = [float(k % 5) for k in range(len(kept))]
+    joined: dict[str, Any] = {
+        "lookup": pyarrow.table({column: kept, "zone": zones, "size": sizes}),
+        "on": column,
+    }
+    said = dict(zip(map(canonical_key, kept), zones, strict=True))
+    counts = asked.TallyOf(column="zone", candidates=ZONES)
+    sums = asked.MomentsOf(columns=("size",), bounds=((0.0, 4.0),), missing="skip", bits=4)
+
+    def in_zones(rows: Sequence[Row]) -> Answer:
+        own = Counter(said.get(canonical_key(row[list(COLUMNS).index(column)])) for row in rows)
+        tally = asked.Tally(counts=tuple(own[zone] for zone in ZONES), rows=len(rows))
+        return {key: number for key, number in _of(f"{counts}", tally).items() if number}
+
+    return [
+        replace(requested(counts), alone=in_zones, **joined),
+        replace(requested(sums), **joined),
+        replace(requested(sums, group=(("zone", "north"),)), **joined),
+        replace(counted("zone = 'south' AND size < 3"), **joined),
+        replace(requested(counts, units=Units(column="zone", max_rows=10**6)), **joined),
+    ]
 
 
 def labelled_questions() -> list[Question]:

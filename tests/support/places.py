@@ -80,7 +80,9 @@ class ParquetPlace:
     def asking(self, question: Question, stack: ExitStack) -> Asking:
         """Open the file or the folder."""
         path = self.folder / "part-0.parquet" if self.parts == 1 else self.folder
-        source = open_source(str(path), query=_query(question, "source"))
+        source = open_source(
+            str(path), query=_query(question, "source"), lookup=question.lookup, on=question.on
+        )
         return _kept_open(question, source, stack)
 
 
@@ -103,7 +105,13 @@ class TextPlace:
     def asking(self, question: Question, stack: ExitStack) -> Asking:
         """Open the file."""
         query = _query(question, "source")
-        source = open_source(str(self._path), query=query, text_format=self.format)
+        source = open_source(
+            str(self._path),
+            query=query,
+            text_format=self.format,
+            lookup=question.lookup,
+            on=question.on,
+        )
         return _kept_open(question, source, stack)
 
     @property
@@ -148,6 +156,8 @@ class FramePlace:
 
         def ask() -> Answer:
             with closing(open_frame(self._frame(), name="rows")) as source:
+                if question.on is not None:
+                    source = source.with_lookup(question.lookup, on=question.on)
                 return answered(question, source)
 
         return ask
@@ -193,7 +203,13 @@ class PostgresPlace:
     def asking(self, question: Question, stack: ExitStack) -> Asking:
         """Open the table or a query of it."""
         query = _query(question, "held")
-        source = open_source(self.address, table=None if query else "held", query=query)
+        source = open_source(
+            self.address,
+            table=None if query else "held",
+            query=query,
+            lookup=question.lookup,
+            on=question.on,
+        )
         return _kept_open(question, source, stack)
 
 
@@ -236,7 +252,13 @@ class SparkPlace:
     def asking(self, question: Question, stack: ExitStack) -> Asking:
         """Open the table or a query of it."""
         query = _query(question, "held")
-        source = open_source("spark", table=None if query else "held", query=query)
+        source = open_source(
+            "spark",
+            table=None if query else "held",
+            query=query,
+            lookup=question.lookup,
+            on=question.on,
+        )
         return _kept_open(question, source, stack)
 
     def _typed(self, path: Path) -> Any:

@@ -76,6 +76,15 @@ def judge_parts(place: Place) -> None:
     judge(check(place, alone(pool), questions, tables, 3), cases=2 * len(questions))
 
 
+def judge_lookups(place: Place, column: str) -> None:
+    """Ask about the columns of a public table that is joined by a column."""
+    generator = random.Random(column)
+    pool = draw_pool(generator, 8, without="\0\n")
+    questions = additivity.lookup_questions(column)
+    tables = random_tables(generator, 8, 4)
+    judge(check(place, alone(pool), questions, tables, 5), cases=4 * (len(questions) - 1))
+
+
 def judge_people(place: Place, unit: str) -> None:
     """Ask about people with several rows, named by a column."""
     generator = random.Random(unit)

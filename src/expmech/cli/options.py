@@ -161,6 +161,20 @@ class TableOptions:
         str | None,
         typer.Option("--query", help="One SELECT to read instead; of a file FROM source."),
     ] = None
+    lookup: Annotated[
+        str | None,
+        typer.Option(
+            "--lookup",
+            help="Public CSV or Parquet file to join to the table, before --query reads it.",
+        ),
+    ] = None
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            help="With --lookup: column of the key, in both; in the lookup each key is once.",
+        ),
+    ] = None
     unit: Annotated[
         str | None,
         typer.Option("--unit", help="Column that names people who may have several rows."),

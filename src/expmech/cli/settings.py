@@ -56,6 +56,8 @@ def open_table(place: TableOptions) -> Source:
         table=place.table,
         query=place.query,
         text_format=text_format(place) if is_text else None,
+        lookup=place.lookup,
+        on=place.on,
     )
 
 
@@ -68,12 +70,19 @@ def settings_of(place: TableOptions, ledger: Path) -> dict[str, Any]:
     if "://" in given["source"]:
         given["source"] = _without_password(given["source"])
     elif _is_file(given["source"]):
-        folder, name = os.path.split(os.path.abspath(given["source"]))
-        path = os.path.join(os.path.realpath(folder), name)
-        with suppress(ValueError):  # another drive of Windows: the path stays absolute
-            path = os.path.relpath(path, os.path.realpath(ledger.parent))
-        given["source"] = path
+        given["source"] = _beside(given["source"], ledger)
+    if "lookup" in given:
+        given["lookup"] = _beside(given["lookup"], ledger)
     return given
+
+
+def _beside(file: str, ledger: Path) -> str:
+    """Return the path of a file from the folder of the ledger."""
+    folder, name = os.path.split(os.path.abspath(file))
+    path = os.path.join(os.path.realpath(folder), name)
+    with suppress(ValueError):  # another drive of Windows: the path stays absolute
+        path = os.path.relpath(path, os.path.realpath(ledger.parent))
+    return path
 
 
 def complete(
@@ -106,6 +115,8 @@ def complete(
     if place.source is None and source is not None:
         folder = ledger.path.resolve().parent if _is_file(source) else ""
         filled["source"] = os.path.join(folder, source)
+    if place.lookup is None and place.on is None and "lookup" in known:
+        filled |= {"lookup": str(ledger.path.resolve().parent / known["lookup"]), "on": known["on"]}
     if place.table is None and place.query is None:
         filled["query"] = known.get("query")
         if not _is_file(filled.get("source") or place.source or ""):

@@ -187,12 +187,17 @@ def time_literal(column: Any, key: Key) -> Any:
     """Return a constant of the column's own type, or None where it cannot hold the time."""
     import ibis
 
+    text = time_text(column.type(), key)
+    return None if text is None else ibis.literal(text).cast(column.type())
+
+
+def time_text(kind: Any, key: Key) -> str | None:
+    """Return what an engine casts to a type of time, or None where that cannot hold the time."""
     if key.kind != "time" or not isinstance(key.value, int):
         return None
-    kind = column.type()
     if kind.is_date():
         days = [spelt for spelt in time_spellings(key.value) if len(spelt) == 10]
-        return ibis.literal(days[0]).cast("date") if days else None
+        return days[0] if days else None
     digits = 6 if kind.scale is None else kind.scale
     step = 10 ** (9 - digits)
     spelt = [text for text in time_spellings(key.value) if "T" in text and text[-1] != "Z"]
@@ -200,7 +205,7 @@ def time_literal(column: Any, key: Key) -> Any:
     if not longest or key.value % step:
         return None
     moment = longest[: len(longest) - 9 + digits].rstrip(".")
-    return ibis.literal(moment + ("" if kind.timezone is None else "+00:00")).cast(kind)
+    return moment + ("" if kind.timezone is None else "+00:00")
 
 
 def _number_of_text(column: Any, engine: str, decimal: str) -> Any:

@@ -47,6 +47,8 @@ def open_source(
     table: str | None = None,
     query: str | None = None,
     text_format: TextFormat | None = None,
+    lookup: Any = None,
+    on: str | None = None,
 ) -> Source:
     r"""Open a table of a file, of PostgreSQL or of Spark; no row is read yet.
 
@@ -62,6 +64,11 @@ def open_source(
         One SELECT to read instead of a table. For a file, it reads the table ``source``.
     text_format : TextFormat, optional
         How text files are written. Default: ``TextFormat()``.
+    lookup : str, path, pandas.DataFrame, polars.DataFrame or pyarrow.Table, optional
+        A public table to join, as :meth:`Source.with_lookup` does, before a query reads the table.
+        A text file of it is written as those of the table are, with names in its first line.
+    on : str, optional
+        With ``lookup``: the column of the key, by the same name in both.
 
     Returns
     -------
@@ -86,6 +93,12 @@ def open_source(
     (('age',), 'duckdb')
     >>> patients.close()
     """
+    if (lookup is None) != (on is None):
+        raise ParameterError(
+            "`lookup` and `on` must be given together: a public table, and the column of its key;"
+            f" got {'no lookup' if lookup is None else 'no key'}."
+        )
+    public = None if on is None else _Lookup(table=lookup, on=on)
     is_address = source.startswith(("postgresql://", "postgres://"))
     if is_address or source == "spark":
         if text_format is not None:
@@ -95,12 +108,14 @@ def open_source(
                 f"`table` must name a table of {source.partition(':')[0]}, or `query` be a SELECT,"
                 f" and not both; got {table!r} and {query!r}."
             )
-        return _open_postgres(source, table, query) if is_address else _open_spark(table, query)
+        if is_address:
+            return _open_postgres(source, table, query, public)
+        return _open_spark(table, query, public)
     if table is not None:
         raise ParameterError(
             f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
         )
-    return _open_file(source, text_format, query)
+    return _open_file(source, text_format, query, public)
 
 
 def open_frame(frame: Any, *, name: str) -> Source:
@@ -148,7 +163,20 @@ def open_frame(frame: Any, *, name: str) -> Source:
     return Source(table=connection.table(_FRAME), identity=name, members=(f"name {name}",))
 
 
-def _open_file(source: str, text_format: TextFormat | None, query_text: str | None) -> Source:
+@dataclass(frozen=True, kw_only=True)
+class _Lookup:
+    """A public table to join, and the column of its key."""
+
+    table: Any
+    on: str
+
+
+def _open_file(
+    source: str,
+    text_format: TextFormat | None,
+    query_text: str | None,
+    lookup: _Lookup | None,
+) -> Source:
     """Open the files that a path, a pattern or a folder of partitions names."""
     is_text = bool(text_ending(source))
     is_folder = os.path.isdir(source)
@@ -175,10 +203,12 @@ def _open_file(source: str, text_format: TextFormat | None, query_text: str | No
     table = _reading(
         source, lambda: open_parquet(paths) if completed is None else open_text(paths, completed)
     )
-    return _as_source(table, identity, query, completed)
+    return _as_source(table, identity, query, lookup, completed)
 
 
-def _open_postgres(address: str, table: str | None, query_text: str | None) -> Source:
+def _open_postgres(
+    address: str, table: str | None, query_text: str | None, lookup: _Lookup | None
+) -> Source:
     """Open a table of PostgreSQL, or a query, to be read only; no user or password is kept."""
     misshapen = ParameterError(  # the parser's own message may quote a password
         "`source` must be an address such as postgresql://user@host:5432/database, with no host,"
@@ -198,7 +228,7 @@ def _open_postgres(address: str, table: str | None, query_text: str | None) -> S
         refused.callback(connection.disconnect)
         first, *_ = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
         identity = _postgres_identity(connection, tables, (host, port, path))
-        source = _as_source(_plain(connection, tables[0], first), identity, query)
+        source = _as_source(_plain(connection, tables[0], first), identity, query, lookup)
         shielded(lambda: _make_read_only(connection), unreachable)
         refused.pop_all()
     return source
@@ -212,7 +242,7 @@ def _make_read_only(connection: Any) -> None:
     connection.con.commit()
 
 
-def _open_spark(table: str | None, query_text: str | None) -> Source:
+def _open_spark(table: str | None, query_text: str | None, lookup: _Lookup | None) -> Source:
     """Open a table of the running Spark session, or a query."""
     query = None if query_text is None else read_query(query_text, dialect="spark")
     ibis = optional_module("ibis", "data")
@@ -226,11 +256,15 @@ def _open_spark(table: str | None, query_text: str | None) -> Source:
         aliases=(f"spark/{'+'.join(tables)}",),
         members=tuple(f"table spark/{name}" for name in whole),
     )
-    return _as_source(_plain(connection, tables[0], first), identity, query)
+    return _as_source(_plain(connection, tables[0], first), identity, query, lookup)
 
 
 def _as_source(
-    table: Any, identity: _Identity, query: Query | None, text_format: TextFormat | None = None
+    table: Any,
+    identity: _Identity,
+    query: Query | None,
+    lookup: _Lookup | None,
+    text_format: TextFormat | None = None,
 ) -> Source:
     """Return a table, or the result of a query in its place, as a source."""
     source = Source(
@@ -244,6 +278,9 @@ def _as_source(
         declares_text=text_format is None,
         encoding=None if text_format is None else text_format.encoding,
     )
+    if lookup is not None:
+        source = source.with_lookup(lookup.table, on=lookup.on, text_format=text_format)
+        table = source.table
     if query is not None:
         table, query = _query_result(source, query, is_text=text_format is not None)
     read = [] if text_format is None else [RECORD_IS_A_LINE]
@@ -253,8 +290,8 @@ def _as_source(
     return replace(
         source,
         table=table,
-        notes=(*(() if query is None else query.notes), *read),
-        unit_notes=(*(() if query is None else query.unit_notes), *read),
+        notes=(*(() if query is None else query.notes), *source.notes, *read),
+        unit_notes=(*(() if query is None else query.unit_notes), *source.unit_notes, *read),
         keeps_all=query is None or query.keeps_all,
     )
 
@@ -265,6 +302,11 @@ def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, 
     if result is not None:
         return result, query
     connection = source.table.get_backend()
+    if source.engine != "duckdb" and source.notes:  # the engine knows its tables, not the join
+        raise ParameterError(
+            "`--query` with --lookup must be a plain SELECT ... FROM one table, with at most a"
+            f" WHERE, of expressions that are read row by row; got {query.text}."
+        )
     if source.engine == "duckdb":  # what the text calls the table of a file
         table = source.table
         if is_text:  # fields of text have no blanks around

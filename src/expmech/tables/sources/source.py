@@ -11,6 +11,8 @@ from expmech.core.errors import DataError, did_you_mean
 from expmech.tables.keys import canonical_key
 from expmech.tables.sources import casts
 from expmech.tables.sources.compiler import Compiler
+from expmech.tables.sources.lookups import read_lookup, refuse_clashes
+from expmech.tables.sources.text_files import TextFormat
 
 _ALIKE = 0.7  # of names, from 0 to 1
 _MOST_LISTED = 12  # names of columns in an error
@@ -218,6 +220,56 @@ class Source:
         """
         matching = self.key(name).equals(canonical_key(value))
         return replace(self, table=self.table.filter(matching))
+
+    def with_lookup(self, lookup: Any, *, on: str, text_format: TextFormat | None = None) -> Source:
+        """Return the table with the columns of a public table, joined by a key.
+
+        Keys are compared as :mod:`expmech.tables.keys` says. A row whose key is missing, or stands
+        in no row of the lookup, has missing values there.
+
+        Parameters
+        ----------
+        lookup : str, path, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A public table of at most 2^20 rows, in memory or in a CSV, TSV or Parquet file. It must
+            not be made from the confidential table. Its times are read as text.
+        on : str
+            The column of the key, by the same name in both tables; in the lookup each key stands
+            once.
+        text_format : TextFormat, optional
+            How a text file of the lookup is written; its first line holds its names. Default:
+            ``TextFormat()``.
+
+        Returns
+        -------
+        Source
+
+        Raises
+        ------
+        DataError
+            A key stands twice in the lookup or is missing there, there is no such column, or both
+            tables have a column of the same name besides the key.
+        ParameterTypeError
+            ``lookup`` is none of the types above.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from expmech.tables.sources import open_frame
+        >>> people = open_frame(pyarrow.table({"postcode": [8001, 3000, 9999]}), name="people")
+        >>> regions = pyarrow.table({"postcode": ["3000", "8001"], "region": ["west", "east"]})
+        >>> joined = people.with_lookup(regions, on="postcode")
+        >>> joined.table.columns, joined.where("region", "east").table.count().to_pyarrow().as_py()
+        (('postcode', 'region'), 1)
+        """
+        key = self.key(on)
+        public = read_lookup(lookup, on=on, text_format=text_format, decimal=self.decimal)
+        refuse_clashes(public, self.table.columns)
+        return replace(
+            self,
+            table=public.join(self.table, key),
+            notes=(*self.notes, public.note),
+            unit_notes=(*self.unit_notes, public.note),
+        )
 
     def staged(self, columns: Mapping[str, Any]) -> Any:
         """Return a table of these expressions, each computed once however often it is used.

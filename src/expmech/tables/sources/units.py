@@ -15,6 +15,7 @@ from expmech.core.errors import ParameterError
 from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger.amounts import show_amount
 from expmech.tables.sources import casts
+from expmech.tables.sources.lookups import LOOKUP_IS_PUBLIC
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.text_files import RECORD_IS_A_LINE
 
@@ -105,7 +106,10 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
     kept = ranked.filter(ranked[_PLACE] < max_rows)
     notes = source.unit_notes
-    if set(notes) - {RECORD_IS_A_LINE}:  # a query may call another column by this name
+    known = (RECORD_IS_A_LINE, LOOKUP_IS_PUBLIC)
+    if not all(
+        note.startswith(known) for note in notes
+    ):  # a query may call another column by this name
         notes = (*notes, f"{column} names the same people in the result of the query as elsewhere")
     return replace(source, table=kept.select(*names), notes=notes)
 
