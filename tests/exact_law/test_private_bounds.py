@@ -70,14 +70,18 @@ def plain(counts: dict[int, int], first: float, second: float) -> Law:
         chance = math.prod(mass(first, z) for z in noise)
         if chance < 1e-12:
             continue
-        ends = rule.find_octaves(cells + np.array(noise), first, _levels(3, 6.0))
-        for value, share in _closer(ends, tuple(halves), second).items():
+        noisy = cells + np.array(noise)
+        ends = rule.find_octaves(noisy, first, _levels(3, 6.0))
+        octaves = 0 if ends is None else int(noisy[ends[0] : ends[1] + 1].sum())
+        for value, share in _closer(ends, octaves, tuple(halves), second).items():
             law[value] = law.get(value, 0.0) + chance * share
     return law
 
 
 @functools.cache
-def _closer(ends: tuple[int, int] | None, halves: tuple[int, ...], rate: float) -> Law:
+def _closer(
+    ends: tuple[int, int] | None, octaves: int, halves: tuple[int, ...], rate: float
+) -> Law:
     """Return the law of the bounds, given the cells of the first histogram."""
     if ends is None or ends == (1, 1):
         return {None if ends is None else (-1.0, 1.0): 1.0}
@@ -86,9 +90,12 @@ def _closer(ends: tuple[int, int] | None, halves: tuple[int, ...], rate: float) 
     sign, inside = (1, halves[2:]) if ends[0] == 2 else (-1, halves[1::-1])
     law: dict[tuple[float, float], float] = {}
     for noise in itertools.product(range(-30, 31), repeat=2):
-        found = rule.find_equal(np.array(inside) + np.array(noise), rate)
+        noisy = np.array(inside) + np.array(noise)
+        found = rule.find_equal(noisy, rate)
         low, high = 0.0, 2.0
-        if found is not None and found[0] == found[1]:  # of all of it nothing is gained
+        alone = found is not None and found[0] == found[1]  # of all of it nothing is gained
+        spread = 2.0 * math.sqrt(2.0) / rate  # two standard deviations of noise on one cell
+        if alone and 15 * octaves <= 16 * (noisy[found[0]] + spread):
             low, high = 1.0 + found[0] / 2, 1.5 + found[0] / 2
         value = (low, high) if sign > 0 else (-high, -low)
         law[value] = law.get(value, 0.0) + math.prod(mass(rate, z) for z in noise)
@@ -254,3 +261,23 @@ def test_rows_from_which_bounds_are_found_are_those_of_the_noise() -> None:
     weights = np.concatenate([(1.0 + np.abs(np.arange(-1073, 1025)) / 8.0) ** -2.0] * 2 + [[1.0]])
     least = math.ceil(math.log(0.5 / (5e-4 / 3 / weights.sum() * (1 + 1 / 8) ** -2)) / rate) + 1
     assert abs(terms.shown_from - least - math.log(20 / (1 + math.exp(-rate))) / rate) <= 2
+
+
+@pytest.mark.parametrize(("adjacency", "epsilon"), [("replace", 0.2), ("add-remove", 0.1)])
+def test_a_spread_column_is_not_narrowed_to_its_most_frequent_values(
+    adjacency: str, epsilon: float
+) -> None:
+    values = np.random.default_rng(1).normal(40.0, 12.0, 5000)
+    mechanism = PrivateBounds.from_values(values, adjacency=adjacency, rows=5000)
+    for seed in range(40):
+        lower, upper = mechanism.study(epsilon=epsilon, seed=seed).value
+        clipped = float(np.mean((values < lower) | (values > upper)))
+        assert clipped < 0.05, (seed, lower, upper, clipped)
+
+
+def test_equal_cells_must_hold_most_of_what_was_counted_by_exponent() -> None:
+    noisy = np.array([100, 900, 800, 100])
+    assert rule.holds_most(noisy, (1, 2), 1.0, 1800)
+    assert rule.holds_most(noisy, (1, 2), 1.0, 1815)  # 113 may be left out, and noise of 4
+    assert not rule.holds_most(noisy, (1, 2), 1.0, 1900)
+    assert rule.holds_most(noisy, (1, 2), 0.01, 1900)  # by noise of 400

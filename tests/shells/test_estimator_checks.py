@@ -63,8 +63,11 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     expected = dict(EXPECTED)
     if isinstance(estimator, (PrivateRidge, PrivateLinearRegression)):
         expected["check_supervised_y_no_nan"] = NO_VALUE_IS_REFUSED
+    private = getattr(estimator, "bounds", None) == "private"
+    if private:
+        expected["check_fit2d_1sample"] = "no private bounds are found in one row"
     needs_labels = isinstance(estimator, PrivateLogisticRegression)  # none can be inferred
-    if estimator.adjacency == "add-remove" and not needs_labels:
+    if estimator.adjacency == "add-remove" and not (needs_labels or private):
         expected["check_estimators_empty_data_messages"] = NO_NUMBER_OF_ROWS
     return expected
 

@@ -117,6 +117,17 @@ def test_too_few_public_rows_are_refused_before_the_charge(people: Path, tmp_pat
     assert spent(account) == 0
 
 
+@pytest.mark.parametrize("statistic", ["mean", "sum", "variance", "median", "quantile"])
+def test_the_command_line_says_how_private_bounds_are_a_release_of_their_own(
+    people: Path, account: Path, statistic: str
+) -> None:
+    arguments = ("--column", "age", "--bounds", "private", "--epsilon", "1", "--ledger", account)
+    refused = call("release", statistic, people, *arguments)
+    assert refused.exit_code != 0
+    assert "`expmech release bounds`" in " ".join(refused.output.split())
+    assert spent(account) == 0
+
+
 FUNCTIONS = {
     "mean": em.mean,
     "sum": em.sum,

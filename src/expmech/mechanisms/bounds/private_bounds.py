@@ -281,7 +281,12 @@ class PrivateBounds(Mechanism):
                     inside[int((size - inner) // width)] += n
             noise = coins.discrete_laplace(terms.equal_rate, len(inside))
             closer = rule.find_equal(inside + noise, float(terms.equal_rate))
-            if closer is not None and (closer[1] + 1 - closer[0]) * width <= outer / WORTH:
+            octaves = int(noisy[ends[0] : ends[1] + 1].sum())
+            if (
+                closer is not None
+                and (closer[1] + 1 - closer[0]) * width <= outer / WORTH
+                and rule.holds_most(inside + noise, closer, float(terms.equal_rate), octaves)
+            ):
                 inner, outer = inner + closer[0] * width, inner + (closer[1] + 1) * width
                 return (inner, outer) if sign > 0 else (-outer, -inner)
         return _spaced(0.0, outer) if sign > 0 else _spaced(-outer, 0.0)

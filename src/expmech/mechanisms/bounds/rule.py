@@ -16,6 +16,7 @@ FALSE = 5e-4
 """How often a test of cells without rows shows one, at most."""
 
 _WALKED = 0.03  # how often a next cell without rows is taken for one with rows
+_LEFT_OUT = 1 / 16  # share of rows that equal cells may leave out
 _FADING = 3.0  # times the level of the walk: an end with fewer rows is not a sharp one
 WINDOWS = (1, 2, 4)
 """How many neighbouring cells are tested together: rows that are spread are seen as well."""
@@ -155,3 +156,15 @@ def find_equal(noisy: Counts, rate: float) -> Ends | None:
     if noisy[ends[1]] < few:
         last = min(len(noisy) - 1, last + more)
     return first, last
+
+
+def holds_most(noisy: Counts, ends: Ends, rate: float, octaves: int) -> bool:
+    """Tell whether equal cells from first to last hold what was counted by exponent, nearly.
+
+    Where few of them are seen because rows are spread over many, they hold a part only. Then
+    ``octaves``, the noisy count by exponent, is larger by more than noise explains.
+    """
+    first, last = ends
+    inside = int(noisy[first : last + 1].sum())
+    noise = math.sqrt(2.0 * (last - first + 1)) / rate  # standard deviation of their sum
+    return octaves - inside <= _LEFT_OUT * octaves + 2.0 * noise
