@@ -135,6 +135,14 @@ class Source:
         column = self._of_type(name, casts.is_readable, "numbers, or text that spells numbers")
         return casts.number(column, engine=self.engine, decimal=self.decimal)
 
+    def days(self, name: str) -> Any:
+        """Return the column as days since 1970, in float64; NULL where a value is no date.
+
+        Raise, before any record is read, where its type holds no dates.
+        """
+        column = self._of_type(name, casts.holds_dates, "dates, or text that spells dates")
+        return casts.days(column, engine=self.engine)
+
     def text(self, name: str) -> Any:
         """Return a column as text without blanks around it; compare with :meth:`key`, not by it."""
         column = self.compared(name)
