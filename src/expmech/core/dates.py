@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from fractions import Fraction
 
 from expmech.core.errors import ParameterError
 
@@ -25,7 +26,10 @@ def date_text(days: float) -> str:
     >>> date_text(18262.0), date_text(18262.5)
     ('2020-01-01', '2020-01-01T12:00:00')
     """
-    moment = _EPOCH + round(days * _MICROSECONDS_PER_DAY) * _MICROSECOND
+    return _text(_EPOCH + round(Fraction(days) * _MICROSECONDS_PER_DAY) * _MICROSECOND)
+
+
+def _text(moment: datetime.datetime) -> str:
     return moment.date().isoformat() if moment.time() == datetime.time() else moment.isoformat()
 
 
@@ -38,12 +42,12 @@ def days_of_text(text: str) -> float:
     18262.5
     """
     try:
-        days = (datetime.datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+        moment = datetime.datetime.fromisoformat(text)
     except (TypeError, ValueError):
-        days = None
-    if days is None or date_text(days / _MICROSECONDS_PER_DAY) != text:
+        moment = None
+    if moment is None or _text(moment) != text or moment.tzinfo is not None:
         raise ParameterError("A released date must be an ISO date such as 2020-01-31.")
-    return days / _MICROSECONDS_PER_DAY
+    return (moment - _EPOCH) // _MICROSECOND / _MICROSECONDS_PER_DAY
 
 
 def nearest_day(text: str, direction: int = 0) -> str:

@@ -61,18 +61,6 @@ def public_days(values: Sequence[Any], *, name: str, owner: str) -> tuple[float,
     return days
 
 
-def whole_days(step: Any, *, owner: str) -> Any:
-    """Return the step of a quantile of dates: whole days, one by default."""
-    if step is None:
-        return 1
-    if step.denominator != 1:
-        raise ParameterError(
-            f"`step` of {owner} must be a whole number of days where bounds are dates; got"
-            f" {float(step):g}."
-        )
-    return step
-
-
 def refuse_plain_numbers(column: Any, *, owner: str) -> None:
     """Raise where a column is declared to hold numbers, which are no dates: none is looked at."""
     kind = getattr(column, "dtype", None)

@@ -25,6 +25,7 @@ from expmech.domains.regions import decimal_fraction
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows, DeferredRows
+from expmech.tables.dates import public_days, read_days, refuse_plain_numbers
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
 from expmech.tables.reading import frame_columns, read_column, refuse_times
@@ -78,9 +79,10 @@ def mean(
         :func:`~expmech.tables.sources.open_source` opened.
     epsilon : float, int, Fraction or str
         The budget of this release: a number, or decimal text.
-    bounds : pair of float
+    bounds : pair of float, or of dates
         Public bounds ``(lower, upper)`` of a value, from what it can be and never from the data.
-        Values outside are clipped.
+        Values outside are clipped. Dates, as text "2020-01-31" or as objects, say that the column
+        holds dates.
     column : str, optional
         The column of a frame, a file or a table.
     adjacency : {"replace", "add-remove"}, default "replace"
@@ -121,7 +123,7 @@ def mean(
     epsilon = 1, replace adjacency; a study, not a release
     """
     given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state)
-    return given.numbers(Mean, bounds, missing)
+    return given.mean(bounds, missing)
 
 
 def sum(
@@ -213,7 +215,8 @@ def median(
         As for :func:`mean`.
     step : float, int, Fraction or str, optional
         The answer is a multiple of this public number, 1 for whole numbers. Much better where all
-        values are multiples of it. Default: one of 2^18 points between the bounds.
+        values are multiples of it. Default: one of 2^18 points between the bounds; one day for
+        dates.
 
     Returns
     -------
@@ -292,8 +295,8 @@ def histogram(
     ----------
     data, epsilon, column, adjacency, ledger, random_state
         As for :func:`mean`.
-    edges : sequence of float, optional
-        Public rising numbers. Each cell holds its lower edge, and the last one both.
+    edges : sequence of float or of dates, optional
+        Public rising numbers or dates. Each cell holds its lower edge, and the last one both.
     categories : sequence, optional
         Public values to be counted, in the place of edges.
 
@@ -370,6 +373,14 @@ class _Arguments:
     ledger: Any
     random_state: int | None
 
+    def mean(self, bounds: Any, missing: str) -> Release:
+        reading = self._reading(missing)
+        pair, dates = self._bounds_or_dates(bounds)
+        return self._release(
+            lambda name: Mean(columns=(name,), bounds=(pair,), named=True, dates=dates, **reading),
+            dates=dates,
+        )
+
     def numbers(self, kind: type[ColumnStatistic], bounds: Any, missing: str) -> Release:
         reading = self._reading(missing)
         pairs = (self._bounds(bounds),)
@@ -379,7 +390,10 @@ class _Arguments:
 
     def quantile(self, bounds: Any, missing: str, step: Any) -> Release:
         lattice = self._lattice(bounds, step) | self._reading(missing)
-        return self._release(lambda name: QuantileOf(column=name, q=Fraction(1, 2), **lattice))
+        return self._release(
+            lambda name: QuantileOf(column=name, q=Fraction(1, 2), **lattice),
+            dates=lattice["dates"],
+        )
 
     def quantiles(self, q: Any, bounds: Any, missing: str, step: Any) -> Release:
         if isinstance(q, str) or not np.iterable(q) or not len(list(q)):
@@ -392,23 +406,32 @@ class _Arguments:
         lattice = self._lattice(bounds, step) | self._reading(missing)
         texts = tuple(f"{float(level):g}" for level in levels)
         return self._release(
-            lambda name: QuantilesOf(column=name, levels=levels, texts=texts, **lattice)
+            lambda name: QuantilesOf(column=name, levels=levels, texts=texts, **lattice),
+            dates=lattice["dates"],
         )
 
     def histogram(self, edges: Sequence[Any] | None, categories: Sequence[Any] | None) -> Release:
         cells: dict[str, Any] = {}
+        dates = False
         if edges is not None:
             try:
-                cells["edges"] = tuple(float(edge) for edge in edges)
-            except (TypeError, ValueError):
+                days = public_days(list(edges), name="edges", owner=self.owner)
+                dates = days is not None
+                cells["edges"] = days or tuple(float(edge) for edge in edges)
+            except (TypeError, ValueError) as error:
+                if isinstance(error, ParameterError):
+                    raise
                 raise ParameterTypeError(
-                    f"`edges` of {self.owner} must be rising numbers; got {edges!r}."
+                    f"`edges` of {self.owner} must be rising numbers, or dates; got {edges!r}."
                 ) from None
         if categories is not None:
             cells["categories"] = tuple(categories)
         return self._release(
-            lambda name: HistogramIn(column=name, named=True, adjacency=self.relation, **cells),
+            lambda name: HistogramIn(
+                column=name, named=True, adjacency=self.relation, dates=dates, **cells
+            ),
             compared=categories is not None,
+            dates=dates,
         )
 
     def count(self, where: str | None) -> Release:
@@ -447,17 +470,37 @@ class _Arguments:
         multiple = None
         if step is not None:
             multiple = decimal_fraction(step, name="step", owner=self.owner)
-        return {"bounds": self._bounds(bounds), "step": multiple}
+        pair, dates = self._bounds_or_dates(bounds)
+        if dates and multiple is None:
+            multiple = Fraction(1)
+        return {"bounds": pair, "step": multiple, "dates": dates}
+
+    def _bounds_or_dates(self, bounds: Any) -> tuple[Bounds, bool]:
+        """Return a pair of numbers, and whether they are the days of dates."""
+        pair = self._pair(bounds)
+        days = public_days(pair, name="bounds", owner=self.owner)
+        return validate_bounds(days or pair, name=self.owner), days is not None
 
     def _bounds(self, bounds: Any) -> Bounds:
+        pair, dates = self._bounds_or_dates(bounds)
+        if dates:
+            raise ParameterError(
+                f"`bounds` of {self.owner} must be numbers; got dates. Dates have a mean, quantiles"
+                " and histograms."
+            )
+        return pair
+
+    def _pair(self, bounds: Any) -> list[Any]:
         if isinstance(bounds, str) or not np.iterable(bounds) or len(list(bounds)) != 2:
             raise ParameterError(
                 f"`bounds` of {self.owner} must be a pair (LOWER, UPPER); got {bounds!r}. Bounds"
                 " are public: they come from what a value can be, never from the data."
             )
-        return validate_bounds(bounds, name=self.owner)
+        return list(bounds)
 
-    def _release(self, make: Callable[[str], Statistic], *, compared: bool = False) -> Release:
+    def _release(
+        self, make: Callable[[str], Statistic], *, compared: bool = False, dates: bool = False
+    ) -> Release:
         """Prepare, charge, aggregate and draw; ``compared`` values are read as they are."""
         amount = exact_amount(self.epsilon, name="epsilon", owner=self.owner)
         seed = self.random_state
@@ -479,9 +522,11 @@ class _Arguments:
                 values = self._values()
                 name = _name_of(values)
                 statistic = make(name)
-                if not compared and not isinstance(statistic, CountOf):
+                if dates:
+                    refuse_plain_numbers(values, owner=self.owner)
+                elif not compared and not isinstance(statistic, CountOf):
                     refuse_times(values, owner=self.owner)
-                rows = _in_memory(values, name, compared=compared)
+                rows = _in_memory(values, name, compared=compared, dates=dates)
                 prepared = prepare_release(
                     statistic,
                     epsilon=amount,
@@ -561,7 +606,7 @@ def _in_engine(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike, Source))
 
 
-def _in_memory(values: Any, name: str, *, compared: bool) -> DeferredRows:
+def _in_memory(values: Any, name: str, *, compared: bool, dates: bool) -> DeferredRows:
     """Return rows that are read after the charge."""
 
     def read() -> ArrayRows:
@@ -569,7 +614,8 @@ def _in_memory(values: Any, name: str, *, compared: bool) -> DeferredRows:
             return ArrayRows(raw=values)
         if hasattr(values, "columns"):  # whose rows are counted
             return ArrayRows(raw=range(values.shape[0]))
-        return ArrayRows(numbers=read_column(values)[:, None], names=(name,))
+        numbers = read_days(values) if dates else read_column(values)
+        return ArrayRows(numbers=numbers[:, None], names=(name,))
 
     return DeferredRows(table=values, read=read)
 
