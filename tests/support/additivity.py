@@ -490,9 +490,7 @@ def standard_requests() -> list[Any]:
     for name, rule in (("day", "middle"), ("at", "drop"), ("s", "lower")):
         found.append(asked.CellsOf(column=name, edges=DAYS, dates=True))
         found.append(
-            asked.HistogramOf(
-                column=name, bounds=DAY_BOUNDS, bits=5, step=ONE, missing=rule, dates=True
-            )
+            asked.HistogramOf(column=name, bounds=DAY_BOUNDS, bits=9, missing=rule, dates=True)
         )
     for columns, rule in ((("day", "at"), "skip"), (("at", "s"), "middle")):
         found.append(
