@@ -28,6 +28,7 @@ from expmech.core.errors import ExpmechError, ParameterError
 from expmech.mechanisms.groups import parse_universe
 from expmech.tables import aggregates as asked
 from expmech.tables.arrays import ArrayRows
+from expmech.tables.dates import read_days
 from expmech.tables.engines.regression import EnginePasses
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.grammar import parse_condition
@@ -448,8 +449,9 @@ def in_memory(request: Any, rows: Sequence[Row]) -> Answer:
     names = getattr(request, "columns", None) or (request.column,)
     places = tuple(range(len(names)))
     more: dict[str, Any] = {"columns": places} if hasattr(request, "columns") else {"column": 0}
+    read = read_days if getattr(request, "dates", False) else read_column
     held = ArrayRows(
-        numbers=np.column_stack([read_column(list(columns[name])) for name in names]),
+        numbers=np.column_stack([read(list(columns[name])) for name in names]),
         raw=list(columns[names[0]]),
         target=list(columns[request.target]) if hasattr(request, "target") else None,
     )
@@ -463,6 +465,8 @@ BOUNDS = ((-4.0, 9.0), (-1e300, 1e300), (0.0, 1e-290), (0.1, 8.0), (0.0, 1.0), (
 ANSWERS = ((-4.0, 9.0), (-1e100, 1e100), (0.0, 1e-100), (0.1, 8.0), (0.0, 1.0), (-1e9, 1e18))
 CLASSES = ("a", "7", "2020-01-31")
 EDGES = (-1e308, -1.0, 0.0, 5e-324, 1.0, 5.0, 7.0, 1e308)
+DAY_BOUNDS = (-719_162.0, 2_932_896.0)  # 0001-01-01 and 9999-12-31
+DAYS = (-719_162.0, 0.0, 18_292.0, 18_293.0, 2_932_896.0)
 CANDIDATES: tuple[Any, ...] = (
     *("a", "A", "é", "e\u0301", "7", 7.5, "nan", "", True, 0, -0.0, "2020-01-31", "0001-01-01"),
     *("9999-12-31", "don't", "ss", "ß", 5e-324, "inf", 2**63, "K", "\u212a"),
@@ -488,6 +492,17 @@ def standard_requests() -> list[Any]:
     found.append(asked.HistogramOf(column="f", missing="lower", **multiples))
     found += [asked.CellsOf(column=name, edges=EDGES) for name in NUMBERS]
     found += [asked.MagnitudesOf(column=name, missing="lower") for name in NUMBERS]
+    for name, rule in (("day", "middle"), ("at", "drop"), ("s", "lower")):
+        found.append(asked.CellsOf(column=name, edges=DAYS, dates=True))
+        found.append(
+            asked.HistogramOf(column=name, bounds=DAY_BOUNDS, bits=9, missing=rule, dates=True)
+        )
+    for columns, rule in ((("day", "at"), "skip"), (("at", "s"), "middle")):
+        found.append(
+            asked.MomentsOf(
+                columns=columns, bounds=(DAY_BOUNDS,) * 2, missing=rule, bits=30, dates=True
+            )
+        )
     tallied = ("s", "w", "f", "day", "at", "b")
     found += [asked.TallyOf(column=name, candidates=CANDIDATES) for name in tallied]
     return found + [keys_request(name) for name in ("s", "w", "f", "day", "b", "i")]

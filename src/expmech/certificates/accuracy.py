@@ -60,12 +60,13 @@ class Accuracy:
 
     def postprocessed(self, postprocessing: Postprocessing) -> Accuracy:
         """Return the intervals in the shape of the released value."""
-        parts = ("lower", "upper", "scale", "joint_lower", "joint_upper")
+        parts = ("lower", "upper", "joint_lower", "joint_upper")
         stated = {part: getattr(self, part) for part in parts}
         shaped = {
             part: postprocessing.apply(given) for part, given in stated.items() if given is not None
         }
-        return dataclasses.replace(self, **shaped)
+        scale = None if self.scale is None else postprocessing.apply_width(self.scale)
+        return dataclasses.replace(self, **shaped, scale=scale)
 
 
 @functools.cache

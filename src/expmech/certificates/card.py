@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from expmech.certificates.postprocessing import Dates
 from expmech.core.adjacency import Adjacency
+from expmech.core.dates import date_text, nearest_day
 from expmech.core.markup import number_text, visible
 
 if TYPE_CHECKING:
@@ -134,7 +136,8 @@ def _bounds(certificate: Certificate) -> str:
     lower, upper = domain.get("lower"), domain.get("upper")
     if not (isinstance(lower, list | tuple) and isinstance(upper, list | tuple)):
         return ""
-    pairs = [f"{number_text(a)} to {number_text(b)}" for a, b in zip(lower, upper, strict=False)]
+    shown = date_text if certificate.postprocessing.get("map") == Dates.name else number_text
+    pairs = [f"{shown(a)} to {shown(b)}" for a, b in zip(lower, upper, strict=False)]
     if len(set(pairs)) == 1:
         return pairs[0] if len(pairs) == 1 else f"{pairs[0]}, for each column"
     if len(labels) != len(pairs):
@@ -196,7 +199,13 @@ def shown_values(value: Any, accuracy: Mapping[str, Any]) -> list[ShownValue]:
         is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
         parts: dict[str, Any] = {"value": float(number) if is_number else None}
         text = value_text(number)
-        if is_number and low is not None and high is not None:
+        if isinstance(number, str) and isinstance(low, str) and isinstance(high, str):  # dates
+            text = nearest_day(number)
+            parts["interval"] = _days(low, high)
+            if name in first and name in last:
+                parts["jointly"] = _days(first[name], last[name])
+            parts["noise"] = f"{number_text(scale, digits=3)} days" if scale else ""
+        elif is_number and low is not None and high is not None:
             resolution = scale or (high - low) / 6.0
             text = _rounded(number, resolution)
             parts["interval"] = _interval(low, high, resolution)
@@ -216,6 +225,10 @@ def value_text(value: Any) -> str:
         return ", ".join(map(value_text, value))
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number_text(value) if number else visible(str(value))
+
+
+def _days(low: str, high: str) -> str:
+    return f"{nearest_day(low, -1)} to {nearest_day(high, 1)}"
 
 
 def _interval(low: float, high: float, resolution: float) -> str:

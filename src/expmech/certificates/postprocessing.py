@@ -7,17 +7,19 @@ the certificate, so that a number of another kind cannot pass for what was certi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.dates import date_text, days_of_text
 from expmech.core.errors import ParameterError
 from expmech.core.registry import Registry
 
 _ROUNDED = 2.0**-50  # of the numbers met: what a sum in float64 may lose per term, there and back
+_MICROSECOND = 2.0**-36  # of a day, and a little more
 _TOLERANCE = 1e-9  # of a number's size: what going back through a map may lose
 
 
@@ -42,6 +44,14 @@ class Postprocessing(ABC):
 
         Raise where it holds anything but finite numbers in the shape of the map.
         """
+
+    def apply_width(self, width: Any) -> Any:
+        """Return a width, such as the scale of the noise, in the shape of the released value."""
+        return self.apply(width)
+
+    def back_width(self, released: Any) -> NDArray[Any] | None:
+        """Return the numbers that :meth:`apply_width` gave a shape."""
+        return self.back(released)
 
     def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how far roundings on the way and back may have moved each entry: here none."""
@@ -117,6 +127,57 @@ class ByName(Postprocessing):
     @classmethod
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         return cls(labels=tuple(map(str, described["labels"])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dates(Postprocessing):
+    """Release days since 1970-01-01 as ISO dates; a part of a day as a time, to the microsecond.
+
+    Parameters
+    ----------
+    shape : Postprocessing
+        Whether one date is released, or several by name or in order.
+    """
+
+    name = "dates"
+    shape: Postprocessing
+
+    def apply(self, value: Any) -> Any:
+        return _each(date_text, self.shape.apply(value))
+
+    def back(self, released: Any) -> NDArray[Any] | None:
+        return self.shape.back(_each(days_of_text, released))
+
+    def apply_width(self, width: Any) -> Any:
+        """Return a number of days, which is no date."""
+        return self.shape.apply(width)
+
+    def back_width(self, released: Any) -> NDArray[Any] | None:
+        return self.shape.back(released)
+
+    def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a microsecond, and a few float64 steps of each entry."""
+        return np.asarray(_MICROSECOND + _ROUNDED * np.abs(point))
+
+    def describe(self) -> dict[str, Any]:
+        shape = self.shape.describe()
+        return shape | {"map": self.name, "shape": shape["map"]}
+
+    @classmethod
+    def rebuild(cls, described: Mapping[str, Any]) -> Self:
+        shape = {name: entry for name, entry in described.items() if name != "shape"}
+        kinds = [kind.name for kind in (Unchanged, OneNumber, ByName)]
+        if described["shape"] not in kinds:
+            raise ParameterError(f"Dates must have one of the shapes {', '.join(kinds)}.")
+        return cls(shape=rebuild_postprocessing(shape | {"map": described["shape"]}))
+
+
+def _each(convert: Callable[[Any], Any], value: Any) -> Any:
+    """Return a value, a list or a mapping with each entry converted."""
+    if isinstance(value, Mapping):
+        return {name: convert(entry) for name, entry in value.items()}
+    several = isinstance(value, (list, np.ndarray))
+    return [convert(entry) for entry in value] if several else convert(value)
 
 
 @dataclass(frozen=True)
@@ -384,6 +445,7 @@ POSTPROCESSINGS: Registry[type[Postprocessing]] = Registry(
             Unchanged,
             OneNumber,
             ByName,
+            Dates,
             Listed,
             ShownGroups,
             FoundBounds,

@@ -12,6 +12,7 @@ from expmech.core.adjacency import Adjacency, adjacency_of_units
 from expmech.core.errors import ParameterError, validate_integer
 from expmech.core.strict_json import read_json
 from expmech.tables.aggregates import validate_different
+from expmech.tables.dates import public_days
 from expmech.tables.private_bounds import PRIVATE
 from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.sources.text_files import split_line
@@ -27,7 +28,10 @@ def parse_bounds(text: str) -> tuple[float, float]:
             " such as a fifth, then this command with the rest and the bounds that were found as"
             " --bounds LOWER,UPPER. Nothing was charged."
         )
-    wrong = ParameterError(f"`--bounds` must be two numbers LOWER,UPPER; got {text!r}.")
+    wrong = ParameterError(
+        f"`--bounds` must be two numbers LOWER,UPPER; got {text!r}. A mean and quantiles take dates"
+        " too, such as 2020-01-01,2024-12-31."
+    )
     parts = text.split(",")
     if len(parts) != 2:
         raise wrong
@@ -105,6 +109,14 @@ def parse_numbers(text: str, name: str) -> tuple[float, ...]:
         raise ParameterError(f"`{name}` must hold numbers; got {text!r}.") from None
 
 
+def parse_edges(text: str) -> dict[str, Any]:
+    """Read public edges separated by commas: numbers, or dates."""
+    days = public_days(split(text, "--edges"), name="--edges", owner="a histogram")
+    if days is not None:
+        return {"edges": days, "dates": True}
+    return {"edges": parse_numbers(text, "--edges")}
+
+
 Value = TypeVar("Value")
 
 
@@ -155,6 +167,16 @@ def limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
     """Return the bounds of each column."""
     pairs = zip(columns, for_each(columns, bounds, "--bounds"), strict=True)
     return tuple(validate_bounds(parse_bounds(text), name=name) for name, text in pairs)
+
+
+def limits_or_dates(columns: list[str], bounds: list[str]) -> tuple[tuple[Bounds, ...], bool]:
+    """Return the bounds of each column, and whether they are the days of dates."""
+    parts = [part for text in for_each(columns, bounds, "--bounds") for part in text.split(",")]
+    days = public_days(parts, name="--bounds", owner=", ".join(columns))
+    if days is None or len(days) != 2 * len(columns):
+        return limits(columns, bounds), False
+    pairs = zip(columns, zip(days[::2], days[1::2], strict=True), strict=True)
+    return tuple(validate_bounds(pair, name=name) for name, pair in pairs), True
 
 
 def for_each(columns: Sequence[str], given: Sequence[Value], option: str) -> list[Value]:

@@ -5,7 +5,7 @@ A release makes a statistic of named columns; a plan makes one of public numbers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +16,10 @@ from expmech.cli.columns import (
     StatisticCommand,
     for_each,
     limits,
+    limits_or_dates,
     numbered,
     over_columns,
+    parse_edges,
     parse_numbers,
     read_list,
     split,
@@ -350,7 +352,7 @@ def _histogram(
     cells: list[dict[str, Any]]
     if edges:
         texts = for_each(column, edges, "--edges")
-        cells = [{"edges": parse_numbers(text, "--edges")} for text in texts]
+        cells = [parse_edges(text) for text in texts]
     else:
         texts = for_each(column, categories or [], "--categories")
         cells = [{"categories": read_list(text, "--categories")} for text in texts]
@@ -415,7 +417,15 @@ Objective = Annotated[
 
 def _mean(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
     """Release the mean of one or several columns."""
-    return Mean(**over_columns(common, column, bounds), exponential=common.sampler_named)
+    pairs, dates = limits_or_dates(column, bounds)
+    return Mean(
+        columns=tuple(column),
+        bounds=pairs,
+        named=True,
+        dates=dates,
+        exponential=common.sampler_named,
+        **common.reading,
+    )
 
 
 def _plan_mean(common: CommonSettings, bounds: options.ColumnBounds) -> Mean:
@@ -449,8 +459,12 @@ def _quantile(
     step: options.Step = None,
 ) -> tuple[Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
-    pairs = zip(column, limits(column, bounds), strict=True)
-    return tuple(_levels(common, name, pair, q, bits, step) for name, pair in pairs)
+    pairs, dates = limits_or_dates(column, bounds)
+    common_step = "1" if dates and step is None else step
+    return tuple(
+        replace(_levels(common, name, pair, q, bits, common_step), dates=dates)
+        for name, pair in zip(column, pairs, strict=True)
+    )
 
 
 def _levels(

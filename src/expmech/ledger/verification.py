@@ -174,7 +174,8 @@ def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str
     mechanism = MECHANISMS.find(certificate.mechanism)
     holds = False
     try:
-        back = rebuild_postprocessing(certificate.postprocessing).back
+        postprocessing = rebuild_postprocessing(certificate.postprocessing)
+        back = postprocessing.back
         point, lower, upper = map(back, (released, stated["lower"], stated["upper"]))
         joint = [stated.get(f"joint_{end}") for end in ("lower", "upper")]
         scale, noisy = stated.get("scale"), stated.get("noisy")
@@ -182,7 +183,7 @@ def verify_interval(certificate: Certificate, released: Any, stated: Mapping[str
         near = Accuracy(
             lower=lower,
             upper=upper,
-            scale=None if scale is None else back(scale),
+            scale=None if scale is None else postprocessing.back_width(scale),
             noisy=None if noisy is None else tuple(noisy),
             joint_lower=None if joint[0] is None else back(joint[0]),
             joint_upper=None if joint[1] is None else back(joint[1]),

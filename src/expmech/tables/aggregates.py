@@ -176,11 +176,17 @@ class MomentsOf(ColumnsOf):
     """Count, integer sums and, if asked, integer cross products of clipped, snapped columns.
 
     A missing value that is skipped adds nothing to the sums of its column and to its count.
+    ``dates``: the columns hold dates, read as days since 1970 (:mod:`expmech.tables.dates`).
     """
 
     bits: int
     products: bool = False
+    dates: bool = False
     whole_rows = False
+
+    @property
+    def number_columns(self) -> tuple[Column, ...]:
+        return () if self.dates else self.columns
 
     def of_arrays(self, rows: ArrayRows) -> Moments:
         if self.missing == "skip":
@@ -233,13 +239,15 @@ class CellsAggregation(Aggregation):
     """How many values of a column are in each of public cells.
 
     The cell of a value depends on that value alone; of some values it is :data:`NOWHERE`.
+    ``dates``: the column holds dates, read as days since 1970 (:mod:`expmech.tables.dates`).
     """
 
     column: Column
+    dates: bool = False
 
     @property
     def number_columns(self) -> tuple[Column, ...]:
-        return (self.column,)
+        return () if self.dates else (self.column,)
 
     @abstractmethod
     def of_counts(self, counts: Mapping[int, int]) -> Any:

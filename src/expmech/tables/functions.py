@@ -24,6 +24,7 @@ from expmech.core.errors import DataError, ParameterError, ParameterTypeError, v
 from expmech.domains.regions import decimal_fraction
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import ArrayRows, DeferredRows
+from expmech.tables.dates import public_days, read_days, refuse_plain_numbers
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
 from expmech.tables.intervals import QuantileInterval
@@ -90,10 +91,11 @@ def mean(
         :func:`~expmech.tables.sources.open_source` opened.
     epsilon : float, int, Fraction or str
         The budget of this release: a number, or decimal text.
-    bounds : pair of float, or "private"
+    bounds : pair of float, pair of dates, or "private"
         Public bounds ``(lower, upper)`` of a value, from what it can be and never from the data.
-        Values outside are clipped. "private" finds them with a share of epsilon, by a release that
-        is charged first.
+        Values outside are clipped. Dates, as text "2020-01-31" or as objects, say that the column
+        holds dates. "private" finds bounds of numbers with a share of epsilon, by a release that is
+        charged first.
     column : str, optional
         The column of a frame, a file or a table.
     adjacency : {"replace", "add-remove"}, default "replace"
@@ -133,14 +135,10 @@ def mean(
     >>> release = em.mean(ages, epsilon=1.0, bounds=(0, 100))
     >>> release.accuracy.lower <= release.value <= release.accuracy.upper
     True
-    >>> print(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1))
+    >>> card = str(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1))
+    >>> print("\\n".join(card.splitlines()[:2]))
     Mean of x
       22 (95% interval 0 to 60)
-      kind          study, not a release
-      guarantee     epsilon = 1: replacing one row by any other changes the probability of any answer
-                    by a factor of at most 2.72.
-      protects      one row (replace adjacency: the number of rows is public)
-      bounds        0 to 100; values outside are clipped
 
     Nobody knows the bounds of these numbers:
 
@@ -150,7 +148,7 @@ def mean(
     ({'lower': 0.0, 'upper': 1024.0}, 0.8)
     """
     given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state, bounds_share)
-    return given.numbers(Mean, bounds, missing)
+    return given.mean(bounds, missing)
 
 
 def sum(
@@ -249,7 +247,8 @@ def median(
         As for :func:`mean`.
     step : float, int, Fraction or str, optional
         The answer is a multiple of this public number, 1 for whole numbers. Much better where all
-        values are multiples of it. Default: one of 2^18 points between the bounds.
+        values are multiples of it. Default: one of 2^18 points between the bounds; one day for
+        dates.
     interval_share : float, int, Fraction or str, optional
         The share of epsilon, below 1, that buys a 95% interval in the units of the column: two more
         quantiles that enclose the median. The interval holds for any data. With few rows it is
@@ -355,8 +354,8 @@ def histogram(
     ----------
     data, epsilon, column, adjacency, ledger, random_state
         As for :func:`mean`.
-    edges : sequence of float, optional
-        Public rising numbers. Each cell holds its lower edge, and the last one both.
+    edges : sequence of float or of dates, optional
+        Public rising numbers or dates. Each cell holds its lower edge, and the last one both.
     categories : sequence, optional
         Public values to be counted, in the place of edges.
 
@@ -434,6 +433,18 @@ class _Arguments:
     random_state: int | None
     bounds_share: Any = DEFAULT_SHARE
 
+    def mean(self, bounds: Any, missing: str) -> Release:
+        reading = self._reading(missing)
+        pair, dates = self._bounds_or_dates(bounds)
+        return self._release(
+            lambda name, pair: Mean(
+                columns=(name,), bounds=(pair,), named=True, dates=dates, **reading
+            ),
+            bounds=pair,
+            missing=reading["missing"],
+            dates=dates,
+        )
+
     def numbers(self, kind: type[ColumnStatistic], bounds: Any, missing: str) -> Release:
         reading = self._reading(missing)
         return self._release(
@@ -443,12 +454,12 @@ class _Arguments:
         )
 
     def median(self, bounds: Any, missing: str, step: Any, share: Any, rows: Any) -> Release:
-        lattice = self._step(step) | self._reading(missing)
-        pair = self._bounds(bounds)
-        if share is not None and pair is None:
+        pair, dates = self._bounds_or_dates(bounds)
+        lattice = self._lattice(step, dates=dates) | self._reading(missing)
+        if share is not None and (pair is None or dates):
             raise ParameterError(
-                f"`interval_share` of {self.owner} needs public bounds: find them first, by"
-                " `expmech release bounds`, then give their numbers."
+                f"`interval_share` of {self.owner} needs public bounds that are numbers; got"
+                f" {bounds!r}. Private bounds can be found first, by `expmech release bounds`."
             )
         guessed = share is not None and not self.relation.count_is_public
         if rows is None and guessed:
@@ -473,6 +484,7 @@ class _Arguments:
             lambda name, pair: QuantileOf(column=name, bounds=pair, q=Fraction(1, 2), **lattice),
             bounds=pair,
             missing=lattice["missing"],
+            dates=dates,
             plan=None if share is None else plan,
         )
 
@@ -484,30 +496,40 @@ class _Arguments:
             )
         exact = [exact_amount(level, name="q", owner=self.owner) for level in q]
         levels = tuple(sorted(set(near_levels(exact))))
-        lattice = self._step(step) | self._reading(missing)
+        pair, dates = self._bounds_or_dates(bounds)
+        lattice = self._lattice(step, dates=dates) | self._reading(missing)
         texts = tuple(f"{float(level):g}" for level in levels)
         return self._release(
             lambda name, pair: QuantilesOf(
                 column=name, bounds=pair, levels=levels, texts=texts, **lattice
             ),
-            bounds=self._bounds(bounds),
+            bounds=pair,
             missing=lattice["missing"],
+            dates=dates,
         )
 
     def histogram(self, edges: Sequence[Any] | None, categories: Sequence[Any] | None) -> Release:
         cells: dict[str, Any] = {}
+        dates = False
         if edges is not None:
             try:
-                cells["edges"] = tuple(float(edge) for edge in edges)
-            except (TypeError, ValueError):
+                days = public_days(list(edges), name="edges", owner=self.owner)
+                dates = days is not None
+                cells["edges"] = days or tuple(float(edge) for edge in edges)
+            except (TypeError, ValueError) as error:
+                if isinstance(error, ParameterError):
+                    raise
                 raise ParameterTypeError(
-                    f"`edges` of {self.owner} must be rising numbers; got {edges!r}."
+                    f"`edges` of {self.owner} must be rising numbers, or dates; got {edges!r}."
                 ) from None
         if categories is not None:
             cells["categories"] = tuple(categories)
         return self._release(
-            lambda name, _: HistogramIn(column=name, named=True, adjacency=self.relation, **cells),
+            lambda name, _: HistogramIn(
+                column=name, named=True, adjacency=self.relation, dates=dates, **cells
+            ),
             compared=categories is not None,
+            dates=dates,
         )
 
     def count(self, where: str | None) -> Release:
@@ -542,22 +564,38 @@ class _Arguments:
         rule = check_missing(missing, self.relation, owner=self.owner)
         return {"adjacency": self.relation, "missing": rule}
 
-    def _step(self, step: Any) -> dict[str, Any]:
-        if step is None:
-            return {"step": None}
-        return {"step": decimal_fraction(step, name="step", owner=self.owner)}
+    def _lattice(self, step: Any, *, dates: bool) -> dict[str, Any]:
+        multiple = Fraction(1) if dates else None
+        if step is not None:
+            multiple = decimal_fraction(step, name="step", owner=self.owner)
+        return {"step": multiple, "dates": dates}
+
+    def _bounds_or_dates(self, bounds: Any) -> tuple[Bounds | None, bool]:
+        """Return a pair of numbers, None where it is to be found, and whether it is of dates."""
+        if are_private(bounds):
+            return None, False
+        pair = self._pair(bounds)
+        days = public_days(pair, name="bounds", owner=self.owner)
+        return validate_bounds(days or pair, name=self.owner), days is not None
 
     def _bounds(self, bounds: Any) -> Bounds | None:
-        """Return public bounds; None where they are to be found privately."""
-        if are_private(bounds):
-            return None
+        """Return public bounds that are numbers; None where they are to be found privately."""
+        pair, dates = self._bounds_or_dates(bounds)
+        if dates:
+            raise ParameterError(
+                f"`bounds` of {self.owner} must be numbers; got dates. Dates have a mean, quantiles"
+                " and histograms."
+            )
+        return pair
+
+    def _pair(self, bounds: Any) -> list[Any]:
         if isinstance(bounds, str) or not np.iterable(bounds) or len(list(bounds)) != 2:
             raise ParameterError(
                 f"`bounds` of {self.owner} must be a pair (LOWER, UPPER); got {bounds!r}. Bounds"
                 " are public: they come from what a value can be, never from the data. Where nobody"
                 ' knows them, bounds="private" finds them with a share of epsilon.'
             )
-        return validate_bounds(bounds, name=self.owner)
+        return list(bounds)
 
     def _release(
         self,
@@ -566,6 +604,7 @@ class _Arguments:
         bounds: Bounds | None = STAND_IN,
         missing: str = "",
         compared: bool = False,
+        dates: bool = False,
         plan: Callable[[_Made, Fraction, int | None], QuantileInterval] | None = None,
     ) -> Release:
         """Prepare, charge, aggregate and draw; ``compared`` values are read as they are.
@@ -590,9 +629,11 @@ class _Arguments:
             else:
                 values = self._values()
                 name = _name_of(values)
-                if not compared and self.owner != "count":
+                if dates:
+                    refuse_plain_numbers(values, owner=self.owner)
+                elif not compared and self.owner != "count":
                     refuse_declared(values, owner=self.owner)
-                rows = _in_memory(values, name, compared=compared)
+                rows = _in_memory(values, name, compared=compared, dates=dates)
 
             def prepare(
                 statistics: Sequence[Statistic], epsilon: Fraction, notes: tuple[str, ...] = ()
@@ -728,7 +769,7 @@ def _in_engine(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike, Source))
 
 
-def _in_memory(values: Any, name: str, *, compared: bool) -> DeferredRows:
+def _in_memory(values: Any, name: str, *, compared: bool, dates: bool) -> DeferredRows:
     """Return rows that are read after the charge."""
 
     def read() -> ArrayRows:
@@ -736,7 +777,8 @@ def _in_memory(values: Any, name: str, *, compared: bool) -> DeferredRows:
             return ArrayRows(raw=values)
         if hasattr(values, "columns"):  # whose rows are counted
             return ArrayRows(raw=range(values.shape[0]))
-        return ArrayRows(numbers=read_column(values)[:, None], names=(name,))
+        numbers = read_days(values) if dates else read_column(values)
+        return ArrayRows(numbers=numbers[:, None], names=(name,))
 
     return DeferredRows(table=values, read=read)
 

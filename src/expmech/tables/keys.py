@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from expmech.core.errors import ParameterError
 from expmech.tables.reading import BLANKS, number_of, read_column
 
-_TIME = re.compile(
+TIME_PATTERN = (
     "([0-9]{4})-([0-9]{2})-([0-9]{2})"
     "(?:[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.]([0-9]{1,9}))?)?Z?)?"
 )
+"""Text that spells a date or a time, if the calendar has it."""
+
+_TIME = re.compile(TIME_PATTERN)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _SECOND = 10**9

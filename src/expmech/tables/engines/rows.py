@@ -192,7 +192,10 @@ def flag(source: Source, condition: Condition) -> Any:
 def count_cells(source: Source, aggregations: Sequence[CellsOf | HistogramOf]) -> list[Any]:
     """Return each aggregate; what is stored row by row is read once for all of them."""
     (prefix,) = fresh_names(source.table.columns, 1)
-    raw = {f"{prefix}r{k}": source.number(str(a.column)) for k, a in enumerate(aggregations)}
+    raw = {
+        f"{prefix}r{k}": (source.days if a.dates else source.number)(str(a.column))
+        for k, a in enumerate(aggregations)
+    }
     table = source.staged(raw)
     names = [f"{prefix}v{k}" for k in range(len(aggregations))]
     cells = [

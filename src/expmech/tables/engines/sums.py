@@ -77,18 +77,21 @@ def snap_columns(
     rounding: Rounding | None = None,
     label: tuple[Any, Any] | None = None,
     maps: Sequence[tuple[float, float]] | None = None,
+    dates: bool = False,
 ) -> SnappedColumns:
     """Return columns clipped and snapped to whole numbers, missing values by the public rule.
 
     ``label`` is an expression of whole numbers, and one that says whether it is missing; it becomes
     the last column. ``maps`` are the origin of each column and its number of steps per unit; None:
     the lower bound, and ``2^bits`` steps per width. ``rounding`` is by default :func:`nearest`.
+    ``dates`` are read as days.
     """
     rule = validate_missing(missing, owner="the data layer")
     validate_columns(columns, bounds)
     limits = [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
     (prefix,) = fresh_names(source.table.columns, 1)
-    raw = {f"{prefix}r{j}": source.number(name) for j, name in enumerate(columns)}
+    read = source.days if dates else source.number
+    raw = {f"{prefix}r{j}": read(name) for j, name in enumerate(columns)}
     flags = {} if label is None else {f"{prefix}f": label[0], f"{prefix}g": label[1]}
     table = source.staged({**raw, **flags})
     absent = [~present(table[name]) for name in raw] + ([table[f"{prefix}g"]] if flags else [])
@@ -169,7 +172,14 @@ def moments(source: Source, aggregation: MomentsOf) -> Moments:
     most = _MOST_PRODUCT_BITS if products else 52
     validate_integer(bits, name="bits", owner="moments", low=1, high=most)
     names = [str(column) for column in columns]
-    rows = snap_columns(source, names, aggregation.bounds, bits=bits, missing=aggregation.missing)
+    rows = snap_columns(
+        source,
+        names,
+        aggregation.bounds,
+        bits=bits,
+        missing=aggregation.missing,
+        dates=aggregation.dates,
+    )
     d, table, prefix = len(columns), rows.table, rows.prefix
     values = [table[name] for name in rows.names]
     pairs = [(i, j) for i in range(d) for j in range(i, d)] if products else []

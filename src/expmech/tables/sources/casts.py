@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from expmech.tables.keys import Key, time_spellings
+from expmech.core.dates import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY
+from expmech.tables.keys import TIME_PATTERN, Key, time_spellings
 from expmech.tables.reading import BLANKS, MOST_DIGITS, NUMBER_PATTERN, WORDS
 
 _OVERFLOWS = str((1 << 1024) - (1 << 970))  # from here on, nearest float64 is infinite
@@ -181,6 +182,125 @@ def moment(column: Any, *, engine: str) -> Any:
 
     ticks = ibis.udf.scalar.builtin(epoch_us, signature=((kind,), "int64"))(column)
     return ibis.ifelse(ticks >= -MOST_MICROSECONDS, column, ibis.null(kind))
+
+
+def holds_dates(kind: Any) -> bool:
+    """Return whether a column of this type may hold dates: a public question."""
+    return bool(kind.is_date() or kind.is_timestamp() or kind.is_string())
+
+
+def days(column: Any, *, engine: str) -> Any:
+    """Return a column as days since 1970, to the second; NULL where a value is no date.
+
+    As :func:`expmech.tables.dates.day_number`: whole seconds, which float64 holds, over 86,400.
+    """
+    kind = column.type()
+    if kind.is_string():
+        seconds = _seconds_of_text(text(column, engine=engine), engine)
+    elif engine == "pyspark":
+        seconds = _seconds_in_spark(column)
+    else:
+        seconds = _seconds_of_time(moment(column, engine=engine), engine)
+    first, last = constant(float(FIRST_SECOND)), constant(float(LAST_SECOND))
+    known = (seconds >= first) & (seconds <= last)
+    return cases((known, seconds / constant(float(SECONDS_PER_DAY))))
+
+
+def _seconds_of_time(column: Any, engine: str) -> Any:
+    """Return whole seconds since 1970 of a date or a time in DuckDB and PostgreSQL."""
+    import ibis
+
+    kind = column.type()
+    if engine == "duckdb":
+
+        def epoch_us(time):  # type: ignore[no-untyped-def]
+            raise NotImplementedError  # the engine's own function of this name
+
+        ticks = ibis.udf.scalar.builtin(epoch_us, signature=((kind,), "int64"))(column)
+        second = 10**6
+        whole = ticks - ((ticks % second) + second) % second
+        return whole.cast("float64") / constant(float(second))
+
+    def date_part(part, time):  # type: ignore[no-untyped-def]
+        raise NotImplementedError  # the engine's own function of this name
+
+    whole = column if kind.is_date() else column.truncate("s")
+    return ibis.udf.scalar.builtin(date_part, signature=(("string", kind), "float64"))(
+        "epoch", whole
+    )
+
+
+def _seconds_in_spark(column: Any) -> Any:
+    """Return whole seconds since 1970; a time without zone is in UTC, whatever the session's."""
+    import ibis
+
+    def unix_seconds(time):  # type: ignore[no-untyped-def]
+        raise NotImplementedError  # the engine's own function of this name
+
+    def unix_date(day):  # type: ignore[no-untyped-def]
+        raise NotImplementedError  # the engine's own function of this name
+
+    kind = column.type()
+    if kind.is_timestamp() and kind.timezone is not None:
+        return ibis.udf.scalar.builtin(unix_seconds, signature=((kind,), "int64"))(column).cast(
+            "float64"
+        )
+    day = ibis.udf.scalar.builtin(unix_date, signature=(("date",), "int32"))(column.cast("date"))
+    seconds = day.cast("float64") * constant(float(SECONDS_PER_DAY))
+    if kind.is_date():
+        return seconds
+    parts = ((column.hour(), 3600.0), (column.minute(), 60.0), (column.second(), 1.0))
+    for part, size in parts:
+        seconds = seconds + part.cast("int64").cast("float64") * constant(size)
+    return seconds
+
+
+_DAYS_BEFORE = (306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275)
+"""Days from the first of March to the first of each month."""
+
+
+def _seconds_of_text(trimmed: Any, engine: str) -> Any:
+    """Return whole seconds since 1970 that a text spells, by the calendar alone; NULL for none.
+
+    No engine parses a date: each has its own idea of what spells one.
+    """
+    import ibis
+
+    fits = _spells(trimmed, TIME_PATTERN, engine).fill_null(False)
+    spelt = fits.ifelse(trimmed, "0000-00-00")
+
+    def part(start: int, size: int) -> Any:
+        there = spelt.length() >= start + size  # of HH:MMZ the seconds are not
+        return there.ifelse(spelt.substr(start, size), "0").cast("float64")
+
+    year, month, day = part(0, 4), part(5, 2), part(8, 2)
+    hour, minute, second = part(11, 2), part(14, 2), part(17, 2)
+    four, hundred = ((year / constant(n)).floor() * constant(n) == year for n in (4.0, 100.0))
+    centuries = (year / constant(400.0)).floor() * constant(400.0) == year
+    leap = (four & ~hundred) | centuries
+    long = cases(
+        (month == constant(2.0), leap.ifelse(constant(29.0), constant(28.0))),
+        (month.isin([constant(float(m)) for m in (4, 6, 9, 11)]), constant(30.0)),
+        otherwise=constant(31.0),
+    )
+    early = month <= constant(2.0)
+    since = year - early.ifelse(constant(1.0), constant(0.0))  # years that begin in March
+    leaps = [(since / constant(n)).floor() for n in (4.0, 100.0, 400.0)]
+    before = cases(
+        *((month == constant(m + 1.0), constant(float(n))) for m, n in enumerate(_DAYS_BEFORE))
+    )
+    days = (
+        since * constant(365.0) + leaps[0] - leaps[1] + leaps[2]
+        + before + day - constant(719_469.0)
+    )  # fmt: skip
+    zero = constant(0.0)
+    valid = (
+        fits & (year > zero) & (month > zero) & (month <= constant(12.0))
+        & (day > zero) & (day <= long)
+        & (hour < constant(24.0)) & (minute < constant(60.0)) & (second < constant(60.0))
+    )  # fmt: skip
+    seconds = days * constant(86_400.0) + hour * constant(3600.0) + minute * constant(60.0) + second
+    return ibis.cases((valid, seconds), else_=null())
 
 
 def time_literal(column: Any, key: Key) -> Any:

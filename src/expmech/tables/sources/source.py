@@ -191,6 +191,14 @@ class Source:
             )
         return tuple(sentences)
 
+    def days(self, name: str) -> Any:
+        """Return the column as days since 1970, in float64; NULL where a value is no date.
+
+        Raise, before any record is read, where its type holds no dates.
+        """
+        column = self._of_type(name, casts.holds_dates, "dates, or text that spells dates")
+        return casts.days(column, engine=self.engine)
+
     def text(self, name: str) -> Any:
         """Return a column as text without blanks around it; compare with :meth:`key`, not by it."""
         column = self.compared(name)

@@ -8,7 +8,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expmech.certificates.mechanism import CertificateContext, Mechanism
-from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
+from expmech.certificates.postprocessing import (
+    ByName,
+    Dates,
+    OneNumber,
+    Postprocessing,
+    Unchanged,
+)
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.tables.aggregates import Aggregation, Column
@@ -225,6 +231,11 @@ def named_or_one(columns: Sequence[Column], *, named: bool) -> Postprocessing:
     if not named:
         return Unchanged()
     return OneNumber() if len(columns) == 1 else ByName(labels=tuple(map(str, columns)))
+
+
+def as_dates(shape: Postprocessing, *, dates: bool) -> Postprocessing:
+    """Return the map to dates in this shape where numbers are days, else the shape itself."""
+    return Dates(shape=shape) if dates else shape
 
 
 def one_of_several(count: int, whole: str, epsilon: str) -> str:

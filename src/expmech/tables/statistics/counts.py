@@ -12,6 +12,7 @@ from typing import Any
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
 from expmech.core.adjacency import Adjacency
+from expmech.core.dates import date_text
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.noisy_sums import Counts
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
@@ -209,6 +210,9 @@ class HistogramIn(Statistic):
         What several histograms cost together, for the certificate.
     concentrated : RhoBudget, optional
         Of a ledger that counts in rho, see :meth:`with_rho`.
+    dates : bool, default=False
+        Whether the column holds dates: values and edges are days since 1970-01-01, and cells are
+        named by dates.
 
     Examples
     --------
@@ -226,6 +230,7 @@ class HistogramIn(Statistic):
     label: str | None = None
     shares: tuple[str, ...] = ()
     concentrated: RhoBudget | None = None
+    dates: bool = False
     missing_statement = f"A row with a missing value is counted as {OTHER!r}."
 
     def with_rho(self, concentrated: RhoBudget) -> HistogramIn:
@@ -254,9 +259,9 @@ class HistogramIn(Statistic):
         """The names of the cells, the others last."""
         if self.edges is None:
             return (*map(str, self.categories or ()), OTHER)
-        pairs = list(pairwise(self.edges))
-        inner = [f"[{low:.12g}, {high:.12g})" for low, high in pairs[:-1]]
-        return (*inner, f"[{pairs[-1][0]:.12g}, {pairs[-1][1]:.12g}]", OTHER)
+        texts = [date_text(edge) if self.dates else f"{edge:.12g}" for edge in self.edges]
+        *inner, last = pairwise(texts)
+        return (*(f"[{low}, {high})" for low, high in inner), f"[{last[0]}, {last[1]}]", OTHER)
 
     @property
     def postprocessing(self) -> Postprocessing:
@@ -264,7 +269,7 @@ class HistogramIn(Statistic):
 
     def aggregation(self, epsilon: Fraction) -> CellsOf | TallyOf:
         if self.edges is not None:
-            return CellsOf(column=self.column, edges=self.edges)
+            return CellsOf(column=self.column, edges=self.edges, dates=self.dates)
         return TallyOf(column=self.column, candidates=self.categories or ())
 
     def stand_in(self, count: int, epsilon: Fraction) -> Tally:

@@ -28,7 +28,7 @@ from expmech.mechanisms.quantiles.tables import MOST_DENOMINATOR, parse_levels
 from expmech.tables.aggregates import Column, HistogramOf
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics.base import Statistic
+from expmech.tables.statistics.base import Statistic, as_dates
 
 MOST_BITS = 22
 RECURSIVE_FROM = {Adjacency.ADD_REMOVE: 15, Adjacency.REPLACE: 100}
@@ -53,6 +53,7 @@ class HistogramStatistic(Statistic):
     missing: str = AUTO_MISSING
     label: str | None = None
     shares: tuple[str, ...] = ()
+    dates: bool = False
 
     def __post_init__(self) -> None:
         for level in self._levels:
@@ -60,6 +61,12 @@ class HistogramStatistic(Statistic):
                 raise ParameterError(
                     f"`q` of a quantile must be strictly between 0 and 1; got {float(level):g}."
                 )
+        if self.dates and (self.step is None or self.step.denominator != 1):
+            shown = "none" if self.step is None else f"{float(self.step):g}"
+            raise ParameterError(
+                "`step` of a quantile must be a whole number of days where bounds are dates; got"
+                f" {shown}."
+            )
         validate_integer(self.bits, name="bits", owner="a quantile", low=1, high=MOST_BITS)
         if self.lattice.count > 1 << MOST_BITS:
             raise ParameterError(
@@ -87,6 +94,7 @@ class HistogramStatistic(Statistic):
             bits=self.bits,
             missing=self.missing_rule,
             step=self.step,
+            dates=self.dates,
         )
 
     def stand_in(self, count: int, epsilon: Fraction) -> NDArray[np.int64]:
@@ -124,6 +132,9 @@ class QuantileOf(HistogramStatistic):
         What certificates call the column. Default: its name.
     shares : tuple of str, default=()
         What several such statistics cost together, for the certificate.
+    dates : bool, default=False
+        Whether the column holds dates: values and bounds are days since 1970-01-01, and the answer
+        is released as a date; ``step`` is then a whole number of days.
 
     Examples
     --------
@@ -145,8 +156,8 @@ class QuantileOf(HistogramStatistic):
         return f"{float(self.q):g}-quantile of {self.label or self.column}"
 
     @property
-    def postprocessing(self) -> OneNumber:
-        return OneNumber()
+    def postprocessing(self) -> Postprocessing:
+        return as_dates(OneNumber(), dates=self.dates)
 
     def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
         return single_rank_error(self.q, epsilon, self.adjacency)
@@ -175,7 +186,7 @@ class QuantilesOf(HistogramStatistic):
         The neighbours that the guarantee refers to.
     texts : tuple of str, optional
         The names of the levels, where values are released by name. Default: a tuple in order.
-    bits, step, missing, label, shares
+    bits, step, missing, label, shares, dates
         As for :class:`QuantileOf`.
 
     Examples
@@ -204,7 +215,8 @@ class QuantilesOf(HistogramStatistic):
 
     @property
     def postprocessing(self) -> Postprocessing:
-        return Unchanged() if self.texts is None else ByName(labels=self.texts)
+        shape = Unchanged() if self.texts is None else ByName(labels=self.texts)
+        return as_dates(shape, dates=self.dates)
 
     def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
         levels = parse_levels(self.levels)

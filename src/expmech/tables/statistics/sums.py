@@ -31,7 +31,13 @@ from expmech.mechanisms.noisy_sums.noisy_sums import (
 from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics.base import Statistic, check_missing, listed, named_or_one
+from expmech.tables.statistics.base import (
+    Statistic,
+    as_dates,
+    check_missing,
+    listed,
+    named_or_one,
+)
 from expmech.theory.concentrated import RhoBudget
 
 _FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
@@ -120,6 +126,9 @@ class Mean(ColumnStatistic):
         Of a ledger that counts in rho, see :meth:`with_rho`.
     exponential : bool, default=False
         Whether to use the exponential mechanism with the L1 loss, whose error is twice as large.
+    dates : bool, default=False
+        Whether the columns hold dates: values and bounds are days since 1970-01-01, and the mean is
+        released as a date.
 
     Examples
     --------
@@ -128,7 +137,15 @@ class Mean(ColumnStatistic):
     """
 
     exponential: bool = False
+    dates: bool = False
     what = "mean"
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return as_dates(super().postprocessing, dates=self.dates)
+
+    def aggregation(self, epsilon: Fraction) -> MomentsOf:
+        return dataclasses.replace(super().aggregation(epsilon), dates=self.dates)
 
     @property
     def missing_rule(self) -> str:
