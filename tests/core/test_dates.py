@@ -107,7 +107,9 @@ def test_aggregates_of_dates_are_those_of_days(missing: str) -> None:
 )
 def test_statistics_of_dates_are_those_of_days(column: Any) -> None:
     more: dict[str, Any] = {"epsilon": 1.0, "random_state": 5}
-    for pair in (BOUNDS, tuple(map(np.datetime64, BOUNDS)), (DAYS[0], "2024-12-31T00:00")):
+    objects = tuple(np.datetime64(day) for day in BOUNDS)
+    given: list[Any] = [BOUNDS, objects, (DAYS[0], "2024-12-31T00:00")]
+    for pair in given:
         mean = em.mean(column, bounds=pair, **more)
         number = em.mean(NUMBERS, bounds=LIMITS, **more)
         assert (mean.value, mean.accuracy.lower) == (  # type: ignore[union-attr]

@@ -135,17 +135,8 @@ def mean(
     >>> release = em.mean(ages, epsilon=1.0, bounds=(0, 100))
     >>> release.accuracy.lower <= release.value <= release.accuracy.upper
     True
-    >>> card = str(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1))
-    >>> print("\\n".join(card.splitlines()[:2]))
-    Mean of x
-      22 (95% interval 0 to 60)
-
-    Nobody knows the bounds of these numbers:
-
-    >>> values = [k % 900 for k in range(5000)]
-    >>> release = em.mean(values, epsilon=1.0, bounds="private")
-    >>> release.bounds[0].value, release.certificate.epsilon
-    ({'lower': 0.0, 'upper': 1024.0}, 0.8)
+    >>> str(em.mean(ages, epsilon=1.0, bounds=(0, 100), random_state=1)).splitlines()[:2]
+    ['Mean of x', '  22 (95% interval 0 to 60)']
     """
     given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state, bounds_share)
     return given.mean(bounds, missing)
