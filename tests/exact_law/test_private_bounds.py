@@ -93,9 +93,12 @@ def _closer(
         noisy = np.array(inside) + np.array(noise)
         found = rule.find_equal(noisy, rate)
         low, high = 0.0, 2.0
-        alone = found is not None and found[0] == found[1]  # of all of it nothing is gained
         spread = 2.0 * math.sqrt(2.0) / rate  # two standard deviations of noise on one cell
-        if alone and 15 * octaves <= 16 * (noisy[found[0]] + spread):
+        if (
+            found is not None
+            and found[0] == found[1]  # of all of it nothing is gained
+            and 15 * octaves <= 16 * (noisy[found[0]] + spread)
+        ):
             low, high = 1.0 + found[0] / 2, 1.5 + found[0] / 2
         value = (low, high) if sign > 0 else (-high, -low)
         law[value] = law.get(value, 0.0) + math.prod(mass(rate, z) for z in noise)
