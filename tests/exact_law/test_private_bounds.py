@@ -93,11 +93,13 @@ def _closer(
         noisy = np.array(inside) + np.array(noise)
         found = rule.find_equal(noisy, rate)
         low, high = 0.0, 2.0
-        first, last = (0, 1) if found is None else found
         spread = 2.0 * math.sqrt(2.0) / rate  # two standard deviations of noise on one cell
-        # of all of it nothing is gained
-        if first == last and 15 * octaves <= 16 * (noisy[first] + spread):
-            low, high = 1.0 + first / 2, 1.5 + first / 2
+        if (
+            found is not None
+            and found[0] == found[1]  # of all of it nothing is gained
+            and 15 * octaves <= 16 * (noisy[found[0]] + spread)
+        ):
+            low, high = 1.0 + found[0] / 2, 1.5 + found[0] / 2
         value = (low, high) if sign > 0 else (-high, -low)
         law[value] = law.get(value, 0.0) + math.prod(mass(rate, z) for z in noise)
     return {(low + 0.0, high + 0.0): chance for (low, high), chance in law.items()}  # no -0
