@@ -58,7 +58,7 @@ def test_duckdb_reads_text_dates_and_times_as_arrays_do() -> None:
     every = [datetime.date(1995, 1, 1) + datetime.timedelta(days=7 * k) for k in range(600)]
     texts = SPELT + [day.isoformat() for day in every]
     times = [
-        None if math.isnan(day) or not 0 < day < 1e5 else np.datetime64(int(day * 86400), "s")
+        datetime.datetime(1970, 1, 1) + datetime.timedelta(days=day) if 0 < day < 1e5 else None
         for day in read_days(texts)
     ]
     frame = pyarrow.table(
