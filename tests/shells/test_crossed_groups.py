@@ -176,7 +176,8 @@ def test_a_median_is_a_quantile_and_has_a_plan(survey: Path) -> None:
 def test_names_that_are_nearly_right_are_suggested(survey: Path, ledger: Path) -> None:
     own = ("--bounds", "0,20", "--epsilon", 1)
     wrong = run("release", "mean", survey, "--column", "agee", *own)
-    assert wrong.exit_code == 1 and "Did you mean 'age'?" in wrong.stderr
+    assert wrong.exit_code == 1 and "`expmech check` shows its names" in wrong.stderr
+    assert "Did you mean 'age'?" in run("check", survey, "--column", "agee").stdout
     plan = survey.with_name("plan.toml")
     for entry, name in (
         ("statistic = 'medien'", "median"),

@@ -209,7 +209,7 @@ REFUSED = {
     "release count {} --where max(age)>3 --epsilon 1": "'MAX(age)' is no part of the grammar",
     "release count {} --where nobody=1 --epsilon 1": "There is no column 'nobody'",
     "release count {} --where age>'x' --epsilon 1": "with numbers only",
-    "release histogram {} --column age --epsilon 1": "Groups that nobody listed need a public",
+    "release histogram {} --column age --epsilon 1": "`--edges` or `--categories`",
     "release histogram {} --column age --edges 3,2 --epsilon 1": "rising",
     "release histogram {} --column age --edges 3,x --epsilon 1": "must hold numbers",
     "release histogram {} --column sex --categories f,other --epsilon 1": "must not hold 'other'",

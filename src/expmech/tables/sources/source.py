@@ -121,13 +121,13 @@ class Source:
                 f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename"
                 " one of them."
             )
-        hint = did_you_mean(name, columns, cutoff=_ALIKE)
-        if not self.public_columns:
+        if not self.public_columns:  # where there is no header, its first line is a record
             raise DataError(
-                f"There is no {owner} {name!r} in {self.identity}.{hint} The first line of a text"
-                " file must hold the names of its columns; where it has none, give them (--names;"
-                " in Python header=False and names)."
+                f"There is no {owner} {name!r} in {self.identity}. The first line of a text file"
+                " must hold the names of its columns; where it has none, give them (--names; in"
+                " Python header=False and names). `expmech check` shows its names to you alone."
             )
+        hint = did_you_mean(name, columns, cutoff=_ALIKE)
         raise DataError(
             f"There is no {owner} {name!r} in {self.identity}; it has {_listing(columns)}.{hint}"
         )
