@@ -1,6 +1,7 @@
-"""Make the two made-up tables of the pages and examples: python examples/data/make.py [FOLDER].
+"""Make the made-up tables of the pages and examples: python examples/data/make.py [FOLDER].
 
 survey.csv has one row per person. visits.csv has one row per visit, and people have several.
+regions.csv is public: it says in which region a town lies.
 """
 
 from __future__ import annotations
@@ -58,10 +59,17 @@ def visits(people: int = 400) -> list[list[object]]:
     return table
 
 
+def regions() -> list[list[object]]:
+    """Return the public table of towns and regions."""
+    places = ("north", "middle", "middle", "east", "middle")
+    return [["town", "region"], *([town, place] for town, place in zip(TOWNS, places, strict=True))]
+
+
 def main() -> None:
-    """Write both tables into a folder, this one by default."""
+    """Write the tables into a folder, this one by default."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    for name, table in (("survey.csv", survey()), ("visits.csv", visits())):
+    tables = {"survey.csv": survey(), "visits.csv": visits(), "regions.csv": regions()}
+    for name, table in tables.items():
         with (folder / name).open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(table)
 

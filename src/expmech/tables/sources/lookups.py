@@ -210,7 +210,7 @@ def _values(column: Any, name: str, lookup: str) -> tuple[str, list[str | float 
         kind = kind.value_type
     values = column.to_pylist()
     if any(of(kind) for of in (types.is_string, types.is_large_string, types.is_null)):
-        return "string", values
+        return "string", [None if value is None else value.strip(BLANKS) for value in values]
     numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     if any(of(kind) for of in numeric):
         numbers = map(number_of, values)
