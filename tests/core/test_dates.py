@@ -58,7 +58,9 @@ def test_duckdb_reads_text_dates_and_times_as_arrays_do() -> None:
     every = [datetime.date(1995, 1, 1) + datetime.timedelta(days=7 * k) for k in range(600)]
     texts = SPELT + [day.isoformat() for day in every]
     times = [
-        datetime.datetime(1970, 1, 1) + datetime.timedelta(days=day) if 0 < day < 1e5 else None
+        datetime.datetime(1970, 1, 1) + datetime.timedelta(days=day, seconds=0.75)
+        if 0 < day < 1e5
+        else None
         for day in read_days(texts)
     ]
     frame = pyarrow.table(
