@@ -109,7 +109,9 @@ def test_aggregates_of_dates_are_those_of_days(missing: str) -> None:
 )
 def test_statistics_of_dates_are_those_of_days(column: Any) -> None:
     more: dict[str, Any] = {"epsilon": 1.0, "random_state": 5}
-    for pair in (BOUNDS, tuple(map(np.datetime64, BOUNDS)), (DAYS[0], "2024-12-31T00:00")):
+    in_numpy = tuple(np.array(BOUNDS, dtype="datetime64[D]"))
+    pairs: list[Any] = [BOUNDS, in_numpy, (DAYS[0], "2024-12-31T00:00")]
+    for pair in pairs:
         mean = em.mean(column, bounds=pair, **more)
         number = em.mean(NUMBERS, bounds=LIMITS, **more)
         assert (mean.value, mean.accuracy.lower) == (  # type: ignore[union-attr]
