@@ -58,7 +58,9 @@ def test_duckdb_reads_text_dates_and_times_as_arrays_do() -> None:
     every = [datetime.date(1995, 1, 1) + datetime.timedelta(days=7 * k) for k in range(600)]
     texts = SPELT + [day.isoformat() for day in every]
     times = [
-        datetime.datetime(1970, 1, 1) + datetime.timedelta(days=day) if 0 < day < 1e5 else None
+        datetime.datetime(1970, 1, 1) + datetime.timedelta(days=day, seconds=0.75)
+        if 0 < day < 1e5
+        else None
         for day in read_days(texts)
     ]
     frame = pyarrow.table(
@@ -107,9 +109,9 @@ def test_aggregates_of_dates_are_those_of_days(missing: str) -> None:
 )
 def test_statistics_of_dates_are_those_of_days(column: Any) -> None:
     more: dict[str, Any] = {"epsilon": 1.0, "random_state": 5}
-    objects = tuple(np.datetime64(day) for day in BOUNDS)
-    given: list[Any] = [BOUNDS, objects, (DAYS[0], "2024-12-31T00:00")]
-    for pair in given:
+    in_numpy = tuple(np.array(BOUNDS, dtype="datetime64[D]"))
+    pairs: list[Any] = [BOUNDS, in_numpy, (DAYS[0], "2024-12-31T00:00")]
+    for pair in pairs:
         mean = em.mean(column, bounds=pair, **more)
         number = em.mean(NUMBERS, bounds=LIMITS, **more)
         assert (mean.value, mean.accuracy.lower) == (  # type: ignore[union-attr]

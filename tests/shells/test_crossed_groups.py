@@ -177,7 +177,10 @@ def test_names_that_are_nearly_right_are_suggested(survey: Path, ledger: Path) -
     own = ("--bounds", "0,20", "--epsilon", 1)
     wrong = run("release", "mean", survey, "--column", "agee", *own)
     assert wrong.exit_code == 1 and "`expmech check` shows its names" in wrong.stderr
-    assert "There is no column agee; near it is age." in run("check", survey, "--column", "agee").stdout
+    assert (
+        "There is no column agee; near it is age."
+        in run("check", survey, "--column", "agee").stdout
+    )
     plan = survey.with_name("plan.toml")
     for entry, name in (
         ("statistic = 'medien'", "median"),

@@ -220,23 +220,15 @@ def _seconds_of_time(column: Any, engine: str) -> Any:
 
 
 def _seconds_in_spark(column: Any) -> Any:
-    """Return whole seconds since 1970; a time without zone is in UTC, whatever the session's."""
+    """Return whole seconds since 1970; Ibis sets the zone of the session to UTC."""
     import ibis
-
-    def unix_seconds(time):  # type: ignore[no-untyped-def]
-        raise NotImplementedError  # the engine's own function of this name
 
     def unix_date(day):  # type: ignore[no-untyped-def]
         raise NotImplementedError  # the engine's own function of this name
 
-    kind = column.type()
-    if kind.is_timestamp() and kind.timezone is not None:
-        return ibis.udf.scalar.builtin(unix_seconds, signature=((kind,), "int64"))(column).cast(
-            "float64"
-        )
     day = ibis.udf.scalar.builtin(unix_date, signature=(("date",), "int32"))(column.cast("date"))
     seconds = day.cast("float64") * constant(float(SECONDS_PER_DAY))
-    if kind.is_date():
+    if column.type().is_date():
         return seconds
     parts = ((column.hour(), 3600.0), (column.minute(), 60.0), (column.second(), 1.0))
     for part, size in parts:
