@@ -111,7 +111,7 @@ def test_parquet_has_types_and_no_encoding(tmp_path: Path) -> None:
         (("nowhere.csv",), "There is no file"),
         ((), "SOURCE must be given"),
         (("survey.csv", "--encoding", "klingon"), "`encoding` of TextFormat must be"),
-        (("survey.csv", "--delimiter", ";", "--unit", "persn"), "Did you mean 'person'?"),
+        (("survey.csv", "--delimiter", ";", "--unit", "persn"), "There is no column 'persn'"),
         (("wide.csv",), "convert the file to utf-8"),
     ],
 )

@@ -175,6 +175,6 @@ def test_a_plan_reads_no_data() -> None:
 
 def test_human_readers_see_names(survey: Path) -> None:
     shown = run(*asked(survey, "--components", 2, "--variances")).stdout
-    assert "component 1: size " in shown
-    assert "variance: component 1 " in shown
-    assert "epsilon = 1 (pure), add-remove adjacency" in shown
+    assert "component 1, size " in shown
+    assert "variance, component 1 " in shown
+    assert "epsilon = 1: adding or removing one row" in shown

@@ -119,6 +119,7 @@ def test_a_mean_takes_its_parameters_as_before() -> None:
     assert sorted(mean.get_params()) == [
         "adjacency",
         "bounds",
+        "bounds_share",
         "budget_seconds",
         "epsilon",
         "ledger",

@@ -58,11 +58,6 @@ _FEW = (
     " group beside it."
 )
 
-NOT_COUNTED = (
-    "No ledger was given, so nothing is counted: what several releases of the same data reveal adds"
-    " up. `expmech budget init` makes a ledger that keeps count."
-)
-
 _LIST_FIRST = (
     "`--groups` must list the groups of {by}. Where nobody knows them, find them by a release of"
     " its own: `expmech release count ... --by {by} --universe text:20 --output shown.json`, then"
@@ -320,8 +315,6 @@ def _show(
                 output.print_json(record_json(record))
             else:
                 show(record, verbose=command.options.verbose)
-        if records and command.options.ledger is None and not command.as_json:
-            output.print(NOT_COUNTED)
     except OSError as error:
         raise unshown(records, command.options.ledger, error) from None
 
