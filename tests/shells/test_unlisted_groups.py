@@ -157,7 +157,7 @@ def test_nothing_shown_is_an_answer(tmp_path: Path) -> None:
     ("arguments", "text"),
     [
         (("count", "--by", "town"), "need a public `universe`"),
-        (("histogram", "--column", "town"), "need a public `universe`"),
+        (("histogram", "--column", "town"), "give --universe text:20"),
         (("count", "--by", "town", "--universe", "text:999"), "must have N in 1..255"),
         (("count", "--by", "town", "--universe", "text:20", "--threshold", "5"), "too low for"),
         (("count", "--by", "town", "--delta", "1e-6", "--threshold", "2"), "must be at least 15"),

@@ -98,6 +98,8 @@ def guarantee(certificate: Certificate) -> str:
         times = f"{math.ceil(factor * unit) / unit:,.10g}"
     purity = f", up to a chance of {certificate.delta:.3g}" if certificate.delta else ""
     delta = f", delta = {certificate.delta:.3g}" if certificate.delta else ""
+    if "rho" in certificate.sampler:
+        delta += f" (from rho = {certificate.sampler['rho']})"
     return (
         f"epsilon = {float(epsilon):.6g}{delta}: {change} changes the probability of any answer by"
         f" a factor of at most {times}{purity}."
