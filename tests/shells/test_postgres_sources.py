@@ -17,6 +17,9 @@ from typer.testing import CliRunner
 from expmech.cli.main import app
 from expmech.core.errors import ExpmechError
 from expmech.ledger import Ledger, LedgerError
+from expmech.tables.aggregates import MagnitudesOf
+from expmech.tables.engines.rows import count_magnitudes
+from expmech.tables.sources import execution
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.units import bound_units
 
@@ -174,3 +177,20 @@ def press_when_waiting(address: str, done: threading.Event) -> None:
             if connection.execute(waiting).fetchone()[0]:
                 os.kill(os.getpid(), signal.SIGINT)
                 return
+
+
+def test_stages_of_private_bounds_are_kept_apart(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each uses the one before a dozen times; put into one another they took all memory."""
+    texts: list[str] = []
+
+    def noted(backend: Any, text: str) -> list[tuple[Any, ...]]:
+        texts.append(text)
+        return []  # the query is not run
+
+    monkeypatch.setattr(execution, "run_sql", noted)
+    with closing(open_source(address, table="visits")) as source:
+        count_magnitudes(source, MagnitudesOf(column="age", missing="drop"))
+    (text,) = texts
+    assert text.count(f"LIMIT {1 << 62}") == 5  # PostgreSQL merges no query into one with a limit
