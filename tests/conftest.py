@@ -2,15 +2,19 @@
 
 What the package measures is given here: a machine of exactly the pace of the public table. To see
 that nothing else looks at a clock, ``EXPMECH_TEST_CLOCK=30 pytest`` makes every clock run 30 times
-as fast, as on a machine that is so much slower.
+as fast, as on a machine that is so much slower. The operating system's keys are given too, from
+the name of the test: a verdict is no matter of luck. ``EXPMECH_TEST_KEYS=2 pytest`` gives others.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import itertools
 import os
 import sys
 import time
+import types
 from collections.abc import Callable
 
 import pytest
@@ -62,6 +66,18 @@ def _nothing_remembered() -> None:
     release = sys.modules.get("expmech.tables.release")
     if release is not None:
         release.remembered_draw.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _same_keys(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw what the operating system would give from the test's name: as random, and repeatable."""
+    serial = itertools.count()
+    name = f"{os.environ.get('EXPMECH_TEST_KEYS', '1')} {request.node.nodeid}"
+
+    def urandom(size: int) -> bytes:
+        return hashlib.shake_256(f"{name} {next(serial)}".encode()).digest(size)
+
+    monkeypatch.setattr("expmech.core.bits.os", types.SimpleNamespace(urandom=urandom))
 
 
 @pytest.fixture(autouse=True)

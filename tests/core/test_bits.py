@@ -43,6 +43,11 @@ def assert_disjoint(taken: list[bytes], stream: bytes) -> None:
         used |= positions
 
 
+@pytest.fixture(autouse=True)
+def _same_keys() -> None:
+    """Leave the operating system's keys as they are: these tests watch them."""
+
+
 class Recorder:
     """Keeps what the operating system was asked for, and what was taken from streams."""
 
