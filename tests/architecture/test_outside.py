@@ -48,6 +48,9 @@ for name, (mechanism, sampler) in mechanisms.items():
     assert not all(check.holds for check in verify_certificate(altered)), name
     (folder / f"{name}.json").write_text(release.certificate.to_json())
 assert mechanisms["mechanism"][0].plan(1.0).chosen == "NoisyCount"
+others = NoisyCount(31).prepare(epsilon=100.0).with_data(7).release()
+assert others.value == 7
+assert others.certificate == NoisyCount(31).certificate(epsilon=100.0)
 counts = NoisyCount(31).sample(epsilon=1.0, size=400, seed=3)
 assert counts.dtype == np.int64 and abs(counts.mean() - 31) < 0.5
 counted = NoisyCount(31).release(epsilon=1.0)

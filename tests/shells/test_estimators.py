@@ -642,9 +642,10 @@ def test_totals_are_private_over_all_neighbours(
         table: list[tuple[float, float]], shrink: int = 1
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         rows = ArrayRows(numbers=np.array(table, dtype=float).reshape(-1, 2))
-        scoring = totals.scoring(rows.aggregate(totals.aggregation(epsilon)))
+        moments = rows.aggregate(totals.aggregation(epsilon))
+        scoring = totals.scoring(moments.count)
         mechanism = em.ExponentialMechanism(
-            loss=em.losses.Scores(scoring.scores),
+            loss=em.losses.Scores(totals.scores(moments)),
             domain=em.Candidates([0, 1]),
             sensitivity=scoring.sensitivity / (2 if scoring.monotone else 1) / shrink,
             adjacency=adjacency,

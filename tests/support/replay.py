@@ -290,13 +290,20 @@ def _taped(patch: pytest.MonkeyPatch, tape: Tape) -> None:
 def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     """Catch every draw of a release with all that is public about it, noise and energies."""
     prepare, choose = Mechanism.prepare, ExponentialMechanism._choose
+    with_data = PreparedDraw.with_data
     laplace = Coins.discrete_laplace
 
     def prepared(self: Mechanism, **asked: Any) -> PreparedDraw:
         ready = prepare(self, **asked)
-        object.__setattr__(ready, "seen", (self, asked["epsilon"], asked.get("timing")))
+        object.__setattr__(ready, "seen", (self, asked))
         object.__setattr__(ready, "target", vars(self).get("seen"))
         return ready
+
+    def with_other_data(self: PreparedDraw, data: Any) -> PreparedDraw:
+        """Put the data in it and, to see what depends on them, prepare what they are in again."""
+        mechanism = with_data(self, data).mechanism
+        asked = self.seen[1] | {"sampler": self.sampler or "auto"}  # type: ignore[attr-defined]
+        return mechanism.prepare(**asked)
 
     def chosen(self: ExponentialMechanism, asked: Any, owner: str) -> Any:
         found = choose(self, asked, owner)
@@ -324,7 +331,8 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     vector(HullNoise)
 
     def draw(ready: PreparedDraw) -> Any:
-        mechanism, epsilon, timing = ready.seen  # type: ignore[attr-defined]
+        mechanism, asked = ready.seen  # type: ignore[attr-defined]
+        epsilon, timing = asked["epsilon"], asked.get("timing")
         known = len(tape.run.entered)
         tape.tell("certificate", ready.certificate.to_json())
         tape.tell("forecast", ready.seconds)
@@ -344,6 +352,7 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         return once
 
     patch.setattr(Mechanism, "prepare", prepared)
+    patch.setattr(PreparedDraw, "with_data", with_other_data)
     patch.setattr(ExponentialMechanism, "_choose", chosen)
     patch.setattr(Coins, "discrete_laplace", noise)
     lazily = cached_property(draw)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -299,18 +299,27 @@ class PreparedDraw:
     """One release, of which everything is prepared but the draw.
 
     ``certificate`` is the public half: it was made without looking at a loss value or a row, and is
-    what a ledger is charged with. ``fit`` makes the confidential half (an envelope, a chain, a
-    table); it is called once, when the first value is drawn. ``forecast_seconds`` says about how
-    long that draw takes, from public quantities. ``accuracy`` gives intervals from the noisy
-    sums of a draw.
+    what a ledger is charged with. ``fit_mechanism`` makes the confidential half (an envelope, a
+    chain, a table) of a mechanism with these public terms: of ``mechanism``, unless
+    :meth:`with_data` puts other data in its place. ``forecast_seconds`` says about how long a draw
+    takes, from public quantities. ``accuracy`` gives intervals from the noisy sums of a draw.
     """
 
     certificate: Certificate
     sampler: Sampler | None
     postprocessing: Postprocessing
-    fit: Callable[[], Draw]
+    mechanism: Mechanism
+    fit_mechanism: Callable[[Any], Draw]
     forecast_seconds: Callable[[], float]
     accuracy: Callable[[Any], Accuracy] | None = None
+
+    def with_data(self, data: Any) -> PreparedDraw:
+        """Return the draw from other data: all that was prepared in public is shared with it."""
+        return dataclasses.replace(self, mechanism=self.mechanism.with_data(data))
+
+    def fit(self) -> Draw:
+        """Return the draw: the confidential half, made once, when the first value is drawn."""
+        return self.fit_mechanism(self.mechanism)
 
     @cached_property
     def seconds(self) -> float:
@@ -369,7 +378,8 @@ class Mechanism(ABC):
     A mechanism defines :meth:`public_terms` (everything that is public about a draw), :meth:`fit`
     (the draw itself), and the class methods :meth:`verify` and :meth:`admits`, which recompute a
     certificate from its fields alone. Plans, releases, studies and certificates follow from these.
-    CONTRIBUTING.md, "Adding a mechanism", has a whole example.
+    With :meth:`with_data` it serves statistics of tables, too. CONTRIBUTING.md, "Adding a
+    mechanism", has a whole example.
 
     Attributes
     ----------
@@ -395,6 +405,26 @@ class Mechanism(ABC):
     @abstractmethod
     def fit(self, budget: Fraction) -> Draw:
         """Return the draw: the confidential half, made once per release."""
+
+    def with_data(self, data: Any) -> Self:
+        """Return this mechanism of other data; nothing public about it may depend on them.
+
+        Statistics need it: their mechanism is made, certified and charged before a row is read.
+
+        Parameters
+        ----------
+        data : object
+            What draws are made from; confidential.
+
+        Returns
+        -------
+        Mechanism
+            It shares all that is public.
+        """
+        raise UnsupportedError(
+            f"{self.name} defines no `with_data`, which a statistic of a table needs: its mechanism"
+            " is made before a row is read."
+        )
 
     @classmethod
     @abstractmethod
@@ -584,7 +614,8 @@ class Mechanism(ABC):
             certificate=context.certify(self.name, request.epsilon, terms),
             sampler=None,
             postprocessing=context.postprocessing,
-            fit=lambda: self.serving(request.timing).fit(budget),
+            mechanism=self.serving(request.timing),
+            fit_mechanism=lambda mechanism: mechanism.fit(budget),
             forecast_seconds=lambda: terms.seconds,
             accuracy=self.interval(budget),
         )

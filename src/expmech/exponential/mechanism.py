@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -47,7 +48,7 @@ from expmech.exponential.target import (
 )
 from expmech.exponential.target.calibration import COARSEST_UNIT
 from expmech.exponential.target.measure import REPEATABLE, Measure
-from expmech.losses.base import Declared, Loss
+from expmech.losses.base import Declared, Growth, Loss
 
 _OWNER = "ExponentialMechanism"
 _CLAIMED = ("delta", "sensitivity", "loss_error", "eta", "timing")  # what a sampler speaks of
@@ -132,6 +133,38 @@ class ExponentialMechanism(Mechanism):
         if not self._problem.proved:
             self._problem.check_loss()
         self._chosen: dict[tuple[Fraction, TimingRequirement], tuple[Sampler, Target]] = {}
+        self._declared = declared
+
+    def with_data(self, loss: Loss) -> ExponentialMechanism:
+        """Return the mechanism of the loss of other data, which states the same public facts.
+
+        Parameters
+        ----------
+        loss : callable
+            As for the class; confidential.
+
+        Returns
+        -------
+        ExponentialMechanism
+
+        Raises
+        ------
+        LossError
+            If the loss states other public facts, or breaks its contract at public points.
+        ParameterError
+            If functions of the data were declared beside the loss.
+        """
+        if any(callable(fact) or isinstance(fact, Growth) for fact in self._declared.values()):
+            raise ParameterError(
+                f"`loss` of {_OWNER} must offer its functions itself where it is a statistic's:"
+                " what is declared beside it would be of other data."
+            )
+        made = copy.copy(self)
+        made._problem = self._problem.with_loss(loss)
+        if not made._problem.proved:
+            made._problem.check_loss()
+        made._chosen = {}
+        return made
 
     @property
     def domain(self) -> Domain:
@@ -182,15 +215,16 @@ class ExponentialMechanism(Mechanism):
             pace = measured_pace(target) if measured else table_pace(target)
             return pace.seconds(chosen.forecast(target))
 
-        def fit() -> Draw:
-            chain = chosen.prepare(target)
+        def fit(mechanism: ExponentialMechanism) -> Draw:
+            chain = chosen.prepare(target.with_problem(mechanism._problem))
             return lambda coins, size: run(chain, coins, size)
 
         return PreparedDraw(
             certificate=context.certify(_OWNER, request.epsilon, self._terms(chosen, target)),
             sampler=chosen,
             postprocessing=context.postprocessing,
-            fit=fit,
+            mechanism=self,
+            fit_mechanism=fit,
             forecast_seconds=seconds,
         )
 

@@ -29,7 +29,7 @@ def plan(
 
     ``guess`` is a guess of the number of rows where it is not public; only the error depends on it.
     """
-    mechanism = statistic.on_public_stand_in(epsilon, count, timing)
+    mechanism = statistic.public_mechanism(epsilon, count, timing)
     made = mechanism.plan(epsilon, timing=timing, budget_seconds=budget_seconds)
     error = made.error
     if error is None and guess is not None:

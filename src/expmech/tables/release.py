@@ -156,8 +156,8 @@ class ReleaseRequest:
 class PreparedRelease:
     """A statistic with its budget, everything public decided: charge it, then aggregate and draw.
 
-    ``public`` is the draw of a public stand-in for the data, which is never made: what it says in
-    public is true of every table. ``count`` is the number of rows where it is public.
+    ``public`` is the draw, prepared before a row is read: an aggregate of rows is put in it later
+    and changes nothing of what it says. ``count`` is the number of rows where it is public.
     ``certificate`` is the one the release will carry. ``parts`` are the rows of each group of a
     table; without groups there is one part, without a name. ``reading`` says how values are read,
     the rule for missing ones first: public sentences for the record, no part of the certificate.
@@ -165,7 +165,6 @@ class PreparedRelease:
 
     statistic: Statistic
     request: ReleaseRequest
-    context: CertificateContext
     count: int | None
     public: PreparedDraw
     certificate: Certificate
@@ -173,11 +172,10 @@ class PreparedRelease:
     parts: Mapping[str, TableRows] = field(default_factory=dict)
     reading: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def mechanism(self) -> Mechanism:
-        """The mechanism of the public stand-in."""
-        request = self.request
-        return self.statistic.on_public_stand_in(request.row_epsilon, self.count, request.timing)
+        """The mechanism, before a row is read."""
+        return self.public.mechanism
 
     @property
     def aggregation(self) -> Aggregation:
@@ -220,17 +218,10 @@ class PreparedRelease:
 
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def _draw(self, aggregate: Any) -> PreparedDraw:
-        epsilon, timing = self.request.row_epsilon, self.request.timing
-        mechanism = self.statistic.mechanism(aggregate, epsilon, timing)
-        draw = mechanism.prepare(
-            epsilon=epsilon,
-            sampler=self.public.sampler or "auto",
-            timing=timing,
-            context=self.context,
-        )
-        if draw.certificate != self.certificate:
+        public = self.statistic.adjacency.count_is_public
+        if public and self.statistic.count_of(aggregate) not in (None, self.count):
             raise DataError(_CHANGED)
-        return draw
+        return self.public.with_data(self.statistic.data(aggregate, self.request.row_epsilon))
 
     def nearness(self, *, has_interval: bool, jointly: bool = False) -> str:
         """Return what can be said in public about how far a release is from the truth."""
@@ -288,10 +279,10 @@ def _prepare(
     parts: Mapping[str, TableRows] | None = None,
     reading: tuple[str, ...] = (),
 ) -> PreparedRelease:
-    """Certify on a public stand-in; ``premises`` come first among the assumptions.
+    """Certify before a row is read; ``premises`` come first among the assumptions.
 
-    What the stand-in forecasts to take longer than the budget of seconds is refused, and without
-    one a named chain of constant length that would take over a minute.
+    What is forecast to take longer than the budget of seconds is refused, and without one a named
+    chain of constant length that would take over a minute.
     """
     seconds = request.budget_seconds
     context = CertificateContext(
@@ -311,7 +302,6 @@ def _prepare(
     return PreparedRelease(
         statistic=statistic,
         request=request,
-        context=context,
         count=count,
         public=public,
         certificate=public.certificate,
@@ -331,8 +321,8 @@ def _public_draw(
     sampler: Sampler | str = "auto",
     seconds: float | None = None,
 ) -> PreparedDraw:
-    """Return the draw of a public stand-in, all of whose public terms are those of the release."""
-    return statistic.on_public_stand_in(epsilon, count, timing).prepare(
+    """Return the draw, prepared before a row is read."""
+    return statistic.public_mechanism(epsilon, count, timing).prepare(
         epsilon=epsilon,
         sampler=sampler,
         timing=timing,
@@ -368,19 +358,11 @@ def remembered_draw(
     *,
     spelling: str,
 ) -> PreparedDraw:
-    """Return the certificate and the sampler of a draw: made once for equal public arguments.
+    """Return the public half of a draw: made once for equal public arguments.
 
-    ``spelling`` keeps apart what is equal and written differently, such as 0.0 and -0.0. The
-    stand-in itself, which may be large, is not kept.
+    ``spelling`` keeps apart what is equal and written differently, such as 0.0 and -0.0.
     """
-
-    def again() -> PreparedDraw:
-        return _public_draw(statistic, epsilon, count, timing, context)
-
-    made = again()
-    return dataclasses.replace(
-        made, fit=lambda: again().fit(), forecast_seconds=lambda: again().seconds, accuracy=None
-    )
+    return _public_draw(statistic, epsilon, count, timing, context)
 
 
 def make_units(

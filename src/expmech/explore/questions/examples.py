@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -40,9 +39,9 @@ class PaperStatistic(Statistic):
         """Ask for the rows."""
         return "rows"
 
-    @abstractmethod
-    def stand_in(self, count: int, epsilon: Fraction) -> Any:
-        """Return rows of zeros."""
+    def count_of(self, aggregate: Any) -> int:
+        """Return the number of rows."""
+        return len(aggregate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,31 +58,36 @@ class RawRows:
 class UnitMean(PaperStatistic):
     """Example 1: the mean of numbers in [0, 1] under L1 loss."""
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Numbers:
-        """Return rows of zeros."""
-        return np.zeros((count, self.dimension))
-
-    def mechanism(self, aggregate: Numbers, epsilon: Fraction, timing: str) -> ExponentialMechanism:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> ExponentialMechanism:
         """Return the exponential mechanism on the unit box."""
         ends = [0.0] * self.dimension, [1.0] * self.dimension
-        return ExponentialMechanism(loss=L1Mean(aggregate), domain=Box(*ends, bits=BITS))
+        loss = self.data(np.zeros((count, self.dimension)), epsilon)
+        return ExponentialMechanism(loss=loss, domain=Box(*ends, bits=BITS))
+
+    def data(self, aggregate: Numbers, epsilon: Fraction) -> L1Mean:
+        """Return the loss of the rows."""
+        return L1Mean(aggregate)
 
 
 class GradientRidge(PaperStatistic):
     """Example 2: ridge regression by the L1 norm of the gradient, on the L1 ball."""
 
-    def stand_in(self, count: int, epsilon: Fraction) -> tuple[Numbers, Numbers]:
-        """Return rows of zeros."""
-        return np.zeros((count, self.dimension)), np.zeros(count)
+    def count_of(self, aggregate: Any) -> int:
+        """Return the number of rows."""
+        return len(aggregate[1])
 
-    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> ExponentialMechanism:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> ExponentialMechanism:
         """Return the exponential mechanism on the ball."""
-        features, responses = aggregate
-        loss = RidgeGradient(
-            features, responses, penalty=example2.PENALTY, radius=example2.RADIUS, norm="l1"
-        )
+        loss = self.data((np.zeros((count, self.dimension)), np.zeros(count)), epsilon)
         ball = L1Ball(dimension=self.dimension, radius=example2.RADIUS)
         return ExponentialMechanism(loss=loss, domain=ball)
+
+    def data(self, aggregate: Any, epsilon: Fraction) -> RidgeGradient:
+        """Return the loss of the rows."""
+        features, responses = aggregate
+        return RidgeGradient(
+            features, responses, penalty=example2.PENALTY, radius=example2.RADIUS, norm="l1"
+        )
 
 
 class ExampleOne(Question):

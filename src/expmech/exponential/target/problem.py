@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Unpack
@@ -289,6 +289,29 @@ NOT_REPEATABLE = (
 )
 
 
+OTHER_FACTS = (
+    "`loss` of ExponentialMechanism must state the same public facts for all data; it stated others"
+    " than before a row was read."
+)
+_OF_DATA = (
+    *("growth", "integer_form", "affine", "gradient", "gradient_error", "curvature"),
+    *("lower_bound", "terms", "terms_lower_bound"),
+)
+_PUBLIC = (
+    *("sensitivity", "adjacency", "minimum", "bound", "gap", "loss_error", "lipschitz", "convex"),
+    *("exact_lower_bound", "proved", "assumptions"),
+)
+
+
+def _public_facts(facts: Facts) -> list[Any]:
+    """Return the public facts, and which facts there are of those that depend on the data."""
+    stated = [getattr(facts, name) for name in _PUBLIC]
+    return [
+        *(fact.tolist() if isinstance(fact, np.ndarray) else fact for fact in stated),
+        *(getattr(facts, name) is None for name in _OF_DATA),
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """A loss with its sensitivity on a public domain, and what is known of it, validated.
@@ -318,8 +341,34 @@ class Problem:
     evaluation_seconds: float | None
     proved: bool
     assumptions: tuple[str, ...]
+    known: Facts
     base: BaseMeasure | None = None
     convex: bool = False
+
+    def with_loss(self, loss: Loss) -> Problem:
+        """Return the problem of other data: their loss must state the same public facts.
+
+        What depends on the data comes from the new loss; everything public stays as it is.
+        """
+        known = facts_of(loss, self.domain)
+        if _public_facts(known) != _public_facts(self.known):
+            raise LossError(OTHER_FACTS)
+        return replace(
+            self,
+            loss=known.on_lattice or loss,
+            known=known,
+            growth=Checks(self.domain, known, {}, type(loss).__name__).growth(),
+            integer_form=known.integer_form,
+            affine=known.affine,
+            gradient=None if self.gradient is None else known.gradient,
+            gradient_error=self.gradient_error
+            if self.gradient is None or known.gradient_error is None
+            else float(known.gradient_error),
+            lower_bound=known.lower_bound,
+            terms=known.terms,
+            terms_lower_bound=known.terms_lower_bound,
+            find_curvature=known.curvature,
+        )
 
     @property
     def largest(self) -> Fraction:
@@ -447,6 +496,7 @@ def make_problem(
         evaluation_seconds=check.evaluation_seconds(),
         proved=known.proved,
         assumptions=(*check.assumptions, *known.assumptions, *([REPEATABLE] if measure else [])),
+        known=known,
         base=measure,
     )
 

@@ -137,6 +137,15 @@ class Target:
             return self
         return replace(self, problem=replace(self.problem, base=None))
 
+    def with_problem(self, problem: Problem) -> Self:
+        """Return the target of the same problem with other data, calibrated as this one."""
+        if problem is self.problem:
+            return self
+        integer = self.integer
+        if integer is not None:
+            integer = integer_slopes(problem, self.eta, self.units_per_nat)
+        return replace(self, problem=problem, integer=integer)
+
     def contains(self, indices: Indices) -> NDArray[np.bool_]:
         """Tell which rows are points of the lattice that the base measure does not exclude."""
         inside = self.domain.contains(indices)

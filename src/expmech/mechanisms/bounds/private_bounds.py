@@ -5,6 +5,7 @@ Theory page: docs/theory/private_bounds.md.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -105,6 +106,17 @@ class HistogramTerms:
         }
 
 
+def _kept(counts: Mapping[int, int], grid: Magnitudes) -> dict[int, int]:
+    """Return counts by place of the grid; no message names one."""
+    kept = shielded(
+        lambda: {int(place): int(n) for place, n in counts.items() if n > 0},
+        ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers by place."),
+    )
+    if any(not NOWHERE <= place < grid.size for place in kept):
+        raise ParameterError(f"`counts` of {_OWNER} must be of places of the grid.")
+    return kept
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivateBounds(Mechanism):
     """Find bounds of a column by noisy counts of its values by sign and binary exponent.
@@ -176,15 +188,17 @@ class PrivateBounds(Mechanism):
         if rows is not None:
             validate_integer(rows, name="rows", owner=_OWNER, low=1, high=_MOST_ROWS)
         places = grid or Magnitudes()
-        kept = shielded(
-            lambda: {int(place): int(n) for place, n in counts.items() if n > 0},
-            ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers by place."),
-        )
-        if any(not NOWHERE <= place < places.size for place in kept):
-            raise ParameterError(f"`counts` of {_OWNER} must be of places of the grid.")
+        kept = _kept(counts, places)
         if relation.count_is_public:
             rows = sum(kept.values())
         return cls(adjacency=relation, grid=places, rows=rows, counts=kept)
+
+    def with_data(self, counts: Mapping[int, int]) -> PrivateBounds:
+        """Return the same search in other values, by how many are in each place."""
+        kept = _kept(counts, self.grid)
+        if self.adjacency.count_is_public and sum(kept.values()) != self.rows:
+            raise ParameterError(f"`counts` of {_OWNER} must be of as many rows as before.")
+        return dataclasses.replace(self, counts=kept)
 
     @classmethod
     def from_values(

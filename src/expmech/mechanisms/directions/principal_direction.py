@@ -5,6 +5,7 @@ Theory page: docs/theory/principal_direction.md.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,6 +114,19 @@ class DirectionTerms:
         }
 
 
+def _square(products: Any) -> NDArray[np.object_]:
+    """Return a confidential table of whole numbers; raise unless it is square."""
+    whole: NDArray[np.object_] = shielded(
+        lambda: np.array(products, dtype=object),
+        ParameterTypeError(f"`products` of {_OWNER} must be a table of whole numbers."),
+    )
+    if whole.ndim != 2 or not 1 <= len(whole) <= MOST_COLUMNS or len({*whole.shape}) != 1:
+        raise ParameterError(
+            f"`products` of {_OWNER} must be a square table of 1 to {MOST_COLUMNS} columns."
+        )
+    return whole
+
+
 class PrincipalDirection(Mechanism):
     """Draw a direction v with density ``~ exp(eta v'Av)`` on the sphere, and round it last.
 
@@ -154,14 +168,7 @@ class PrincipalDirection(Mechanism):
         adjacency: str = "replace",
     ) -> None:
         self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
-        whole = shielded(
-            lambda: np.array(products, dtype=object),
-            ParameterTypeError(f"`products` of {_OWNER} must be a table of whole numbers."),
-        )
-        if whole.ndim != 2 or not 1 <= len(whole) <= MOST_COLUMNS or len({*whole.shape}) != 1:
-            raise ParameterError(
-                f"`products` of {_OWNER} must be a square table of 1 to {MOST_COLUMNS} columns."
-            )
+        whole = _square(products)
         self.dimension = len(whole)
         self.n_components = validate_integer(
             n_components, name="n_components", owner=_OWNER, low=1, high=self.dimension
@@ -171,8 +178,25 @@ class PrincipalDirection(Mechanism):
                 f"`variances` of {_OWNER} must be True or False; got {variances!r}."
             )
         self.variances = variances
+        self._set_rows(whole, count)
+
+    def _set_rows(self, products: NDArray[np.object_], count: int) -> None:
         self._count = validate_count(count, least=int(self.adjacency.count_is_public), owner=_OWNER)
-        self._products = validate_products(whole, self._count, owner=_OWNER)
+        self._products = validate_products(products, self._count, owner=_OWNER)
+
+    def with_data(self, data: tuple[Any, int]) -> PrincipalDirection:
+        """Return the directions of other rows, by their products and their number."""
+        products, count = data
+        made, whole = copy.copy(self), _square(products)
+        made._set_rows(whole, count)
+        if len(whole) != self.dimension or (
+            self.adjacency.count_is_public and made._count != self._count
+        ):
+            raise ParameterError(
+                f"`products` of {_OWNER} must be of as many columns and, under 'replace', of as"
+                " many rows as before."
+            )
+        return made
 
     @classmethod
     def from_rows(

@@ -6,6 +6,7 @@ keys that rows have are. Theory page: docs/theory/unknown_groups.md.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
@@ -121,6 +122,14 @@ class Threshold:
         return f"{seen}; no key that no row has is ever shown"
 
 
+def _kept(counts: Mapping[str, int], universe: Universe) -> dict[str, int]:
+    """Return the counts of keys of the universe, in order; no message names one."""
+    return shielded(
+        lambda: {str(k): int(n) for k, n in sorted(counts.items()) if n > 0 and k in universe},
+        ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers by key."),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class UnknownGroups(Mechanism):
     """Show the keys whose counts, with discrete Laplace noise, reach a threshold.
@@ -215,18 +224,18 @@ class UnknownGroups(Mechanism):
                 least, name="threshold", owner=_OWNER, low=1, high=_MOST_THRESHOLD
             )
         known = universe if isinstance(universe, Universe) else parse_universe(universe)
-        kept = shielded(
-            lambda: {str(k): int(n) for k, n in sorted(counts.items()) if n > 0 and k in known},
-            ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers by key."),
-        )
         return cls(
             universe=known,
             adjacency=relation,
             delta=allowed,
             keys=most,
             threshold=least,
-            counts=kept,
+            counts=_kept(counts, known),
         )
+
+    def with_data(self, counts: Mapping[str, int]) -> UnknownGroups:
+        """Return the same rule for other counts."""
+        return dataclasses.replace(self, counts=_kept(counts, self.universe))
 
     def terms(self, budget: Fraction) -> Threshold:
         """Return rate and threshold at an epsilon; raise where there is no such draw."""

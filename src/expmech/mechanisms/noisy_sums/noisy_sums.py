@@ -5,10 +5,11 @@ Theory pages: docs/theory/noisy_sums.md and docs/theory/noisy_mean.md.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -166,10 +167,21 @@ class NoisySums(Mechanism):
                 f"`interpretation` of {self.name} must be one for {str(self.adjacency)!r};"
                 f" {type(interpretation).__name__} is for {str(interpretation.only_under)!r}."
             )
-        self._totals = confidential_integers(
+        self._noises: dict[Fraction, Noise] = {}
+        self._totals = self._checked(totals)
+
+    def _checked(self, totals: Sequence[int]) -> list[int]:
+        return confidential_integers(
             totals, ParameterTypeError(f"`totals` of {self.name} must be whole numbers.")
         )
-        self._noises: dict[Fraction, Noise] = {}
+
+    def with_data(self, totals: Sequence[int]) -> Self:
+        """Return the same noise, on as many other sums."""
+        made = copy.copy(self)
+        made._totals = self._checked(totals)
+        if len(made._totals) != len(self._totals):
+            raise ParameterTypeError(f"`totals` of {self.name} must be as many as before.")
+        return made
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw: everything but the sums."""
@@ -500,47 +512,67 @@ class NoisyMean(NoisySums):
                 f"`lower` and `upper` of {name} must differ by a number of usual size; got"
                 f" {lower!r}, {upper!r}."
             )
-        counts = list(count) if isinstance(count, Sequence) else [count] * len(sums)
-        several = isinstance(count, Sequence) and len(sums) > 1
-        public = relation.count_is_public  # then one sum per column does
-        if len(counts) != len(sums) or (several and public):
-            raise ParameterError(
-                f"`count` of {name} must be a number or, under 'add-remove', one number per column."
-            )
-        if not public and any(type(n) is not int or not 0 <= n <= 1 << 62 for n in counts):
-            # it is confidential, so it is not repeated
-            raise ParameterError(f"`count` of {name} must be a whole number from 0 to 2^62.")
-        least = 1 if public else 0
-        self._counts = [
-            validate_integer(n, name="count", owner=name, low=least, high=1 << 62) for n in counts
-        ]
-        self._sums = confidential_integers(
-            sums, ParameterTypeError(f"`sums` of {name} must be whole numbers.")
-        )
-        pairs = zip(self._sums, self._counts, strict=True)
-        if any(not 0 <= total <= n << self.bits for total, n in pairs):
-            raise ParameterError(
-                f"`sums` of {name} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
-            )
+        self._counts, self._sums = self._checked_rows(count, sums, relation)
         columns: dict[str, Any] = {
             "lower": tuple(self.lower.tolist()),
             "upper": tuple(self.upper.tolist()),
             "bits": self.bits,
         }
-        interpretation: Means | CentredMeans
-        if public or len(self._sums) == 1:
-            kind, rows = (Means, self._counts[0]) if public else (Shares, None)
-            interpretation = kind(**columns, count=rows)
-            totals = interpretation.sums(self._counts[0], self._sums)
+        self._means: Means | CentredMeans
+        if relation.count_is_public:
+            self._means = Means(**columns, count=self._counts[0])
+        elif len(self._sums) == 1:
+            self._means = Shares(**columns, count=None)
         else:
-            interpretation = CentredMeans(**columns, own_counts=several)
-            totals = interpretation.sums(self._counts, self._sums)
+            self._means = CentredMeans(**columns, own_counts=isinstance(count, Sequence))
         super().__init__(
-            totals=totals,
-            interpretation=interpretation,
+            totals=self._totals_of(self._counts, self._sums),
+            interpretation=self._means,
             adjacency=relation,
             concentrated=concentrated,
         )
+
+    def _checked_rows(
+        self, count: int | Sequence[int], sums: Sequence[int], relation: Adjacency
+    ) -> tuple[list[int], list[int]]:
+        """Return the number of rows of each column, and their sums."""
+        name, public = self.name, relation.count_is_public  # then one sum per column does
+        counts = list(count) if isinstance(count, Sequence) else [count] * len(sums)
+        several = isinstance(count, Sequence) and len(sums) > 1
+        if len(counts) != len(sums) or len(sums) != len(self.lower) or (several and public):
+            raise ParameterError(
+                f"`count` of {name} must be a number or, under 'add-remove', one number per column."
+            )
+        if public:
+            counts = [
+                validate_integer(n, name="count", owner=name, low=1, high=1 << 62) for n in counts
+            ]
+        elif any(type(n) is not int or not 0 <= n <= 1 << 62 for n in counts):
+            # it is confidential, so it is not repeated
+            raise ParameterError(f"`count` of {name} must be a whole number from 0 to 2^62.")
+        listed = confidential_integers(
+            sums, ParameterTypeError(f"`sums` of {name} must be whole numbers.")
+        )
+        pairs = zip(listed, counts, strict=True)
+        if any(not 0 <= total <= n << self.bits for total, n in pairs):
+            raise ParameterError(
+                f"`sums` of {name} must lie in 0 .. count * 2^bits, which sums of snapped rows do."
+            )
+        return counts, listed
+
+    def _totals_of(self, counts: list[int], sums: list[int]) -> list[int]:
+        if isinstance(self._means, Means):
+            return self._means.sums(counts[0], sums)
+        return self._means.sums(counts, sums)
+
+    def with_data(self, data: Any) -> Self:
+        """Return the mean of other rows: of a pair of their ``count`` and their ``sums``."""
+        counts, sums = self._checked_rows(*data, self.adjacency)
+        if self._means.count not in (None, counts[0]):
+            raise ParameterError(f"`count` of {self.name} is public and cannot change.")
+        made = super().with_data(self._totals_of(counts, sums))
+        made._counts, made._sums = counts, sums
+        return made
 
     @classmethod
     def from_rows(
@@ -592,7 +624,7 @@ class NoisyMean(NoisySums):
 
     def _too_fine(self, budget: Fraction) -> str:
         return (
-            f"`bits` of {self.name} must be at most {affordable_bits(budget, len(self._sums))} at"
+            f"`bits` of {self.name} must be at most {affordable_bits(budget, len(self.lower))} at"
             f" this epsilon and dimension; got {self.bits}."
         )
 

@@ -118,6 +118,17 @@ class PerturbedOptimum(Mechanism):
     def _public_count(self) -> int | None:
         return self._table.count if self.adjacency.count_is_public else None
 
+    def with_data(self, table: Table) -> PerturbedOptimum:
+        """Return the optimum of other rows: of as many columns and, where it is public, as many."""
+        made = copy.copy(self)
+        made._table = table
+        if table.dimension != self.dimension or made._public_count != self._public_count:
+            raise ParameterError(
+                f"`features` of {OWNER} must have as many columns and, under 'replace', as many"
+                " rows as before."
+            )
+        return made
+
     def serving(self, timing: str) -> PerturbedOptimum:
         """Return the mechanism, with an amount of work that is fixed beforehand for "constant"."""
         if timing != CONSTANT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -159,6 +160,36 @@ class SeveralQuantiles(Mechanism):
         cells = confidential_array(counts, name="counts", owner=cls.name)
         bits = max(1, (cells.size - 1).bit_length())
         lattice = lattice_of(lower, upper, bits=bits, step=step)
+        return cls._make(parsed, lattice, adjacency, spread, cls._occupied(cells, lattice))
+
+    @classmethod
+    def at_lower(
+        cls, count: int, *, levels: Any, lattice: Box | Multiples, adjacency: str = "replace"
+    ) -> Self:
+        """Take ``count`` public values, all in the first cell; :meth:`with_data` brings others.
+
+        Parameters
+        ----------
+        count : int
+            How many values there are.
+        levels : sequence
+            As for :meth:`from_values`.
+        lattice : Box or Multiples
+            The public cells, by their middles.
+        adjacency : {"replace", "add-remove"}, default "replace"
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        The mechanism
+        """
+        first = np.zeros(1, dtype=np.int64)
+        cells = CellCounts(first, first + count, lattice.count)
+        return cls._make(parse_levels(levels, owner=cls.name), lattice, adjacency, None, cells)
+
+    @classmethod
+    def _occupied(cls, cells: NDArray[Any], lattice: Box | Multiples) -> CellCounts:
+        """Return the cells that hold values; ``cells`` are the counts in all of them."""
         if cells.dtype.kind not in "iu" or cells.shape != (lattice.count,):
             raise ParameterTypeError(
                 f"`counts` of {cls.name} must be whole numbers, one per cell: a power of two of"
@@ -170,8 +201,15 @@ class SeveralQuantiles(Mechanism):
                 f"`counts` of {cls.name} must be at least 0, together at most 2^31."
             )
         occupied = np.flatnonzero(wide)
-        counted = CellCounts(occupied, wide[occupied], lattice.count)
-        return cls._make(parsed, lattice, adjacency, spread, counted)
+        return CellCounts(occupied, wide[occupied], lattice.count)
+
+    def with_data(self, counts: ArrayLike) -> Self:
+        """Return the same levels of other values, by how many lie in each cell."""
+        cells = confidential_array(counts, name="counts", owner=self.name)
+        counted = self._occupied(cells, self.lattice)
+        if self.adjacency.count_is_public and counted.total != self.cells.total:
+            raise ParameterError(f"`counts` of {self.name} must be of as many values as before.")
+        return dataclasses.replace(self, cells=counted)
 
     @classmethod
     def _make(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -117,12 +118,10 @@ class PermuteAndFlip(Mechanism):
         """
         if not isinstance(monotone, bool):
             raise ParameterTypeError(f"`monotone` of {_OWNER} must be True or False.")
-        values = validate_vector(scores, name="scores", owner=_OWNER, confidential=True)
+        losses = _below_best(scores)
         labels = None if candidates is None else Candidates(candidates)
-        if labels is not None and len(labels.labels) != values.size:
+        if labels is not None and len(labels.labels) != losses.size:
             raise ParameterTypeError(f"`candidates` of {_OWNER} must be as many as the scores.")
-        with np.errstate(over="ignore"):  # an infinite loss saturates like any other
-            losses = values.max() - values
         return cls(
             sensitivity=validate_scale(sensitivity, name="sensitivity", owner=_OWNER),
             monotone=monotone,
@@ -130,6 +129,13 @@ class PermuteAndFlip(Mechanism):
             candidates=labels,
             losses=losses,
         )
+
+    def with_data(self, scores: ArrayLike) -> PermuteAndFlip:
+        """Return the choice by other scores of the same candidates."""
+        losses = _below_best(scores)
+        if losses.size != self.losses.size:
+            raise ParameterTypeError(f"`scores` of {_OWNER} must be as many as before.")
+        return dataclasses.replace(self, losses=losses)
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw: the number of candidates is, their scores are not."""
@@ -262,6 +268,13 @@ def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
         others = np.delete(losers, j, axis=1).prod(axis=1)
         law[j] = chances[j] * (weights / 2.0 @ others)
     return law
+
+
+@np.errstate(over="ignore")  # an infinite loss saturates like any other
+def _below_best(scores: ArrayLike) -> NDArray[np.float64]:
+    """Return how far each confidential score lies below the best."""
+    values = validate_vector(scores, name="scores", owner=_OWNER, confidential=True)
+    return np.asarray(values.max() - values)
 
 
 def _positions(coins: Coins, energies: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -155,11 +156,7 @@ class TopK(Mechanism):
         -------
         TopK
         """
-        table = confidential_array(counts, name="counts", owner=_OWNER)
-        if table.dtype.kind not in "iu" or table.ndim != 1 or not 1 <= table.size <= _MOST_ITEMS:
-            raise ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers, one per item.")
-        if int(table.max()) > 1 << 50 or int(table.min()) < 0:
-            raise ParameterError(f"`counts` of {_OWNER} must lie in 0..2^50.")
+        table = _checked(counts)
         labels = None if items is None else Candidates(items)
         if labels is not None and len(labels.labels) != table.size:
             raise ParameterTypeError(f"`items` of {_OWNER} must be as many as the counts.")
@@ -176,7 +173,14 @@ class TopK(Mechanism):
             adjacency=validate_adjacency(adjacency, owner=_OWNER),
             one_item_each=one_item_each,
         )
-        return cls(public=public, items=labels, counts=table.astype(np.int64))
+        return cls(public=public, items=labels, counts=table)
+
+    def with_data(self, counts: ArrayLike) -> TopK:
+        """Return the list by other counts of the same items."""
+        table = _checked(counts)
+        if table.size != self.public.count:
+            raise ParameterTypeError(f"`counts` of {_OWNER} must be as many as before.")
+        return dataclasses.replace(self, counts=table)
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw, which no count enters."""
@@ -285,6 +289,16 @@ class TopK(Mechanism):
             return super().rho(certificate, epsilon)
         rounds = int(certificate.domain["k"])
         return rounds * rho_of_pure(epsilon / rounds)
+
+
+def _checked(counts: ArrayLike) -> NDArray[np.int64]:
+    """Return confidential counts as an array; no message names one."""
+    table = confidential_array(counts, name="counts", owner=_OWNER)
+    if table.dtype.kind not in "iu" or table.ndim != 1 or not 1 <= table.size <= _MOST_ITEMS:
+        raise ParameterTypeError(f"`counts` of {_OWNER} must be whole numbers, one per item.")
+    if int(table.max()) > 1 << 50 or int(table.min()) < 0:
+        raise ParameterError(f"`counts` of {_OWNER} must lie in 0..2^50.")
+    return table.astype(np.int64)
 
 
 def _assumed(*, one_item_each: bool) -> tuple[str, ...]:

@@ -30,8 +30,9 @@ from expmech.theory.concentrated import RhoBudget
 class Statistic(ABC):
     """What is released about a table: its aggregation, its mechanism and its units, in one file.
 
-    A statistic of one's own gives :attr:`name`, :meth:`aggregation`, :meth:`stand_in` and
-    :meth:`mechanism`; it is then planned, charged, released and certified like the library's.
+    A statistic of one's own gives :attr:`name`, :meth:`aggregation`, :meth:`public_half` and, where
+    an aggregate is not yet what the mechanism draws from, :meth:`data`; it is then planned,
+    charged, released and certified like the library's.
 
     Attributes
     ----------
@@ -63,32 +64,16 @@ class Statistic(ABC):
         """Return what is computed from the rows; it depends on public quantities only."""
 
     @abstractmethod
-    def stand_in(self, count: int, epsilon: Fraction) -> Any:
-        """Return the aggregate of some public table, from which certificate and plan are made.
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the mechanism, made before a row is read, of some public rows.
 
-        They do not depend on which table it is.
+        Everything public about a release is read from it. What it draws from is put in the place of
+        these rows later, by :meth:`~expmech.certificates.mechanism.Mechanism.with_data`.
 
         Parameters
         ----------
         count : int
-            The number of rows.
-        epsilon : Fraction
-            The budget.
-
-        Returns
-        -------
-        object
-            As :meth:`aggregation` computes it.
-        """
-
-    @abstractmethod
-    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the mechanism that releases the statistic of an aggregate.
-
-        Parameters
-        ----------
-        aggregate : object
-            What :meth:`aggregation` computed; confidential.
+            The number of rows. Where it is confidential it is 1, and nothing depends on it.
         epsilon : Fraction
             The budget.
         timing : {"auto", "constant", "unprotected"}
@@ -98,6 +83,39 @@ class Statistic(ABC):
         -------
         Mechanism
         """
+
+    def data(self, aggregate: Any, epsilon: Fraction) -> Any:
+        """Return what the mechanism draws from: the aggregate, unless a statistic says otherwise.
+
+        Parameters
+        ----------
+        aggregate : object
+            What :meth:`aggregation` computed; confidential.
+        epsilon : Fraction
+            The budget.
+
+        Returns
+        -------
+        object
+            What the ``with_data`` of :meth:`public_half` takes; confidential.
+        """
+        return aggregate
+
+    def count_of(self, aggregate: Any) -> int | None:
+        """Return the number of rows of an aggregate, which is compared where it is public.
+
+        Parameters
+        ----------
+        aggregate : object
+            What :meth:`aggregation` computed.
+
+        Returns
+        -------
+        int or None
+            None where an aggregate does not tell.
+        """
+        count: int = aggregate.count
+        return count
 
     def for_units(self, column: str, most: int) -> Statistic:
         """Return the statistic of people with several rows: here the same.
@@ -191,8 +209,8 @@ class Statistic(ABC):
             statistic=self.name, postprocessing=self.postprocessing, notes=self.notes
         )
 
-    def on_public_stand_in(self, epsilon: Fraction, count: int | None, timing: str) -> Mechanism:
-        """Return the mechanism of a made-up table: what is public about it is true of every table.
+    def public_mechanism(self, epsilon: Fraction, count: int | None, timing: str) -> Mechanism:
+        """Return the mechanism before a row is read: what it says in public holds for every table.
 
         Parameters
         ----------
@@ -218,7 +236,26 @@ class Statistic(ABC):
             raise ParameterError(
                 "The number of rows must be given under replace, where it is public."
             )
-        return self.mechanism(self.stand_in(count, epsilon), epsilon, timing)
+        return self.public_half(count, epsilon, timing)
+
+    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the mechanism of an aggregate.
+
+        Parameters
+        ----------
+        aggregate : object
+            What :meth:`aggregation` computed; confidential.
+        epsilon : Fraction
+            The budget.
+        timing : {"auto", "constant", "unprotected"}
+            The timing requirement.
+
+        Returns
+        -------
+        Mechanism
+        """
+        public = self.public_mechanism(epsilon, self.count_of(aggregate) or 0, timing)
+        return public.with_data(self.data(aggregate, epsilon))
 
 
 def listed(columns: Sequence[Column], labels: Sequence[str]) -> str:

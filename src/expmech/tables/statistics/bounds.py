@@ -72,8 +72,9 @@ class BoundsOf(Statistic):
     def aggregation(self, epsilon: Fraction) -> MagnitudesOf:
         return MagnitudesOf(column=self.column, missing=self.missing)
 
-    def stand_in(self, count: int, epsilon: Fraction) -> dict[int, int]:
-        return {NOWHERE: count}
+    def count_of(self, counts: Mapping[int, int]) -> int:
+        return sum(counts.values())
 
-    def mechanism(self, counts: Mapping[int, int], epsilon: Fraction, timing: str) -> Mechanism:
-        return PrivateBounds.from_counts(counts, adjacency=self.adjacency, rows=self.rows)
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        nowhere = {NOWHERE: count}
+        return PrivateBounds.from_counts(nowhere, adjacency=self.adjacency, rows=self.rows)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
@@ -27,30 +27,35 @@ OTHER = "other"
 """The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
 
 
-def _noisy_counts(
-    counts: tuple[int, ...],
-    rows: int,
-    concentrated: RhoBudget | None,
-    *,
-    disjoint: bool,
-    adjacency: Adjacency,
-) -> NoisySums:
-    """Return noise on counts; ``rows`` bounds them where it is public."""
-    interpretation = Counts(
-        size=len(counts), disjoint=disjoint, count=rows if adjacency.count_is_public else None
-    )
-    return NoisySums(
-        totals=counts,
-        interpretation=interpretation,
-        adjacency=adjacency,
-        concentrated=concentrated,
-    )
-
-
-class ConditionCounts(Statistic):
-    """How many rows satisfy each of several conditions, each decided by the row alone."""
+class NoisyCounts(Statistic):
+    """Noise on ``size`` counts; with ``disjoint`` every row is in one of them."""
 
     concentrated: RhoBudget | None = None
+    disjoint: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Return how many counts there are."""
+
+    def count_of(self, tally: Tally) -> int:
+        return tally.rows
+
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return noise on counts; the number of rows bounds them where it is public."""
+        rows = count if self.adjacency.count_is_public else None
+        return NoisySums(
+            totals=(0,) * self.size,
+            interpretation=Counts(size=self.size, disjoint=self.disjoint, count=rows),
+            adjacency=self.adjacency,
+            concentrated=self.concentrated,
+        )
+
+
+class ConditionCounts(NoisyCounts):
+    """How many rows satisfy each of several conditions, each decided by the row alone."""
+
+    disjoint = False  # one row may change all of them by one
 
     @property
     @abstractmethod
@@ -60,15 +65,12 @@ class ConditionCounts(Statistic):
     def aggregation(self, epsilon: Fraction) -> FlagsOf:
         return FlagsOf(conditions=self.conditions)
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
-        return Tally(counts=(0,) * len(self.conditions), rows=count)
+    @property
+    def size(self) -> int:
+        return len(self.conditions) or 1
 
-    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
-        counts = tally.counts if self.conditions else (tally.rows,)
-        # one row may change all of them by one
-        return _noisy_counts(
-            counts, tally.rows, self.concentrated, disjoint=False, adjacency=self.adjacency
-        )
+    def data(self, tally: Tally, epsilon: Fraction) -> tuple[int, ...]:
+        return tally.counts if self.conditions else (tally.rows,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +186,7 @@ class MissingOf(ConditionCounts):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistogramIn(Statistic):
+class HistogramIn(NoisyCounts):
     """How many rows are in each cell between public edges, or of each public category, and in none.
 
     Every row is in exactly one cell, so a row that comes or goes moves one count by one, and one
@@ -232,6 +234,7 @@ class HistogramIn(Statistic):
     concentrated: RhoBudget | None = None
     dates: bool = False
     missing_statement = f"A row with a missing value is counted as {OTHER!r}."
+    disjoint = True
 
     def with_rho(self, concentrated: RhoBudget) -> HistogramIn:
         return replace(self, concentrated=concentrated)
@@ -272,14 +275,12 @@ class HistogramIn(Statistic):
             return CellsOf(column=self.column, edges=self.edges, dates=self.dates)
         return TallyOf(column=self.column, candidates=self.categories or ())
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
-        return Tally(counts=(0,) * (len(self.cells) - 1), rows=count)
+    @property
+    def size(self) -> int:
+        return len(self.categories or self.edges or ()) + (1 if self.edges is None else 0)
 
-    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
-        counts = (*tally.counts, tally.rows - sum(tally.counts))
-        return _noisy_counts(
-            counts, tally.rows, self.concentrated, disjoint=True, adjacency=self.adjacency
-        )
+    def data(self, tally: Tally, epsilon: Fraction) -> tuple[int, ...]:
+        return (*tally.counts, tally.rows - sum(tally.counts))
 
 
 def _check_edges(edges: tuple[float, ...]) -> None:

@@ -97,12 +97,12 @@ class GroupsOf(Statistic):
         universe = parse_universe(self.universe or WITH_DELTA)
         return KeysOf(column=self.column, universe=universe, unit=self.unit)
 
-    def stand_in(self, count: int, epsilon: Fraction) -> dict[str, int]:
-        return {}
+    def count_of(self, counts: dict[str, int]) -> None:
+        """Return nothing: a row without a key is not counted."""
 
-    def mechanism(self, counts: dict[str, int], epsilon: Fraction, timing: str) -> Mechanism:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         return UnknownGroups.from_counts(
-            counts,
+            {},
             universe=self.universe or WITH_DELTA,
             adjacency=self.adjacency,
             delta=self.delta,

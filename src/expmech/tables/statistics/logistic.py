@@ -16,7 +16,7 @@ from expmech.core.errors import ParameterError, validate_choice, validate_positi
 from expmech.domains import L2Ball
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import LogisticRisk
-from expmech.mechanisms.optimum import Table, risks
+from expmech.mechanisms.optimum import risks
 from expmech.tables.aggregates import Column, DesignOf, LabelledRowsOf, TargetRows
 from expmech.tables.scaling import centres, check_penalty, check_radius, scaled
 from expmech.tables.statistics.regression import (
@@ -113,11 +113,9 @@ class LogisticOptimum(OptimumRegression, LabelRegression):
     def aggregation(self, epsilon: Fraction) -> DesignOf:
         return self.design(classes=(self.positive,) if self.classes is None else self.classes[1:])
 
-    def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the perturbed optimum of the logistic risk, or of softmax for several classes."""
-        if self.classes is None:
-            return self.optimum_of(risks.Logistic(), aggregate)
-        return self.optimum_of(risks.Softmax(len(self.classes)), aggregate)
+    def risk(self, count: int, epsilon: Fraction) -> risks.Risk:
+        """Return the logistic risk, or softmax for several classes."""
+        return risks.Logistic() if self.classes is None else risks.Softmax(len(self.classes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,29 +188,33 @@ class LogisticLikelihood(LabelRegression):
             missing=self.missing_rule,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> TargetRows:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         zeros = np.zeros((1, len(self.columns)))
-        return TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
+        rows = TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
+        domain = L2Ball(len(self.bounds) + 1, self._radius(count, epsilon))
+        return ExponentialMechanism(
+            loss=self.data(rows, epsilon), domain=domain, adjacency=self.adjacency
+        )
 
-    def mechanism(self, aggregate: TargetRows, epsilon: Fraction, timing: str) -> Mechanism:
-        d = len(self.bounds) + 1
-        count = aggregate.count if self.adjacency.count_is_public else None
-        radius = self.radius
-        if radius is None:
-            radius = logistic_radius(count, d, float(epsilon))
+    def _radius(self, count: int, epsilon: Fraction) -> float:
+        if self.radius is not None:
+            return self.radius
+        rows = count if self.adjacency.count_is_public else None
+        return logistic_radius(rows, len(self.bounds) + 1, float(epsilon))
+
+    def data(self, rows: TargetRows, epsilon: Fraction) -> LogisticRisk:
+        radius = self._radius(rows.count, epsilon)
         most = _STEEPEST / (check_radius(radius, LOGISTIC) * float(epsilon))
         penalty = LOGISTIC_PENALTY if self.penalty is None else self.penalty
         check_penalty(penalty, most, LOGISTIC)
-        loss = LogisticRisk(
-            self._design(aggregate.features),
-            aggregate.targets > 0.0,
-            counts=aggregate.counts,
+        return LogisticRisk(
+            self._design(rows.features),
+            rows.targets > 0.0,
+            counts=rows.counts,
             penalty=penalty,
             radius=radius,
             adjacency=self.adjacency,
         )
-        domain = L2Ball(d, radius)
-        return ExponentialMechanism(loss=loss, domain=domain, adjacency=self.adjacency)
 
     def _design(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return rows of norm at most one: clipped, scaled, shortened, with a constant."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import Directions
@@ -105,15 +106,15 @@ class PrincipalComponents(Statistic):
             missing=self.missing_rule,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> RowProducts:
-        d = len(self.columns)
-        return RowProducts(products=((0,) * d,) * d, count=count)
+    def data(self, rows: RowProducts, epsilon: Fraction) -> tuple[Any, int]:
+        return rows.products, rows.count
 
-    def mechanism(self, rows: RowProducts, epsilon: Fraction, timing: str) -> Mechanism:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         self._aggregation.standard()  # raises before anything is charged
+        d = len(self.columns)
         return PrincipalDirection(
-            products=rows.products,
-            count=rows.count,
+            products=((0,) * d,) * d,
+            count=count,
             n_components=self.n_components,
             variances=self.variances,
             adjacency=self.adjacency,

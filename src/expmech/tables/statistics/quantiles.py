@@ -97,10 +97,8 @@ class HistogramStatistic(Statistic):
             dates=self.dates,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> NDArray[np.int64]:
-        counts = np.zeros(self.lattice.count, dtype=np.int64)
-        counts[0] = count  # rows at the lower bound
-        return counts
+    def count_of(self, counts: NDArray[np.int64]) -> int:
+        return int(counts.sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +160,13 @@ class QuantileOf(HistogramStatistic):
     def rank_error(self, epsilon: Fraction, count: int | None) -> float | None:
         return single_rank_error(self.q, epsilon, self.adjacency)
 
-    def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
-        lattice = self.lattice
-        loss = rank_loss(counts, self.q, lattice, self.bounds, self.adjacency)
-        return ExponentialMechanism(loss=loss, domain=lattice, adjacency=self.adjacency)
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        rows = np.array([count], dtype=np.int64)  # in the first cell, which is enough of a table
+        loss = rank_loss(rows, self.q, self.lattice, self.bounds, self.adjacency)
+        return ExponentialMechanism(loss=loss, domain=self.lattice, adjacency=self.adjacency)
+
+    def data(self, counts: NDArray[np.int64], epsilon: Fraction) -> Quantile:
+        return rank_loss(counts, self.q, self.lattice, self.bounds, self.adjacency)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,16 +226,11 @@ class QuantilesOf(HistogramStatistic):
             return joint_rank_error(levels, epsilon, self.adjacency)
         return recursive_rank_error(levels, epsilon, self.adjacency, rows)
 
-    def mechanism(self, counts: NDArray[np.int64], epsilon: Fraction, timing: str) -> Mechanism:
-        rows = int(counts.sum()) if self.adjacency.count_is_public else None
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        rows = count if self.adjacency.count_is_public else None
         kind = mechanism_for(len(self.levels), self.adjacency, epsilon, rows)
-        return kind.from_counts(
-            counts,
-            levels=self.levels,
-            lower=self.bounds[0],
-            upper=self.bounds[1],
-            step=self.step,
-            adjacency=self.adjacency,
+        return kind.at_lower(
+            count, levels=self.levels, lattice=self.lattice, adjacency=self.adjacency
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from expmech.certificates.postprocessing import Coefficients
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_positive
 from expmech.core.rounding import float_down
-from expmech.mechanisms.optimum import ArrayTable, RegressionSettings, Table
+from expmech.mechanisms.optimum import ArrayTable, RegressionSettings
 from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
 from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
 from expmech.mechanisms.optimum.rule import default_threshold
@@ -181,11 +182,14 @@ class OptimumRegression(Regression):
             **target,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> ArrayTable:
-        return ArrayTable(np.zeros((1, len(self.columns) + 1)), np.zeros(1), [count])
+    @abstractmethod
+    def risk(self, count: int, epsilon: Fraction) -> Risk:
+        """Return the risk whose optimum is drawn."""
 
-    def optimum_of(self, risk: Risk, table: Table) -> Mechanism:
-        """Return the mechanism that draws the perturbed optimum of a risk."""
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        """Return the mechanism that draws the perturbed optimum of the risk."""
+        table = ArrayTable(np.zeros((1, len(self.columns) + 1)), np.zeros(1), [count])
+        risk = self.risk(count, epsilon)
         return PerturbedOptimum(risk, table, settings=self.settings, adjacency=self.adjacency)
 
 
@@ -230,10 +234,9 @@ class Linear(OptimumRegression, NumberRegression):
     def aggregation(self, epsilon: Fraction) -> DesignOf:
         return self.design(target_bounds=self.target_bounds)
 
-    def mechanism(self, aggregate: Table, epsilon: Fraction, timing: str) -> Mechanism:
-        """Return the perturbed optimum of the log-cosh risk, or of Huber's."""
+    def risk(self, count: int, epsilon: Fraction) -> Risk:
+        """Return the log-cosh risk, or Huber's."""
         if self.threshold is not None:
-            return self.optimum_of(Huber(self.threshold), aggregate)
-        count = aggregate.count if self.adjacency.count_is_public else self.settings.rows
-        threshold = default_threshold(len(self.bounds) + 1, count, epsilon)
-        return self.optimum_of(LogCosh(threshold), aggregate)
+            return Huber(self.threshold)
+        rows = count if self.adjacency.count_is_public else self.settings.rows
+        return LogCosh(default_threshold(len(self.bounds) + 1, rows, epsilon))

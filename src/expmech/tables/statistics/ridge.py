@@ -66,18 +66,25 @@ class Ridge(NumberRegression):
             products=True,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Moments:
-        """Return the moments of rows at the lower bounds."""
-        d = len(self.columns) + 1
-        nothing = ((0,) * d,) * d
-        return Moments(count=count, sums=(0,) * d, products=nothing, bits=PRODUCT_BITS)
-
-    def mechanism(self, aggregate: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         """Return the K-norm gradient mechanism in the L-infinity norm."""
+        d = len(self.columns) + 1
+        nothing = ((0,) * d,) * d  # the products of rows at the lower bounds
+        rows = Moments(count=count, sums=(0,) * d, products=nothing, bits=PRODUCT_BITS)
+        radius, _ = self._settings(count, d, float(epsilon))
+        domain: Grid = L1Ball(d, radius)
+        if timing == "constant":
+            side = math.nextafter(float(radius) / d, 0.0)
+            domain = Box([-side] * d, [side] * d)
+        return ExponentialMechanism(
+            loss=self.data(rows, epsilon), domain=domain, adjacency=self.adjacency
+        )
+
+    def data(self, aggregate: Moments, epsilon: Fraction) -> RidgeGradient:
         d = len(self.columns) + 1  # the constant comes first, the response last
-        radius, penalty = self._settings(aggregate, d, float(epsilon))
+        radius, penalty = self._settings(aggregate.count, d, float(epsilon))
         gram = centred(aggregate)
-        loss = RidgeGradient.from_moments(
+        return RidgeGradient.from_moments(
             count=aggregate.count,
             gram=[line[:d] for line in gram[:d]],
             moment=[line[d] for line in gram[:d]],
@@ -86,15 +93,10 @@ class Ridge(NumberRegression):
             radius=radius,
             adjacency=self.adjacency,
         )
-        domain: Grid = L1Ball(d, radius)
-        if timing == "constant":
-            side = math.nextafter(float(radius) / d, 0.0)
-            domain = Box([-side] * d, [side] * d)
-        return ExponentialMechanism(loss=loss, domain=domain, adjacency=self.adjacency)
 
-    def _settings(self, moments: Moments, d: int, epsilon: float) -> tuple[float, float]:
+    def _settings(self, rows: int, d: int, epsilon: float) -> tuple[float, float]:
         """Return radius and penalty, by rules of public quantities where they are not given."""
-        count = moments.count if self.adjacency.count_is_public else None
+        count = rows if self.adjacency.count_is_public else None
         radius = ridge_radius(count, d, epsilon) if self.radius is None else self.radius
         ball = check_radius(radius, _OWNER)
         most = _STEEPEST * (1.0 + ball) / (ball * epsilon)

@@ -42,14 +42,13 @@ _NO_CANDIDATE = "A missing value is no candidate and is not counted."
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """Scores up to a shift, their sensitivity, and a public bound on their differences.
+    """What is public about scores: their sensitivity, and a bound on their differences.
 
     ``sensitivity`` is that of a score; ``monotone`` says that between neighbours all of them move
     the same way, up to a shift that they share, which halves what counts. Only a constant running
     time of the exponential mechanism needs the bound.
     """
 
-    scores: tuple[float, ...]
     sensitivity: Fraction
     monotone: bool
     bound: Fraction | None
@@ -65,26 +64,34 @@ class Selection(Statistic):
     exponential: bool = False
 
     @abstractmethod
-    def scoring(self, aggregate: Any) -> Scoring:
-        """Return the scores that an aggregate gives."""
+    def scoring(self, count: int) -> Scoring:
+        """Return what is public about the scores of so many rows."""
 
-    def mechanism(self, aggregate: Any, epsilon: Fraction, timing: str) -> Mechanism:
-        scoring = self.scoring(aggregate)
+    @abstractmethod
+    def scores(self, aggregate: Any) -> tuple[float, ...]:
+        """Return the scores that an aggregate gives, up to a shift."""
+
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        scoring, equal = self.scoring(count), (0.0,) * len(self.labels)
         if not self.exponential:
             return PermuteAndFlip.from_scores(
-                scoring.scores,
+                equal,
                 sensitivity=scoring.sensitivity,
                 candidates=self.labels,
                 monotone=scoring.monotone,
                 adjacency=self.adjacency,
             )
         return ExponentialMechanism(
-            loss=Scores(scoring.scores),
+            loss=Scores(equal),
             domain=Candidates(self.labels),
             adjacency=self.adjacency,
             sensitivity=scoring.sensitivity / (2 if scoring.monotone else 1),
             bound=None if scoring.bound is None else float_up(scoring.bound),
         )
+
+    def data(self, aggregate: Any, epsilon: Fraction) -> Any:
+        scores = self.scores(aggregate)
+        return Scores(scores) if self.exponential else scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,18 +138,20 @@ class MostFrequent(Selection):
     def aggregation(self, epsilon: Fraction) -> TallyOf:
         return TallyOf(column=self.column, candidates=self.candidates)
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
-        return Tally(counts=(0,) * len(self.candidates), rows=count)
+    def count_of(self, tally: Tally) -> int:
+        return tally.rows
 
-    def scoring(self, tally: Tally) -> Scoring:
-        """Score by count; under add-remove all counts move the same way."""
+    def scoring(self, count: int) -> Scoring:
+        """Under add-remove all counts move the same way."""
         public = self.adjacency.count_is_public
         return Scoring(
-            scores=tuple(map(float, tally.counts)),
             sensitivity=Fraction(1),
             monotone=not public,
-            bound=Fraction(tally.rows) if public else None,
+            bound=Fraction(count) if public else None,
         )
+
+    def scores(self, tally: Tally) -> tuple[float, ...]:
+        return tuple(map(float, tally.counts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,25 +198,26 @@ class LargestTotal(Selection):
             columns=self.columns, bounds=self.bounds, bits=PRODUCT_BITS, missing=self.missing_rule
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Moments:
-        sums = (0,) * len(self.columns)
-        return Moments(count=count, sums=sums, products=(), bits=PRODUCT_BITS)
+    @property
+    def _exact_bounds(self) -> list[tuple[Fraction, Fraction]]:
+        return [(Fraction(low), Fraction(high)) for low, high in self.bounds]
 
-    def scoring(self, moments: Moments) -> Scoring:
-        """Score by total, computed exactly and shifted by the best before it is rounded."""
-        lower = [Fraction(low) for low, _ in self.bounds]
-        upper = [Fraction(high) for _, high in self.bounds]
-        totals = []
-        for low, high, steps in zip(lower, upper, moments.sums, strict=True):
-            totals.append(moments.count * low + (high - low) * steps / (1 << moments.bits))
-        scores = tuple(float(total - max(totals)) for total in totals)
+    def scoring(self, count: int) -> Scoring:
+        lower, upper = zip(*self._exact_bounds, strict=True)
         spread = max(upper) - min(lower)
         if self.adjacency.count_is_public:
             widest = max(high - low for low, high in zip(lower, upper, strict=True))
-            bound = moments.count * spread
-            return Scoring(scores=scores, sensitivity=widest, monotone=False, bound=bound)
+            return Scoring(sensitivity=widest, monotone=False, bound=count * spread)
         # a row adds points of [0, most - least] to each total, up to the same shift for all
-        return Scoring(scores=scores, sensitivity=spread, monotone=True, bound=None)
+        return Scoring(sensitivity=spread, monotone=True, bound=None)
+
+    def scores(self, moments: Moments) -> tuple[float, ...]:
+        """Score by total, computed exactly and shifted by the best before it is rounded."""
+        totals = [
+            moments.count * low + (high - low) * steps / (1 << moments.bits)
+            for (low, high), steps in zip(self._exact_bounds, moments.sums, strict=True)
+        ]
+        return tuple(float(total - max(totals)) for total in totals)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,14 +270,15 @@ class BestScore(Selection):
     def aggregation(self, epsilon: Fraction) -> ScoresOf:
         return ScoresOf(scoring=self.function, candidates=self.candidates)
 
-    def stand_in(self, count: int, epsilon: Fraction) -> tuple[float, ...]:
-        return (0.0,) * len(self.candidates)
+    def count_of(self, scores: tuple[float, ...]) -> None:
+        """Return nothing: scores do not tell how many rows were scored."""
 
-    def scoring(self, scores: tuple[float, ...]) -> Scoring:
-        """Return the scores with the sensitivity that the caller promises."""
-        return Scoring(
-            scores=scores, sensitivity=self.sensitivity, monotone=self.monotone, bound=None
-        )
+    def scoring(self, count: int) -> Scoring:
+        """Return the sensitivity that the caller promises."""
+        return Scoring(sensitivity=self.sensitivity, monotone=self.monotone, bound=None)
+
+    def scores(self, scores: tuple[float, ...]) -> tuple[float, ...]:
+        return scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,12 +338,15 @@ class TopOf(Statistic):
     def aggregation(self, epsilon: Fraction) -> TallyOf:
         return TallyOf(column=self.column, candidates=self.candidates)
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Tally:
-        return Tally(counts=(0,) * len(self.candidates), rows=count)
+    def count_of(self, tally: Tally) -> int:
+        return tally.rows
 
-    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
+    def data(self, tally: Tally, epsilon: Fraction) -> tuple[int, ...]:
+        return tally.counts
+
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         return TopK.from_counts(
-            np.array(tally.counts, dtype=np.int64),
+            np.zeros(len(self.candidates), dtype=np.int64),
             k=self.k,
             items=self.labels,
             objective=self.objective,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from expmech.domains import Box
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean
 from expmech.mechanisms.noisy_sums import CentredTotals, MomentVariances, ThreeSums, Totals
+from expmech.mechanisms.noisy_sums.interpretations import Interpretation
 from expmech.mechanisms.noisy_sums.noise import LEAST_RATE
 from expmech.mechanisms.noisy_sums.noisy_sums import (
     NoisyMean,
@@ -93,12 +94,27 @@ class ColumnStatistic(Statistic):
             products=self.products,
         )
 
-    def stand_in(self, count: int, epsilon: Fraction) -> Moments:
-        zeros = (0,) * len(self.columns)  # rows at the lower bounds
-        products = (zeros,) * len(zeros) if self.products else ()
-        counts = (count,) * len(zeros) if self.missing_rule == "skip" else ()
-        return Moments(
-            count=count, sums=zeros, products=products, bits=self.bits(epsilon), counts=counts
+    def _public(self, count: int, epsilon: Fraction) -> dict[str, Any]:
+        """Return what every reading of sums is told: bounds, bits, and the public count."""
+        lower, upper = zip(*self.bounds, strict=True)
+        return {
+            "lower": lower,
+            "upper": upper,
+            "bits": self.bits(epsilon),
+            "count": count if self.adjacency.count_is_public else None,
+        }
+
+    @property
+    def _zeros(self) -> list[int]:
+        return [0] * len(self.columns)  # the sums of rows at the lower bounds
+
+    def _noisy(self, interpretation: Interpretation) -> NoisySums:
+        """Return noise on sums of this meaning, of no rows."""
+        return NoisySums(
+            totals=[0] * interpretation.dimension,
+            interpretation=interpretation,
+            adjacency=self.adjacency,
+            concentrated=self.concentrated,
         )
 
 
@@ -155,31 +171,40 @@ class Mean(ColumnStatistic):
     def with_rho(self, concentrated: RhoBudget) -> Mean:
         return dataclasses.replace(self, concentrated=concentrated)
 
-    def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         lower, upper = zip(*self.bounds, strict=True)
         if not self.exponential:
             return NoisyMean(
-                count=moments.counts or moments.count,
-                sums=moments.sums,
-                bits=moments.bits,
+                count=(count,) * len(self.columns) if self.own_counts else count,
+                sums=self._zeros,
+                bits=self.bits(epsilon),
                 lower=lower,
                 upper=upper,
                 adjacency=self.adjacency,
                 concentrated=self.concentrated,
             )
-        loss = L1Mean.from_sums(
-            count=max(1, moments.count),
-            sums=moments.sums,
-            scale=1 << moments.bits,
-            lower=lower,
-            upper=upper,
-        )
+        loss = self._loss(count, self._zeros, epsilon)
         box = Box(lower, upper)
         return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
 
+    def data(self, moments: Moments, epsilon: Fraction) -> Any:
+        if self.exponential:
+            return self._loss(moments.count, moments.sums, epsilon)
+        return moments.counts or moments.count, moments.sums
+
+    def _loss(self, count: int, sums: Sequence[int], epsilon: Fraction) -> L1Mean:
+        lower, upper = zip(*self.bounds, strict=True)
+        scale = 1 << self.bits(epsilon)
+        return L1Mean.from_sums(
+            count=max(1, count), sums=sums, scale=scale, lower=lower, upper=upper
+        )
+
     def error_at(self, epsilon: Fraction, rows: int) -> float | None:
-        made = self.mechanism(self.stand_in(rows, epsilon), epsilon, UNPROTECTED)
-        return made.farthest_end(epsilon) if isinstance(made, NoisyMean) else None
+        made = self.public_mechanism(epsilon, rows, UNPROTECTED)
+        if not isinstance(made, NoisyMean):
+            return None
+        counts = (rows,) * len(self.columns) if self.own_counts else rows
+        return made.with_data((counts, self._zeros)).farthest_end(epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,18 +254,14 @@ class SumOf(ColumnStatistic):
         """Whether columns need counts: what adds nothing adds 0, which all bounds may hold."""
         return super().own_counts and not all(low <= 0.0 <= high for low, high in self.bounds)
 
-    def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
-        interpretation = self._interpretation(moments, epsilon)
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        return self._noisy(self._interpretation(count, epsilon))
+
+    def data(self, moments: Moments, epsilon: Fraction) -> list[int]:
+        interpretation = self._interpretation(moments.count, epsilon)
         if isinstance(interpretation, Totals):
-            totals = interpretation.sums(moments.count, moments.sums)
-        else:
-            totals = interpretation.sums(*self._counts_and_sums(moments))
-        return NoisySums(
-            totals=totals,
-            interpretation=interpretation,
-            adjacency=self.adjacency,
-            concentrated=self.concentrated,
-        )
+            return interpretation.sums(moments.count, moments.sums)
+        return interpretation.sums(*self._counts_and_sums(moments))
 
     def _counts_and_sums(self, moments: Moments) -> tuple[Sequence[int], Sequence[int]]:
         """Return the count and the sum of each column; what is missing may count as 0."""
@@ -252,14 +273,11 @@ class SumOf(ColumnStatistic):
         parts = zip(moments.sums, moments.counts, zeros, strict=True)
         return rows, [total + (moments.count - count) * zero for total, count, zero in parts]
 
-    def _interpretation(self, moments: Moments, epsilon: Fraction) -> Totals | CentredTotals:
-        lower, upper = zip(*self.bounds, strict=True)
-        count = moments.count if self.adjacency.count_is_public else None
-        if count is None and len(self.columns) > 1:
-            return CentredTotals(
-                lower=lower, upper=upper, bits=moments.bits, own_counts=self.own_counts
-            )
-        totals = Totals(lower=lower, upper=upper, bits=moments.bits, count=count)
+    def _interpretation(self, count: int, epsilon: Fraction) -> Totals | CentredTotals:
+        public = self._public(count, epsilon)
+        if public["count"] is None and len(self.columns) > 1:
+            return CentredTotals(**public, own_counts=self.own_counts)
+        totals = Totals(**public)
         most = math.floor(epsilon / LEAST_RATE).bit_length() - 1
         over = totals.sensitivity(self.adjacency).bit_length() - most
         if over <= 0 or not totals.halvings:
@@ -293,17 +311,17 @@ class VarianceOf(ColumnStatistic):
             return PRODUCT_BITS
         return affordable_bits(epsilon, len(self.columns), most=2 * PRODUCT_BITS) // 2
 
-    def mechanism(self, moments: Moments, epsilon: Fraction, timing: str) -> Mechanism:
-        lower, upper = zip(*self.bounds, strict=True)
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        return self._noisy(self._interpretation(count, epsilon))
+
+    def data(self, moments: Moments, epsilon: Fraction) -> list[int]:
         squares = [line[j] for j, line in enumerate(moments.products)]
-        interpretation: MomentVariances | ThreeSums
-        if self.adjacency.count_is_public:
-            interpretation = MomentVariances(
-                lower=lower, upper=upper, bits=moments.bits, count=moments.count
-            )
-            totals = interpretation.sums(moments.count, moments.sums, squares)
-        else:
-            interpretation = ThreeSums(lower=lower, upper=upper, bits=moments.bits)
-            counts = moments.counts or [moments.count] * len(squares)
-            totals = interpretation.sums(counts, moments.sums, squares)
-        return NoisySums(totals=totals, interpretation=interpretation, adjacency=self.adjacency)
+        interpretation = self._interpretation(moments.count, epsilon)
+        if isinstance(interpretation, MomentVariances):
+            return interpretation.sums(moments.count, moments.sums, squares)
+        counts = moments.counts or [moments.count] * len(squares)
+        return interpretation.sums(counts, moments.sums, squares)
+
+    def _interpretation(self, count: int, epsilon: Fraction) -> MomentVariances | ThreeSums:
+        public = self._public(count, epsilon)
+        return MomentVariances(**public) if public["count"] is not None else ThreeSums(**public)
