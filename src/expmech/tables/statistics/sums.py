@@ -16,9 +16,6 @@ from expmech.certificates.postprocessing import Postprocessing
 from expmech.certificates.timing import UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
-from expmech.domains import Box
-from expmech.exponential.mechanism import ExponentialMechanism
-from expmech.losses import L1Mean
 from expmech.mechanisms.noisy_sums import CentredTotals, MomentVariances, ThreeSums, Totals
 from expmech.mechanisms.noisy_sums.noise import LEAST_RATE
 from expmech.mechanisms.noisy_sums.noisy_sums import (
@@ -167,6 +164,10 @@ class Mean(ColumnStatistic):
                 adjacency=self.adjacency,
                 concentrated=self.concentrated,
             )
+        from expmech.domains.regions import Box
+        from expmech.exponential.mechanism import ExponentialMechanism
+        from expmech.losses.mean import L1Mean
+
         loss = L1Mean.from_sums(
             count=max(1, moments.count),
             sums=moments.sums,
