@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from expmech.cli.groups import LoadingGroup
 from expmech.cli.main import COMMANDS, app, load
 
 PAGE = Path(__file__).parents[1] / "command_line.md"
@@ -98,6 +99,8 @@ def page() -> str:
         command = load(name)
         parts += [f"## expmech {name}\n", _help(command), _examples(name)]
         inner = getattr(command, "commands", {})
+        if isinstance(command, LoadingGroup):
+            inner = {word: command.load(word) for word in inner}
         parts.append(_options(command.params))
         shared = _shared(list(inner.values())) if name in SECTIONS else []
         if shared:

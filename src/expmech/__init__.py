@@ -5,11 +5,10 @@ Names are loaded on first use, so that ``import expmech`` and ``expmech --help``
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from expmech._version import __version__
+from expmech.core.on_demand import names_on_demand as _names_on_demand
 
 if _TYPE_CHECKING:
     from expmech import estimators, interop, tables
@@ -81,85 +80,6 @@ if _TYPE_CHECKING:
         variance,
     )
 
-_NAMES = {
-    "auditing": ("Claim", "audit", "laboratory"),
-    "certificates.certificate": ("Certificate",),
-    "certificates.mechanism": ("Draws",),
-    "core.adjacency": ("Adjacency",),
-    "core.errors": (
-        "ExpmechError",
-        "ParameterError",
-        "UnsupportedError",
-    ),
-    "domains": (
-        "Box",
-        "Candidates",
-        "Domain",
-        "L1Ball",
-        "L2Ball",
-        "Multiples",
-        "Product",
-        "Simplex",
-    ),
-    "exponential.envelopes": (
-        "Affine",
-        "Convex",
-        "Cross",
-        "ProductLaplace",
-        "Tangent",
-        "Uniform",
-    ),
-    "exponential.mechanism": ("ExponentialMechanism",),
-    "exponential.posterior": ("posterior",),
-    "exponential.samplers": (
-        "BoxTree",
-        "ConfAtomAndRuntimePerfect",
-        "ConfAtomPerfect",
-        "ConstantMixture",
-        "ConstantTabulated",
-        "Ergodicity",
-        "Metropolis",
-        "RandomAtomPerfect",
-        "Rejection",
-        "Separable",
-        "Tabulated",
-    ),
-    "exponential.target": ("BaseMeasure",),
-    "ledger": ("Ledger",),
-    "losses": ("Facts", "Growth"),
-    "mechanisms.directions.principal_direction": ("PrincipalDirection",),
-    "mechanisms.bounds.private_bounds": ("PrivateBounds",),
-    "mechanisms.groups.unknown_groups": ("UnknownGroups",),
-    "mechanisms.k_norm.k_norm": ("KNorm",),
-    "mechanisms.noisy_sums.noisy_sums": ("NoisyMean", "NoisySums"),
-    "mechanisms.optimum.perturbed_optimum": ("PerturbedOptimum",),
-    "mechanisms.quantiles.joint_quantiles": ("JointQuantiles",),
-    "mechanisms.quantiles.recursive_quantiles": ("RecursiveQuantiles",),
-    "mechanisms.selection.permute_and_flip": ("PermuteAndFlip",),
-    "mechanisms.selection.top_k": ("TopK",),
-    "tables.functions": (
-        "count",
-        "histogram",
-        "mean",
-        "median",
-        "quantiles",
-        "sum",
-        "variance",
-    ),
-}
-_MODULES = {
-    "auditing": "auditing",
-    "bodies": "mechanisms.k_norm.bodies",
-    "estimators": "estimators",
-    "interop": "interop",
-    "kernels": "exponential.kernels",
-    "losses": "losses",
-    "risks": "mechanisms.optimum.risks",
-    "tables": "tables",
-    "theory": "theory",
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
-
 __all__ = [
     "Adjacency",
     "Affine",
@@ -228,17 +148,47 @@ __all__ = [
     "variance",
 ]
 
-
-def __getattr__(name: str) -> _Any:
-    if name in _MODULES:
-        value = _import_module(f"expmech.{_MODULES[name]}")
-    elif name in _HOME:
-        value = getattr(_import_module(f"expmech.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'expmech' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _names_on_demand(
+    __name__,
+    {
+        "auditing": "Claim audit laboratory",
+        "certificates.certificate": "Certificate",
+        "certificates.mechanism": "Draws",
+        "core.adjacency": "Adjacency",
+        "core.errors": "ExpmechError ParameterError UnsupportedError",
+        "domains": "Box Candidates Domain L1Ball L2Ball Multiples Product Simplex",
+        "exponential.envelopes": "Affine Convex Cross ProductLaplace Tangent Uniform",
+        "exponential.mechanism": "ExponentialMechanism",
+        "exponential.posterior": "posterior",
+        "exponential.samplers": """
+            BoxTree ConfAtomAndRuntimePerfect ConfAtomPerfect ConstantMixture
+            ConstantTabulated Ergodicity Metropolis RandomAtomPerfect Rejection
+            Separable Tabulated
+        """,
+        "exponential.target": "BaseMeasure",
+        "ledger": "Ledger",
+        "losses": "Facts Growth",
+        "mechanisms.directions.principal_direction": "PrincipalDirection",
+        "mechanisms.bounds.private_bounds": "PrivateBounds",
+        "mechanisms.groups.unknown_groups": "UnknownGroups",
+        "mechanisms.k_norm.k_norm": "KNorm",
+        "mechanisms.noisy_sums.noisy_sums": "NoisyMean NoisySums",
+        "mechanisms.optimum.perturbed_optimum": "PerturbedOptimum",
+        "mechanisms.quantiles.joint_quantiles": "JointQuantiles",
+        "mechanisms.quantiles.recursive_quantiles": "RecursiveQuantiles",
+        "mechanisms.selection.permute_and_flip": "PermuteAndFlip",
+        "mechanisms.selection.top_k": "TopK",
+        "tables.functions": "count histogram mean median quantiles sum variance",
+    },
+    modules={
+        "auditing": "auditing",
+        "bodies": "mechanisms.k_norm.bodies",
+        "estimators": "estimators",
+        "interop": "interop",
+        "kernels": "exponential.kernels",
+        "losses": "losses",
+        "risks": "mechanisms.optimum.risks",
+        "tables": "tables",
+        "theory": "theory",
+    },
+)

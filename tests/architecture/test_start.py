@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import expmech
 from expmech.cli.main import COMMANDS, load
 
 IMPORT = "import expmech"
 RUN = "from expmech.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
+MEAN = ("release", "mean", "ages.csv", "--column", "age", "--bounds", "0,100", "--epsilon", "1")
 TELL = "import sys; print(*sorted(sys.modules), file=sys.stderr)"
 
 
-def loaded(code: str, *arguments: str) -> list[str]:
+def loaded(code: str, *arguments: str, folder: Path | None = None) -> list[str]:
     """Return the modules that a new process has loaded after ``code``."""
     program = [sys.executable, "-c", f"{code}\n{TELL}", *arguments]
-    result = subprocess.run(program, capture_output=True, text=True, check=True)
+    result = subprocess.run(program, capture_output=True, text=True, check=True, cwd=folder)
     return result.stderr.splitlines()[-1].split()
 
 
@@ -36,6 +41,47 @@ def test_a_command_loads_its_own_module_only() -> None:
     modules = loaded(RUN, "verify", "--help")
     assert "expmech.cli.verify" in modules
     assert not {"expmech.cli.budget", "expmech.auditing", "expmech.paper"} & set(modules)
+
+
+def test_a_mean_of_a_file_loads_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "ages.csv").write_text("age\n30\n41\n")
+    modules = loaded(RUN, *MEAN, folder=tmp_path)
+    assert {"expmech.mechanisms.noisy_sums.noisy_sums", "duckdb"} <= set(modules)
+    for room in ("exponential", "losses", "estimators", "cli.plan", "mechanisms.quantiles"):
+        assert f"expmech.{room}" not in modules, room
+    assert not {"pandas", "scipy", "sklearn", "pyarrow.parquet"} & set(modules)
+    ours = [name for name in modules if name.startswith("expmech")]
+    assert len(ours) <= 100, len(ours)
+
+
+def test_the_help_of_a_group_makes_none_of_its_commands() -> None:
+    modules = loaded(RUN, "release", "--help")
+    assert "expmech.cli.statistics" in modules
+    statistics = {name for name in modules if name.startswith("expmech.tables.statistics.")}
+    assert statistics <= {"expmech.tables.statistics.base"}
+
+
+@pytest.mark.parametrize("path", sorted(Path(expmech.__file__).parent.rglob("__init__.py")))
+def test_names_on_demand_are_those_that_type_checkers_see(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if not any("names_on_demand" in ast.unparse(call.func) for call in calls):
+        return
+    folders = path.parent.relative_to(Path(expmech.__file__).parents[1]).parts
+    package = importlib.import_module(".".join(folders))
+    (table,) = (ast.literal_eval(call.args[1]) for call in calls if len(call.args) == 2)
+    seen = {
+        (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for module, names in table.items():
+        for name in names.split():
+            assert getattr(package, name) is not None
+            assert (f"{package.__name__}.{module}", name) in seen
+    for name in package.__all__:
+        assert getattr(package, name) is not None
 
 
 @pytest.mark.parametrize("name", COMMANDS)

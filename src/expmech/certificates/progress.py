@@ -15,6 +15,9 @@ from expmech.certificates.plan import show_seconds
 Watch = Callable[[float], None]
 """Called with the share of the public steps that are done."""
 
+Progress = Callable[[int], None]
+"""Called with the number of each pass as it starts. That number is confidential, as time is."""
+
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
@@ -31,6 +34,10 @@ def watched(watch: Watch) -> Iterator[None]:
 def current_watch() -> Watch | None:
     """Return the function to call with the progress of a draw, or None."""
     return _WATCH.get()
+
+
+def silent(number: int) -> None:
+    """Show nothing of a pass."""
 
 
 LONG = 2.0

@@ -10,11 +10,11 @@ from typing import TextIO
 
 import typer
 
+from expmech.certificates.progress import Progress, silent
 from expmech.cli.console import MISTAKE, REFUSED, STOPPED, complaints
 from expmech.core.errors import ExpmechError, ParameterError
 from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
 from expmech.ledger import LedgerError, exact_amount
-from expmech.tables.engines.regression import Progress, silent
 
 
 class Stopped(Exception):  # noqa: N818

@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from expmech._version import __version__
 from expmech.cli.console import MISTAKE, arguments, complaints, output
+from expmech.cli.groups import LoadingGroup
 
 COMMANDS = {
     "check": "Look at a table for the steward's eyes only; nothing is written, nothing is charged.",
@@ -43,22 +43,16 @@ def load(name: str) -> Any:
     return command
 
 
-class Commands(TyperGroup):
-    """The commands, known by name and first line of help until one is called."""
+class Commands(LoadingGroup):
+    """The commands of the program."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+    helps = COMMANDS
+    load = staticmethod(load)
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **options: Any) -> Any:
         """Note the arguments and parse them."""
         arguments.set(tuple(args))
         return super().make_context(info_name, args, *more, **options)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names, loaded, and the other arguments."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command and load(str(name)), rest
 
 
 app = typer.Typer(

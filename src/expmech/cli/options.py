@@ -356,6 +356,15 @@ def add_command(
     app.command(name)(run)
 
 
+def make_command(
+    name: str, records: Mapping[str, type], maker: Callable[..., Any], work: Callable[..., Any]
+) -> Any:
+    """Return a command of a group that makes it when it is called, as :func:`add_command` does."""
+    app = typer.Typer(add_completion=False)
+    add_command(app, name, records, maker, work)
+    return typer.main.get_command(app)
+
+
 def _spread(record: type) -> list[inspect.Parameter]:
     """Return the fields of a record as parameters."""
     hints = get_type_hints(record, include_extras=True)

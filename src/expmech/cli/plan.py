@@ -13,7 +13,8 @@ import typer
 from expmech.cli.columns import CommonSettings, StatisticCommand
 from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
-from expmech.cli.options import PlanOptions, add_command
+from expmech.cli.groups import group_of
+from expmech.cli.options import PlanOptions, make_command
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ParameterError, validate_integer
@@ -23,11 +24,6 @@ from expmech.tables.plan import enough
 from expmech.tables.plan import plan as plan_statistic
 from expmech.tables.statistics import Statistic
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Show what a release would guarantee and cost; no data are read.",
-)
 _MOST_ROWS = 1 << 31
 
 
@@ -81,8 +77,24 @@ def _epsilon(
     )
 
 
-for _each in STATISTICS:
-    add_command(app, _each.name, {"options": PlanOptions}, _each.of_numbers, partial(_work, _each))
+app = typer.Typer(
+    cls=group_of(
+        {name: each.of_numbers.__doc__ or "" for name, each in STATISTICS.items()},
+        lambda name: make_command(
+            name,
+            {"options": PlanOptions},
+            STATISTICS[name].of_numbers,
+            partial(_work, STATISTICS[name]),
+        ),
+    ),
+    add_completion=False,
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def whole() -> None:
+    """Show what a release would guarantee and cost; no data are read."""
 
 
 def _rows(rows: int | None, adjacency: Adjacency) -> int | None:

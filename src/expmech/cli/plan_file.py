@@ -48,7 +48,7 @@ _LISTS = (
     "edges",
     "groups",
 )  # what is said of one column is a list already
-_OPTIONS = {statistic.name: options_of(RECORDS, statistic.of_table) for statistic in STATISTICS}
+_OPTIONS = {name: options_of(RECORDS, each.of_table) for name, each in STATISTICS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,9 +192,8 @@ def _command(
     for key, option in known.items():
         if given[option.name] is inspect.Parameter.empty:
             raise ParameterError(f"{where}: `{key}` must be given.")
-    (statistic,) = [each for each in STATISTICS if each.name == name]
     try:
-        return read_command(statistic, **options.gather(given))
+        return read_command(STATISTICS[name], **options.gather(given))
     except LedgerError as error:
         raise LedgerError(f"{where}: {error}") from None
     except ExpmechError as error:

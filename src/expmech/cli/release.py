@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,15 +27,14 @@ from expmech.cli.columns import CommonSettings, StatisticCommand, join, read_lis
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
-from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, add_command
+from expmech.cli.groups import group_of
+from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
 from expmech.cli.records import record_json, show, with_digest
 from expmech.cli.settings import complete, open_table
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice
 from expmech.core.strict_json import read_json
-from expmech.exponential.samplers import Metropolis, Sampler
-from expmech.exponential.samplers.registry import names, validate_sampler
 from expmech.ledger import Charge, Ledger, LedgerError, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import SINGLE
@@ -45,6 +44,9 @@ from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics import Statistic
 from expmech.tables.statistics.base import check_missing
+
+if TYPE_CHECKING:
+    from expmech.exponential.samplers import Sampler
 
 Record = dict[str, Any]
 Aggregates = Mapping[str, Any]
@@ -63,8 +65,6 @@ _LIST_FIRST = (
     " its own: `expmech release count ... --by {by} --universe text:20 --output shown.json`, then"
     " give them as --groups @shown.json."
 )
-
-app = typer.Typer(add_completion=False, no_args_is_help=True, invoke_without_command=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +371,9 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
     """Return the sampler of this name, or the Metropolis chain of a delta."""
     if sampler is None and delta is None:
         return "auto"
+    from expmech.exponential.samplers import Metropolis
+    from expmech.exponential.samplers.registry import names, validate_sampler
+
     if sampler is not None:
         choices = [*names(), Metropolis.name()]
         validate_choice(sampler, name="--sampler", owner=_OWNER, choices=choices)
@@ -381,6 +384,24 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
     if sampler not in (None, Metropolis.name()):
         raise ParameterError(f"`--delta` belongs to --sampler Metropolis; got {sampler!r}.")
     return Metropolis(delta=float(exact_amount(delta, name="--delta", owner=_OWNER)))
+
+
+@user_errors()
+def _work(statistic: StatisticCommand, **given: Any) -> None:
+    run(read_command(statistic, **given))
+
+
+app = typer.Typer(
+    cls=group_of(
+        {name: each.of_table.__doc__ or "" for name, each in STATISTICS.items()},
+        lambda name: make_command(
+            name, RECORDS, STATISTICS[name].of_table, partial(_work, STATISTICS[name])
+        ),
+    ),
+    add_completion=False,
+    no_args_is_help=True,
+    invoke_without_command=True,
+)
 
 
 @app.callback()
@@ -410,12 +431,3 @@ def whole(
 
     with user_errors():
         run_plan(plan, dry_run=dry_run, again=again, as_json=as_json)
-
-
-@user_errors()
-def _work(statistic: StatisticCommand, **given: Any) -> None:
-    run(read_command(statistic, **given))
-
-
-for _each in STATISTICS:
-    add_command(app, _each.name, RECORDS, _each.of_table, partial(_work, _each))

@@ -26,38 +26,14 @@ from expmech.cli.columns import (
     unnamed,
 )
 from expmech.core.errors import ParameterError, validate_choice, validate_integer
-from expmech.domains.regions import decimal_fraction
+from expmech.domains.regions import DEFAULT_BITS, decimal_fraction
 from expmech.ledger import exact_amount
-from expmech.mechanisms.quantiles.base import DEFAULT_BITS
+from expmech.tables import statistics
 from expmech.tables.aggregates import validate_different
 from expmech.tables.grammar import parse_condition
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics import (
-    BoundsOf,
-    CountOf,
-    GroupsOf,
-    HistogramIn,
-    Linear,
-    LogisticLikelihood,
-    LogisticOptimum,
-    Mean,
-    MissingOf,
-    MostFrequent,
-    PrincipalComponents,
-    QuantileOf,
-    QuantilesOf,
-    RegressionChoices,
-    Ridge,
-    Statistic,
-    SumOf,
-    TopOf,
-    VarianceOf,
-    logistic_regression,
-)
-from expmech.tables.statistics.logistic import LAWS
 
-_LAWS = {law.replace(" ", "-"): law for law in LAWS}
-_LAW = next(iter(_LAWS))
+_LAW = "perturbed-optimum"
 _SCALED = "-1,1"
 
 
@@ -92,11 +68,11 @@ class OptimumOptions:
     public_rows: options.PublicRows = None
 
     @property
-    def choices(self) -> RegressionChoices:
+    def choices(self) -> statistics.RegressionChoices:
         """The settings, by the names they have in Python."""
         named = vars(self) | {"rows": self.public_rows}
-        return RegressionChoices(
-            **{each.name: named[each.name] for each in fields(RegressionChoices)}
+        return statistics.RegressionChoices(
+            **{each.name: named[each.name] for each in fields(statistics.RegressionChoices)}
         )
 
 
@@ -105,9 +81,9 @@ def _linear(
     table: RegressionColumns,
     settings: OptimumOptions,
     threshold: options.Threshold = None,
-) -> Linear:
+) -> statistics.Linear:
     """Release a robust linear regression with intercept."""
-    return Linear(
+    return statistics.Linear(
         **table.named,
         **common.reading,
         settings=settings.choices.settings(len(table.column), owner="a linear regression"),
@@ -121,7 +97,7 @@ def _plan_linear(
     features: options.Features,
     settings: OptimumOptions,
     threshold: options.Threshold = None,
-) -> Linear:
+) -> statistics.Linear:
     """Plan a linear regression with intercept."""
     return _linear(common, _unnamed(features), settings, threshold)
 
@@ -131,9 +107,9 @@ def _ridge(
     table: RegressionColumns,
     penalty: options.Penalty = None,
     radius: options.Radius = None,
-) -> Ridge:
+) -> statistics.Ridge:
     """Release a ridge regression with intercept, in the units of the table."""
-    return Ridge(**table.named, **common.reading, penalty=penalty, radius=radius)
+    return statistics.Ridge(**table.named, **common.reading, penalty=penalty, radius=radius)
 
 
 def _plan_ridge(
@@ -141,7 +117,7 @@ def _plan_ridge(
     features: options.Features,
     penalty: options.Penalty = None,
     radius: options.Radius = None,
-) -> Ridge:
+) -> statistics.Ridge:
     """Plan a ridge regression with intercept."""
     return _ridge(common, _unnamed(features), penalty, radius)
 
@@ -171,19 +147,20 @@ def _logistic(
     ] = None,
     law: options.Law = _LAW,
     radius: options.Radius = None,
-) -> LogisticOptimum | LogisticLikelihood:
+) -> statistics.LogisticOptimum | statistics.LogisticLikelihood:
     """Release a logistic regression with intercept."""
     if target.lower() in {name.lower() for name in column}:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
     chosen, several = _labels(positive, classes)
-    validate_choice(law, name="--law", owner="a logistic regression", choices=tuple(_LAWS))
-    return logistic_regression(
+    laws = {each.replace(" ", "-"): each for each in statistics.LAWS}
+    validate_choice(law, name="--law", owner="a logistic regression", choices=tuple(laws))
+    return statistics.logistic_regression(
         columns=tuple(column),
         bounds=limits(column, bounds),
         target=target,
         positive=chosen,
         classes=several,
-        law=_LAWS[law],
+        law=laws[law],
         radius=radius,
         named=True,
         center=settings.center,
@@ -199,7 +176,7 @@ def _plan_logistic(
     classes: Annotated[int, typer.Option("--classes", help="Number of classes.")] = 2,
     law: options.Law = _LAW,
     radius: options.Radius = None,
-) -> LogisticOptimum | LogisticLikelihood:
+) -> statistics.LogisticOptimum | statistics.LogisticLikelihood:
     """Plan a logistic regression with intercept."""
     validate_integer(classes, name="--classes", owner="plan", low=2, high=1000)
     table = _unnamed(features)
@@ -269,9 +246,11 @@ class UnlistedOptions:
         typer.Option("--threshold", help="Least noisy count that is shown; found unless given."),
     ] = None
 
-    def groups(self, common: CommonSettings, column: str, k: int | None = None) -> GroupsOf:
+    def groups(
+        self, common: CommonSettings, column: str, k: int | None = None
+    ) -> statistics.GroupsOf:
         """Return the statistic of a column."""
-        return GroupsOf(
+        return statistics.GroupsOf(
             column=column,
             **common.reading,
             universe=self.universe,
@@ -291,7 +270,7 @@ class UnlistedOptions:
 
 def _count(
     common: CommonSettings, unlisted: UnlistedOptions, where: Where = None
-) -> CountOf | GroupsOf:
+) -> statistics.CountOf | statistics.GroupsOf:
     """Release the number of rows, of those for which a condition holds, or of unlisted groups."""
     if common.by is not None:
         if where is not None:
@@ -299,24 +278,26 @@ def _count(
         return unlisted.groups(common, common.by)
     unlisted.refuse("--groups")
     condition = None if where is None else parse_condition(where)
-    return CountOf(
+    return statistics.CountOf(
         adjacency=common.adjacency, missing=common.missing, where=condition, text=where or ""
     )
 
 
 def _plan_count(
     common: CommonSettings, unlisted: UnlistedOptions, where: Where = None
-) -> CountOf | GroupsOf:
+) -> statistics.CountOf | statistics.GroupsOf:
     """Plan the number of rows, or of groups that nobody listed (--universe or --delta)."""
     if where is None and (unlisted.universe is not None or common.delta):
         return unlisted.groups(common, "the column")
     return _count(common, unlisted, where)
 
 
-def _missing(common: CommonSettings, column: options.Columns, labels: Labels = False) -> MissingOf:
+def _missing(
+    common: CommonSettings, column: options.Columns, labels: Labels = False
+) -> statistics.MissingOf:
     """Release how many values of each column are missing."""
     validate_different(column)
-    return MissingOf(
+    return statistics.MissingOf(
         columns=tuple(column),
         adjacency=common.adjacency,
         missing=common.missing,
@@ -325,7 +306,7 @@ def _missing(common: CommonSettings, column: options.Columns, labels: Labels = F
     )
 
 
-def _plan_missing(common: CommonSettings, features: options.Features = 1) -> MissingOf:
+def _plan_missing(common: CommonSettings, features: options.Features = 1) -> statistics.MissingOf:
     """Plan how many values of each column are missing."""
     return _missing(common, numbered(features))
 
@@ -337,7 +318,7 @@ def _histogram(
     categories: Categories = None,
     *,
     unlisted: UnlistedOptions,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Release how many rows are in each of public cells, or have each value that nobody listed."""
     if edges and categories:
         raise ParameterError("`--edges` or `--categories` must be given, and not both.")
@@ -357,7 +338,7 @@ def _histogram(
         texts = for_each(column, categories or [], "--categories")
         cells = [{"categories": read_list(text, "--categories")} for text in texts]
     return tuple(
-        HistogramIn(column=name, **common.reading, **own, named=True)
+        statistics.HistogramIn(column=name, **common.reading, **own, named=True)
         for name, own in zip(column, cells, strict=True)
     )
 
@@ -367,30 +348,32 @@ def _plan_histogram(
     unlisted: UnlistedOptions,
     edges: Edges = None,
     categories: Categories = None,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Plan how many rows are in each of public cells."""
     columns = unnamed(edges or categories or [""])
     return _histogram(common, columns, edges, categories, unlisted=unlisted)
 
 
-def _sum(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> SumOf:
+def _sum(
+    common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds
+) -> statistics.SumOf:
     """Release the sum of one or several columns."""
-    return SumOf(**over_columns(common, column, bounds))
+    return statistics.SumOf(**over_columns(common, column, bounds))
 
 
-def _plan_sum(common: CommonSettings, bounds: options.ColumnBounds) -> SumOf:
+def _plan_sum(common: CommonSettings, bounds: options.ColumnBounds) -> statistics.SumOf:
     """Plan the sum of one or several columns."""
     return _sum(common, numbered(len(bounds)), bounds)
 
 
 def _variance(
     common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds
-) -> VarianceOf:
+) -> statistics.VarianceOf:
     """Release the variance of one or several columns."""
-    return VarianceOf(**over_columns(common, column, bounds))
+    return statistics.VarianceOf(**over_columns(common, column, bounds))
 
 
-def _plan_variance(common: CommonSettings, bounds: options.ColumnBounds) -> VarianceOf:
+def _plan_variance(common: CommonSettings, bounds: options.ColumnBounds) -> statistics.VarianceOf:
     """Plan the variance of one or several columns."""
     return _variance(common, numbered(len(bounds)), bounds)
 
@@ -415,10 +398,12 @@ Objective = Annotated[
 ]
 
 
-def _mean(common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds) -> Mean:
+def _mean(
+    common: CommonSettings, column: options.Columns, bounds: options.ColumnBounds
+) -> statistics.Mean:
     """Release the mean of one or several columns."""
     pairs, dates = limits_or_dates(column, bounds)
-    return Mean(
+    return statistics.Mean(
         columns=tuple(column),
         bounds=pairs,
         named=True,
@@ -428,24 +413,26 @@ def _mean(common: CommonSettings, column: options.Columns, bounds: options.Colum
     )
 
 
-def _plan_mean(common: CommonSettings, bounds: options.ColumnBounds) -> Mean:
+def _plan_mean(common: CommonSettings, bounds: options.ColumnBounds) -> statistics.Mean:
     """Plan the mean of one or several columns."""
     return _mean(common, numbered(len(bounds)), bounds)
 
 
 def _bounds(
     common: CommonSettings, column: options.Columns, public_rows: options.PublicRows = None
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Release bounds of one or several columns that nobody knows."""
     validate_different(column)
-    return tuple(BoundsOf(column=name, **common.reading, rows=public_rows) for name in column)
+    return tuple(
+        statistics.BoundsOf(column=name, **common.reading, rows=public_rows) for name in column
+    )
 
 
 def _plan_bounds(
     common: CommonSettings,
     features: options.Features = 1,
     public_rows: options.PublicRows = None,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Plan bounds of columns that nobody knows: from how many rows they are found."""
     return _bounds(common, unnamed(numbered(features)), public_rows)
 
@@ -457,7 +444,7 @@ def _quantile(
     q: options.Level = "0.5",
     bits: options.Bits = DEFAULT_BITS,
     step: options.Step = None,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
     pairs, dates = limits_or_dates(column, bounds)
     common_step = "1" if dates and step is None else step
@@ -469,7 +456,7 @@ def _quantile(
 
 def _levels(
     common: CommonSettings, column: str, pair: Bounds, q: str, bits: int, step: str | None
-) -> QuantileOf | QuantilesOf:
+) -> statistics.QuantileOf | statistics.QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q, "--q") or [q]
     levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
@@ -477,12 +464,12 @@ def _levels(
     lattice = {"bounds": pair, "bits": bits, "step": multiple}
     arguments = {"column": column, **lattice, **common.reading}
     if len(texts) == 1:
-        return QuantileOf(q=levels_by_text[texts[0]], **arguments)
+        return statistics.QuantileOf(q=levels_by_text[texts[0]], **arguments)
     if len(set(levels_by_text.values())) != len(texts):
         raise ParameterError(f"`--q` must be different levels; got {q}.")
     texts.sort(key=levels_by_text.__getitem__)
     levels = tuple(levels_by_text[text] for text in texts)
-    return QuantilesOf(levels=levels, texts=tuple(texts), **arguments)
+    return statistics.QuantilesOf(levels=levels, texts=tuple(texts), **arguments)
 
 
 def _plan_quantile(
@@ -491,7 +478,7 @@ def _plan_quantile(
     q: options.Level = "0.5",
     bits: options.Bits = DEFAULT_BITS,
     step: options.Step = None,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
     return _quantile(common, unnamed(bounds), bounds, q, bits, step)
 
@@ -502,7 +489,7 @@ def _median(
     bounds: options.ColumnBounds,
     bits: options.Bits = DEFAULT_BITS,
     step: options.Step = None,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Release the median of a column."""
     return _quantile(common, column, bounds, "0.5", bits, step)
 
@@ -512,18 +499,18 @@ def _plan_median(
     bounds: options.ColumnBounds,
     bits: options.Bits = DEFAULT_BITS,
     step: options.Step = None,
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Plan the median of a column."""
     return _plan_quantile(common, bounds, "0.5", bits, step)
 
 
 def _select(
     common: CommonSettings, column: options.Columns, candidates: Candidates
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Release the most frequent of a public list of values."""
     exponential = common.sampler_named or common.bounded_range
     return tuple(
-        MostFrequent(**listed, **common.reading, exponential=exponential)
+        statistics.MostFrequent(**listed, **common.reading, exponential=exponential)
         for listed in _listed(column, candidates)
     )
 
@@ -545,10 +532,10 @@ def _numbered_lists(lengths: list[int]) -> list[dict[str, Any]]:
     return made
 
 
-def _plan_select(common: CommonSettings, candidates: Length) -> tuple[Statistic, ...]:
+def _plan_select(common: CommonSettings, candidates: Length) -> tuple[statistics.Statistic, ...]:
     """Plan the choice of the most frequent of a public list."""
     lists = _numbered_lists(candidates)
-    return tuple(MostFrequent(**listed, adjacency=common.adjacency) for listed in lists)
+    return tuple(statistics.MostFrequent(**listed, adjacency=common.adjacency) for listed in lists)
 
 
 def _pca(
@@ -559,9 +546,9 @@ def _pca(
     center: options.Center = None,
     scale: options.Scale = None,
     variances: options.Variances = False,
-) -> PrincipalComponents:
+) -> statistics.PrincipalComponents:
     """Release principal components of columns: unit vectors on the standardised columns."""
-    return PrincipalComponents(
+    return statistics.PrincipalComponents(
         columns=tuple(column),
         bounds=limits(column, bounds),
         n_components=components,
@@ -579,7 +566,7 @@ def _plan_pca(
     features: options.Features,
     components: options.Components = 1,
     variances: options.Variances = False,
-) -> PrincipalComponents:
+) -> statistics.PrincipalComponents:
     """Plan principal components of columns."""
     columns = numbered(features)
     unit = [_SCALED] * len(columns)
@@ -593,14 +580,16 @@ def _top(
     candidates: MaybeCandidates = None,
     k: Places = 10,
     objective: Objective = "worst",
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Release the k most frequent values, in order, of a public list or that nobody listed."""
     if not candidates:
         most = validate_integer(k, name="--k", owner="release", low=1, high=1 << 20)
         return tuple(unlisted.groups(common, name, most) for name in column)
     unlisted.refuse("--candidates")
     lists = _listed(column, candidates)
-    return tuple(TopOf(**listed, **common.reading, k=k, objective=objective) for listed in lists)
+    return tuple(
+        statistics.TopOf(**listed, **common.reading, k=k, objective=objective) for listed in lists
+    )
 
 
 def _plan_top(
@@ -609,13 +598,14 @@ def _plan_top(
     candidates: MaybeLength = None,
     k: Places = 10,
     objective: Objective = "worst",
-) -> tuple[Statistic, ...]:
+) -> tuple[statistics.Statistic, ...]:
     """Plan the k most frequent of a public list, or of values that nobody listed."""
     if not candidates:
         return (unlisted.groups(common, "the column", k),)
     lists = _numbered_lists(candidates)
     return tuple(
-        TopOf(**listed, k=k, objective=objective, adjacency=common.adjacency) for listed in lists
+        statistics.TopOf(**listed, k=k, objective=objective, adjacency=common.adjacency)
+        for listed in lists
     )
 
 
@@ -631,20 +621,24 @@ def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | N
     return parse_numbers(text, name)
 
 
-STATISTICS: tuple[StatisticCommand, ...] = (
-    StatisticCommand(name="mean", of_table=_mean, of_numbers=_plan_mean),
-    StatisticCommand(name="count", of_table=_count, of_numbers=_plan_count),
-    StatisticCommand(name="missing", of_table=_missing, of_numbers=_plan_missing),
-    StatisticCommand(name="sum", of_table=_sum, of_numbers=_plan_sum),
-    StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),
-    StatisticCommand(name="variance", of_table=_variance, of_numbers=_plan_variance),
-    StatisticCommand(name="median", of_table=_median, of_numbers=_plan_median),
-    StatisticCommand(name="bounds", of_table=_bounds, of_numbers=_plan_bounds),
-    StatisticCommand(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
-    StatisticCommand(name="linear", of_table=_linear, of_numbers=_plan_linear),
-    StatisticCommand(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
-    StatisticCommand(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
-    StatisticCommand(name="pca", of_table=_pca, of_numbers=_plan_pca),
-    StatisticCommand(name="select", of_table=_select, of_numbers=_plan_select),
-    StatisticCommand(name="top", of_table=_top, of_numbers=_plan_top),
-)
+STATISTICS = {
+    each.name: each
+    for each in (
+        StatisticCommand(name="mean", of_table=_mean, of_numbers=_plan_mean),
+        StatisticCommand(name="count", of_table=_count, of_numbers=_plan_count),
+        StatisticCommand(name="missing", of_table=_missing, of_numbers=_plan_missing),
+        StatisticCommand(name="sum", of_table=_sum, of_numbers=_plan_sum),
+        StatisticCommand(name="histogram", of_table=_histogram, of_numbers=_plan_histogram),
+        StatisticCommand(name="variance", of_table=_variance, of_numbers=_plan_variance),
+        StatisticCommand(name="median", of_table=_median, of_numbers=_plan_median),
+        StatisticCommand(name="bounds", of_table=_bounds, of_numbers=_plan_bounds),
+        StatisticCommand(name="quantile", of_table=_quantile, of_numbers=_plan_quantile),
+        StatisticCommand(name="linear", of_table=_linear, of_numbers=_plan_linear),
+        StatisticCommand(name="ridge", of_table=_ridge, of_numbers=_plan_ridge),
+        StatisticCommand(name="logistic", of_table=_logistic, of_numbers=_plan_logistic),
+        StatisticCommand(name="pca", of_table=_pca, of_numbers=_plan_pca),
+        StatisticCommand(name="select", of_table=_select, of_numbers=_plan_select),
+        StatisticCommand(name="top", of_table=_top, of_numbers=_plan_top),
+    )
+}
+"""The statistics by their names, in the order of the help."""

@@ -223,6 +223,13 @@ class Multiples(Grid):
         }
 
 
+DEFAULT_BITS = 18
+"""Of quantiles 2^18 cells, unless a step says otherwise: the most whose clock is closed by default.
+
+With 2^10 loose bounds destroy the answer.
+"""
+
+
 def lattice_of(lower: float, upper: float, *, bits: int, step: Any = None) -> Box | Multiples:
     """Return the points that stand for the values of a column: middles of cells, or multiples."""
     if step is None:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from expmech.certificates.timing import CONSTANT
 from expmech.core.errors import ParameterTypeError, validate_integer
-from expmech.domains.regions import decimal_fraction
+from expmech.domains.regions import DEFAULT_BITS, decimal_fraction
 from expmech.estimators.base import BoundedColumns, SamplerParameters, column_names
 from expmech.estimators.tables import numbers_of
 from expmech.ledger.amounts import exact_amount, show_amount
-from expmech.mechanisms.quantiles.base import DEFAULT_BITS
 from expmech.tables.arrays import DeferredRows
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import QuantileOf, QuantilesOf

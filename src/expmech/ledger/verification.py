@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expmech._version import __version__
 from expmech.certificates.accuracy import LEVEL, Accuracy
@@ -22,38 +22,33 @@ from expmech.core.bits import OPERATING_SYSTEM, SEEDED
 from expmech.core.errors import ExpmechError
 from expmech.core.registry import Registry
 from expmech.core.rounding import EPSILON_MAX, EPSILON_MIN
-from expmech.exponential.mechanism import ExponentialMechanism, compare_base
-from expmech.exponential.target import BaseMeasure
-from expmech.mechanisms.bounds import PrivateBounds
-from expmech.mechanisms.directions import PrincipalDirection
-from expmech.mechanisms.groups import UnknownGroups
-from expmech.mechanisms.k_norm import KNorm
-from expmech.mechanisms.noisy_sums import NoisyMean, NoisySums
-from expmech.mechanisms.optimum.perturbed_optimum import PerturbedOptimum
-from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
-from expmech.mechanisms.selection import PermuteAndFlip, TopK
 from expmech.theory.concentrated import rho_of_pure
+
+if TYPE_CHECKING:
+    from expmech.exponential.target import BaseMeasure
 
 MECHANISMS: Registry[type[Mechanism]] = Registry(
     "expmech.mechanisms",
-    [
-        (kind.name, kind)
-        for kind in (
-            ExponentialMechanism,
-            NoisyMean,
-            NoisySums,
-            KNorm,
-            PrincipalDirection,
-            JointQuantiles,
-            RecursiveQuantiles,
-            PermuteAndFlip,
-            TopK,
-            UnknownGroups,
-            PrivateBounds,
-            PerturbedOptimum,
-        )
-    ],
+    on_demand={
+        name: f"expmech.{module}:{name}"
+        for name, module in {
+            "ExponentialMechanism": "exponential.mechanism",
+            "NoisyMean": "mechanisms.noisy_sums.noisy_sums",
+            "NoisySums": "mechanisms.noisy_sums.noisy_sums",
+            "KNorm": "mechanisms.k_norm.k_norm",
+            "PrincipalDirection": "mechanisms.directions.principal_direction",
+            "JointQuantiles": "mechanisms.quantiles.joint_quantiles",
+            "RecursiveQuantiles": "mechanisms.quantiles.recursive_quantiles",
+            "PermuteAndFlip": "mechanisms.selection.permute_and_flip",
+            "TopK": "mechanisms.selection.top_k",
+            "UnknownGroups": "mechanisms.groups.unknown_groups",
+            "PrivateBounds": "mechanisms.bounds.private_bounds",
+            "PerturbedOptimum": "mechanisms.optimum.perturbed_optimum",
+        }.items()
+    },
 )
+"""The mechanisms by their names in certificates; each is imported when a certificate names it."""
+
 _WRONG = "a field is missing, of the wrong type or out of range"
 _DAMAGED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, ExpmechError)
 
@@ -97,6 +92,8 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
         checks.append(check_described("map", certificate.postprocessing, rebuilt))
         checks += mechanism.verify(certificate)
         if base is not None:
+            from expmech.exponential.mechanism import compare_base
+
             checks.append(compare_base(certificate, base))
     except _DAMAGED:
         checks.append(Check(claim="fields", holds=False, detail=_WRONG))

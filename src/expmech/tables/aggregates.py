@@ -11,20 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import DataError, ParameterError, shielded
-from expmech.domains import Box, Multiples
 from expmech.domains.regions import cells_of, lattice_of
-from expmech.losses.ridge import cross_products
-from expmech.mechanisms.bounds import Magnitudes
-from expmech.mechanisms.groups import Universe
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
-from expmech.mechanisms.optimum import ArrayTable
-from expmech.mechanisms.optimum.rows import STEP_BITS
+from expmech.mechanisms.optimum.steps import STEP_BITS
 from expmech.tables.arrays import ArrayRows, SparseRows, class_places
 from expmech.tables.expressions import Column as Column
 from expmech.tables.expressions import Condition, evaluate
@@ -46,6 +41,11 @@ from expmech.tables.scaling import (
     scalings,
     snapped_columns,
 )
+
+if TYPE_CHECKING:
+    from expmech.domains import Box, Multiples
+    from expmech.mechanisms.groups import Universe
+    from expmech.mechanisms.optimum import ArrayTable
 
 PRODUCT_BITS = 20
 """Bits of columns whose products are summed: steps of 2^-20 of a width, far below the noise.
@@ -317,6 +317,8 @@ class MagnitudesOf(CellsAggregation):
     missing: str
 
     def of_arrays(self, rows: ArrayRows) -> dict[int, int]:
+        from expmech.mechanisms.bounds.grid import Magnitudes
+
         return self.of_counts(Magnitudes().count(rows.columns((self.column,))[:, 0]))
 
     def of_counts(self, counts: Mapping[int, int]) -> dict[int, int]:
@@ -440,6 +442,8 @@ class DesignOf(ColumnsOf):
         return None if self.target_bounds is None else scalings((self.target_bounds,))[0]
 
     def of_arrays(self, rows: ArrayRows) -> ArrayTable:
+        from expmech.mechanisms.optimum.draw import ArrayTable
+
         if self.target_bounds is None:
             targets = class_places(rows.target, self.classes, self.missing)
         else:
@@ -453,6 +457,8 @@ class DesignOf(ColumnsOf):
         if self.center:
             return super().of_sparse(rows)  # type: ignore[no-any-return]
         from scipy.sparse import hstack
+
+        from expmech.mechanisms.optimum.draw import ArrayTable
 
         matrix = rows.matrix.astype(np.float64).copy()
         matrix.sum_duplicates()
@@ -532,7 +538,11 @@ def moments_of(
     """
     lower, upper = np.array(bounds, dtype=np.float64).T
     snapped = snap(rows, lower, upper, bits)
-    table = cross_products(snapped).tolist() if products else []
+    table: Sequence[Sequence[int]] = []
+    if products:
+        from expmech.losses.ridge import cross_products
+
+        table = cross_products(snapped).tolist()
     return Moments(
         count=len(rows),
         sums=tuple(snapped.sum(axis=0).tolist()),  # below 2^63: fewer than 2^31 rows fit in memory

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, ParameterError, validate_integer
 from expmech.core.markup import visible
 from expmech.core.rounding import EPSILON_MIN
-from expmech.exponential.samplers import Sampler
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import charges_noted
@@ -44,6 +43,9 @@ from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import MOST_ROWS, Units
 from expmech.tables.statistics.base import Statistic, one_of_several
 from expmech.theory.concentrated import RhoBudget
+
+if TYPE_CHECKING:
+    from expmech.exponential.samplers import Sampler
 
 LEAST_ROWS = 2
 LONGEST = 60.0
@@ -292,7 +294,7 @@ def _prepare(
         premises=premises,
         notes=(*statistic.notes, *request.notes),
     )
-    if seconds is None and isinstance(request.sampler, Sampler):
+    if seconds is None and not isinstance(request.sampler, str):
         seconds = LONGEST if request.sampler.timing == CONSTANT else None
     arguments = (statistic, request.row_epsilon, count, request.timing, context)
     if seconds is None and request.sampler == "auto" and _is_fixed(arguments):

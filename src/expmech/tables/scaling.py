@@ -20,9 +20,7 @@ from expmech.core.errors import (
     validate_scale,
     validate_vector,
 )
-from expmech.mechanisms.directions.rows import row_products, unit_rows
-from expmech.mechanisms.optimum import LazyRows
-from expmech.mechanisms.optimum.rows import STEP_BITS
+from expmech.mechanisms.optimum.steps import STEP_BITS, LazyRows
 
 Bounds = tuple[float, float]
 STANDARD_BITS = 40
@@ -157,6 +155,8 @@ class Standard:
 
     def rows(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rows, of norm one or to be shortened to it."""
+        from expmech.mechanisms.directions.rows import unit_rows
+
         with np.errstate(all="ignore"):  # a warning would tell that a row is far out
             inside = np.clip(table, self.lower, self.upper)
             scaled = (inside - self.center) / self.scale
@@ -164,6 +164,8 @@ class Standard:
 
     def products(self, steps: NDArray[np.int64]) -> NDArray[np.object_]:
         """Return integer cross products of rows given in steps of 2^-STANDARD_BITS of the width."""
+        from expmech.mechanisms.directions.rows import row_products
+
         widths = self.upper - self.lower
         return row_products(self.rows(self.lower + steps * (widths * 2.0**-STANDARD_BITS)))
 

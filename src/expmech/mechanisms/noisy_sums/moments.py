@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,15 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
-from expmech.mechanisms.k_norm.bodies import Body, MomentHull, Product, draw_rounded
 from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward
 from expmech.mechanisms.noisy_sums.noise import Noise
+
+if TYPE_CHECKING:
+    from expmech.mechanisms.k_norm.bodies import Body
 
 _AREA = 20.0 / 3.0  # of the hull for z in [-1, 1]
 _TILTS = 64  # slopes 2 m from 0 to 2 are rounded up to so many: the tail grows with them
 _MEAN_SHARE = Fraction(1, 10)  # of what may be missed is spent on the mean, which hardly matters
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _MOST_EXPONENT = 700.0  # exp of its negative is a float64 number with all digits
 _SPARE = 1.0 + 1e-7  # of a quantile, for the quadrature and float64
 
@@ -49,6 +50,8 @@ class HullNoise(Noise):
     @property
     def body(self) -> Body:
         """What a row can do to the moments of all columns."""
+        from expmech.mechanisms.k_norm.bodies import MomentHull, Product
+
         return Product((MomentHull(self.half),) * (self.size // 2))
 
     @property
@@ -57,6 +60,8 @@ class HullNoise(Noise):
         return Fraction(23, 50) * (self.size + 1) * self.half**2 / self.rate
 
     def draw(self, coins: Coins, size: int) -> NDArray[Any]:
+        from expmech.mechanisms.k_norm.bodies import draw_rounded
+
         drawn: NDArray[Any] = draw_rounded(self.body, coins, self.rate, size)
         return drawn
 
@@ -138,11 +143,17 @@ def _quantile(slopes: int | None, missed: Fraction, columns: int) -> float:
     return high
 
 
+@functools.cache
+def _gauss() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(64)
+
+
 def _tail(slopes: int | None, t: float, columns: int) -> float:
     """Integrate over x by Gauss's rule; the integral over y is a gamma tail."""
     shape = 2 * columns + 1
-    u = np.concatenate([(_NODES + 1.0) / 2.0, (_NODES + 3.0) / 2.0])
-    weights, height = np.concatenate([_WEIGHTS, _WEIGHTS]) / 2.0, _height(u)
+    nodes, weights = _gauss()
+    u = np.concatenate([(nodes + 1.0) / 2.0, (nodes + 3.0) / 2.0])
+    weights, height = np.concatenate([weights, weights]) / 2.0, _height(u)
     if slopes is None:
         inner = 2.0 * height * _gamma_tail(shape, t / u)
     else:

@@ -5,7 +5,6 @@ Products with them are exact sums of whole numbers. Theory: docs/theory/perturbe
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,11 +18,10 @@ from expmech.core.errors import ParameterError, ParameterTypeError, confidential
 from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.cost import OWNER
 from expmech.mechanisms.optimum.risks import Risk
+from expmech.mechanisms.optimum.steps import STEP_BITS as STEP_BITS
+from expmech.mechanisms.optimum.steps import LazyRows as LazyRows
 
 Floats = NDArray[np.float64]
-
-STEP_BITS = 20
-"""Entries are whole multiples of 2^-20."""
 
 GRID_BITS = 46
 """Residuals are computed at points whose coordinates are whole multiples of 2^-46."""
@@ -136,22 +134,6 @@ class ExactSums:
 def _blocks(count: int, dimension: int) -> Iterator[slice]:
     size = min(BLOCK, max(256, _CACHED // dimension))
     return (slice(first, first + size) for first in range(0, count, size))
-
-
-class LazyRows(ABC):
-    """Features that are computed block by block, so that no second table has to be held."""
-
-    dtype = np.dtype(np.float64)
-    ndim = 2
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """The number of rows and of columns."""
-
-    @abstractmethod
-    def __getitem__(self, rows: slice) -> Floats:
-        """Return some of the rows."""
 
 
 def prepare_rows(

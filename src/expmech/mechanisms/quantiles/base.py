@@ -36,18 +36,12 @@ from expmech.core.errors import (
 )
 from expmech.core.rounding import validate_epsilon
 from expmech.domains import Box, Multiples
-from expmech.domains.regions import cells_of, lattice_of
+from expmech.domains.regions import DEFAULT_BITS, cells_of, lattice_of
 from expmech.losses.quantile import MOST_VALUES, validate_values
 from expmech.mechanisms.quantiles.spread import CellCounts, default_spread
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
 
 KIND = "Quantiles"
-DEFAULT_BITS = 18
-"""2^18 cells unless a step says otherwise: the most whose clock is closed by default.
-
-With 2^10 loose bounds destroy the answer.
-"""
-
 _MOST_SPREAD = 1 << 12
 _PLATFORM = f"float64 sums and products are those of IEEE 754; {SECRET_KEY}"
 _EARLIER = (

@@ -6,7 +6,7 @@ Theory: docs/theory/perturbed_optimum_in_engine.md.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.certificates.progress import Progress, silent
 from expmech.core.coins import Coins
 from expmech.core.errors import DataError, shielded
 from expmech.mechanisms.optimum import (
@@ -37,17 +38,10 @@ from expmech.tables.reading import FOUND_MISSING
 from expmech.tables.sources.execution import FAILED, by_row, rows_of, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
 
-Progress = Callable[[int], None]
-"""Called with the number of each pass as it starts. That number is confidential, as time is."""
-
 SMALL = 1 << 16
 """Tables of so many rows are read into memory; of larger ones so many rows are, to start from."""
 
 _BATCH = 1 << 15
-
-
-def silent(number: int) -> None:
-    """Show nothing."""
 
 
 def _snapped_rows(source: Source, aggregation: DesignOf) -> SnappedColumns:

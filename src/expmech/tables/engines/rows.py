@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from expmech.certificates.progress import Progress, silent
 from expmech.core.errors import DataError, ExpmechError, ParameterError
 from expmech.domains.regions import line_of
-from expmech.mechanisms.bounds import Magnitudes
 from expmech.tables.aggregates import (
     NOWHERE,
     Aggregation,
@@ -26,7 +26,6 @@ from expmech.tables.aggregates import (
     Tally,
     TallyOf,
 )
-from expmech.tables.engines.regression import EngineTable, Progress, silent
 from expmech.tables.engines.sums import (
     fresh_names,
     labelled_rows,
@@ -272,6 +271,8 @@ def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int
     """
     import ibis
 
+    from expmech.mechanisms.bounds.grid import Magnitudes
+
     grid = Magnitudes()
     sign, size, exponent, place = fresh_names(source.table.columns, 4)
     table = source.computed_once({size: source.number(str(aggregation.column))})
@@ -305,6 +306,12 @@ def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int
     return aggregation.of_counts(_count_column(placed, place, f"{place}n"))
 
 
+def _design(source: Source, aggregation: DesignOf) -> Any:
+    from expmech.tables.engines.regression import EngineTable
+
+    return EngineTable(source, aggregation)
+
+
 def _no_scores(source: Source, aggregation: ScoresOf) -> Any:
     raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
@@ -319,7 +326,7 @@ _COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
     FlagsOf: flags,
     LabelledRowsOf: labelled_rows,
     ProductsOf: standardised_products,
-    DesignOf: EngineTable,
+    DesignOf: _design,
     ScoresOf: _no_scores,
 }
 """How an engine computes each aggregation."""
@@ -370,7 +377,7 @@ class TableRows:
         none = replace(part, table=part.table.limit(0))
         try:
             result = _COMPUTED[type(aggregation)](none, aggregation)
-            if isinstance(result, EngineTable):
+            if isinstance(aggregation, DesignOf):
                 result.plan()
             return
         except ExpmechError as error:
@@ -394,7 +401,7 @@ class TableRows:
     def aggregate(self, aggregation: Aggregation) -> Any:
         """Return the aggregate, computed in the engine as far as it can be; confidential."""
         result = _COMPUTED[type(aggregation)](self._part, aggregation)
-        if isinstance(result, EngineTable):
+        if isinstance(aggregation, DesignOf):
             result.progress = self.progress
         return result
 

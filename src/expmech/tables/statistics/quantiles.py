@@ -14,11 +14,11 @@ from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessin
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_integer
 from expmech.domains import Box, Multiples
-from expmech.domains.regions import lattice_of
+from expmech.domains.regions import DEFAULT_BITS, lattice_of
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import Quantile
 from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
-from expmech.mechanisms.quantiles.base import DEFAULT_BITS, SeveralQuantiles
+from expmech.mechanisms.quantiles.base import SeveralQuantiles
 from expmech.mechanisms.quantiles.rank_errors import (
     joint_rank_error,
     recursive_rank_error,

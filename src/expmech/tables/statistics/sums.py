@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from expmech.certificates.postprocessing import Postprocessing
 from expmech.certificates.timing import UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
-from expmech.domains import Box
-from expmech.exponential.mechanism import ExponentialMechanism
-from expmech.losses import L1Mean
 from expmech.mechanisms.noisy_sums import CentredTotals, MomentVariances, ThreeSums, Totals
 from expmech.mechanisms.noisy_sums.interpretations import Interpretation
 from expmech.mechanisms.noisy_sums.noise import LEAST_RATE
@@ -40,6 +37,9 @@ from expmech.tables.statistics.base import (
     named_or_one,
 )
 from expmech.theory.concentrated import RhoBudget
+
+if TYPE_CHECKING:
+    from expmech.losses.mean import L1Mean
 
 _FARTHEST = 2.0**20  # bounds so many widths from zero leave the noise too few steps
 
@@ -183,6 +183,9 @@ class Mean(ColumnStatistic):
                 adjacency=self.adjacency,
                 concentrated=self.concentrated,
             )
+        from expmech.domains.regions import Box
+        from expmech.exponential.mechanism import ExponentialMechanism
+
         loss = self._loss(count, self._zeros, epsilon)
         box = Box(lower, upper)
         return ExponentialMechanism(loss=loss, domain=box, adjacency=self.adjacency)
@@ -193,6 +196,8 @@ class Mean(ColumnStatistic):
         return moments.counts or moments.count, moments.sums
 
     def _loss(self, count: int, sums: Sequence[int], epsilon: Fraction) -> L1Mean:
+        from expmech.losses.mean import L1Mean
+
         lower, upper = zip(*self.bounds, strict=True)
         scale = 1 << self.bits(epsilon)
         return L1Mean.from_sums(

@@ -1,0 +1,27 @@
+"""The steps of a regression's entries, and rows that are computed when they are needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+STEP_BITS = 20
+"""Entries are whole multiples of 2^-20."""
+
+
+class LazyRows(ABC):
+    """Features that are computed block by block, so that no second table has to be held."""
+
+    dtype = np.dtype(np.float64)
+    ndim = 2
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> NDArray[np.float64]:
+        """Return some of the rows."""
