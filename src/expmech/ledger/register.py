@@ -217,9 +217,9 @@ def _place(member: str) -> Path:
 
 
 def _folder() -> Path:
-    given = os.environ.get("EXPMECH_STATE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("EXPMECH_STATE")
+    if folder:
+        return Path(folder)
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "expmech"
 

@@ -1,27 +1,27 @@
 """Noise in the shape of what a row can do: bodies, and the mechanism for one of your own."""
 
 from expmech.mechanisms.k_norm.bodies import (
-    Ball,
+    BODIES,
     Body,
     BoxBody,
     CrossPolytope,
     Ellipsoid,
+    EuclideanBall,
     MomentHull,
     Polytope,
-    Product,
+    ProductBody,
 )
 from expmech.mechanisms.k_norm.k_norm import KNorm
-from expmech.mechanisms.k_norm.registry import BODIES
 
 __all__ = [
     "BODIES",
-    "Ball",
     "Body",
     "BoxBody",
     "CrossPolytope",
     "Ellipsoid",
+    "EuclideanBall",
     "KNorm",
     "MomentHull",
     "Polytope",
-    "Product",
+    "ProductBody",
 ]

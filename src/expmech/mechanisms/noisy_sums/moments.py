@@ -21,7 +21,7 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
-from expmech.mechanisms.k_norm.bodies import Body, MomentHull, Product, draw_rounded
+from expmech.mechanisms.k_norm.bodies import Body, MomentHull, ProductBody, draw_rounded
 from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward
 from expmech.mechanisms.noisy_sums.noise import Noise
 
@@ -49,7 +49,7 @@ class HullNoise(Noise):
     @property
     def body(self) -> Body:
         """What a row can do to the moments of all columns."""
-        return Product((MomentHull(self.half),) * (self.size // 2))
+        return ProductBody((MomentHull(self.half),) * (self.size // 2))
 
     @property
     def scale(self) -> Fraction:
