@@ -20,9 +20,7 @@ from expmech.theory.bounds import (
 )
 from expmech.theory.cost import (
     expected_cost_constant_mixture,
-    expected_proposals_rejection,
     expected_steps_conf_atom,
-    expected_steps_random_atom,
     paper_bound_conf_atom,
     paper_bound_random_atom,
     paper_bound_runtime,
@@ -59,9 +57,7 @@ __all__ = [
     "excess_loss_log_concave",
     "excess_loss_tail_log_concave",
     "expected_cost_constant_mixture",
-    "expected_proposals_rejection",
     "expected_steps_conf_atom",
-    "expected_steps_random_atom",
     "hockey_stick",
     "laplace_integral",
     "log_acceptance_floor_box",
