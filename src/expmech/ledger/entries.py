@@ -24,7 +24,7 @@ class LedgerError(ExpmechError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What one release is to be charged, one of several that are charged together.
+    """One of several releases that are charged together.
 
     Parameters
     ----------

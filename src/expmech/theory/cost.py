@@ -35,7 +35,7 @@ def expected_steps_conf_atom(
 def paper_bound_conf_atom(k: float, acceptance_infimum: float) -> float:
     """Return the paper's Theorem 2 bound ``48 / (k^2 (1-k)^2 inf p_Accept)``.
 
-    It multiplies counts that add.
+    The paper multiplies counts that should be added.
 
     Parameters
     ----------
