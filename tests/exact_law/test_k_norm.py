@@ -22,15 +22,15 @@ from expmech.core.errors import ParameterError, UnsupportedError
 from expmech.ledger.verification import verify_certificate, verify_interval, verify_value
 from expmech.mechanisms.k_norm import (
     BODIES,
-    Ball,
     Body,
     BoxBody,
     CrossPolytope,
     Ellipsoid,
+    EuclideanBall,
     KNorm,
     MomentHull,
     Polytope,
-    Product,
+    ProductBody,
     bodies,
 )
 from expmech.mechanisms.k_norm.bodies import draw_rounded
@@ -41,7 +41,7 @@ HULL = MomentHull(1)
 BODIES_HERE: dict[str, Body] = {
     "box": BoxBody([2, 1]),
     "cross-polytope": CrossPolytope([2, 1]),
-    "ball": Ball(2, 2),
+    "ball": EuclideanBall(2, 2),
     "ellipsoid": Ellipsoid(((2, 1), (0, 1))),  # type: ignore[arg-type]
     "polytope": Polytope([2, 1], [["1/2", "1/2"]]),
     "hull": HULL,
@@ -126,7 +126,7 @@ def test_norms_of_draws_are_sums_of_exponentials(name: str) -> None:
     fine = {
         "box": BoxBody([2000, 1000]),
         "cross-polytope": CrossPolytope([2000, 1000]),
-        "ball": Ball(2, 2000),
+        "ball": EuclideanBall(2, 2000),
         "ellipsoid": Ellipsoid(((2000, 1000), (0, 1000))),  # type: ignore[arg-type]
         "polytope": Polytope([2000, 1000], [["1/2000", "1/2000"]]),
         "hull": MomentHull(1000),
@@ -304,9 +304,9 @@ def test_bodies_that_are_none_are_refused() -> None:
     with pytest.raises(ParameterError, match="one per coordinate"):
         KNorm(totals=[1], body=BoxBody([1, 1]))
     with pytest.raises(ParameterError, match="dimension"):
-        Ball(0, 1)
+        EuclideanBall(0, 1)
     thin = Polytope([1000, 1000], [[1, 1], [1, -1]])
     with pytest.raises(UnsupportedError, match="one in a thousand"):
         KNorm(totals=[0, 0], body=thin).release(epsilon=1.0)
-    assert Product((HULL, BoxBody([1]))).dimension == 3
+    assert ProductBody((HULL, BoxBody([1]))).dimension == 3
     assert em.KNorm is KNorm

@@ -12,17 +12,12 @@ from typing import Any
 
 import pytest
 from support.kills import met_by_kills, write_day
-from typer.testing import CliRunner
+from support.shell import run
 
 from expmech.cli import plan_file
-from expmech.cli.main import app
 from expmech.core.errors import ParameterError
 from expmech.ledger import Entry, Ledger, LedgerError
 from expmech.tables.engines.rows import TableRows
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
-from typer.testing import CliRunner
+from support.shell import run
 
 import expmech as em
 from expmech.certificates.card import guarantee, heading, shown_values
-from expmech.cli.main import app
 from expmech.core.adjacency import Adjacency
 from expmech.core.markup import number_text
 from expmech.estimators import PrivateMean, PrivatePCA, PrivateRidge
@@ -26,10 +25,6 @@ from expmech.tables.statistics import Mean
 
 EVIL = "<img src=x onerror=alert(1)>"
 ROWS = 60
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

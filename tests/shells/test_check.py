@@ -8,19 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from support.shell import run
+from typer.testing import Result
 
 from expmech.cli.check import WARNING
-from expmech.cli.main import app
 
 LINES = ["person;town;income"] + [
     f"p{k % 20};{'Zürich' if k % 2 else 'Bern'};{'n/a' if k % 10 == 0 else 1000 + k}"
     for k in range(60)
 ]
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.fixture

@@ -6,34 +6,22 @@ Rows from every kind of column, one charge, every mistake in one message.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from support.aggregates import labelled_rows, tally
+from support.shell import read, run
 from support.statistics import logistic, logistic_of_rows
-from typer.testing import CliRunner, Result
 
-from expmech.cli.main import app
 from expmech.ledger import Ledger
 from expmech.tables.sources.opening import open_source
 
 BOUNDS = [(20.0, 80.0), (0.0, 10.0)]
 LIKELIHOOD = ("--law", "log-likelihood", "--radius", "4")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def read(result: Result) -> Any:
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
 
 
 @pytest.fixture

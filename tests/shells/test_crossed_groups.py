@@ -6,28 +6,17 @@ import json
 import re
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from support.shell import read, run
 
 from expmech.cli.columns import join, split
-from expmech.cli.main import app
 from expmech.core.errors import ParameterError
 from expmech.ledger import Ledger
 
 TOWNS = ("Bern", "Biel, Bienne", 'the "old" town')
 CROSSED = ("--by", "town", "--groups", join(TOWNS), "--by", "answer", "--groups", "yes,no")
 SURE = ("--epsilon", 1000)  # values are exact but for a chance of e^-500
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def read(result: Result) -> Any:
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 from scipy.sparse import csr_matrix
-from typer.testing import CliRunner
+from support.shell import run
 
 import expmech as em
-from expmech.cli.main import app
 from expmech.cli.records import digest_of, reading_of
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError
@@ -61,10 +60,6 @@ STATISTICS: dict[str, tuple[str, ...]] = {
     "ridge": ("--column", "x", *BOUND, "--target", "{}", "--target-bounds", "0,100"),
     "logistic": ("--column", "{}", *BOUND, "--target", "z", "--positive", "1"),
 }
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(name="parquet")

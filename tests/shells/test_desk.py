@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from support.shell import run
 
 import expmech as em
-from expmech.cli.main import app
 from expmech.cli.records import lines_of
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
@@ -39,10 +38,6 @@ def survey(tmp_path: Path) -> Path:
     file = tmp_path / "survey.csv"
     file.write_text("\n".join(lines) + "\n")
     return file
-
-
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def record(*words: object) -> dict[str, Any]:

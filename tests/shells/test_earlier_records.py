@@ -7,16 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from support.shell import run
 
-from expmech.cli.main import app
 from expmech.cli.records import with_digest
 from expmech.ledger import Charge, Entry, Ledger
 from expmech.ledger.outbox import SINGLE
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def earlier(certificate: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from support.shell import run
 
 import expmech as em
-from expmech.cli.main import app
 from expmech.cli.records import with_digest
 from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError
 from expmech.estimators import PrivateQuantile, PrivateSelector
@@ -22,10 +21,6 @@ from expmech.tables.statistics.quantiles import near_levels
 X = np.column_stack([np.linspace(0.0, 100.0, 401), np.linspace(20.0, 60.0, 401)])
 ITEMS = [f"item {j}" for j in range(8)]
 BASKET = np.repeat(ITEMS, [2, 90, 5, 60, 1, 40, 0, 3])[:, None]
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def stands(certificate: em.Certificate) -> bool:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from support.shell import read, run
 
-from expmech.cli.main import app
 from expmech.cli.options import TableOptions
 from expmech.cli.settings import settings_of
 from expmech.ledger import Ledger
 
 MEAN = ("--column", "income", "--bounds", "0,100", "--epsilon", "0.1")
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def read(result: Result) -> Any:
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.shell import read, run
 from support.statistics import Ready, ready
-from typer.testing import CliRunner, Result
 
-from expmech.cli.main import app
 from expmech.core.adjacency import Adjacency
 from expmech.ledger import Ledger
 from expmech.tables.arrays import ArrayRows
@@ -31,15 +30,6 @@ STATEMENTS: dict[tuple[str, ...], str] = {
     CLASSES: "logistic regression of state in well, tired, ill on age, dose",
 }
 BOUNDS = ((20.0, 80.0), (0.0, 10.0))
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def read(result: Result) -> Any:
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
 
 
 @pytest.fixture

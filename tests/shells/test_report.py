@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from support.shell import run
 
 import expmech as em
-from expmech.cli.main import app
 from expmech.ledger import Entry, Ledger
 from expmech.ledger.outbox import SINGLE
 
@@ -50,10 +49,6 @@ def page(text: str) -> Page:
     found.feed(text)
     assert found.open == []
     return found
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

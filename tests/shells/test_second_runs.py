@@ -11,16 +11,11 @@ from typing import Any
 
 import pytest
 from support.kills import write_day
-from typer.testing import CliRunner
+from support.shell import run
 
-from expmech.cli.main import app
 from expmech.core.errors import DataError
 from expmech.ledger import Entry, Ledger
 from expmech.tables.engines.rows import TableRows
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from support.aggregates import row_count
 from support.several import check_together
-from typer.testing import CliRunner
+from support.shell import run
 
-from expmech.cli.main import app
 from expmech.ledger import Ledger
 from expmech.tables.engines.rows import TableRows, count_cells
 from expmech.tables.sources.opening import open_source
@@ -47,10 +46,6 @@ def ledger(survey: Path) -> Path:
     made = run("budget", "init", path, survey, "--epsilon", "1.5", "--again")
     assert made.exit_code == 0, made.stderr
     return path
-
-
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.mark.parametrize("name", SEVERAL)

@@ -18,9 +18,8 @@ import polars as pl
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
-from typer.testing import CliRunner
+from support.shell import run
 
-from expmech.cli.main import app
 from expmech.cli.records import with_digest
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError, ParameterError
@@ -35,10 +34,6 @@ from expmech.tables.statistics import CountOf
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, by Ibis
 VISITS = [("a", 3), ("a", 1), ("b", 1), ("a", 2), ("b", 5), ("", 9), ("c", 4), ("a", 7), ("b", 1)]
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def kept(rows: list[tuple[str, int]], most: int) -> Counter[tuple[str, int]]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from support.shell import run
 
-from expmech.cli.main import app
 from expmech.cli.records import with_digest
 
 COLUMNS = "--column age --bounds 0,100 --column income --bounds -50,9000"
@@ -35,10 +34,6 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("survey") / "survey.csv"
     file.write_text("\n".join(lines) + "\n")
     return file
-
-
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def check(record: dict[str, Any], file: Path) -> dict[str, bool]:

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from support.shell import run
 
 from expmech.cli import verify as verifying
-from expmech.cli.main import app
 from expmech.cli.records import with_digest
 from expmech.core.errors import ExpmechError
 from expmech.ledger import Entry, Ledger
@@ -35,10 +34,6 @@ ASKED = {
     "linear": "linear --target income --target-bounds 0,9000 --column age --bounds 0,100",
 }
 PERSON = "count --unit who --max-rows 2"
-
-
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")

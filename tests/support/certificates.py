@@ -118,10 +118,10 @@ def _noisy() -> list[em.Certificate]:
         em.NoisyMean.from_rows(np.tile(ROWS, 2), lower=[0.0] * 2, upper=[1.0] * 2, adjacency=kind)
         for kind in em.Adjacency
     ]
-    hull = em.bodies.Product((em.bodies.MomentHull(4), em.bodies.BoxBody([1])))
+    hull = em.bodies.ProductBody((em.bodies.MomentHull(4), em.bodies.BoxBody([1])))
     bodies = [
         em.bodies.CrossPolytope(["1/3", 2, 2]),
-        em.bodies.Ball(3, 2),
+        em.bodies.EuclideanBall(3, 2),
         em.bodies.Polytope([1, 1, 2], [["1/2", "1/2", "1/3"]]),
         hull,
     ]

@@ -156,10 +156,10 @@ def _aligned(table: Floats, names: tuple[str, ...], columns: tuple[str, ...]) ->
 
 
 def features(table: Floats, digits: bool) -> Floats:
-    """Return the entries, their sizes and the length; if asked, what lattice each entry is on.
+    """Return entries, sizes and length; with ``digits`` also on which lattice each entry lies.
 
-    Values that only one side can produce show in that: noise in floating point leaves some, and so
-    does noise on whole numbers that is added to data that are none.
+    The lattice shows values that only one side can produce: floating-point noise leaves such
+    values, and so does whole-number noise on data that are not whole.
     """
     with np.errstate(all="ignore"):
         length = np.sqrt(np.nansum(table**2, axis=1, keepdims=True))

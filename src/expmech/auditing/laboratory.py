@@ -183,11 +183,11 @@ class Laboratory:
             return np.full(self.steps + 1, math.inf)
         spread = float((self.energies.max(axis=1) - self.energies.min(axis=1)).max())
         log_beta = math.log(min(1.0, self.beta)) - 1e-12
-        found = []
+        epsilons = []
         for m in range(self.steps + 1):
             t = density_distance(log_beta, spread, m)
-            found.append(self.target_epsilon + 2 * math.atanh(t) if t < 1.0 else math.inf)
-        return np.array(found)
+            epsilons.append(self.target_epsilon + 2 * math.atanh(t) if t < 1.0 else math.inf)
+        return np.array(epsilons)
 
     @cached_property
     def target_epsilon(self) -> float:
@@ -250,24 +250,24 @@ class Laboratory:
 
     def findings(self) -> list[str]:
         """Return what is wrong with the chain as a private mechanism, one sentence each."""
-        found = []
+        sentences = []
         claimed = self.epsilon * (1.0 + _FLOATS) + _FLOATS
         if not self.keeps_target:
-            found.append("The chain does not go to f: its acceptance lacks a factor.")
+            sentences.append("The chain does not go to f: its acceptance lacks a factor.")
         if self.limit_epsilon > claimed:
-            found.append(f"In the limit the value has epsilon {self.limit_epsilon:.4g}.")
+            sentences.append(f"In the limit the value has epsilon {self.limit_epsilon:.4g}.")
         if self.exact_epsilon[-1] > claimed and self.limit_epsilon <= claimed:
-            found.append(
+            sentences.append(
                 f"After {self.steps} steps the value still has epsilon"
                 f" {self.exact_epsilon[-1]:.4g}, with delta {self.exact_delta[-1]:.3g} at"
                 f" {self.epsilon:g}."
             )
         if self.counted != REGENERATION and self.joint_epsilon > claimed:
-            found.append(
+            sentences.append(
                 "Value and number of steps together have epsilon"
                 f" {self.joint_epsilon:.4g}; the number alone {self.count_epsilon:.4g}."
             )
-        return found
+        return sentences
 
     def __str__(self) -> str:
         m = self.steps
@@ -433,16 +433,16 @@ def laboratory(
     pairs = []
     for pair in as_pairs(neighbours):
         both = []
-        for one in (pair.first, pair.second):
-            number = numbers.setdefault(repr(as_json(one)), len(data))
+        for rows in (pair.first, pair.second):
+            number = numbers.setdefault(repr(as_json(rows)), len(data))
             if number == len(data):
-                data.append(one)
+                data.append(rows)
             both.append(number)
         pairs.append((both[0], both[1]))
-    mechanisms = [ExponentialMechanism(loss=loss(one), domain=domain, **declared) for one in data]
+    mechanisms = [ExponentialMechanism(loss=loss(rows), domain=domain, **declared) for rows in data]
     targets = [mechanism.target(epsilon=epsilon) for mechanism in mechanisms]
     points = _points(targets[0])
-    energies = np.array([one.energy(points) / one.units_per_nat for one in targets])
+    energies = np.array([target.energy(points) / target.units_per_nat for target in targets])
     weights = np.exp(energies.min(axis=1)[:, None] - energies)
     base = {
         "epsilon": float(epsilon),
@@ -456,15 +456,15 @@ def laboratory(
         kernel = kernel.kernel
     joint: Matrix | None
     if isinstance(kernel, Sampler):
-        joint = np.array([_joint_law(one, kernel, epsilon, points, steps) for one in mechanisms])
+        joint = np.array([_joint_law(each, kernel, epsilon, points, steps) for each in mechanisms])
         return Laboratory(
             **base, laws=_released(joint), matrices=[], joint=joint, counted=kernel.label
         )
     if isinstance(kernel, Kernel):
         moves = [kernel.bind(target) for target in targets]
         matrices = [
-            _followed(one, target, points) if follow_coins else _stated(one, target, points)
-            for one, target in zip(moves, targets, strict=True)
+            _followed(own, target, points) if follow_coins else _stated(own, target, points)
+            for own, target in zip(moves, targets, strict=True)
         ]
         joint = np.array(
             [
@@ -483,7 +483,7 @@ def laboratory(
             "`kernel` of laboratory must be a kernel, a sampler, or a function of points and"
             f" energies that returns a transition matrix; got {kernel!r}."
         )
-    matrices = [_given(kernel(base["points"], nats), len(points)) for nats in energies]
+    matrices = [_validate_matrix(kernel(base["points"], nats), len(points)) for nats in energies]
     laws = np.array([_laws(matrix, len(points), steps) for matrix in matrices])
     tours = [_tours(matrix, steps) for matrix in matrices] if len(matrices[0]) > len(points) else []
     joint = np.array(tours) if tours else None
@@ -517,7 +517,7 @@ def _stated(moves: Moves, target: Target, points: Indices) -> Matrix:
 def _followed(moves: Moves, target: Target, points: Indices) -> Matrix:
     """Return the step by every path of the shipped code's coins."""
     numbers = {tuple(point): j for j, point in enumerate(points.tolist())}
-    found = np.zeros((len(points), len(points)))
+    step_law = np.zeros((len(points), len(points)))
     for j, point in enumerate(points):
         at = np.ascontiguousarray(point[None, :])
 
@@ -526,27 +526,27 @@ def _followed(moves: Moves, target: Target, points: Indices) -> Matrix:
             return tuple(after[0].tolist())
 
         for reached, probability in law_of(step, cut=1e-13)[0].items():
-            found[j, numbers[reached]] += probability  # type: ignore[index]
-    return _stay(found)
+            step_law[j, numbers[reached]] += probability  # type: ignore[index]
+    return _stay(step_law)
 
 
-def _given(matrix: Any, points: int) -> Matrix:
+def _validate_matrix(matrix: Any, points: int) -> Matrix:
     """Return a caller's matrix; raise unless it is one of transitions."""
-    found = np.asarray(matrix, dtype=np.float64)
-    square = found.ndim == 2 and found.shape[0] == found.shape[1]
+    transitions = np.asarray(matrix, dtype=np.float64)
+    square = transitions.ndim == 2 and transitions.shape[0] == transitions.shape[1]
     if (
         not square
-        or len(found) not in (points, points + 1)
-        or not np.isfinite(found).all()
-        or found.min() < -_FLOATS
-        or np.abs(found.sum(axis=1) - 1.0).max() > 1e-6
+        or len(transitions) not in (points, points + 1)
+        or not np.isfinite(transitions).all()
+        or transitions.min() < -_FLOATS
+        or np.abs(transitions.sum(axis=1) - 1.0).max() > 1e-6
     ):
         raise ParameterError(
             "`kernel` of laboratory must return a transition matrix: one row and one column per"
             f" point, and one more for an atom, not negative, rows that sum to 1; got shape"
-            f" {found.shape}."
+            f" {transitions.shape}."
         )
-    whole: Matrix = np.maximum(found, 0.0)
+    whole: Matrix = np.maximum(transitions, 0.0)
     return np.asarray(whole / whole.sum(axis=1)[:, None])
 
 
@@ -554,10 +554,10 @@ def _invariant(matrix: Matrix) -> Matrix:
     """Return the law that a matrix leaves as it is; one of them where there are several."""
     balance = matrix.T - np.eye(len(matrix))
     balance[-1] = 1.0  # the sum of the law, in the place of an equation that follows from the rest
-    one = np.zeros(len(matrix))
-    one[-1] = 1.0
-    found = np.linalg.lstsq(balance, one, rcond=None)[0]
-    return np.asarray(np.maximum(found, 0.0))
+    last = np.zeros(len(matrix))
+    last[-1] = 1.0
+    law = np.linalg.lstsq(balance, last, rcond=None)[0]
+    return np.asarray(np.maximum(law, 0.0))
 
 
 def _on_lattice(law: Matrix, points: int) -> Matrix:
@@ -569,11 +569,11 @@ def _laws(matrix: Matrix, points: int, steps: int) -> Matrix:
     """Return the law of the value after 0 .. steps steps from a uniform start on the lattice."""
     now = np.zeros(len(matrix))
     now[:points] = 1.0 / points
-    found = [_on_lattice(now, points)]
+    laws = [_on_lattice(now, points)]
     for _ in range(steps):
         now = now @ matrix
-        found.append(_on_lattice(now, points))
-    return np.array(found)
+        laws.append(_on_lattice(now, points))
+    return np.array(laws)
 
 
 def regeneration(matrix: Matrix, energies: Matrix, steps: int, minimum: float) -> Matrix:
@@ -589,25 +589,25 @@ def regeneration(matrix: Matrix, energies: Matrix, steps: int, minimum: float) -
     tag = math.exp(-max(0.0, -minimum - weight)) / 2.0
     there, back = np.exp(np.minimum(0.0, excess)), np.exp(np.minimum(0.0, -excess))
     at, atom = np.zeros(count), 1.0
-    found = np.zeros((steps + 1, count))
+    released = np.zeros((steps + 1, count))
     for m in range(1, steps + 1):
-        found[m] = tag * at
+        released[m] = tag * at
         to_atom = float(at @ (there / 2.0 - tag))
         entered = atom * back / (2.0 * count)
         # a tag at the atom is a restart, which is where the chain is
         at = at * (1.0 - there) / 2.0 + (at @ matrix) / 2.0 + entered
         atom = atom - float(entered.sum()) + to_atom
-    return found
+    return released
 
 
 def _tours(matrix: Matrix, steps: int) -> Matrix:
     """Return P(the chain is back at its atom after m steps, coming from y), started at the atom."""
     inner, into = matrix[:-1, :-1], matrix[:-1, -1]
-    now, found = matrix[-1, :-1].copy(), np.zeros((steps + 1, len(inner)))
+    now, returned = matrix[-1, :-1].copy(), np.zeros((steps + 1, len(inner)))
     for m in range(2, steps + 1):
-        found[m] = now * into
+        returned[m] = now * into
         now = now @ inner
-    return found
+    return returned
 
 
 def _joint_law(
@@ -617,11 +617,11 @@ def _joint_law(
     chain = mechanism.chain(epsilon=Fraction(str(epsilon)), sampler=sampler)
     law = ChainLaw(chain, lattice_point, leftover=1e-12, cut=1e-13, most_steps=steps)
     numbers = {tuple(point): j for j, point in enumerate(points.tolist())}
-    found = np.zeros((steps + 1, len(points)))
+    joint = np.zeros((steps + 1, len(points)))
     for m, ended in enumerate(law.by_step, start=1):
         for reached, probability in ended.items():
-            found[m, numbers[reached]] += probability  # type: ignore[index]
-    return found
+            joint[m, numbers[reached]] += probability  # type: ignore[index]
+    return joint
 
 
 def _released(joint: Matrix) -> Matrix:
@@ -636,8 +636,8 @@ def _path(moves: Moves, target: Target, chains: int, steps: int, seed: int) -> N
     """Run copies of the shipped step from a uniform start; return (chains, steps, coordinates)."""
     coins = Coins(seeded_bits([seed, chains]))
     indices = UniformMoves().propose(target.domain, coins, np.zeros((chains, 1), dtype=np.int64))
-    energies, found = target.energy(indices), []
+    energies, values = target.energy(indices), []
     for _ in range(steps):
         indices, energies = metropolis_move(target, indices, energies, coins, moves)
-        found.append(target.domain.values(indices))
-    return np.stack(found, axis=1)
+        values.append(target.domain.values(indices))
+    return np.stack(values, axis=1)

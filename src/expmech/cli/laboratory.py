@@ -67,7 +67,7 @@ def laboratory(
         shape = "numbers" if len(limits) == 1 else "tables"
         lower, upper = ([pair[side] for pair in limits] for side in (0, 1))
         known: Any = {} if sensitivity is None else {"sensitivity": sensitivity}
-        found = auditing.laboratory(
+        result = auditing.laboratory(
             load(kernel),
             load(loss),
             Box(lower, upper, bits=bits),
@@ -77,16 +77,16 @@ def laboratory(
             follow_coins=follow_coins,
             **known,
         )
-        text = json.dumps(_plain(found.to_dict() | {"findings": found.findings()}))
+        text = json.dumps(_plain(result.to_dict() | {"findings": result.findings()}))
         if file is not None:
             file.write(text)
         if plot is not None:
-            found.plot(plot)
+            result.plot(plot)
     if as_json:
         output.print_json(text)
     else:
-        output.print(str(found))
-    if found.findings():
+        output.print(str(result))
+    if result.findings():
         raise typer.Exit(FALSE)
 
 

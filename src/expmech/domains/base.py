@@ -239,7 +239,7 @@ def probe_indices(domain: Domain) -> Indices:
 def draw_distinct_sorted(coins: Coins, n: int, k: int, size: int) -> Indices:
     """Draw ``size`` uniform k-subsets of ``0 .. n-1`` as sorted rows.
 
-    The first k distinct entries of a uniform sequence are one.
+    The first k distinct entries of a uniform sequence are such a subset.
     """
     drawn = np.sort(coins.integers_below(n, size * k).reshape(size, k), axis=1)
     open_ = np.arange(size)

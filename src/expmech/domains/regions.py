@@ -252,8 +252,8 @@ def cells_of(
 ) -> NDArray[np.int64]:
     """Return the cell of each value, clipped to the bounds; cells are counted from 0.
 
-    A public map of each value alone: whatever it rounds cannot touch a sensitivity. Engines compute
-    the same one.
+    The cell depends on the value alone, so its rounding changes no sensitivity. Engines compute the
+    same map.
     """
     origin, factor = line_of(lattice)
     steps = (np.minimum(np.maximum(values, bounds[0]), bounds[1]) - origin) * factor

@@ -232,10 +232,10 @@ def reserve(search: Any, ledger: Ledger) -> Any:
         adjacency=ledger.adjacency or "replace",
         composition="basic",
     )
-    made = clone(search)
-    names = [name for name in made.estimator.get_params() if name.split("__")[-1] == "ledger"]
-    made.estimator.set_params(**dict.fromkeys(names, str(own.path)))
-    return made
+    copy = clone(search)
+    names = [name for name in copy.estimator.get_params() if name.split("__")[-1] == "ledger"]
+    copy.estimator.set_params(**dict.fromkeys(names, str(own.path)))
+    return copy
 
 
 def _cost(estimator: Any) -> Fraction:

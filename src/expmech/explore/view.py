@@ -83,9 +83,7 @@ class View:
 
     def chances(self, edges: Numbers) -> list[Numbers] | None:
         """Return the exact law at the cells of a picture, one strip each, where it is known."""
-        return self.question.chances(
-            self.mechanism(), self.aggregate(), self.state.epsilon, edges, self.state
-        )
+        return self.question.chances(self.mechanism(), self.aggregate(), edges, self.state)
 
     @cached_property
     def log_ratios(self) -> Numbers | None:
@@ -96,9 +94,7 @@ class View:
     def _log_chances(self, neighbour: bool) -> Numbers | None:
         mechanism = self.mechanism(neighbour=neighbour)
         aggregate = self.aggregate(neighbour=neighbour)
-        return self.question.log_chances(
-            mechanism, aggregate, self.state.epsilon, self.draws, self.state
-        )
+        return self.question.log_chances(mechanism, aggregate, self.draws, self.state)
 
 
 @lru_cache(maxsize=64)

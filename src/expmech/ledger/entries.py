@@ -24,7 +24,7 @@ class LedgerError(ExpmechError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What one release is to be charged, one of several that are charged together.
+    """One of several releases that are charged together.
 
     Parameters
     ----------
@@ -194,5 +194,5 @@ def _check_certificate(
 
 def _rows_kept(certificate: Certificate) -> int:
     """Return how many rows of a unit a certificate says were kept; 1 where it says nothing."""
-    found = [_KEPT.match(text) for text in certificate.assumptions]
-    return max((int(match[1]) for match in found if match), default=1)
+    matches = [_KEPT.match(text) for text in certificate.assumptions]
+    return max((int(match[1]) for match in matches if match), default=1)

@@ -31,11 +31,12 @@ _CURRENT, _BIRTH = -100, 0x800  # of statx: paths from the current folder, and t
 
 
 def file_members(path: str) -> tuple[str, ...]:
-    """Return what a file is known by: its path, and what stays with it when it is moved.
+    """Return what identifies a file: its path, and what stays the same when it is moved.
 
-    That is its inode with its time of birth, which no later file has. Where the system does not
-    know the time of birth it is device and inode with size and time of the last change: then a file
-    that was moved is the same while it has both, and one that was changed while it has its path.
+    The latter is its inode with its time of birth, which no later file has. Where the system does
+    not know the time of birth, device and inode with size and time of the last change take its
+    place: then a moved file is recognised while these stay as they were, and a changed one by its
+    path.
     """
     status = os.stat(path)
     born = _birth(path, status)
@@ -51,7 +52,8 @@ def claimed(
 ) -> Iterator[None]:
     """Claim files or tables for a ledger that is written inside; raise where another has one.
 
-    Of two ledgers made at the same time one succeeds. Where writing fails the claims are withdrawn.
+    Of two ledgers made at the same time only one succeeds. Where writing fails the claims are
+    withdrawn.
     """
     if not members:
         yield
@@ -217,9 +219,9 @@ def _place(member: str) -> Path:
 
 
 def _folder() -> Path:
-    given = os.environ.get("EXPMECH_STATE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("EXPMECH_STATE")
+    if folder:
+        return Path(folder)
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "expmech"
 

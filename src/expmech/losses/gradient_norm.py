@@ -123,11 +123,11 @@ class GradientNorm:
         self.dimension, self._columns, self._targets = table.shape[1], table.T.copy(), column
         self._slope, self._low, self._high = slope, low, high
         self._largest_slope = max(abs(low), abs(high))
-        one = Fraction(self._largest_slope) * _norm_of_ones(self.dimension, norm)
+        bound = Fraction(self._largest_slope) * _norm_of_ones(self.dimension, norm)
         least, most = self._levels(np.array([low, high]), np.ones(2)).tolist()
         apart = Fraction(self._largest_slope) * Fraction(most - least, _STEPS)
-        replaced = apart if features is None else 2 * one
-        self.sensitivity = replaced if self.adjacency == "replace" else one
+        replaced = apart if features is None else 2 * bound
+        self.sensitivity = replaced if self.adjacency == "replace" else bound
         self._public_count = len(table) if self.adjacency == "replace" else MOST_ROWS
 
     @classmethod

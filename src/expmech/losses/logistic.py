@@ -198,7 +198,7 @@ class LogisticRisk:
     def lipschitz(self, domain: Domain) -> Floats:
         """Bound each partial derivative, whatever the data.
 
-        A row's is at most its entry, which is at most one.
+        The derivative of a row is at most its entry in size, and so at most 1.
         """
         self._validate_domain(domain)
         return np.full(self.dimension, float_up(self._public_count + self.penalty * self.radius))
@@ -206,7 +206,7 @@ class LogisticRisk:
     def bound(self, domain: Domain) -> float:
         """Bound the loss on ``domain``, whatever the data.
 
-        A row's term is at most ``B + log(1 + exp(-B))``, or B/2 if centred.
+        The term of a row is at most ``B + log(1 + exp(-B))``, or B/2 if centred.
         """
         self._validate_domain(domain)
         return float_up(self._public_count * self._most + self.penalty * self.radius**2 / 2)

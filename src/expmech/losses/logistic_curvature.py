@@ -40,10 +40,11 @@ _ENOUGH = 1e-4  # the share of the promised fall that a step must bring (Armijo'
 def certify_curvature(
     loss: LogisticRisk, columns: Floats, domain: Domain, loss_error: Fraction
 ) -> Curvature:
-    """Return value, gradient and a matrix below that of the second derivatives at the optimum.
+    """Return value, gradient and a bound on second derivatives at the optimum, certified.
 
-    Each comes with its certified error. ``columns`` holds the rows x_i of the data, one per column.
-    The matrix is 0 where it would be too close to singular.
+    The bound is a matrix below that of the second derivatives, or 0 where that would be too close
+    to singular. Value and gradient come with their errors. ``columns`` holds the rows x_i of the
+    data, one per column.
     """
     center = minimise(loss, domain)
     gradient = loss.gradient(center[None, :])[0]
@@ -168,9 +169,9 @@ def _bound_by_form(form: Floats, p: int) -> float:
 
 
 def minimise(loss: LogisticRisk, domain: Domain) -> Floats:
-    """Return nearly the point of least loss in the box or ball.
+    """Return nearly the point of least loss in the box or ball, by Newton steps.
 
-    Each step heads for the least point of the quadratic there.
+    Each step goes toward the minimum of the quadratic approximation over the domain.
     """
     solve, center = _start(loss, domain)
     value = float(loss(center[None, :])[0])

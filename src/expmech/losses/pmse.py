@@ -89,7 +89,7 @@ class PMSE:
             )
         self._synthetic, self._count = synthetic, len(table)
         self._real = self._counts(table)
-        self._made: int | None = None
+        self._synthetic_rows: int | None = None
         self.sensitivity = Fraction(1, 1 if self.adjacency == "replace" else 2)
 
     def _counts(self, table: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -105,17 +105,17 @@ class PMSE:
         return np.array([self._one(point) for point in points], dtype=np.float64)
 
     def _one(self, point: NDArray[np.float64]) -> float:
-        made = np.asarray(self._synthetic(point), dtype=np.float64)
-        if made.ndim != 2 or made.shape[1] != len(self._edges) or np.isnan(made).any():
+        table = np.asarray(self._synthetic(point), dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] != len(self._edges) or np.isnan(table).any():
             raise LossError(_BROKEN)
-        if self._made is None:
-            self._made = len(made)
-        if len(made) != self._made:
+        if self._synthetic_rows is None:
+            self._synthetic_rows = len(table)
+        if len(table) != self._synthetic_rows:
             raise LossError(_BROKEN)
-        real, both = self._real, self._real + self._counts(made)
+        real, both = self._real, self._real + self._counts(table)
         total = float((real * (real / np.maximum(both, 1))).sum())
         if self.adjacency == "replace":
-            return total - self._count * (self._count / (self._count + self._made))
+            return total - self._count * (self._count / (self._count + self._synthetic_rows))
         return total - self._count / 2.0
 
     def facts(self, domain: Domain) -> Facts:

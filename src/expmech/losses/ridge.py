@@ -217,7 +217,7 @@ class RidgeGradient:
     def bound(self, domain: Domain) -> float:
         """Bound the loss on ``domain``, whatever the data.
 
-        N (1 + B) an entry of the gradient, and the penalty's part.
+        Each entry of the gradient is at most N (1 + B), and the penalty adds its part.
         """
         return float_up(self._largest(domain))
 

@@ -148,7 +148,7 @@ def steps_and_loss(
     sums = [start]  # sums over m of 1, m and m (m + 1) / 2 times the mass at step m
     for _ in range(3):
         sums.append(np.linalg.solve(np.eye(cells + 1) - moving.T, sums[-1]))
-    law, first, second = (beta * one[:-1] for one in sums[1:])
+    law, first, second = (beta * part[:-1] for part in sums[1:])
     steps, mean_loss = first.sum(), law @ loss
     spread = (2.0 * second - first).sum() - steps**2, law @ loss**2 - mean_loss**2
     correlation = (first @ loss - steps * mean_loss) / np.sqrt(spread[0] * spread[1])

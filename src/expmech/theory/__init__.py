@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     )
     from expmech.theory.cost import (
         expected_cost_constant_mixture,
-        expected_proposals_rejection,
         expected_steps_conf_atom,
-        expected_steps_random_atom,
         paper_bound_conf_atom,
         paper_bound_random_atom,
         paper_bound_runtime,
@@ -64,9 +62,7 @@ __all__ = [
     "excess_loss_log_concave",
     "excess_loss_tail_log_concave",
     "expected_cost_constant_mixture",
-    "expected_proposals_rejection",
     "expected_steps_conf_atom",
-    "expected_steps_random_atom",
     "hockey_stick",
     "laplace_integral",
     "log_acceptance_floor_box",
@@ -98,8 +94,8 @@ __getattr__, __dir__ = names_on_demand(
             log_beta_laplace posterior_epsilon steps_from_delta
         """,
         "cost": """
-            expected_cost_constant_mixture expected_proposals_rejection
-            expected_steps_conf_atom expected_steps_random_atom paper_bound_conf_atom
+            expected_cost_constant_mixture
+            expected_steps_conf_atom paper_bound_conf_atom
             paper_bound_random_atom paper_bound_runtime paper_counts
         """,
         "divergence": """

@@ -97,9 +97,9 @@ def log_acceptance_floor_convex(
 ) -> float:
     """Return ``log p_0`` of a convex loss on the lattice of a box or a ball, rounded down.
 
-    ``s^d exp(-s rho)`` at s about ``d / rho``, less what the lattice takes: shrunk by s toward its
-    least point the domain keeps a share s^d of its points, and energies there are at most ``s rho``
-    above the least. Without convexity only exp(-rho) holds.
+    It is ``s^d exp(-s rho)`` at s about ``d / rho``, less a correction for the lattice. Proof:
+    shrunk by s toward its minimum the domain keeps a share s^d of its points, and energies there
+    are at most ``s rho`` above the least. Without convexity only exp(-rho) holds.
 
     Parameters
     ----------
@@ -317,7 +317,8 @@ def pure_steps(
 ) -> int:
     """Return the steps after which ``|mu_m(y) / f(y) - 1| <= tolerance`` at every point.
 
-    ``ceil((log(e^rho - 1) + log p_0 + log(1/tolerance)) / -log(1 - beta))``, and at least 1/beta.
+    They are ``ceil((log(e^rho - 1) + log p_0 + log(1/tolerance)) / -log(1 - beta))``, and at least
+    1/beta.
 
     Parameters
     ----------
@@ -505,8 +506,8 @@ def log_acceptance_floor_walk(
 ) -> float:
     """Return a certified lower bound on ``log inf_y p_Accept(y)`` of the Laplace walk on a box.
 
-    It holds for any loss with these Lipschitz constants, for all data sets at once: what the paper
-    leaves to the user.
+    It holds for every data set and every loss with these Lipschitz constants. The paper leaves this
+    bound to the user.
 
     Parameters
     ----------

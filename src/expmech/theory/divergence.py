@@ -177,8 +177,8 @@ def true_epsilon(pairs: Iterable[tuple[Law, Law]]) -> float:
 def bounded_range(pairs: Iterable[tuple[Law, Law]]) -> float:
     """Return the largest ``max log p/q - min log p/q``: the range of the privacy loss.
 
-    The exponential mechanism has range epsilon while its epsilon is between half of that and all of
-    it, which composes better (Dong, Durfee, Rogers 2020).
+    The exponential mechanism has range epsilon while its own epsilon lies between epsilon / 2 and
+    epsilon; a bounded range composes better (Dong, Durfee, Rogers 2020).
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.mechanism import Mechanism
+from expmech.certificates.mechanism import Draws, Mechanism
 from expmech.tables.statistics import Statistic
 
 Numbers = NDArray[np.float64]
@@ -23,6 +22,10 @@ class QuestionState(Protocol):
     @property
     def method(self) -> str:
         """One of the question's methods."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Of one release."""
 
     @property
     def rows(self) -> int:
@@ -60,20 +63,6 @@ class MadeUpTable:
 
     rows: Any
     truth: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Strip:
-    """One released number in the picture: twenty draws of it beside the truth.
-
-    ``cells`` gives the exact probability of each cell between edges, where the law is known.
-    """
-
-    name: str
-    truth: float
-    draws: Sequence[float]
-    edges: Numbers | None = None
-    chances: Numbers | None = None
 
 
 class Question(ABC):
@@ -139,23 +128,13 @@ class Question(ABC):
         return np.array([np.ravel(value) for value in values], dtype=np.float64)
 
     def chances(
-        self,
-        mechanism: Mechanism,
-        aggregate: Any,
-        epsilon: Fraction,
-        edges: Numbers,
-        state: QuestionState,
+        self, mechanism: Mechanism, aggregate: Any, edges: Numbers, state: QuestionState
     ) -> list[Numbers] | None:
         """Return the exact probabilities of the cells for each name; None where no law is known."""
         return None
 
     def log_chances(
-        self,
-        mechanism: Mechanism,
-        aggregate: Any,
-        epsilon: Fraction,
-        values: Any,
-        state: QuestionState,
+        self, mechanism: Mechanism, aggregate: Any, draws: Draws, state: QuestionState
     ) -> Numbers | None:
         """Return the log probability of each draw; None where it is not known."""
         return None

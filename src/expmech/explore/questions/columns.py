@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from expmech.certificates.mechanism import Draws
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
@@ -60,7 +61,6 @@ class ColumnQuestion(Question):
         """Return the answer without privacy."""
 
     def make(self, state: QuestionState) -> MadeUpTable:
-        """Return made-up commutes."""
         rows = commutes(state, self.columns(state))
         return array_rows(rows, self.truth(rows, state))
 
@@ -69,14 +69,12 @@ class ColumnQuestion(Question):
         return (state.lower + state.upper) / 2.0
 
     def neighbour(self, state: QuestionState) -> MadeUpTable:
-        """Return the same with the last person's commutes at the other end."""
         rows = commutes(state, self.columns(state))
         middle = self.middle(rows, state)
         rows[-1] = np.where(rows[-1] < middle, state.upper, state.lower)
         return array_rows(rows, self.truth(rows, state))
 
     def suspicion(self, state: QuestionState) -> tuple[str, str]:
-        """Return the last person's commute, and the one that the attacker suspects."""
         rows = commutes(state, self.columns(state))
         other = state.upper if rows[-1, 0] < self.middle(rows, state) else state.lower
         return f"{shown(rows[-1, 0])} {self.unit}", f"{shown(other)} {self.unit}"
@@ -96,19 +94,15 @@ class MeanQuestion(ColumnQuestion):
     error_sentence = "every mean is within {} minutes of the true one"
 
     def columns(self, state: QuestionState) -> int:
-        """Return one column per mean."""
         return state.size
 
     def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
-        """Return the means."""
         return np.asarray(rows.mean(axis=0))
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return one name per column."""
         return ["mean"] if state.size == 1 else [f"mean {j + 1}" for j in range(state.size)]
 
     def statistic(self, state: QuestionState) -> Statistic:
-        """Return the means of the columns."""
         return Mean(
             columns=tuple(range(state.size)),
             bounds=((state.lower, state.upper),) * state.size,
@@ -116,7 +110,6 @@ class MeanQuestion(ColumnQuestion):
         )
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         constructor = (
             f"statistics.Mean(columns=tuple(range({state.size})),"
             f" bounds=(({state.lower!r}, {state.upper!r}),) * {state.size},"
@@ -125,23 +118,17 @@ class MeanQuestion(ColumnQuestion):
         return commute_lines(state, state.size) + statistic_lines(constructor, "numbers=rows")
 
     def command(self, state: QuestionState) -> str:
-        """Return the options of ``plan``."""
         bounds = f"--bounds {self.bounds_text(state)} " * state.size
         return f"mean {bounds}--rows {state.rows}"
 
     def chances(
-        self,
-        mechanism: Any,
-        aggregate: Any,
-        epsilon: Fraction,
-        edges: Numbers,
-        state: QuestionState,
+        self, mechanism: Any, aggregate: Any, edges: Numbers, state: QuestionState
     ) -> list[Numbers]:
         """Return the law of each noisy mean; sums are counted in steps of the bounds."""
-        rate = mechanism.certificate(epsilon=epsilon).eta
+        rate = mechanism.certificate(epsilon=state.epsilon).eta
         most = aggregate.count << aggregate.bits
         steps = (edges - state.lower) / (state.upper - state.lower) * most
-        noise = mechanism.noise(epsilon)
+        noise = mechanism.noise(state.epsilon)
         if noise.name == "cube":  # its law has no short closed form: the share of many draws
             drawn = noise.draw(Coins(seeded_bits(1)), 20_000)[:, 0].astype(np.float64)
             ends = np.concatenate([[-np.inf], steps[1:-1], [np.inf]])
@@ -149,11 +136,11 @@ class MeanQuestion(ColumnQuestion):
         return [noisy_cells(total, rate, most, steps) for total in aggregate.sums]
 
     def log_chances(
-        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
+        self, mechanism: Any, aggregate: Any, draws: Draws, state: QuestionState
     ) -> Numbers:
         """Return the chance of the noise that explains each draw."""
-        rate = mechanism.certificate(epsilon=epsilon).eta
-        if mechanism.noise(epsilon).name == "cube":
+        rate = mechanism.certificate(epsilon=state.epsilon).eta
+        if mechanism.noise(state.epsilon).name == "cube":
             moved = np.abs(draws.noisy - np.array(aggregate.sums, dtype=object))
             return np.asarray(-rate * moved.max(axis=1).astype(np.float64))
         return noisy_log_chances(
@@ -178,12 +165,10 @@ class QuantileQuestion(ColumnQuestion):
         return [Fraction(j + 1, state.size + 1) for j in range(state.size)]
 
     def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
-        """Return the quantiles."""
         levels = [float(level) for level in self.levels(state)]
         return np.asarray(np.quantile(rows[:, 0], levels))
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return the levels."""
         return ["median"] if state.size == 1 else [f"q = {level}" for level in self.levels(state)]
 
     def statistic(self, state: QuestionState) -> Statistic:
@@ -204,7 +189,6 @@ class QuantileQuestion(ColumnQuestion):
         )
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         bounds = f"bounds=({state.lower!r}, {state.upper!r}), bits={BITS}"
         if state.size == 1:
             constructor = f'statistics.QuantileOf(column=0, q=Fraction("1/2"), {bounds},'
@@ -218,36 +202,28 @@ class QuantileQuestion(ColumnQuestion):
         return commute_lines(state, 1) + lines
 
     def command(self, state: QuestionState) -> str:
-        """Return the options of ``plan``."""
         levels = ",".join(map(str, self.levels(state)))
         lattice = f"--bounds {self.bounds_text(state)} --bits {BITS}"
         return f"quantile {lattice} --q {levels} --rows {state.rows}"
 
     def numbers(self, values: Any, state: QuestionState) -> Numbers:
-        """Return one number per level."""
         if state.size == 1:
             return super().numbers(values, state)
         return np.array([list(value.values()) for value in values])
 
     def chances(
-        self,
-        mechanism: Any,
-        aggregate: Any,
-        epsilon: Fraction,
-        edges: Numbers,
-        state: QuestionState,
+        self, mechanism: Any, aggregate: Any, edges: Numbers, state: QuestionState
     ) -> list[Numbers] | None:
         """Return the law of one quantile; several have a joint one, which no picture holds."""
         if isinstance(mechanism, ExponentialMechanism):
-            return [lattice_cells(mechanism, epsilon, edges)]
+            return [lattice_cells(mechanism, state.epsilon, edges)]
         return None
 
     def log_chances(
-        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
+        self, mechanism: Any, aggregate: Any, draws: Draws, state: QuestionState
     ) -> Numbers | None:
-        """Return the chance of each lattice point that was drawn."""
         if isinstance(mechanism, ExponentialMechanism):
-            return lattice_log_chances(mechanism, epsilon, draws.values)
+            return lattice_log_chances(mechanism, state.epsilon, draws.values)
         return None
 
 
@@ -268,12 +244,10 @@ class HistogramQuestion(ColumnQuestion):
         return tuple(float(f"{place:.6g}") for place in places)
 
     def truth(self, rows: Numbers, state: QuestionState) -> Numbers:
-        """Return the counts."""
         counts, _ = np.histogram(rows[:, 0], bins=self.edges(state))
         return counts.astype(np.float64)
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return the cells."""
         return [f"{low:g} to {high:g}" for low, high in pairwise(self.edges(state))]
 
     def statistic(self, state: QuestionState) -> Statistic:
@@ -281,7 +255,6 @@ class HistogramQuestion(ColumnQuestion):
         return HistogramIn(column=0, edges=self.edges(state), adjacency=Adjacency.REPLACE)
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         constructor = (
             f"statistics.HistogramIn(column=0, edges={self.edges(state)!r},"
             " adjacency=em.Adjacency.REPLACE)"
@@ -289,18 +262,15 @@ class HistogramQuestion(ColumnQuestion):
         return commute_lines(state, 1) + statistic_lines(constructor, "numbers=rows")
 
     def command(self, state: QuestionState) -> str:
-        """Return the options of ``plan``."""
         edges = ",".join(f"{edge:.12g}" for edge in self.edges(state))
         return f"histogram --edges {edges} --rows {state.rows}"
 
     def numbers(self, values: Any, state: QuestionState) -> Numbers:
-        """Return the counts of the cells between the edges."""
         return super().numbers(values, state)[:, :-1]
 
     def log_chances(
-        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
+        self, mechanism: Any, aggregate: Any, draws: Draws, state: QuestionState
     ) -> Numbers:
-        """Return the chance of the noise that explains each draw."""
         totals = (*aggregate.counts, aggregate.rows - sum(aggregate.counts))
-        rate = mechanism.certificate(epsilon=epsilon).eta
+        rate = mechanism.certificate(epsilon=state.epsilon).eta
         return noisy_log_chances(draws.noisy, totals, rate, aggregate.rows)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from expmech.certificates.mechanism import Draws
 from expmech.core.adjacency import Adjacency
 from expmech.domains import Box, L1Ball
 from expmech.explore.laws import lattice_cells, lattice_log_chances
@@ -32,15 +33,12 @@ class PaperStatistic(Statistic):
 
     @property
     def name(self) -> str:
-        """What a certificate would call it."""
         return "an example of the paper"
 
     def aggregation(self, epsilon: Fraction) -> Any:
-        """Ask for the rows."""
         return "rows"
 
     def count_of(self, aggregate: Any) -> int:
-        """Return the number of rows."""
         return len(aggregate)
 
 
@@ -59,13 +57,11 @@ class UnitMean(PaperStatistic):
     """Example 1: the mean of numbers in [0, 1] under L1 loss."""
 
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> ExponentialMechanism:
-        """Return the exponential mechanism on the unit box."""
         ends = [0.0] * self.dimension, [1.0] * self.dimension
         loss = self.data(np.zeros((count, self.dimension)), epsilon)
         return ExponentialMechanism(loss=loss, domain=Box(*ends, bits=BITS))
 
     def data(self, aggregate: Numbers, epsilon: Fraction) -> L1Mean:
-        """Return the loss of the rows."""
         return L1Mean(aggregate)
 
 
@@ -73,17 +69,14 @@ class GradientRidge(PaperStatistic):
     """Example 2: ridge regression by the L1 norm of the gradient, on the L1 ball."""
 
     def count_of(self, aggregate: Any) -> int:
-        """Return the number of rows."""
         return len(aggregate[1])
 
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> ExponentialMechanism:
-        """Return the exponential mechanism on the ball."""
         loss = self.data((np.zeros((count, self.dimension)), np.zeros(count)), epsilon)
         ball = L1Ball(dimension=self.dimension, radius=example2.RADIUS)
         return ExponentialMechanism(loss=loss, domain=ball)
 
     def data(self, aggregate: Any, epsilon: Fraction) -> RidgeGradient:
-        """Return the loss of the rows."""
         features, responses = aggregate
         return RidgeGradient(
             features, responses, penalty=example2.PENALTY, radius=example2.RADIUS, norm="l1"
@@ -105,31 +98,25 @@ class ExampleOne(Question):
         return generator.beta(2.0, 5.0, size=(state.rows, state.size))
 
     def make(self, state: QuestionState) -> MadeUpTable:
-        """Return made-up shares."""
         rows = self._rows(state)
         return MadeUpTable(rows=RawRows(rows), truth=rows.mean(axis=0))
 
     def neighbour(self, state: QuestionState) -> MadeUpTable:
-        """Return the same with the last row at the far ends."""
         rows = self._rows(state)
         rows[-1] = [far_end(value, 0.0, 1.0) for value in rows[-1]]
         return MadeUpTable(rows=RawRows(rows), truth=rows.mean(axis=0))
 
     def suspicion(self, state: QuestionState) -> tuple[str, str]:
-        """Return the last row's first number, and the far end."""
         value = self._rows(state)[-1, 0]
         return shown(value), shown(far_end(value, 0.0, 1.0))
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return one name per coordinate."""
         return ["mean"] if state.size == 1 else [f"mean {j + 1}" for j in range(state.size)]
 
     def statistic(self, state: QuestionState) -> Statistic:
-        """Return the mean under L1 loss."""
         return UnitMean(dimension=state.size)
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         box = f"em.Box([0.0] * {state.size}, [1.0] * {state.size}, bits={BITS})"
         return [
             f"generator = np.random.default_rng({state.data})",
@@ -142,12 +129,7 @@ class ExampleOne(Question):
         return
 
     def chances(
-        self,
-        mechanism: Any,
-        aggregate: Any,
-        epsilon: Fraction,
-        edges: Numbers,
-        state: QuestionState,
+        self, mechanism: Any, aggregate: Any, edges: Numbers, state: QuestionState
     ) -> list[Numbers]:
         """Return the law of each coordinate: they are independent, and share the sensitivity."""
         laws = []
@@ -157,14 +139,13 @@ class ExampleOne(Question):
                 sensitivity=Fraction(state.size, state.rows),
                 domain=Box([0.0], [1.0], bits=_COARSE),
             )
-            laws.append(lattice_cells(alone, epsilon, edges))
+            laws.append(lattice_cells(alone, state.epsilon, edges))
         return laws
 
     def log_chances(
-        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
+        self, mechanism: Any, aggregate: Any, draws: Draws, state: QuestionState
     ) -> Numbers | None:
-        """Return the chance of each lattice point that was drawn."""
-        return lattice_log_chances(mechanism, epsilon, draws.values)
+        return lattice_log_chances(mechanism, state.epsilon, draws.values)
 
 
 class ExampleTwo(Question):
@@ -182,11 +163,9 @@ class ExampleTwo(Question):
     error_is_distance = False
 
     def make(self, state: QuestionState) -> MadeUpTable:
-        """Return the paper's simulation and its ridge solution."""
         return self._table(*example2.simulate(state.data))
 
     def neighbour(self, state: QuestionState) -> MadeUpTable:
-        """Return the same with the last row in a corner."""
         features, responses = example2.simulate(state.data)
         features[-1], responses[-1] = 1.0, far_end(responses[-1], -1.0, 1.0)
         return self._table(features, responses)
@@ -197,20 +176,16 @@ class ExampleTwo(Question):
         return MadeUpTable(rows=RawRows((features, responses)), truth=solution)
 
     def suspicion(self, state: QuestionState) -> tuple[str, str]:
-        """Return the last response, and the far end."""
         response = example2.simulate(state.data)[1][-1]
         return f"a response of {shown(response)}", f"one of {far_end(response, -1.0, 1.0):g}"
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return one name per coefficient."""
         return [f"coefficient {j + 1}" for j in range(state.size)]
 
     def statistic(self, state: QuestionState) -> Statistic:
-        """Return the regression."""
         return GradientRidge(dimension=state.size)
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         return [
             "from expmech.paper import example2",
             f"features, responses = example2.simulate({state.data})  # made up, by the paper",

@@ -37,18 +37,15 @@ class RegressionQuestion(Question):
     picture = "lines"
 
     def make(self, state: QuestionState) -> MadeUpTable:
-        """Return made-up rows and their least squares."""
         rows = journeys(state)
         return array_rows(rows, _least_squares(rows))
 
     def neighbour(self, state: QuestionState) -> MadeUpTable:
-        """Return the same with the last row in a corner, and its target far away."""
         rows = journeys(state)
         rows[-1] = [*[FEATURE[1]] * state.size, far_end(rows[-1, -1], state.lower, state.upper)]
         return array_rows(rows, _least_squares(rows))
 
     def suspicion(self, state: QuestionState) -> tuple[str, str]:
-        """Return the last row, and the one that the attacker suspects."""
         row = journeys(state)[-1]
         other = far_end(row[-1], state.lower, state.upper)
         return (
@@ -57,7 +54,6 @@ class RegressionQuestion(Question):
         )
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return what the coefficients are called."""
         if state.size == 1:
             return ["intercept", "slope"]
         return ["intercept", *(f"slope {j + 1}" for j in range(state.size))]
@@ -67,7 +63,6 @@ class RegressionQuestion(Question):
         return np.array([1.0, *[FEATURE[1]] * state.size])
 
     def statistic(self, state: QuestionState) -> Statistic:
-        """Return the regression."""
         kind = Ridge if state.method == "ridge" else Linear
         return kind(
             columns=tuple(range(state.size)),
@@ -78,7 +73,6 @@ class RegressionQuestion(Question):
         )
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         lines = [
             f"generator = np.random.default_rng({state.data})",
             f"shares = generator.beta(2.0, 2.0, size=({state.rows}, {state.size}))",
@@ -96,7 +90,6 @@ class RegressionQuestion(Question):
         return lines + statistic_lines(constructor, "numbers=rows")
 
     def command(self, state: QuestionState) -> str:
-        """Return the options of ``plan``."""
         return f"{state.method} --features {state.size} --rows {state.rows}"
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from expmech.certificates.mechanism import Draws
 from expmech.core.adjacency import Adjacency
 from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
 from expmech.explore.questions.snippets import statistic_lines
@@ -40,11 +40,9 @@ class SelectionQuestion(Question):
     picture = "stacks"
 
     def make(self, state: QuestionState) -> MadeUpTable:
-        """Return made-up choices and how often each way occurs."""
         return self._table(journeys(state), state)
 
     def neighbour(self, state: QuestionState) -> MadeUpTable:
-        """Return the same with another choice of the last person."""
         rows = journeys(state)
         rows[-1] = self._other(rows[-1], state)
         return self._table(rows, state)
@@ -57,16 +55,13 @@ class SelectionQuestion(Question):
         return next(name for name in self.names(state) if name != way)
 
     def suspicion(self, state: QuestionState) -> tuple[str, str]:
-        """Return the last person's choice, and another."""
         way = journeys(state)[-1]
         return way, self._other(way, state)
 
     def names(self, state: QuestionState) -> list[str]:
-        """Return the candidates."""
         return list(WAYS[: state.size])
 
     def statistic(self, state: QuestionState) -> Statistic:
-        """Return the choice."""
         names = WAYS[: state.size]
         return MostFrequent(
             column="way",
@@ -77,7 +72,6 @@ class SelectionQuestion(Question):
         )
 
     def code(self, state: QuestionState) -> list[str]:
-        """Return the Python for it."""
         lines = [
             f"ways = {WAYS[: state.size]!r}",
             f"weights = 1.0 / (20.0 + np.arange({state.size}))",
@@ -98,27 +92,19 @@ class SelectionQuestion(Question):
         return f"select --candidates {state.size} --rows {state.rows}"
 
     def numbers(self, values: Any, state: QuestionState) -> Numbers:
-        """Return the place of each choice in the list."""
         names = self.names(state)
         return np.array([[float(names.index(str(value)))] for value in values])
 
     def chances(
-        self,
-        mechanism: Any,
-        aggregate: Any,
-        epsilon: Fraction,
-        edges: Numbers,
-        state: QuestionState,
+        self, mechanism: Any, aggregate: Any, edges: Numbers, state: QuestionState
     ) -> list[Numbers]:
-        """Return the chance of every candidate."""
         if isinstance(mechanism, ExponentialMechanism):
-            return [mechanism.law(epsilon=epsilon)[1]]
-        return [mechanism.law(epsilon=epsilon)]
+            return [mechanism.law(epsilon=state.epsilon)[1]]
+        return [mechanism.law(epsilon=state.epsilon)]
 
     def log_chances(
-        self, mechanism: Any, aggregate: Any, epsilon: Fraction, draws: Any, state: QuestionState
+        self, mechanism: Any, aggregate: Any, draws: Draws, state: QuestionState
     ) -> Numbers:
-        """Return the chance of each choice that was drawn."""
-        (law,) = self.chances(mechanism, aggregate, epsilon, np.zeros(0), state)
+        (law,) = self.chances(mechanism, aggregate, np.zeros(0), state)
         names = self.names(state)
         return np.log(law[[names.index(str(value)) for value in draws.values]])

@@ -56,11 +56,9 @@ class UniformRest:
 class BoundAffine(RoundedImage):
     """Points with some coordinates j from ``rest``, the others ``floor(T (u + xi) + t(j))``.
 
-    xi is uniform in the unit cube.
-
-    ``P(u) ~ exp(-R(u))``, ``R = slope |u|``; with a tail, ``R = min(slope |u|, height + tail.slope
-    |u|)``, and the energy that ``rest`` gives j is added. Without a rest the map gives every
-    coordinate.
+    xi is uniform in the unit cube and ``P(u) ~ exp(-R(u))`` with ``R = slope |u|``, or with a tail
+    ``R = min(slope |u|, height + tail.slope |u|)``; the energy that ``rest`` gives j is added.
+    Without a rest the map gives every coordinate.
     """
 
     slope: int
@@ -84,9 +82,9 @@ class BoundAffine(RoundedImage):
         return indices, energies
 
     def log_mass(self) -> float:
-        """Return the log of the proposal's mass in lattice points.
+        """Return the log of the mass of the proposals, in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals per draw.
+        A draw takes ``exp(offset + log_mass) / Z_f`` proposals on average.
         """
         rate, p = self.slope / self.units_per_nat, len(self.map.shift)
         if self.map.norm == "l1":

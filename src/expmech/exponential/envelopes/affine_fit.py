@@ -87,11 +87,9 @@ class _Pivots:
 
 
 def choose_split(form: AffineForm, domain: Grid, target: Target) -> Split | None:
-    """Return the split with the least ``offset + log Z_r``.
+    """Return the split with the fewest expected proposals, by ``offset + log Z_r``.
 
-    That is the log of the expected proposals up to a constant.
-
-    None where that is uniform proposals on all coordinates.
+    None where uniform proposals on all coordinates are cheaper.
     """
     pivots = _eliminate(form.matrix * domain.steps)
     # k = 0: uniform proposals under the least energy that is promised
@@ -189,9 +187,9 @@ def _best_pull(form: AffineForm, domain: Grid, eta: float, pivots: _Pivots) -> t
 
 @dataclass(frozen=True, kw_only=True)
 class Tail:
-    """Where energies may saturate, R is ``min(slope |u|, height + tail.slope |u|)``.
+    """The law ``R = min(slope |u|, height + tail.slope |u|)``, below the cap of energies.
 
-    That stays below the cap.
+    It is needed where energies may saturate at the cap.
     """
 
     height: int
@@ -232,7 +230,7 @@ def fit_affine_map(
 ) -> FittedMap | None:
     """Return a certified map for ``|A y - b|`` on ``domain``, split as ``split`` says.
 
-    It is None when no precision certifies one.
+    Return None where no precision certifies one.
     """
     box = domain.box
     ball = isinstance(domain, NormBall) and domain.norm == "l1"

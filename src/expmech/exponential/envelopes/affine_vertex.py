@@ -391,8 +391,8 @@ class BoundVertex(RoundedImage, FittedVertex):
     ) -> tuple[NDArray[np.int64], Indices, NDArray[np.bool_]]:
         """Draw u, the indices of the other coordinates, and whether they are kept.
 
-        Then they have the law above, exactly: the Lemma of docs/theory/vertex.md, whose H and t_0
-        are ``height`` and ``least``, X the slacks and Omega the total.
+        Those that are kept have exactly the law above, by the Lemma of docs/theory/vertex.md: its H
+        and t_0 are ``height`` and ``least``, X the slacks and Omega the total.
         """
         total = sum(self.weights)
         rest = np.empty((size, len(self.others)), dtype=np.int64)
@@ -412,9 +412,9 @@ class BoundVertex(RoundedImage, FittedVertex):
         return highest[:, None] - slacks, rest, kept
 
     def log_mass(self) -> float:
-        """Return the log of the proposal's mass in lattice points.
+        """Return the log of the mass of the proposals, in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals per draw. Z is that of the Lemma.
+        A draw takes ``exp(offset + log_mass) / Z_f`` proposals on average; Z is that of the Lemma.
         """
         lowest = self.level + Fraction(self.floor, sum(self.weights))
         mass = -float(lowest * self.slope / self.units_per_nat)

@@ -342,12 +342,10 @@ def look(cells: Cells, bounds: CellBounds) -> Cells:
 
 
 def split(cells: Cells, bounds: CellBounds) -> Cells:
-    """Cut each cell of more than one point across its widest axis into a quarter.
+    """Cut each cell of more than one point across its widest axis, into three parts.
 
-    A half and a quarter.
-
-    The half keeps the middle, so that its bound improves without a new evaluation. A pair is cut
-    into its two points.
+    The parts are a quarter, a half and a quarter. The half keeps the middle, so that its bound
+    improves without a new evaluation. A pair is cut into its two points.
     """
     rows = np.arange(len(cells))
     axis = np.argmax(np.where(cells.bits > 0, bounds.axis_weights * 2.0**cells.bits, -1.0), axis=1)

@@ -60,9 +60,9 @@ class BoundConvex(RoundedImage):
         return indices, energies
 
     def log_mass(self) -> float:
-        """Return the log of the proposal's mass in lattice points.
+        """Return the log of the mass of the proposals, in lattice points.
 
-        ``exp(offset + log_mass) / Z_f`` proposals per draw.
+        A draw takes ``exp(offset + log_mass) / Z_f`` proposals on average.
         """
         with flint.ctx.workprec(128):
             total = float(sum(self.shells.masses(self._round_dimension, 64), flint.arb(0)).log())
@@ -134,9 +134,9 @@ class BoundConvex(RoundedImage):
 
 
 class Convex(Envelope):
-    """Proposals by the curvature at the optimum.
+    """Proposals by the curvature at the optimum, for a smooth convex loss that declares it.
 
-    They serve a smooth convex loss that knows it (:class:`~expmech.losses.Curvature`).
+    The loss declares it as :class:`~expmech.losses.Curvature`.
 
     Parameters
     ----------

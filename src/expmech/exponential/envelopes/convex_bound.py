@@ -39,7 +39,7 @@ from expmech.losses.base import Curvature
 class CurvatureBound:
     """``E(a + v) >= base + tilt.v + G(v' matrix v)``, ``tilt.v >= least`` on the domain.
 
-    It is in nats, rounding and saturation apart.
+    All are in nats; rounding and saturation are not included.
     """
 
     center: list[fmpq]
@@ -72,12 +72,12 @@ class _Push:
 def promise(
     curvature: Curvature, domain: Grid, target: Target, *, tilted: bool = False
 ) -> CurvatureBound:
-    """Turn the curvature into a promise about energies.
+    """Turn the curvature into a bound on energies.
 
-    What of its linear part is no tilt is bounded over the domain.
-
-    In a ball ``-a.v >= (|v|^2 + |a|^2 - r^2) / 2``: a gradient that pushes against the sphere adds
-    to the matrix, half of it if the other half is made the tilt. In a box all of it is.
+    The part of its linear term that does not become the tilt is bounded over the domain. In a ball
+    ``-a.v >= (|v|^2 + |a|^2 - r^2) / 2``: where the optimum lies on the sphere, the gradient there
+    adds to the matrix, wholly, or by half where the other half becomes the tilt. In a box all of it
+    becomes the tilt.
     """
     eta = exact(target.eta)
     center, gradient = exact_vector(curvature.center), exact_vector(curvature.gradient)

@@ -89,9 +89,9 @@ def whiten(metric: fmpq_mat, push: list[fmpq], step: fmpq) -> Whitening | None:
 
 
 def margins(matrix: fmpq_mat) -> list[fmpq]:
-    """Return by how much each diagonal entry exceeds the rest of its row.
+    """Return by how much each diagonal entry exceeds the sum of the others of its row.
 
-    By Gershgorin's theorem, what may be taken off it.
+    By Gershgorin's theorem that much may be subtracted from the entry.
     """
     spare = []
     for i, row in enumerate(matrix.tolist()):

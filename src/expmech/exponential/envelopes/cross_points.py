@@ -27,9 +27,9 @@ _CLOSE = 0.05  # nats a coordinate that a step must promise: the cross moves its
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Look:
-    """A point of the cube with the slopes there in nats a side.
+    """A point of the cube with its slopes, and its lattice point with energy and slopes.
 
-    And its lattice point, with energy and slopes in units.
+    ``slopes`` are in nats over a whole side of the cube; ``energy`` and ``raw_slopes`` in units.
     """
 
     point: Floats
@@ -165,7 +165,7 @@ _LEAST_CHANGE = 1.0 / 16.0  # of second derivatives, from one cross to the next
 class Fold:
     """Tangents lowered by a multiple of ``t >= 0``, the distance from one end of an axis.
 
-    ``shares`` are the multiples, one row a side of the cross, one column an arm.
+    ``shares`` are the multiples: one row per side of the cross, one column per arm.
     """
 
     axis: int
@@ -177,8 +177,8 @@ class Fold:
 class Touched:
     """Lattice points where tangents are taken, with energies and slopes in units.
 
-    ``arms``, ``energies`` and ``slopes`` have one row a pair of opposite points; ``free`` are the
-    coordinates that are crossed, ``held`` the others, at the first or the last lattice point.
+    ``arms``, ``energies`` and ``slopes`` have one row per pair of opposite points. ``free`` are the
+    coordinates that are crossed; the others, ``held``, are at the first or the last lattice point.
     """
 
     center: Indices
@@ -215,9 +215,9 @@ def choose_free(view: Landscape, bottom: Look, hessian: Floats) -> NDArray[np.in
 
 
 def count_rounds(dimension: int) -> int:
-    """Return how often slopes alone are looked at before the first cross.
+    """Return in how many rounds only slopes are evaluated before the first cross.
 
-    More in dimensions where a poor cross costs more.
+    There are more rounds in dimensions where a poor cross costs more.
     """
     return 1 + (dimension > 6) + (dimension > 10)
 

@@ -27,7 +27,7 @@ ABOVE = 1.0 + 2.0**-40  # more than float64 sums of the offset's parts can lose
 class BoundTangent:
     """``R(i) = sum_j |slopes_j| d_j`` on the box.
 
-    ``d_j`` the steps from the end of axis j where the plane is lowest.
+    ``d_j`` counts the steps from the end of axis j where the plane is lowest.
     """
 
     slopes: NDArray[np.int64]
@@ -38,7 +38,7 @@ class BoundTangent:
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
         """Draw every coordinate from its truncated geometric law.
 
-        A geometric variable modulo the number of points.
+        That is a geometric variable modulo the number of points.
         """
         indices = np.empty((size, self.slopes.size), dtype=np.int64)
         energies = np.zeros(size, dtype=np.int64)

@@ -101,10 +101,10 @@ class Uniform(Envelope):
 
 
 def log_worst_uniform(target: Target) -> float | None:
-    """Return the log of the most proposals that uniform rejection can need on average.
+    """Return the log of the mean number of proposals on the worst data set; public.
 
-    Over every data set: acceptance is the mean of ``exp(-(E - a))``, a the certified minimum, which
-    is at least ``exp(-gap) p_0``, and at least the value at the largest energy.
+    Acceptance is the mean of ``exp(-(E - a))``, a the certified minimum. It is at least ``exp(-gap)
+    p_0``, and at least its value at the largest energy. None where neither is known.
     """
     floor, bound, gap = target.log_floor(), target.problem.bound, target.gap
     most, spread = [], target.base_spread
@@ -120,8 +120,8 @@ def log_worst_uniform(target: Target) -> float | None:
 def log_usual_uniform(target: Target) -> float:
     """Guess the log of the proposals for a loss that falls to its minimum in the middle.
 
-    It uses its slopes, and half of a declared gap. On a domain that is no box coordinates vary
-    less than across its bounds: by how much is seen from uniform points of a public seed.
+    The guess rests on its slopes and on half of a declared gap. On a domain that is no box,
+    coordinates vary less than across its bounds; uniform points of a public seed show by how much.
     """
     if target.slopes is None:
         return math.inf
@@ -173,8 +173,8 @@ def forecast_fitted(
 ) -> Forecast:
     """Return the forecast of an envelope that falls back to uniform proposals, ``loose`` times.
 
-    ``log_typical`` is a guess, in nats, of what fitting leaves; it is no ground for a refusal.
-    ``wasted`` is the share of proposals made in vain, where lots do not double.
+    ``log_typical`` guesses the log of the proposals that remain after fitting; no refusal rests on
+    it. ``wasted`` is the share of proposals that are not used, where lots do not double.
     """
     worst = log_worst_uniform(target)
     guess = _guess(log_typical)
@@ -205,11 +205,10 @@ def tightest_uniform(target: Target) -> BoundUniform:
 
 
 def uniform_gap(target: Target) -> float | None:
-    """Return a public bound on how far :func:`tightest_uniform` may lie below the true minimum.
+    """Return a public bound on how far :func:`tightest_uniform` may lie below the minimum.
 
-    It is in nats.
-
-    On a small lattice every energy is looked at, which is constant work, and the bound is zero.
+    It is in nats. On a small lattice every energy is evaluated, which is constant work, and the
+    bound is zero.
     """
     if target.is_small:
         return 0.0

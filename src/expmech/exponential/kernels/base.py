@@ -39,8 +39,8 @@ The denominator of the rate is a power of two.
 class Moves(ABC):
     """The moves of a kernel on one target: what a chain draws, and accepts by.
 
-    What a move rests on must be a function of the point it starts from: the same numbers each time,
-    in any batch. ``target.energy`` is one, and so is ``target.gradient``.
+    A move may use only what is a function of the point it starts from, with the same numbers each
+    time and in any batch; ``target.energy`` and ``target.gradient`` are such functions.
     """
 
     @abstractmethod
@@ -132,7 +132,7 @@ class Kernel(ABC):
     def log_minorisation(self, domain: Domain) -> float | None:
         """Return a lower bound on the log of ``|Y| min q(y, y')`` over the domain, None if unknown.
 
-        For every data set. A proved minorisation of Metropolis follows from it.
+        It holds for every data set, and gives Metropolis a proved minorisation.
         """
         return None
 

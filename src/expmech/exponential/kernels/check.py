@@ -194,9 +194,9 @@ def transition_matrix(moves: Moves, target: Target, points: Indices) -> Matrix:
     if ratio is not None:
         nats = [float(Fraction(ratio[1]) * int(one)) for one in ratio[0]]
         gain = gain + np.array(nats).reshape(count, count)
-    found = np.exp(logs + np.minimum(0.0, gain))
-    np.fill_diagonal(found, 0.0)
-    return np.asarray(found)
+    masses = np.exp(logs + np.minimum(0.0, gain))
+    np.fill_diagonal(masses, 0.0)
+    return np.asarray(masses)
 
 
 def _check_balance(kernel: Kernel, target: Target, points: Indices) -> None:

@@ -82,19 +82,19 @@ class Mixture(Kernel):
                 "`kernels` of Mixture must be a list of kernels such as UniformMoves(); got"
                 f" {kernels!r}."
             )
-        given = [1] * len(parts) if weights is None else list(weights)
-        if len(given) != len(parts):
+        numbers = [1] * len(parts) if weights is None else list(weights)
+        if len(numbers) != len(parts):
             raise ParameterError(
-                f"`weights` of Mixture must be one per kernel, {len(parts)}; got {len(given)}."
+                f"`weights` of Mixture must be one per kernel, {len(parts)}; got {len(numbers)}."
             )
-        exact = [validate_positive(weight, name="weights", owner="Mixture") for weight in given]
+        exact = [validate_positive(weight, name="weights", owner="Mixture") for weight in numbers]
         self.parts = parts
         self.weights = tuple(weight / sum(exact) for weight in exact)
         common = math.lcm(*(weight.denominator for weight in self.weights))
         if common > _MOST_WEIGHT:
             raise ParameterError(
                 "`weights` of Mixture must be fractions with a common denominator of at most 2^62;"
-                f" got {given!r}. Use small whole numbers."
+                f" got {numbers!r}. Use small whole numbers."
             )
         self._cumulative = np.cumsum([int(weight * common) for weight in self.weights])
         self.symmetric = all(kernel.symmetric for kernel in parts)

@@ -29,7 +29,7 @@ _LOG2_TOTAL = 61  # integer weights of a tree sum to less than 2^62
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Cells with integer weights: a law that can be drawn exactly. Made by :func:`weigh`.
+    """Cells with integer weights, made by :func:`weigh`: a law that can be drawn exactly.
 
     ``mass`` is ``2^shift |C| exp(-(bound - base))`` in float64, relative error below 2^-47;
     ``weights`` are integers above it.

@@ -189,8 +189,8 @@ class MinimiserState(AtomState):
 class MinimiserChain(AtomChain):
     """ConfAtomChain with the atom at a minimiser of the loss, drawn uniformly for each copy.
 
-    The proof of Theorem 2 begins so. The law is f wherever the atom lies, so also where its place
-    is random; only the running time changes.
+    The proof of Theorem 2 begins with this choice. The law is f wherever the atom lies, so also
+    where its place is random; only the running time changes.
     """
 
     kernel_at: Callable[[int], AtomKernel]
@@ -368,7 +368,8 @@ class ConfAtomPerfect(AtomSampler):
     def forecast(self, target: Target) -> Forecast:
         """Return ``e^B (1 + w / Z_f)`` evaluations, from the mean proposals of the re-entry law.
 
-        The moves do not matter. It is unknown for a re-entry law or a center of the caller's own.
+        The moves do not matter. The forecast is unknown for a re-entry law or a center of the
+        caller's own.
         """
         if self.reentry is not None or self.location == "public":
             return super().forecast(target)

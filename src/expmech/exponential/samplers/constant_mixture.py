@@ -232,10 +232,10 @@ def _named(sampler: object) -> Sampler:
             "`sampler` of ConstantMixture must be a sampler such as Rejection(), or its name; got"
             f" {sampler!r}."
         )
-    found = validate_sampler(sampler)
-    if not isinstance(found, Sampler):
+    chosen = validate_sampler(sampler)
+    if not isinstance(chosen, Sampler):
         raise ParameterError(
             "`sampler` of ConstantMixture must be a sampler such as Rejection(), or its name; got"
             f" {sampler!r}, whose choice is made for a whole release."
         )
-    return found
+    return chosen

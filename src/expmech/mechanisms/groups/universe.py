@@ -221,11 +221,11 @@ class Pattern(Universe):
         return self._made.setdefault(places, _State(accepts=accepts, count=count, steps=following))
 
 
-def _marks(one: str, text: str) -> frozenset[str]:
+def _marks(part: str, text: str) -> frozenset[str]:
     """Return the characters of a class, or the one character that stands for itself."""
-    if not one.startswith("["):
-        return frozenset(one.removeprefix("\\"))
-    inner = re.findall(r"\\.|[^\\]", one[1:-1], re.DOTALL)
+    if not part.startswith("["):
+        return frozenset(part.removeprefix("\\"))
+    inner = re.findall(r"\\.|[^\\]", part[1:-1], re.DOTALL)
     if inner[0] == "^":
         raise _misshapen(text)
     marks: set[str] = set()

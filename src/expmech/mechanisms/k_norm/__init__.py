@@ -6,36 +6,36 @@ from expmech.core.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from expmech.mechanisms.k_norm.bodies import (
-        Ball,
+        BODIES,
         Body,
         BoxBody,
         CrossPolytope,
         Ellipsoid,
+        EuclideanBall,
         MomentHull,
         Polytope,
-        Product,
+        ProductBody,
     )
     from expmech.mechanisms.k_norm.k_norm import KNorm
-    from expmech.mechanisms.k_norm.registry import BODIES
 
 __all__ = [
     "BODIES",
-    "Ball",
     "Body",
     "BoxBody",
     "CrossPolytope",
     "Ellipsoid",
+    "EuclideanBall",
     "KNorm",
     "MomentHull",
     "Polytope",
-    "Product",
+    "ProductBody",
 ]
 
 __getattr__, __dir__ = names_on_demand(
     __name__,
     {
-        "bodies": "Ball Body BoxBody CrossPolytope Ellipsoid MomentHull Polytope Product",
+        "bodies": "BODIES Body BoxBody CrossPolytope Ellipsoid EuclideanBall MomentHull Polytope"
+        " ProductBody",
         "k_norm": "KNorm",
-        "registry": "BODIES",
     },
 )

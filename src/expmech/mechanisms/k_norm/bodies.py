@@ -21,16 +21,17 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.reals import ExponentialReals, LaplaceReals, RevealedNormals, UniformReals
 from expmech.core.errors import ParameterError
+from expmech.core.registry import Registry
 
 __all__ = [
-    "Ball",
     "Body",
     "BoxBody",
     "CrossPolytope",
     "Ellipsoid",
+    "EuclideanBall",
     "MomentHull",
     "Polytope",
-    "Product",
+    "ProductBody",
 ]
 
 Ends = tuple[list[Fraction], list[Fraction]]
@@ -173,9 +174,9 @@ def rounded(vector: Vector, coins: Coins) -> list[int]:
     """Return the nearest whole numbers of a real vector, by as many digits as that takes."""
     while True:
         lower, upper = vector.ends()
-        found = [math.floor(low + Fraction(1, 2)) for low in lower]
-        if found == [math.floor(high + Fraction(1, 2)) for high in upper]:
-            return found
+        nearest = [math.floor(low + Fraction(1, 2)) for low in lower]
+        if nearest == [math.floor(high + Fraction(1, 2)) for high in upper]:
+            return nearest
         vector.reveal(coins)
 
 
@@ -190,12 +191,12 @@ def _acceptance(body: Body) -> float:
 
 def _fractions(numbers: Any, *, name: str, owner: str) -> tuple[Fraction, ...]:
     try:
-        found = tuple(Fraction(number) for number in numbers)
+        exact = tuple(Fraction(number) for number in numbers)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise ParameterError(f"`{name}` of {owner} must be finite numbers.") from None
-    if not found:
+    if not exact:
         raise ParameterError(f"`{name}` of {owner} must not be empty.")
-    return found
+    return exact
 
 
 def _texts(numbers: Sequence[Fraction]) -> list[str]:
@@ -350,7 +351,7 @@ class Ellipsoid(Body):
         return cls(described["matrix"])
 
 
-class Ball(Ellipsoid):
+class EuclideanBall(Ellipsoid):
     """The ball of a radius.
 
     Parameters
@@ -362,14 +363,16 @@ class Ball(Ellipsoid):
 
     Examples
     --------
-    >>> Ball(3, 2).dimension
+    >>> EuclideanBall(3, 2).dimension
     3
     """
 
     def __init__(self, dimension: int, radius: Any = 1) -> None:
-        (half,) = _fractions([radius], name="radius", owner="Ball")
+        (half,) = _fractions([radius], name="radius", owner="EuclideanBall")
         if half <= 0 or type(dimension) is not int or dimension < 1:
-            raise ParameterError("Ball must have a positive radius and a dimension of 1 or more.")
+            raise ParameterError(
+                "EuclideanBall must have a positive radius and a dimension of 1 or more."
+            )
         places = range(dimension)
         lines = [[half if i == j else Fraction(0) for j in places] for i in places]
         object.__setattr__(self, "matrix", tuple(map(tuple, lines)))
@@ -511,7 +514,7 @@ class MomentHull(Body):
 
 
 @dataclass(frozen=True)
-class Product(Body):
+class ProductBody(Body):
     """Points whose parts lie in bodies of their own, each: what independent columns can do.
 
     Parameters
@@ -521,7 +524,7 @@ class Product(Body):
 
     Examples
     --------
-    >>> Product((MomentHull(1), BoxBody([3]))).dimension
+    >>> ProductBody((MomentHull(1), BoxBody([3]))).dimension
     3
     """
 
@@ -555,8 +558,6 @@ class Product(Body):
 
     @classmethod
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
-        from expmech.mechanisms.k_norm.registry import rebuild_body
-
         return cls(tuple(rebuild_body(part) for part in described["bodies"]))
 
 
@@ -622,3 +623,20 @@ def draw_rounded(body: Body, coins: Coins, rate: Fraction, size: int) -> Any:
     for row in drawn:
         row[:] = rounded(body.noise(coins, rate), coins)
     return drawn
+
+
+BODIES: Registry[type[Body]] = Registry(
+    "expmech.bodies",
+    [
+        (kind.name, kind)
+        for kind in (BoxBody, CrossPolytope, Ellipsoid, Polytope, MomentHull, ProductBody)
+    ],
+)
+
+
+def rebuild_body(described: Mapping[str, Any]) -> Body:
+    """Return the body that a certificate describes; raise where there is none of its name."""
+    kind = BODIES.find(str(described["body"]))
+    if kind is None:
+        raise ParameterError(f"`body` must be a known one; got {described['body']!r}.")
+    return kind.rebuild(described)

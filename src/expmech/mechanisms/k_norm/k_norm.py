@@ -24,8 +24,7 @@ from expmech.core.adjacency import validate_adjacency
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError, shielded
 from expmech.core.rounding import float_down
-from expmech.mechanisms.k_norm.bodies import Body, draw_rounded
-from expmech.mechanisms.k_norm.registry import rebuild_body
+from expmech.mechanisms.k_norm.bodies import Body, draw_rounded, rebuild_body
 
 WITHIN = (
     "what a row adds to the totals was decided from that row alone and public numbers, and whatever"

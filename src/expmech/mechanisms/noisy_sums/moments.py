@@ -50,9 +50,9 @@ class HullNoise(Noise):
     @property
     def body(self) -> Body:
         """What a row can do to the moments of all columns."""
-        from expmech.mechanisms.k_norm.bodies import MomentHull, Product
+        from expmech.mechanisms.k_norm.bodies import MomentHull, ProductBody
 
-        return Product((MomentHull(self.half),) * (self.size // 2))
+        return ProductBody((MomentHull(self.half),) * (self.size // 2))
 
     @property
     def scale(self) -> Fraction:

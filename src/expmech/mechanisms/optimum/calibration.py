@@ -228,18 +228,19 @@ class OptimumTerms:
     def __str__(self) -> str:
         """Return noise and penalty in words, for a plan."""
         spent = float(self.determinant / self.epsilon)
-        told = (
+        summary = (
             "noise on the gradient, then solve: no loss is evaluated and nothing is rejected. Noise"
             f" in the {self.noise} norm with a standard deviation of {self.noise_deviation:.4g} per"
             f" coordinate; ridge penalty {float(self.penalty):.4g}, which takes {spent:.0%} of"
             " epsilon"
         )
         if self.search is None:
-            return told
+            return summary
         share = float(self.search.epsilon / self.epsilon)
         return (
-            f"{told}. These are for the longest rows; a private median of the norms of rows, which"
-            f" takes {share:.0%} of epsilon, makes noise and penalty smaller where most are shorter"
+            f"{summary}. These are for the longest rows; a private median of the norms of rows,"
+            f" which takes {share:.0%} of epsilon, makes noise and penalty smaller where most are"
+            " shorter"
         )
 
     def describe(self) -> dict[str, Any]:

@@ -84,10 +84,10 @@ def spent_by_row(
     """
     with flint.ctx.workprec(_PRECISION):
         others = (rows_moved(adjacency) - 1) * _ball(row_nats)
-        one = _ball(row_nats) + _determinant(risk, leverage)
+        cost = _ball(row_nats) + _determinant(risk, leverage)
         if risk.margins == 1:
-            one = one.min(_largest_gain(risk, _ball(row_nats), _ball(leverage)))
-        return fraction_of((others + one).upper())
+            cost = cost.min(_largest_gain(risk, _ball(row_nats), _ball(leverage)))
+        return fraction_of((others + cost).upper())
 
 
 def _largest_gain(risk: Risk, s: flint.arb, q: flint.arb) -> flint.arb:

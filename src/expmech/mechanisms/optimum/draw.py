@@ -29,7 +29,7 @@ from expmech.mechanisms.optimum.enclosure import (
     snap_point,
     steepest_slope,
 )
-from expmech.mechanisms.optimum.noise import Noise, draw_noise
+from expmech.mechanisms.optimum.noise import GradientNoise, draw_noise
 from expmech.mechanisms.optimum.risks import Risk
 from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
@@ -149,7 +149,7 @@ def draw_cells(
 
 
 def root_cells(
-    terms: OptimumTerms, rows: RegressionRows, lattice: Lattice, noise: Noise, coins: Coins
+    terms: OptimumTerms, rows: RegressionRows, lattice: Lattice, noise: GradientNoise, coins: Coins
 ) -> tuple[list[int], int]:
     """Return the cell of the root for this noise, and how many boxes it took."""
     noise_box, squared_norm = noise.box(), terms.norms.squared
@@ -181,7 +181,7 @@ class Refinement:
 
 
 def decide(
-    point: Dyadics, by: Refinement, lattice: Lattice, noise: Noise, coins: Coins
+    point: Dyadics, by: Refinement, lattice: Lattice, noise: GradientNoise, coins: Coins
 ) -> tuple[list[int], int]:
     """Return the cells of the root, at more and more digits, and how many boxes it took."""
     point = point.at(max(GRID_BITS, point.exponent))

@@ -27,7 +27,7 @@ from expmech.mechanisms.optimum.enclosure import (
     snap_point,
     steepest_slope,
 )
-from expmech.mechanisms.optimum.noise import Noise, draw_noise
+from expmech.mechanisms.optimum.noise import GradientNoise, draw_noise
 from expmech.mechanisms.optimum.rows import Floats, RegressionRows
 from expmech.mechanisms.optimum.solver import (
     PerturbedProblem,
@@ -201,7 +201,9 @@ class _Search:
         fixed = [((penalties * (point + length * step) + pull) * step).sum() for length in _LENGTHS]
         return [float(slope + more) for slope, more in zip(of_rows, fixed, strict=True)]
 
-    def decided(self, here: _Evaluation, lattice: Lattice, noise: Noise, coins: Coins) -> list[int]:
+    def decided(
+        self, here: _Evaluation, lattice: Lattice, noise: GradientNoise, coins: Coins
+    ) -> list[int]:
         """Return the cells of the root by ball arithmetic, batch after batch of the rows."""
         refinement = Refinement(
             residual_of=partial(self._precise, here.summary),

@@ -20,7 +20,7 @@ from expmech.mechanisms.optimum.cost import CLASS_NORM, EUCLIDEAN, MAX_NORM
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 
 
-class Noise(Protocol):
+class GradientNoise(Protocol):
     """A random vector, known as a box that can be made smaller."""
 
     def box(self) -> DyadicBox:
@@ -118,10 +118,10 @@ class DiscPoints:
 
     def _is_inside(self, j: int) -> bool | None:
         u, v = self._reals.lower[2 * j : 2 * j + 2]
-        one = 1 << 2 * self.digits
-        if (u + 1) ** 2 + (v + 1) ** 2 <= one:
+        squared_radius = 1 << 2 * self.digits
+        if (u + 1) ** 2 + (v + 1) ** 2 <= squared_radius:
             return True
-        return False if u**2 + v**2 >= one else None
+        return False if u**2 + v**2 >= squared_radius else None
 
     def cosines(self) -> Iterator[tuple[int, int]]:
         """Yield bounds on u and v over ``sqrt(u^2 + v^2)``, in turn, times 2^digits."""
@@ -189,7 +189,7 @@ class EuclideanNorm:
         self._points.reveal(coins)
 
 
-def draw_noise(terms: OptimumTerms, coins: Coins) -> Noise:
+def draw_noise(terms: OptimumTerms, coins: Coins) -> GradientNoise:
     """Return noise in the norm and at the rate of the terms."""
     if terms.noise == MAX_NORM:
         return ClassNorm(coins, 1, terms.size, rate=terms.rate)

@@ -101,8 +101,8 @@ class PerturbedOptimum(Mechanism):
         self.risk = risk
         self.adjacency = validate_adjacency(adjacency, owner=OWNER)
         self.lattice = Lattice() if lattice is None else lattice
-        given = isinstance(features, Table)
-        self._table = features if given else ArrayTable(features, targets, counts)
+        is_table = isinstance(features, Table)
+        self._table = features if is_table else ArrayTable(features, targets, counts)
         self.dimension = self._table.dimension
         settings = settings or RegressionSettings()
         self.settings = dataclasses.replace(settings, **choices) if choices else settings

@@ -728,17 +728,17 @@ class Custom(_OneMargin):
         return described
 
 
-def validate_curvature_bound(given: Any, bound: Fraction) -> CurvatureBound:
+def validate_curvature_bound(constants: Any, bound: Fraction) -> CurvatureBound:
     """Return three float64 numbers whose quadratic is concave and not negative on [0, bound]."""
     rule = "`curvature_bound` of Custom must be three float64 numbers of at least 0"
-    if not isinstance(given, (tuple, list)) or len(given) != 3:
-        raise ParameterError(f"{rule}; got {given!r}.")
+    if not isinstance(constants, (tuple, list)) or len(constants) != 3:
+        raise ParameterError(f"{rule}; got {constants!r}.")
     first, second, third = (
         Fraction(validate_nonnegative(number, name="curvature_bound", owner="Custom"))
-        for number in given
+        for number in constants
     )
     if any(Fraction(float(number)) != number for number in (first, second, third)):
-        raise ParameterError(f"{rule}; got {given!r}.")
+        raise ParameterError(f"{rule}; got {constants!r}.")
     if first + second * bound - third * bound**2 < 0:
         raise ParameterError("`curvature_bound` of Custom must not be negative at `bound`.")
     return first, second, third

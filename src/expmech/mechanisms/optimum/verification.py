@@ -266,32 +266,34 @@ def _verify_work(certificate: Certificate, risk: Risk, adjacency: Adjacency) -> 
 
 def _terms_of(certificate: Certificate, risk: Risk, adjacency: Adjacency) -> OptimumTerms:
     """Return the terms that a certificate tells, as far as the amount of work depends on them."""
-    told, columns = certificate.sampler, int(certificate.sampler["columns"])
+    described, columns = certificate.sampler, int(certificate.sampler["columns"])
     search = None
-    if "norm" in told:
-        nats = Fraction(told["norm"]["epsilon"])
+    if "norm" in described:
+        nats = Fraction(described["norm"]["epsilon"])
         search = NormSearch(dimension=columns, epsilon=nats, adjacency=adjacency)
-    rate = Fraction(told.get("rate", 1))
-    if "steps" in told and told["noise"] == MAX_NORM:  # of the first law: in steps of a grid
-        rate = rate * int(told["steps"]) / (rows_moved(adjacency) * risk.bound)
-    total = told.get("sum_norm")
+    rate = Fraction(described.get("rate", 1))
+    if (
+        "steps" in described and described["noise"] == MAX_NORM
+    ):  # of the first law: in steps of a grid
+        rate = rate * int(described["steps"]) / (rows_moved(adjacency) * risk.bound)
+    total = described.get("sum_norm")
     return OptimumTerms(
         risk=risk,
         dimension=columns,
         epsilon=Fraction(repr(certificate.epsilon)),
         adjacency=adjacency,
         norms=RowNorms(
-            squared=Fraction(told.get("squared_norm", columns)),
+            squared=Fraction(described.get("squared_norm", columns)),
             total=None if total is None else Fraction(total),
         ),
-        penalty=Fraction(told.get("penalty", 1)),
-        intercept_penalty=Fraction(told.get("intercept_penalty", 1)),
-        noise=told.get("noise", MAX_NORM),
+        penalty=Fraction(described.get("penalty", 1)),
+        intercept_penalty=Fraction(described.get("intercept_penalty", 1)),
+        noise=described.get("noise", MAX_NORM),
         rate=rate,
-        row_nats=Fraction(told.get("row_nats", 1)),
-        leverage=Fraction(told.get("leverage", 1)),
-        determinant=Fraction(told["determinant"]),
-        dither=Fraction(told["dither"]),
+        row_nats=Fraction(described.get("row_nats", 1)),
+        leverage=Fraction(described.get("leverage", 1)),
+        determinant=Fraction(described["determinant"]),
+        dither=Fraction(described["dither"]),
         search=search,
     )
 
@@ -316,7 +318,7 @@ class _DeclaredRisk(Logistic):
 
     def describe(self) -> dict[str, Any]:
         constants = {"bound": float(self.bound), "lipschitz": float(self.lipschitz)}
-        told: dict[str, Any] = {"name": self.name, "error": float(self.error), **constants}
+        description: dict[str, Any] = {"name": self.name, "error": float(self.error), **constants}
         if self._declared is not None:
-            told["curvature_bound"] = [float(number) for number in self._declared]
-        return told
+            description["curvature_bound"] = [float(number) for number in self._declared]
+        return description

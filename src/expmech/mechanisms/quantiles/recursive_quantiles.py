@@ -26,7 +26,7 @@ _OWNER = "RecursiveQuantiles"
 
 
 @dataclass(frozen=True)
-class Node:
+class LevelNode:
     """One level, drawn from the values between two others.
 
     ``start < at < end`` are the numerators of the level before, of this one and of the level after
@@ -46,23 +46,23 @@ class Node:
         return max(self.at - self.start, self.end - self.at)
 
 
-def nodes_of(levels: Levels) -> Iterator[Node]:
+def nodes_of(levels: Levels) -> Iterator[LevelNode]:
     """Yield the levels as they are drawn: the middle one of a part, then those of its halves."""
     numerators = levels.numerators
 
-    def below(first: int, last: int, start: int, end: int, depth: int) -> Iterator[Node]:
+    def below(first: int, last: int, start: int, end: int, depth: int) -> Iterator[LevelNode]:
         if first == last:
             return
         middle = (first + last - 1) // 2
         at = numerators[middle]
-        yield Node(middle, start, at, end, depth)
+        yield LevelNode(middle, start, at, end, depth)
         yield from below(first, middle, start, at, depth + 1)
         yield from below(middle + 1, last, at, end, depth + 1)
 
     return below(0, len(numerators), 0, levels.denominator, 0)
 
 
-def by_level(levels: Levels) -> list[Node]:
+def by_level(levels: Levels) -> list[LevelNode]:
     """Return the nodes in the order of their levels."""
     return sorted(nodes_of(levels), key=lambda node: node.index)
 
@@ -72,7 +72,7 @@ def depth_of(levels: int) -> int:
     return levels.bit_length()
 
 
-def node_units(node: Node, share: Fraction, adjacency: Adjacency) -> int:
+def node_units(node: LevelNode, share: Fraction, adjacency: Adjacency) -> int:
     """Return the energy, in units of 2^-40 nats, of half a rank over the width of the part.
 
     ``share`` is the epsilon of a depth. A row more or less in a part moves its loss by D = widest
@@ -174,7 +174,7 @@ class RecursiveQuantiles(SeveralQuantiles):
             [node_units(node, budget / depth, adjacency) for node in by_level(levels)]
             for budget in budgets(certificate)
         )
-        within = [low <= one <= high for low, one, high in zip(least, units, most, strict=True)]
+        within = [low <= unit <= high for low, unit, high in zip(least, units, most, strict=True)]
         spent = sum(_spent(levels, units, adjacency), Fraction(0))
         return [
             *cls.verify_common(certificate, levels),
@@ -185,7 +185,7 @@ class RecursiveQuantiles(SeveralQuantiles):
             check_equal("eta", certificate.eta, _eta(levels, units)),
             Check(
                 claim="units",
-                holds=all(type(one) is int for one in units)
+                holds=all(type(unit) is int for unit in units)
                 and all(within)
                 and spent <= budgets(certificate)[1],
                 detail=f"a row moves probabilities by {float(spent):.9g} in all",

@@ -68,8 +68,8 @@ def within(error: float, allowed: float) -> str:
 )
 def mechanism_is_private() -> Outcome:
     """Definition 2, over means j/n."""
-    found = released_epsilon(_N, _EPSILON)
-    return within(found, _EPSILON + 1e-9), f"largest |log ratio| {found:.3f} at epsilon = 1"
+    ratio = released_epsilon(_N, _EPSILON)
+    return within(ratio, _EPSILON + 1e-9), f"largest |log ratio| {ratio:.3f} at epsilon = 1"
 
 
 @claim(
@@ -168,9 +168,9 @@ def mixture_is_private() -> Outcome:
     """Corollary 1's constant-k mixture: f and g have no value in common, so the worse counts."""
     c = slope(_N, _EPSILON)
     on_points = largest_ratio([laplace_law(10, c, j / _N) for j in range(_N + 1)])
-    found = max(released_epsilon(_N, _EPSILON), on_points)
-    number = f"largest |log ratio| {found:.3f}: of f itself; {on_points:.3f} of g on the points"
-    return within(found, 1.0 + 1e-9), number
+    ratio = max(released_epsilon(_N, _EPSILON), on_points)
+    number = f"largest |log ratio| {ratio:.3f}: of f itself; {on_points:.3f} of g on the points"
+    return within(ratio, 1.0 + 1e-9), number
 
 
 @claim(

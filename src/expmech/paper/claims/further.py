@@ -74,9 +74,9 @@ def one_row_is_lost_at_one_over_n() -> Outcome:
     n = 100
     here, there = np.full(n + 1, 1.0 / n), np.full(n + 1, 1.0 / n)
     here[n], there[0] = 0.0, 0.0  # row 0 is replaced by a value nobody else has
-    found = [theory.hockey_stick(here, there, epsilon) for epsilon in (0.0, 1.0, 10.0)]
-    number = f"releasing one of {n} rows at random: true delta {found[0]:.3g} at every epsilon"
-    return within(max(abs(x - 1.0 / n) for x in found), 1e-12), number
+    deltas = [theory.hockey_stick(here, there, epsilon) for epsilon in (0.0, 1.0, 10.0)]
+    number = f"releasing one of {n} rows at random: true delta {deltas[0]:.3g} at every epsilon"
+    return within(max(abs(x - 1.0 / n) for x in deltas), 1e-12), number
 
 
 @claim(
@@ -107,7 +107,7 @@ def unbounded_spaces() -> Outcome:
     """Mean steps of the corrected atom with Laplace re-entry as the interval grows."""
     widths = (1.0, 10.0, 1000.0)
     steps = [expected_steps_direct(0.5, 5.0 * w, 0.5, 5.0 * w) for w in widths]
-    listed = ", ".join(f"{one:.3f}" for one in steps)
+    listed = ", ".join(f"{mean:.3f}" for mean in steps)
     number = (
         f"re-entry about the answer: mean steps {listed} on intervals 1, 10, 1000 wide at the same"
         " slope, so no bounded space is needed; uniform proposals do need one"
@@ -177,13 +177,13 @@ def the_corrected_atom_is_exact() -> Outcome:
         loss=L1Mean(np.full((10, 1), 0.3)), domain=Box([0.0], [1.0], bits=3)
     )
     chain = ConfAtomPerfect(0.5).prepare(mechanism.target(epsilon=1.0))
-    found = ChainLaw(chain, lattice_point, leftover=1e-9)
+    chain_law = ChainLaw(chain, lattice_point, leftover=1e-9)
     law = mechanism.law(epsilon=1.0)[1]
-    shares = np.array([found.law.get((i,), 0.0) for i in range(len(law))])
+    shares = np.array([chain_law.law.get((i,), 0.0) for i in range(len(law))])
     worst = float(np.abs(np.log(shares / law)).max())
     number = (
-        f"largest |log ratio| of its law and f {worst:.0e}, {found.leftover:.0e} of the mass still"
-        f" moving; mean steps {found.mean_steps():.3f}"
+        f"largest |log ratio| of its law and f {worst:.0e}, {chain_law.leftover:.0e} of the mass"
+        f" still moving; mean steps {chain_law.mean_steps():.3f}"
     )
     return within(worst, 1e-6), number
 
@@ -227,7 +227,7 @@ def one_run_is_enough() -> Outcome:
     for c in (0.5, 5.0, 50.0):
         accept = atom_acceptance(0.5, c, 0.5, c)
         runs.append((1.0 + accept) / accept)
-    listed = ", ".join(f"{one:.2f}" for one in runs)
+    listed = ", ".join(f"{ratio:.2f}" for ratio in runs)
     number = (
         f"Algorithm 3 makes one run, Algorithm 2 {listed} at n epsilon / 2 = .5, 5, 50 and k = 1/2:"
         " a factor is saved, but not 1/(1-k) = 2"
@@ -264,14 +264,14 @@ def minorisation_without_a_normaliser() -> Outcome:
 )
 def long_runs_and_rare_values() -> Outcome:
     """Correlate the number of outer steps with the loss of the value, by matrices."""
-    found = {mean: steps_and_loss(200, 5.0, mean, 5.0, 0.5) for mean in (0.0, 0.3, 0.5)}
-    listed = ", ".join(f"{one[0]:.4f} (mean {mean:g})" for mean, one in found.items())
-    early, late = found[0.3][1:]
+    results = {mean: steps_and_loss(200, 5.0, mean, 5.0, 0.5) for mean in (0.0, 0.3, 0.5)}
+    listed = ", ".join(f"{result[0]:.4f} (mean {mean:g})" for mean, result in results.items())
+    early, late = results[0.3][1:]
     number = (
         f"correlation {listed}; at mean .3 the mean loss is {early:.3f} after two outer steps and"
         f" {late:.3f} after forty: true, and small"
     )
-    least = min(one[0] for one in found.values())
+    least = min(result[0] for result in results.values())
     return is_below(Interval.exact(0.0), Interval.exact(least)), number
 
 
@@ -304,7 +304,7 @@ def transitions_from_the_mean() -> Outcome:
         np.fill_diagonal(moves, np.inf)  # only moves are compared
         others = np.delete(moves, 50, axis=1)
         worst.append(float((others / others[50]).min()))
-    listed = ", ".join(f"{one:.2g}" for one in worst)
+    listed = ", ".join(f"{ratio:.2g}" for ratio in worst)
     number = f"least ratio of the two {listed} at alpha = 1, 5, 20"
     return is_below(Interval.exact(1.0 - 1e-9), Interval.exact(min(worst))), number
 

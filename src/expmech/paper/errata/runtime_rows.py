@@ -120,8 +120,8 @@ def _measure_together(quick: bool, stream: list[int]) -> Facts:
     c = slope(n, epsilon)
     cells = 200 if quick else 800
     success = [1.0 - printed_kernel(cells, c, j / n, c, K)[:, -1] for j in range(n + 1)]
-    least = min(float(one.min()) for one in success)
-    first = [one[:-1].max() * least / one.min() for one in success]
+    least = min(float(probabilities.min()) for probabilities in success)
+    first = [probabilities[:-1].max() * least / probabilities.min() for probabilities in success]
     return {
         "joint": first_move_epsilon(K, n, epsilon),
         "observable": pair_epsilon(K, n, epsilon),

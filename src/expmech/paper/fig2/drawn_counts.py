@@ -126,12 +126,12 @@ def _printed(parameters: Parameters, result: Result, name: str) -> NDArray[np.fl
     return np.asarray((times * np.array(numbers)[:, None]).ravel())
 
 
-def judge_drawn(found: list[Counted]) -> list[Verdict]:
+def judge_drawn(counts: list[Counted]) -> list[Verdict]:
     """Judge each sentence over all cells, kernel by kernel."""
     verdicts = []
     for method in (PRINTED, CORRECTED):
         for name, sentence in _SENTENCES.items():
-            chosen = [x for x in found if x.name == name and x.parameters["method"] == method]
+            chosen = [x for x in counts if x.name == name and x.parameters["method"] == method]
             under = f"{conditions([(x.parameters, {}) for x in chosen])}; average over states met"
             verdicts.append(
                 Verdict(
@@ -162,32 +162,32 @@ def _judge(chosen: list[Counted]) -> tuple[str, str]:
     """Return a verdict and its numbers: by what is computed, with what was drawn beside it."""
     if not chosen:
         return UNDECIDED, "no cell was drawn"
-    answer = all_of([one.verdict for one in chosen])
-    shares = [one.share.estimate for one in chosen]
-    many = f"{sum(len(one.above) for one in chosen)} draws of {len(chosen)} cells"
-    every = np.concatenate([one.computed for one in chosen])
+    answer = all_of([count.verdict for count in chosen])
+    shares = [count.share.estimate for count in chosen]
+    many = f"{sum(len(count.above) for count in chosen)} draws of {len(chosen)} cells"
+    every = np.concatenate([count.computed for count in chosen])
     return answer, (
         f"computed over printed: {every.min():.4g} to {every.max():.4g}; drawn {min(shares):.3g} to"
         f" {max(shares):.3g} in {many}, whose intervals hold the computed number in"
-        f" {sum(one.agrees for one in chosen)}"
+        f" {sum(count.agrees for count in chosen)}"
     )
 
 
-def write_counts(found: list[Counted], out: Path) -> None:
+def write_counts(counts: list[Counted], out: Path) -> None:
     """Write the table: each count over its printed number, with its interval."""
     names = ("part", "n", "epsilon", "k", "method", "reading")
     rows = [
         (
-            *(one.parameters[name] for name in names),
-            "{:g}:{:g}".format(*one.parameters["beta"]),
-            f"N_{one.name}",
-            len(one.above),
-            one.share.estimate,
-            one.share.low,
-            one.share.high,
-            one.verdict,
+            *(count.parameters[name] for name in names),
+            "{:g}:{:g}".format(*count.parameters["beta"]),
+            f"N_{count.name}",
+            len(count.above),
+            count.share.estimate,
+            count.share.low,
+            count.share.high,
+            count.verdict,
         )
-        for one in found
+        for count in counts
     ]
     heads = "beta count draws drawn_over_printed low high verdict"
     write_table(out, "fig2_counts", (*names, *heads.split()), rows)

@@ -53,13 +53,13 @@ def _growth(results: Results, reading: str, method: str) -> Verdict:
     chosen = [(p, r) for p, r in results if p["reading"] == reading and p["method"] == method]
     chosen.sort(key=lambda pair: slope(pair[0]["n"], pair[0]["epsilon"]))
     series = [float(r["expected"].mean()) for _, r in chosen]
-    listed = ", ".join(f"{one:.4g}" for one in series)
+    listed = ", ".join(f"{number:.4g}" for number in series)
     at = ", ".join(f"{slope(p['n'], p['epsilon']):g}" for p, _ in chosen)
     return Verdict(
         sentence=_GROWS,
         where="Figure 2",
         under=conditions(chosen),
-        verdict=is_increasing([Interval.exact(one) for one in series]),
+        verdict=is_increasing([Interval.exact(number) for number in series]),
         number=f"computed means: {listed} at n epsilon / 2 = {at}",
         command=_COMMAND,
     )

@@ -21,10 +21,12 @@ _CONF, _RANDOM = "ConfAtomPerfect, direct", "RandomAtomPerfect, l = 100"
 
 def judge(results: Results) -> tuple[Verdict, ...]:
     """Return the verdicts on Example 1, where every sampler can be drawn."""
-    found = {p["method"]: r for p, r in results if p["example"] == "Example 1"}
-    steps = [Interval.exact(float(found[name]["mean_proposals"])) for name in (_FEW, _SOME, _PURE)]
-    rejection = float(found["Rejection"]["mean_proposals"])
-    counts = ", ".join(f"{one.estimate:.0f}" for one in steps)
+    by_method = {p["method"]: r for p, r in results if p["example"] == "Example 1"}
+    steps = [
+        Interval.exact(float(by_method[name]["mean_proposals"])) for name in (_FEW, _SOME, _PURE)
+    ]
+    rejection = float(by_method["Rejection"]["mean_proposals"])
+    counts = ", ".join(f"{interval.estimate:.0f}" for interval in steps)
     return (
         Verdict(
             _TRADE,
@@ -38,11 +40,14 @@ def judge(results: Results) -> tuple[Verdict, ...]:
             _TRADE,
             "Abstract",
             f"{_UNDER}; exact samplers",
-            is_below(steps[0], _mean(found["Rejection"])),
+            is_below(steps[0], _mean(by_method["Rejection"])),
             f"Rejection is pure with {rejection:.2f} proposals, fewer than any chain",
             _COMMAND,
         ),
-        *(cheaper(found[_CONF], found[_RANDOM], mean) for mean in (MEAN, MEAN + 0.5 / POINTS)),
+        *(
+            cheaper(by_method[_CONF], by_method[_RANDOM], mean)
+            for mean in (MEAN, MEAN + 0.5 / POINTS)
+        ),
     )
 
 
