@@ -137,6 +137,26 @@ def test_bernoulli_exp_has_its_probability_on_both_paths(
         assert stats.binomtest(heads, size, probability * 1.1).pvalue < ALPHA
 
 
+def test_a_long_list_of_coins_is_flipped_by_the_words_of_one_call_and_its_own_weights() -> None:
+    """Coins are flipped part by part: the parts meet without a gap, and each has its own row."""
+    size, rate = 100_003, Fraction(1, 7)
+    counts = np.arange(size) % 23
+    weights = 1 + np.arange(size) * 31 % 977
+    for below in (1, weights):
+        flipped = Coins(seeded_bits(5)).bernoulli_exp(counts, rate=rate, denominator=below)
+        words = seeded_bits(5).take(np.uint64, size) * 2.0**-64
+        assert np.array_equal(flipped, words < np.exp(-counts / 7.0) / below)
+
+
+def test_a_long_table_has_the_shares_and_weights_of_its_entries() -> None:
+    energies = np.arange(100_003) % 40 * (UNITS_PER_NAT // 3)
+    table = ExponentialTable(energies)
+    shares = np.exp(-energies / UNITS_PER_NAT)
+    assert np.allclose(table.shares(), shares, rtol=2.0**-50, atol=0.0)
+    above = table.weights - shares * table.scale
+    assert ((above >= 0.0) & (above <= 2.0)).all()
+
+
 def test_fast_and_slow_paths_agree_word_by_word() -> None:
     energies = Coins(seeded_bits(3)).integers_below(5 * NAT, 3000)
     fast = Coins(seeded_bits(4)).bernoulli_exp(energies)

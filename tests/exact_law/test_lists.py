@@ -22,7 +22,7 @@ from expmech.core.bits import Bits, seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ExpmechError, ParameterError
 from expmech.mechanisms.selection import sequences as peeling
-from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip, first_of_a_random_order
 from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw, skip_rate, visit
 from expmech.mechanisms.selection.top_k import TopK, TopKTerms
 
@@ -292,6 +292,20 @@ class CountingBits(Bits):
     def take(self, dtype: Any, size: int) -> NDArray[Any]:
         self.words += size
         return self._inner.take(dtype, size)
+
+
+def test_the_winner_of_a_long_list_is_found_by_its_place_among_the_winners() -> None:
+    """A list of several parts: the count of winners goes on from one to the next."""
+    energies = (1 << 40) + np.zeros(70_001, dtype=np.int64)
+    energies[[0, 40_000, 70_000]] = 0
+    drawn = []
+    for seed in range(20):
+        coins = Coins(seeded_bits(seed))
+        winners = np.flatnonzero(coins.bernoulli_exp(energies))
+        expected = winners[coins.one_below(winners.size)]
+        drawn.append(first_of_a_random_order(Coins(seeded_bits(seed)), energies))
+        assert drawn[-1] == expected, seed
+    assert min(drawn) < 20_000 and max(drawn) > 50_000
 
 
 def test_one_below_is_uniform_and_takes_more_digits_where_one_word_does_not_decide() -> None:

@@ -95,6 +95,21 @@ def test_permute_and_flip_does_the_same_work_for_all_scores(
     same_work(draw, data, monkeypatch)
 
 
+def test_permute_and_flip_does_the_same_work_for_all_scores_of_a_long_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beyond 2^15 candidates coins are flipped, and winners counted, part by part."""
+    size = 1 << 15
+    data = [scores_ahead(gap, size=size, place=place) for gap in (0.0, 700.0) for place in (0, 9)]
+    data += [scores_ahead(1.0, size=size, place=size - 1), np.linspace(0.0, 800.0, size)]
+
+    def draw(scores: Floats, coins: Coins) -> None:
+        best = em.PermuteAndFlip.from_scores(scores, sensitivity=1.0)
+        best.draw(coins, epsilon=2.0, size=1)
+
+    same_work(draw, data, monkeypatch)
+
+
 def mechanism_of(losses: Floats, **more: Any) -> em.ExponentialMechanism:
     """Return losses of a list of candidates, of sensitivity 1."""
     facts = {"sensitivity": 1.0, "bound": 800.0} | more

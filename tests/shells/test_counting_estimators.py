@@ -21,6 +21,7 @@ from expmech.estimators import (
 )
 from expmech.ledger import Ledger
 from expmech.ledger.verification import verify_certificate
+from expmech.tables.keys import tally_values
 
 SURE = 10_000.0
 
@@ -58,6 +59,14 @@ def test_they_are_near_the_truth_where_there_is_hardly_noise(adjacency: str) -> 
     assert cells.cells_[0] == ("[0, 40)", "[40, 200]", "other")
     assert cells.certificates_[1].epsilon == SURE / 2
     assert "one of 2 releases of this fit" in " ".join(cells.certificate_.assumptions)
+
+
+def test_numbers_of_a_column_are_tallied_in_the_order_of_the_candidates() -> None:
+    """Of numbers in any order, spelt or not, and of what spells none; ties count for each."""
+    column = np.array([3.0, 7.0, 3.0, np.nan, -0.0, np.inf, 2.0**70])
+    listed = [7, "3", None, 0, 3.0, "blue", 2**70, 10**400, True]
+    assert tally_values(column, listed) == (1, 2, 0, 1, 2, 0, 1, 1, 0)
+    assert tally_values(column, []) == ()
 
 
 def test_categories_of_a_column_of_text_are_counted() -> None:

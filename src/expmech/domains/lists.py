@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -38,12 +38,11 @@ class Candidates(Domain):
             raise ParameterTypeError(
                 f"`labels` of Candidates must be a list of candidates; got {labels!r}."
             )
-        listed = list(labels)
-        if not listed:
+        self.labels: Sequence[Any] = labels if isinstance(labels, range) else tuple(labels)
+        if not self.labels:
             raise ParameterError(
                 "`labels` of Candidates must hold at least one candidate; got an empty list."
             )
-        self.labels = np.fromiter(listed, dtype=object, count=len(listed))
         self.dimension = 1  # the index
 
     @classmethod
@@ -65,7 +64,8 @@ class Candidates(Domain):
         return np.ascontiguousarray(indices[:, 0])
 
     def values(self, indices: Indices) -> NDArray[Any]:
-        return self.labels[indices[:, 0]]
+        chosen = [self.labels[place] for place in indices[:, 0].tolist()]
+        return np.fromiter(chosen, dtype=object, count=len(chosen))
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
         return coins.integers_below(len(self.labels), size)[:, None]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import ParameterError
-from expmech.tables.reading import BLANKS, number_of, read_column
+from expmech.tables.reading import BLANKS, number_of, read_column, read_values
 
 TIME_PATTERN = (
     "([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -87,8 +87,12 @@ def canonical_key(value: Any) -> Key:
 
 def validate_candidates(candidates: tuple[Any, ...]) -> None:
     """Raise unless there are two candidates and their keys differ."""
-    keys = [canonical_key(candidate) for candidate in candidates]
-    if len(keys) < 2 or len(set(keys)) != len(keys):
+    numbers = read_values(candidates)
+    if np.isnan(numbers).any():
+        different = len({canonical_key(candidate) for candidate in candidates})
+    else:
+        different = np.unique(numbers).size
+    if len(candidates) < 2 or different != len(candidates):
         raise ParameterError(
             "`candidates` must be at least two different values; got"
             f" {', '.join(map(str, candidates)) or 'none'}."
@@ -101,8 +105,11 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     ``column`` is a list, a vector of any type, or a column of a pandas or Polars frame. What is
     missing equals no candidate.
     """
+    column = _vector(column)
+    if _holds_numbers(column):
+        return _tally_numbers(read_column(column.ravel()), read_values(candidates))
     keys = [canonical_key(candidate) for candidate in candidates]
-    tallied = _counted(column, {key for key in keys if key is not MISSING})
+    tallied = _counted(column)
     return tuple(tallied[key] if key != MISSING else 0 for key in keys)
 
 
@@ -165,34 +172,37 @@ def each_key(column: Any) -> Counter[Key]:
     return Counter(map(canonical_key, each_value(column)))
 
 
-def _counted(column: Any, keys: set[Key]) -> Counter[Key]:
-    """Return the number of values of each of the keys."""
+def _vector(column: Any) -> Any:
+    """Return a column as a vector of NumPy where it is of one of its types, else as it is."""
     kind = getattr(column, "dtype", None)
     if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
         column = column.to_numpy()  # a pandas column of a NumPy type
-    if isinstance(column, np.ma.MaskedArray):
-        column = column.compressed()
-    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        numbers = sorted(key.value for key in keys if key.kind == "number")  # type: ignore[type-var]
-        return _counted_numbers(read_column(column.ravel()), numbers)
+    return column.compressed() if isinstance(column, np.ma.MaskedArray) else column
+
+
+def _holds_numbers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
+
+
+def _counted(column: Any) -> Counter[Key]:
+    """Return the number of values of each key."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "MUS":
         values, counts = np.unique(column, return_counts=True)
         tallied: Counter[Key] = Counter()
         for value, count in zip(list(values), counts.tolist(), strict=True):
             tallied[canonical_key(value)] += count
         return tallied
-    return Counter(map(canonical_key, each_value(column)))
+    return each_key(column)
 
 
-def _counted_numbers(values: Any, numbers: Sequence[Any]) -> Counter[Key]:
-    if not numbers:
-        return Counter()
-    listed = np.array(numbers, dtype=np.float64)
+def _tally_numbers(values: NDArray[np.float64], candidates: NDArray[np.float64]) -> tuple[int, ...]:
+    """Return how many values equal each candidate; a NaN equals nothing."""
+    if not candidates.size:
+        return ()
+    listed, where = np.unique(candidates, return_inverse=True)
     place = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
     counts = np.bincount(place[listed[place] == values], minlength=len(listed))
-    return Counter(
-        {Key("number", number): int(count) for number, count in zip(numbers, counts, strict=True)}
-    )
+    return tuple(counts[where].tolist())
 
 
 def each_value(column: Any) -> Iterable[Any]:

@@ -162,7 +162,7 @@ def read_column(column: Any) -> NDArray[np.float64]:
         return _read_array(column)
     if isinstance(kind, np.dtype):
         return _read_array(column.to_numpy())
-    return _read_values(column.to_list() if hasattr(column, "to_list") else column)
+    return read_values(column.to_list() if hasattr(column, "to_list") else column)
 
 
 def values_of_row(row: Any) -> list[Any] | None:
@@ -259,12 +259,19 @@ def _read_array(array: NDArray[Any]) -> NDArray[np.float64]:
     if array.dtype.kind == "c":
         return np.where(array.imag == 0, _read_array(array.real), math.nan)
     if array.dtype.kind in "OUST":
-        return _read_values(array.ravel().tolist()).reshape(array.shape)
+        return read_values(array.ravel().tolist()).reshape(array.shape)
     return np.full(array.shape, math.nan)
 
 
-def _read_values(values: Iterable[Any]) -> NDArray[np.float64]:
-    return np.array([number_of(value) for value in values], dtype=np.float64)
+def read_values(values: Iterable[Any]) -> NDArray[np.float64]:
+    """Return :func:`number_of` of each value; of Python's own numbers in one call."""
+    listed = list(values)
+    if set(map(type, listed)) <= {int, float, bool}:
+        try:
+            return np.array(listed, dtype=np.float64)
+        except OverflowError:  # a whole number beyond float64, which is infinite
+            pass
+    return np.array([number_of(value) for value in listed], dtype=np.float64)
 
 
 def frame_columns(frame: Any) -> list[Any]:

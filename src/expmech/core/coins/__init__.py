@@ -1,6 +1,6 @@
 """Exact random decisions from fair bits."""
 
-from expmech.core.coins.exact import UNIT, UNITS_PER_NAT, Coins
+from expmech.core.coins.exact import UNIT, UNITS_PER_NAT, Coins, cached_parts
 from expmech.core.coins.factory import FactoryState, LinearFactory
 from expmech.core.coins.reals import RevealedNormals
 from expmech.core.coins.table import ConstantTimeTable, ExponentialTable
@@ -14,4 +14,5 @@ __all__ = [
     "FactoryState",
     "LinearFactory",
     "RevealedNormals",
+    "cached_parts",
 ]

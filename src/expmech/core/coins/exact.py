@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
 import flint
 import numpy as np
@@ -35,7 +36,19 @@ _SPLIT_RATE = Fraction(1, 1 << 8)  # rate of the upper part, or up to half of it
 _LARGEST_LOG = 81 * math.log(2.0)
 _LEAST_MARGIN = 2.0**-17  # far above the rounding of any value: every value is as often slow
 _RATE_FLOOR = Fraction(1, 1 << 55)  # a geometric variable of smaller rate may not fit in int64
+_PART = 1 << 14  # numbers worked on at a time, or up to twice as many: 128 KB
 _NEAR, _FAR = 2.0**-52, 500.0  # nats; C libraries branch below 2^-54 and above 512
+
+
+def cached_parts(size: int) -> list[slice]:
+    """Return slices of a long array, each so short that what is computed of it stays in the cache.
+
+    Each is long enough for :class:`~expmech.core.bits.ChaChaBits` to generate its words directly,
+    so that all words are those of one call.
+    """
+    count = max(1, size // _PART)
+    ends = [size * k // count for k in range(count + 1)]
+    return [slice(first, last) for first, last in pairwise(ends)]
 
 
 def exp_evenly(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -172,6 +185,14 @@ class Coins:
             Every probability must be at most 1. With a numerator above the denominator the rate
             must be a power of two and at least 2^-40: the error analysis needs it.
         """
+        if counts.size >= 2 * _PART:
+            heads = np.empty(counts.size, dtype=np.bool_)
+            for part in cached_parts(counts.size):
+                below = denominator if isinstance(denominator, int) else denominator[part]
+                heads[part] = self.bernoulli_exp(
+                    counts[part], rate=rate, numerator=numerator, denominator=below
+                )
+            return heads
         probability = exp_evenly(np.asarray(counts * -float(rate), dtype=np.float64))
         if numerator != 1 or not isinstance(denominator, int) or denominator != 1:
             probability = probability * (numerator / denominator)

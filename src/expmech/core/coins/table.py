@@ -10,7 +10,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.coins.exact import UNITS_PER_NAT, Coins, exp_evenly
+from expmech.core.coins.exact import UNITS_PER_NAT, Coins, cached_parts, exp_evenly
 
 Propose = Callable[[Coins, int], tuple[NDArray[np.int64], NDArray[np.bool_]]]
 
@@ -66,7 +66,11 @@ class ExponentialTable:
 
     def shares(self) -> NDArray[np.float64]:
         """Return ``exp(-(E_j - E_min))`` in float64; below exp(-500) a weight is 1 in any case."""
-        return exp_evenly(np.asarray(self.shifted * -float(self.unit), dtype=np.float64))
+        shares = np.empty(self.shifted.size)
+        for part in cached_parts(shares.size):
+            np.multiply(self.shifted[part], -float(self.unit), out=shares[part])
+            exp_evenly(shares[part])
+        return shares
 
     def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
         """Return ``size`` independent indices."""
@@ -172,4 +176,8 @@ def tree_sum(terms: NDArray[np.float64]) -> float:
 
 def weigh(shares: NDArray[np.float64], scale: int) -> NDArray[np.int64]:
     """Return whole numbers from ``scale`` times the exact shares up to two above them."""
-    return np.asarray((shares * (scale * (1.0 + 2.0**-45))).astype(np.int64) + 1)
+    weights = np.empty(shares.size, dtype=np.int64)
+    for part in cached_parts(shares.size):
+        weights[part] = shares[part] * (scale * (1.0 + 2.0**-45))
+    weights += 1
+    return weights

@@ -123,6 +123,10 @@ class Interpretation(ABC):
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         """Return the numbers that noisy sums give."""
 
+    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+        """Return :meth:`value` of each row of whole numbers."""
+        return np.stack([self.value(row) for row in noisy.tolist()])
+
     @abstractmethod
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return an interval for each number of :meth:`value`, by the law of the noise."""
@@ -203,15 +207,19 @@ class Counts(Interpretation):
         return self.sensitivity(adjacency)
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
-        return np.array([_clamp(total, (0, self.count)) for total in noisy], dtype=np.int64)
+        return self.values(np.array(noisy, dtype=object))
+
+    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+        inside = np.maximum(noisy, 0)
+        return (inside if self.count is None else np.minimum(inside, self.count)).astype(np.int64)
 
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the whole numbers, cut to the range."""
         below, above = noise.shortest()
-        counts = self.value(noisy).tolist()
+        counts = self.value(noisy).astype(object)
 
         def moved(steps: int) -> NDArray[Any]:
-            return np.array([_clamp(total + steps, (0, self.count)) for total in counts])
+            return self.values(counts + steps)
 
         near = Accuracy(
             lower=moved(-below),
@@ -224,7 +232,7 @@ class Counts(Interpretation):
         return replace(near, joint_lower=moved(-wide), joint_upper=moved(wide))
 
     def sums_of(self, value: Sequence[float]) -> list[int]:
-        return [int(total) for total in value]
+        return [int(total) for total in np.asarray(value).tolist()]
 
     @property
     def unit(self) -> Fraction:
@@ -406,6 +414,12 @@ class Means(OfColumns):
         whole = self._whole
         return self._numbers([_clamp(total, (0, whole)) / whole for total in noisy])
 
+    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+        if type(self) is not Means or self._whole > 1 << 53:  # beyond it float64 rounds twice
+            return super().values(noisy)
+        inside = np.minimum(np.maximum(noisy, 0), self._whole)
+        return self._numbers(inside.astype(np.float64) / self._whole)
+
     @cached_property
     def units(self) -> list[Fraction] | None:
         return None if self.count is None else [width / self._whole for width in self.widths]
@@ -432,7 +446,7 @@ class Means(OfColumns):
     def _whole(self) -> int:
         return (self.count or 1) << self.bits
 
-    def _numbers(self, shares: Sequence[float]) -> NDArray[np.float64]:
+    def _numbers(self, shares: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Return shares of the widths as numbers between the bounds."""
         lower, upper = np.array(self.lower), np.array(self.upper)
         return np.asarray(np.clip(lower + (upper - lower) * np.array(shares), lower, upper))

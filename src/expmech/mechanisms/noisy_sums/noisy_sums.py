@@ -221,7 +221,7 @@ class NoisySums(Mechanism):
         def draw(coins: Coins, size: int) -> Draws:
             totals = np.array(self._totals, dtype=object)
             noisy = noise.draw(coins, size).astype(object) + totals
-            values = np.stack([self.interpretation.value(row) for row in noisy.tolist()])
+            values = self.interpretation.values(noisy)
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=noisy)
 
         return draw

@@ -26,7 +26,7 @@ from expmech.certificates.forecast import forecast_constant
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import CONSTANT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.coins import UNITS_PER_NAT, Coins
+from expmech.core.coins import UNITS_PER_NAT, Coins, cached_parts
 from expmech.core.errors import ParameterTypeError, validate_scale, validate_vector
 from expmech.core.rounding import float_up, validate_epsilon
 from expmech.domains import Candidates
@@ -163,7 +163,8 @@ class PermuteAndFlip(Mechanism):
 
         def draw(coins: Coins, size: int) -> Draws:
             positions = _positions(coins, energies, size)
-            values = positions if self.candidates is None else self.candidates.labels[positions]
+            listed = self.candidates
+            values = positions if listed is None else listed.values(positions[:, None])
             return Draws(values=values, proposals=np.full(size, energies.size, dtype=np.int64))
 
         return draw
@@ -206,9 +207,12 @@ class PermuteAndFlip(Mechanism):
         scale = eta * UNITS_PER_NAT
         # less than half a unit is rounded to none, and beyond the cap all are alike: no product is
         # of subnormal numbers, which may take longer, and none overflows, which would be warned of
-        scaled = np.clip(self.losses, 0.25 / scale, 2 * ENERGY_CAP / scale) * scale
-        np.minimum(scaled, float(ENERGY_CAP), out=scaled)
-        return np.rint(scaled, out=scaled).astype(np.int64)
+        energies = np.empty(self.losses.size, dtype=np.int64)
+        for part in cached_parts(self.losses.size):
+            scaled = np.clip(self.losses[part], 0.25 / scale, 2 * ENERGY_CAP / scale) * scale
+            np.minimum(scaled, float(ENERGY_CAP), out=scaled)
+            energies[part] = np.rint(scaled, out=scaled)
+        return energies
 
     @classmethod
     def verify(cls, certificate: Certificate) -> list[Check]:
@@ -252,8 +256,14 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
     always does. As many coins as energies and one word for the place, whatever they are, and the
     place is found in one pass over all: a list of the winners would take as long as it is.
     """
-    won = np.cumsum(coins.bernoulli_exp(energies))
-    return int(np.count_nonzero(won <= coins.one_below(int(won[-1]))))
+    heads = coins.bernoulli_exp(energies)
+    place = coins.one_below(int(np.count_nonzero(heads)))
+    position = passed = 0
+    for part in cached_parts(heads.size):
+        won = passed + np.cumsum(heads[part])
+        position += int(np.count_nonzero(won <= place))
+        passed = int(won[-1])
+    return position
 
 
 def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:

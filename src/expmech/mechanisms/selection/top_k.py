@@ -212,7 +212,8 @@ class TopK(Mechanism):
 
         def draw(coins: Coins, size: int) -> Draws:
             places = np.stack([draw_one(coins) for _ in range(size)])
-            values = places if self.items is None else self.items.labels[places]
+            labels = None if self.items is None else self.items.values(places.reshape(-1, 1))
+            values = places if labels is None else labels.reshape(places.shape)
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64))
 
         return draw
