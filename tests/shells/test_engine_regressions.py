@@ -7,7 +7,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +23,7 @@ from support.statistics import ready
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.core.errors import DataError
 from expmech.mechanisms.optimum import Lattice, enclosure, in_engine
 from expmech.mechanisms.optimum import draw as draw_module
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
@@ -374,8 +375,6 @@ def test_passes_alone_decide_on_collinear_and_tied_rows(
 def test_a_missing_value_is_refused_in_an_engine_where_that_was_asked_for(
     sources: dict[str, dict[str, str]], watched: Watched
 ) -> None:
-    from expmech.core.errors import DataError
-
     with opened(sources, "parquet") as source:
         asked = linear(True, adjacency=Adjacency.REPLACE, missing="error")
         with pytest.raises(DataError, match="A column has missing values"):
@@ -400,3 +399,154 @@ def test_a_release_from_an_engine_says_what_it_assumes_of_it(
     assert any("the engine's float64" in one for one in assumed)
     assert CliRunner().invoke(app, ["verify", str(file)]).exit_code == 0
     assert "pass" not in done.stderr
+
+
+def one_more(rows: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.append(column, column[-1]) for name, column in rows.items()}
+
+
+def another_value(rows: dict[str, Any]) -> dict[str, Any]:
+    return {**rows, "a": np.append(rows["a"][:-1], 0.25)}
+
+
+def places_exchanged(rows: dict[str, Any]) -> dict[str, Any]:
+    """Two values of a column change rows: no count, sum or sum of squares of a column changes."""
+    return {**rows, "c": np.concatenate([rows["c"][:-2], rows["c"][-1:], rows["c"][-2:-1]])}
+
+
+@pytest.mark.parametrize("change", [one_more, another_value, places_exchanged])
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_a_file_that_changes_between_two_passes_ends_the_release(
+    kind: str, change: Any, watched: Watched, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    write_table(pyarrow.table(COLUMNS), path)
+    asked = statistic(kind, True, adjacency=Adjacency.ADD_REMOVE, missing="drop", data_norm=1.0)
+
+    def progress(number: int) -> None:
+        watched.passes.append(number)
+        if number == 2:
+            write_table(pyarrow.table(change(COLUMNS)), path)
+
+    with closing(open_source(source=str(path))) as source:
+        drawn = ready(asked, TableRows(source=source, progress=progress), ONE)
+        with pytest.raises(DataError) as caught:
+            drawn.release()
+    assert str(caught.value) == regression.CHANGED
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert watched.passes == [1, 2]
+
+
+def test_rows_in_other_places_of_a_file_are_the_same_table(
+    watched: Watched, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    write_table(pyarrow.table(COLUMNS), path)
+    asked = statistic("linear", True, adjacency=Adjacency.REPLACE)
+    turned = {name: column[::-1] for name, column in COLUMNS.items()}
+    with closing(open_source(source=str(path))) as source:
+        rows = TableRows(
+            source=source,
+            progress=lambda number: write_table(pyarrow.table(turned), path, row_group_size=7),
+        )
+        there = ready(asked, rows, ONE).study(7).value
+    here = ready(statistic("linear", False, adjacency=Adjacency.REPLACE), arrays("linear"), ONE)
+    np.testing.assert_array_equal(there, here.study(7).value)
+
+
+def test_batches_of_another_table_than_that_of_the_passes_are_refused(
+    watched: Watched, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    write_table(pyarrow.table(COLUMNS), path)
+    asked = statistic("linear", True, adjacency=Adjacency.REPLACE, data_norm=1.0)
+    with closing(open_source(source=str(path))) as source:
+        table = TableRows(source=source).aggregate(asked.aggregation(ONE))
+        mechanism: Any = asked.mechanism(table, ONE, "unprotected")
+        passes = EnginePasses(table=table, terms=mechanism.terms(epsilon=1))
+        passes.sums(np.zeros((1, 4)))
+        assert sum(rows.count for rows in passes.batches()) == ROWS
+        write_table(pyarrow.table(places_exchanged(COLUMNS)), path)
+        with pytest.raises(DataError, match="did not see the same rows"):
+            list(passes.batches())
+
+
+def test_a_small_table_that_changes_between_two_readings_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    write_table(pyarrow.table(COLUMNS), path)
+    asked = statistic("linear", True, adjacency=Adjacency.REPLACE)
+    with closing(open_source(source=str(path))) as source:
+        for change in (one_more, places_exchanged):
+            write_table(pyarrow.table(COLUMNS), path)
+            table = TableRows(source=source).aggregate(asked.aggregation(ONE))
+            mechanism: Any = asked.mechanism(table, ONE, "unprotected")
+            terms = mechanism.terms(epsilon=1)
+            table.count_within(terms.search.grid)
+            table.prepare_draws(terms)
+            write_table(pyarrow.table(change(COLUMNS)), path)
+            with pytest.raises(DataError, match="did not see the same rows"):
+                table.prepare_draws(terms)
+
+
+def test_a_row_that_is_inserted_into_a_server_is_seen_by_no_pass_or_ends_the_release(
+    sources: dict[str, dict[str, str]], watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one transaction all passes see one table; the norms are counted before it."""
+    import psycopg
+
+    asked = statistic("linear", True, adjacency=Adjacency.ADD_REMOVE, missing="drop")
+    with opened(sources, "postgres") as source, ExitStack() as undone:
+        writer = psycopg.connect(sources["postgres"]["source"], autocommit=True)
+        undone.enter_context(closing(writer))
+        undone.callback(writer.execute, "DELETE FROM regression_rows WHERE t = 77")
+
+        def insert(*_: Any) -> None:
+            writer.execute("INSERT INTO regression_rows VALUES (1, 1, 1, 77, 1)")
+
+        before = ready(asked, TableRows(source=source), ONE).study(7).value
+        drawn = ready(asked, TableRows(source=source, progress=insert), ONE)
+        np.testing.assert_array_equal(drawn.study(7).value, before)
+        counted = EngineTable.count_within
+
+        def late(table: EngineTable, limits: Any) -> list[int]:
+            found = counted(table, limits)
+            insert()
+            return found
+
+        monkeypatch.setattr(EngineTable, "count_within", late)
+        with pytest.raises(DataError) as caught:
+            ready(asked, TableRows(source=source), ONE).release()
+        assert str(caught.value) == regression.CHANGED
+
+
+def test_a_charge_for_a_table_that_changed_is_named_and_redeemed(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from expmech.cli.main import app
+
+    path, ledger = tmp_path / "rows.parquet", str(tmp_path / "rows.ledger")
+    write_table(pyarrow.table(COLUMNS), path)
+    words = ["budget", "init", ledger, str(path), "--epsilon", "1"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    asked = ["release", "linear", str(path), "--column", "a", "--bounds", "-2,2", "--target", "t"]
+    asked += ["--target-bounds", "-4,4", "--epsilon", "1", "--ledger", ledger, "--json"]
+    inner, calls = EnginePasses.sums, itertools.count()
+
+    def replaced(passes: EnginePasses, point: Any) -> Any:
+        if next(calls) == 1:
+            write_table(pyarrow.table(another_value(COLUMNS)), path)
+        return inner(passes, point)
+
+    monkeypatch.setattr(EnginePasses, "sums", replaced)
+    ended = CliRunner().invoke(app, asked)
+    shown = " ".join(ended.stderr.split())
+    assert ended.exit_code != 0 and not ended.stdout
+    assert regression.CHANGED in shown
+    assert "Charge 1 was made, with no value yet; redeem it with:" in shown
+    assert "--redeem 1" in shown
+    redeemed = CliRunner().invoke(app, [*asked, "--redeem", "1"])
+    assert redeemed.exit_code == 0, redeemed.stderr
+    again = CliRunner().invoke(app, asked)
+    assert again.exit_code != 0 and "Charge" not in again.stderr  # the budget was spent once

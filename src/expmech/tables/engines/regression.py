@@ -32,7 +32,7 @@ from expmech.mechanisms.optimum.in_engine import Sums, draw_in_engine
 from expmech.mechanisms.optimum.risks import Logistic, Risk
 from expmech.mechanisms.optimum.rows import STEP_BITS
 from expmech.tables.aggregates import DesignOf
-from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of
+from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of, mark_of
 from expmech.tables.engines.sums import SnappedColumns, check_target, class_place, snap_columns
 from expmech.tables.reading import FOUND_MISSING
 from expmech.tables.sources.execution import FAILED, by_row, rows_of, run_sql, sum_or_zero
@@ -40,6 +40,11 @@ from expmech.tables.sources.source import Source
 
 SMALL = 1 << 16
 """Tables of so many rows are read into memory; of larger ones so many rows are, to start from."""
+
+CHANGED = (
+    "The table changed while it was read: two passes over it did not see the same rows. Nothing was"
+    " released. Release again when nobody writes to it."
+)
 
 _BATCH = 1 << 15
 
@@ -76,18 +81,19 @@ class EngineTable(Table):
         self._backend = self._snapped.table.get_backend()
         self.progress = progress
         self.dimension = len(aggregation.columns) + 1
+        self._mark: int | None = None
 
     @cached_property
     def count(self) -> int:
         return rows_of(self._snapped.table)
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
-        return self._array(self._snapped.in_memory()).rows(risk, norms)
+        return self._in_memory().rows(risk, norms)
 
     def count_within(self, limits: Sequence[Fraction]) -> list[int]:
         """Return how many rows have at most each squared norm: one aggregate query."""
         if self.count <= SMALL:
-            return self._array(self._snapped.in_memory()).count_within(limits)
+            return self._in_memory().count_within(limits)
         self._refuse_missing()
         queries = PassQueries(
             rows=self.query(),
@@ -95,13 +101,13 @@ class EngineTable(Table):
             norms=RowNorms(squared=Fraction(self.dimension)),
         )
         with self._frozen():
-            counts = self.run(queries.within(limits))
+            counts = self.totals(queries.within(limits))
         return [int(sum_or_zero(count, self.count)) for count in counts]
 
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:
         """Return draws from sums in the engine, or from memory where all rows easily fit."""
         if self.count <= SMALL:
-            return self._array(self._snapped.in_memory()).prepare_draws(terms)
+            return self._in_memory().prepare_draws(terms)
         self._refuse_missing()
         passes = EnginePasses(table=self, terms=terms)
 
@@ -123,10 +129,11 @@ class EngineTable(Table):
         text = str(ibis.to_sql(self._snapped.table, dialect=self._engine))
         return RowQuery(text=text, columns=self._snapped.names, engine=self._engine)
 
-    def run(self, text: str) -> tuple[Any, ...]:
-        """Return the one row that a query has."""
-        (row,) = run_sql(self._backend, text)
-        return row
+    def totals(self, text: str) -> tuple[Any, ...]:
+        """Return the sums of a query of a pass; raise where it saw other rows than one before."""
+        ((count, mark, *sums),) = run_sql(self._backend, text)
+        self._compare(int(count), int(sum_or_zero(mark, int(count))))
+        return tuple(sums)
 
     def some(self) -> ArrayTable:
         """Return as many rows as are read into memory."""
@@ -135,12 +142,28 @@ class EngineTable(Table):
 
     def batches(self) -> Iterator[ArrayTable]:
         """Return all rows, a part at a time: at most a batch (of Spark, a partition) is held."""
-        rows = self._tuples(self.query().text)
+        rows, count, mark = self._tuples(self.query().text), 0, 0
         with by_row(self._backend):
             while batch := shielded(
                 lambda: list(itertools.islice(rows, _BATCH)), DataError(FAILED)
             ):
-                yield self._array(np.array(batch, dtype=np.float64))
+                unrounded = np.array(batch, dtype=np.float64)
+                count, mark = count + len(batch), mark + mark_of(np.floor(unrounded + 0.5))
+                yield self._array(unrounded)
+        self._compare(count, mark)
+
+    def _in_memory(self) -> ArrayTable:
+        """Return all rows; raise where they are not those of a pass before."""
+        unrounded = self._snapped.in_memory()
+        self._compare(len(unrounded), mark_of(np.floor(unrounded + 0.5)))
+        return self._array(unrounded)
+
+    def _compare(self, count: int, mark: int) -> None:
+        """Raise unless a pass saw the rows that all before it saw."""
+        if self._mark is None:
+            self._mark = mark
+        if (count, mark) != (self.count, self._mark):
+            raise DataError(CHANGED)
 
     def _array(self, unrounded: NDArray[np.float64]) -> ArrayTable:
         steps = np.floor(unrounded + 0.5)
@@ -209,7 +232,7 @@ class EnginePasses:
     def sums(self, point: NDArray[np.float64]) -> Sums:
         """Return the sums at a grid point: one aggregate query."""
         values = [value for text in self._queries.sums(point) for value in self._run(text)]
-        return self._queries.read_sums(values, point)
+        return self._queries.read_sums([self.table.count, *values], point)
 
     def slopes(
         self, point: NDArray[np.float64], step: NDArray[np.float64], lengths: Sequence[float]
@@ -232,7 +255,7 @@ class EnginePasses:
 
     def _run(self, text: str) -> tuple[Any, ...]:
         self._count()
-        return self.table.run(text)
+        return self.table.totals(text)
 
     def _count(self) -> None:
         self.number += 1

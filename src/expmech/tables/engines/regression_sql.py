@@ -32,6 +32,7 @@ _KINKS = tuple(2.0**-k for k in range(32, 3, -4))
 _SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above their bound
 _LIMB = 26  # and summed in two halves: 20 bits of an entry and 26 of a half fit in 64
 _MOST_AGGREGATES = 1000  # PostgreSQL selects at most 1664 expressions
+_PRIME, _SPREAD = (1 << 31) - 1, (1 << 19) - 1  # of marks, and of what their columns are mixed by
 _DOUBLE = {"duckdb": "DOUBLE", "postgres": "DOUBLE PRECISION", "pyspark": "DOUBLE"}
 _STEPS = 1 << STEP_BITS
 Floats = NDArray[np.float64]
@@ -209,6 +210,21 @@ def formulas_of(risk: Risk) -> Formulas:
     return known[risk.name](risk)
 
 
+def mark_of(steps: Floats) -> int:
+    """Return the sum of the marks of rows in whole steps, the target last.
+
+    The mark of a row is a cube modulo a prime of a weighted sum of its entries, which is exact:
+    20 bits of an entry, 19 of a weight and at most 2^13 entries make 52.
+    """
+    mixed = _SPREAD + steps @ np.array(_weights(steps.shape[1]))
+    root = np.fmod(mixed.astype(np.int64), _PRIME)
+    return int(np.fmod(np.fmod(root * root, _PRIME) * root, _PRIME).sum())
+
+
+def _weights(size: int) -> list[float]:
+    return [float(pow(5, j + 1, _SPREAD)) for j in range(size)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowQuery:
     """Rows in whole steps as text of an engine's language; the target is the last column."""
@@ -262,10 +278,9 @@ class PassQueries:
         inner = self._layered(layers)
         near = [f"SUM({name})" for name in formula.near.values()]
         grams = [f"SUM(x{i} * y{a}_{b}_{j})" for (a, b), i, j in self._places(formula)]
-        every = ["COUNT(*)", *self._scores(formula), *near, *grams]
+        every = [*self._scores(formula), *near, *grams]
         chunks = range(0, len(every), _MOST_AGGREGATES)
-        parts = [every[first : first + _MOST_AGGREGATES] for first in chunks]
-        return [f"SELECT {', '.join(part)} FROM {inner}" for part in parts]
+        return [_totals(every[first : first + _MOST_AGGREGATES], inner) for first in chunks]
 
     def read_sums(self, totals: Sequence[Any], point: Floats) -> Sums:
         """Return the sums of the queries' results, with what they may be off by."""
@@ -294,13 +309,13 @@ class PassQueries:
 
     def within(self, limits: Sequence[Fraction]) -> str:
         """Return the query of how many rows have at most each squared norm."""
-        squares = self._shortened()[:2]
+        squares = self._shortened()[:3]
         most = [(limit * _STEPS**2).__floor__() for limit in limits]
         sums = [
             f"SUM(CASE WHEN squares <= {self.rows.number(float(limit))} THEN 1 ELSE 0 END)"
             for limit in most
         ]
-        return f"SELECT {', '.join(sums)} FROM {self._layered(squares)}"
+        return _totals(sums, self._layered(squares))
 
     def slopes(self, point: Floats, step: Floats, lengths: Sequence[float]) -> str:
         """Return the query of the slopes along a step."""
@@ -321,14 +336,17 @@ class PassQueries:
             f"SUM({' + '.join(f'{g} * s{i}' for i, g in enumerate(formula.slopes))})"
             for formula in formulas
         ]
-        return f"SELECT {', '.join(sums)} FROM {self._layered(layers)}"
+        return _totals(sums, self._layered(layers))
 
     def _formula(self, tag: str) -> Formula:
         names = [f"t{tag}{i}" for i in range(self.formulas.risk.margins)]
         return self.formulas.of(names, "z", self.rows.number, f"q{tag}")
 
     def _shortened(self) -> Layers:
-        """Return the layers that shorten and snap a row: entries x0 (the constant) to x of d-1."""
+        """Return the layers that shorten and snap a row: entries x0 (the constant) to x of d-1.
+
+        Beside them stands the mark of the row, as :func:`mark_of` computes it.
+        """
         number, cut = self.rows.number, self.rows.truncated
         *columns, target = self.rows.columns
         first = {f"v{j + 1}": self.rows.nearest(name) for j, name in enumerate(columns)}
@@ -336,14 +354,16 @@ class PassQueries:
         squares = " + ".join([number(_STEPS**2), *(f"{v} * {v}" for v in names)])
         sums = " + ".join([number(_STEPS), *(f"abs({v})" for v in names)])
         norms = {"squares": squares} | ({} if self.norms.total is None else {"sums": sums})
+        weights = zip([*names, "target"], _weights(len(self.rows.columns)), strict=True)
+        mixed = " + ".join([number(_SPREAD), *(f"{v} * {number(weight)}" for v, weight in weights)])
         entries = {"x0": cut(f"{number(_STEPS)} * f")}
         entries |= {f"x{j + 1}": cut(f"{v} * f") for j, v in enumerate(names)}
         scaled = self.formulas.risk.scales_targets()
         shortened = cut("target * f") if scaled else "target"
         return [
             first | {"target": self.rows.nearest(target)},
-            norms,
-            {"f": self._factor()},
+            norms | {"root": f"CAST({mixed} AS BIGINT) % {_PRIME}"},
+            {"f": self._factor(), "mark": f"(root * root % {_PRIME}) * root % {_PRIME}"},
             entries | {"held": shortened},
             {"z": self.formulas.target("held", number)},
         ]
@@ -413,3 +433,8 @@ class PassQueries:
             text = f"(SELECT {', '.join([*known, *new])} FROM {text}{fence}) AS rows_{number + 1}"
             known += layer
         return text
+
+
+def _totals(sums: Sequence[str], inner: str) -> str:
+    """Return the query of sums, after the number of rows and the sum of their marks."""
+    return f"SELECT {', '.join(['COUNT(*)', 'SUM(mark)', *sums])} FROM {inner}"
