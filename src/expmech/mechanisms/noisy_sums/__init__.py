@@ -3,6 +3,7 @@
 from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import (
+    ConsistentCounts,
     Counts,
     Interpretation,
     Means,
@@ -17,6 +18,7 @@ from expmech.mechanisms.noisy_sums.variances import ThreeSums, Variances
 __all__ = [
     "CentredMeans",
     "CentredTotals",
+    "ConsistentCounts",
     "Counts",
     "CubeNoise",
     "DiscreteGaussian",

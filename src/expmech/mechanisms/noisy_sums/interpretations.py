@@ -203,12 +203,15 @@ class Counts(Interpretation):
         return self.sensitivity(adjacency)
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
-        return np.array([_clamp(total, (0, self.count)) for total in noisy], dtype=np.int64)
+        return np.array(self._within(noisy), dtype=np.int64)
+
+    def _within(self, noisy: Sequence[int]) -> list[int]:
+        return [_clamp(total, (0, self.count)) for total in noisy]
 
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the whole numbers, cut to the range."""
         below, above = noise.shortest()
-        counts = self.value(noisy).tolist()
+        counts = self._within(noisy)
 
         def moved(steps: int) -> NDArray[Any]:
             return np.array([_clamp(total + steps, (0, self.count)) for total in counts])
@@ -223,7 +226,7 @@ class Counts(Interpretation):
         wide = noise.joint_half_width()
         return replace(near, joint_lower=moved(-wide), joint_upper=moved(wide))
 
-    def sums_of(self, value: Sequence[float]) -> list[int]:
+    def sums_of(self, value: Sequence[float]) -> list[int] | None:
         return [int(total) for total in value]
 
     @property
@@ -245,6 +248,58 @@ class Counts(Interpretation):
         if type(size) is not int or size < 1 or type(disjoint) is not bool:
             raise ParameterError("Counts must have a size and say whether they are disjoint.")
         return cls(size=size, disjoint=disjoint, count=_public_count(described))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistentCounts(Counts):
+    """Counts of disjoint cells, moved to the nearest whole numbers that are consistent.
+
+    None is negative, and together they are the public number of rows or, where that is
+    confidential, the sum of the noisy counts. Intervals are those of the noisy counts.
+    """
+
+    kind = "ConsistentCounts"
+    note = "exact noise on counts, then the nearest counts from 0 up that keep their total"
+
+    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+        return np.array(nearest_counts(noisy, self.count), dtype=np.int64)
+
+    def sums_of(self, value: Sequence[float]) -> None:
+        """Return None: several noisy counts become the same ones."""
+
+    def admits(self, point: NDArray[np.float64]) -> bool:
+        return super().admits(point) and self.count in (None, int(point.sum()))
+
+    @classmethod
+    def rebuild(cls, described: Mapping[str, Any]) -> Self:
+        rebuilt = super().rebuild(described)
+        if not rebuilt.disjoint:
+            raise ParameterError("Consistent counts must be of disjoint cells.")
+        return rebuilt
+
+
+def nearest_counts(noisy: Sequence[int], total: int | None = None) -> list[int]:
+    """Return whole numbers of at least 0 with a sum, nearest to noisy counts in squared distance.
+
+    The sum is ``total``, or by default that of the noisy counts, at least 0. All counts move by the
+    same step, but for those that stop at 0; of what is then too much, the largest give one each.
+
+    >>> nearest_counts([5, -2, 3, 1]), nearest_counts([5, -2, 3, 1], 10), nearest_counts([-3, 1])
+    ([4, 0, 2, 1], [6, 0, 3, 1], [0, 0])
+    """
+    whole = max(0, sum(noisy)) if total is None else total
+    falling = sorted(noisy, reverse=True)
+    step = above = 0
+    for kept, count in enumerate(falling, start=1):  # those that are not stopped at 0
+        above += count
+        candidate = (above - whole) // kept  # rounded down: the sum is too large by less than kept
+        if kept == 1 or count > candidate:
+            step = candidate
+    moved = [max(0, count - step) for count in noisy]
+    spare = sum(moved) - whole
+    for k in sorted(range(len(noisy)), key=lambda k: (-noisy[k], k))[:spare]:
+        moved[k] -= 1
+    return moved
 
 
 @dataclass(frozen=True, kw_only=True)

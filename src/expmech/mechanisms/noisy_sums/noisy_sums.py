@@ -38,6 +38,7 @@ from expmech.core.rounding import float_down, float_up, validate_epsilon
 from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import (
+    ConsistentCounts,
     Counts,
     Interpretation,
     Means,
@@ -102,6 +103,7 @@ _INTERPRETATIONS: dict[str, type[Interpretation]] = {
     kind.kind: kind
     for kind in (
         Counts,
+        ConsistentCounts,
         Means,
         Totals,
         Variances,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -14,36 +15,37 @@ from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessin
 from expmech.core.adjacency import Adjacency
 from expmech.core.dates import date_text
 from expmech.core.errors import ParameterError
-from expmech.mechanisms.noisy_sums import Counts
+from expmech.mechanisms.noisy_sums import ConsistentCounts, Counts
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
-from expmech.tables.aggregates import CellsOf, Column, FlagsOf, Tally, TallyOf
+from expmech.tables.aggregates import CellsOf, Column, CrossedOf, FlagsOf, Tally, TallyOf
 from expmech.tables.expressions import Condition, Node
 from expmech.tables.keys import validate_candidates
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.statistics.base import Statistic, named_or_one
 from expmech.theory.concentrated import RhoBudget
 
+_BEFORE = (
+    "In at least 95% of releases the interval contains the exact count; it follows from the noise"
+    " before counts were made consistent, so a count that is shown may lie outside of its own."
+)
+
 OTHER = "other"
 """The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
 
 
 def _noisy_counts(
-    counts: tuple[int, ...],
-    rows: int,
-    concentrated: RhoBudget | None,
-    *,
-    disjoint: bool,
-    adjacency: Adjacency,
+    counts: tuple[int, ...], rows: int, of: ConditionCounts | HistogramIn, *, disjoint: bool
 ) -> NoisySums:
-    """Return noise on counts; ``rows`` bounds them where it is public."""
-    interpretation = Counts(
-        size=len(counts), disjoint=disjoint, count=rows if adjacency.count_is_public else None
+    """Return noise on the counts of a statistic; ``rows`` bounds them where it is public."""
+    kind = ConsistentCounts if of.consistent else Counts
+    interpretation = kind(
+        size=len(counts), disjoint=disjoint, count=rows if of.adjacency.count_is_public else None
     )
     return NoisySums(
         totals=counts,
         interpretation=interpretation,
-        adjacency=adjacency,
-        concentrated=concentrated,
+        adjacency=of.adjacency,
+        concentrated=of.concentrated,
     )
 
 
@@ -51,6 +53,7 @@ class ConditionCounts(Statistic):
     """How many rows satisfy each of several conditions, each decided by the row alone."""
 
     concentrated: RhoBudget | None = None
+    consistent: bool = False
 
     @property
     @abstractmethod
@@ -66,9 +69,7 @@ class ConditionCounts(Statistic):
     def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
         counts = tally.counts if self.conditions else (tally.rows,)
         # one row may change all of them by one
-        return _noisy_counts(
-            counts, tally.rows, self.concentrated, disjoint=False, adjacency=self.adjacency
-        )
+        return _noisy_counts(counts, tally.rows, self, disjoint=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,8 @@ class CountOf(ConditionCounts):
         Not used: a condition decides itself what holds where a value is missing.
     concentrated : RhoBudget, optional
         Of a ledger that counts in rho, see :meth:`with_rho`.
+    consistent : bool, default=False
+        Of listed groups only: make the counts consistent, see :class:`HistogramIn`.
 
     Examples
     --------
@@ -104,9 +107,18 @@ class CountOf(ConditionCounts):
     text: str = ""
     missing: str = AUTO_MISSING
     concentrated: RhoBudget | None = None
+    consistent: bool = False
 
     def with_rho(self, concentrated: RhoBudget) -> CountOf:
         return replace(self, concentrated=concentrated)
+
+    def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
+        if self.consistent:
+            raise ParameterError(
+                "`--consistent` is for counts of several groups: give --by and --groups, or release"
+                " a histogram."
+            )
+        return super().mechanism(tally, epsilon, timing)
 
     def __post_init__(self) -> None:
         if self.where is None and self.adjacency.count_is_public:
@@ -124,6 +136,9 @@ class CountOf(ConditionCounts):
     def postprocessing(self) -> Postprocessing:
         return OneNumber()
 
+    def over_groups(self, by: tuple[str, ...], groups: Mapping[str, tuple[Any, ...]]) -> CountsBy:
+        return CountsBy(**vars(self), by=by, groups=tuple(groups.items()))
+
     @property
     def conditions(self) -> tuple[Condition, ...]:
         return () if self.where is None else (self.where,)
@@ -131,6 +146,48 @@ class CountOf(ConditionCounts):
     @property
     def missing_statement(self) -> str:
         return "" if self.where is None else "A comparison with a missing value does not hold."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsBy(CountOf):
+    """The number of rows of each of disjoint groups, in one pass and with one vector of noise.
+
+    Parameters
+    ----------
+    by : tuple of str
+        The columns whose values tell the groups apart.
+    groups : tuple of (str, tuple)
+        The name of each group, and its public value in each of these columns.
+
+    Examples
+    --------
+    >>> towns = (("Bern", ("Bern",)), ("Chur", ("Chur",)))
+    >>> CountsBy(adjacency=Adjacency.ADD_REMOVE, by=("town",), groups=towns).name
+    'number of rows'
+    """
+
+    by: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[Any, ...]], ...]
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return ByName(labels=tuple(name for name, _ in self.groups))
+
+    @property
+    def covers(self) -> str | None:
+        return _BEFORE if self.consistent else None
+
+    def aggregation(self, epsilon: Fraction) -> CrossedOf:  # type: ignore[override]
+        values = tuple(values for _, values in self.groups)
+        return CrossedOf(by=self.by, groups=values, condition=self.where)
+
+    def stand_in(self, count: int, epsilon: Fraction) -> tuple[int, ...]:  # type: ignore[override]
+        return (0,) * len(self.groups)
+
+    def mechanism(  # type: ignore[override]
+        self, counts: tuple[int, ...], epsilon: Fraction, timing: str
+    ) -> Mechanism:
+        return _noisy_counts(counts, 0, self, disjoint=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +270,9 @@ class HistogramIn(Statistic):
     dates : bool, default=False
         Whether the column holds dates: values and edges are days since 1970-01-01, and cells are
         named by dates.
+    consistent : bool, default=False
+        Whether counts are moved to the nearest ones that are not negative and keep their total: the
+        number of rows where it is public, else the sum of the noisy counts.
 
     Examples
     --------
@@ -231,6 +291,7 @@ class HistogramIn(Statistic):
     shares: tuple[str, ...] = ()
     concentrated: RhoBudget | None = None
     dates: bool = False
+    consistent: bool = False
     missing_statement = f"A row with a missing value is counted as {OTHER!r}."
 
     def with_rho(self, concentrated: RhoBudget) -> HistogramIn:
@@ -255,6 +316,10 @@ class HistogramIn(Statistic):
         return (*super().notes, *self.shares)
 
     @property
+    def covers(self) -> str | None:
+        return _BEFORE if self.consistent else None
+
+    @property
     def cells(self) -> tuple[str, ...]:
         """The names of the cells, the others last."""
         if self.edges is None:
@@ -277,9 +342,7 @@ class HistogramIn(Statistic):
 
     def mechanism(self, tally: Tally, epsilon: Fraction, timing: str) -> Mechanism:
         counts = (*tally.counts, tally.rows - sum(tally.counts))
-        return _noisy_counts(
-            counts, tally.rows, self.concentrated, disjoint=True, adjacency=self.adjacency
-        )
+        return _noisy_counts(counts, tally.rows, self, disjoint=True)
 
 
 def _check_edges(edges: tuple[float, ...]) -> None:
