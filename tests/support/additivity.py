@@ -522,6 +522,33 @@ def grouped_questions() -> list[Question]:
     return [requested(request, group=part) for part in parts]
 
 
+CROSSINGS: tuple[dict[str, tuple[Any, ...]], ...] = (
+    {"s": ("a", "A", "7"), "w": (7, "b", "2020-01-31")},
+    {"b": (True, False), "day": ("2020-01-31", "1969-12-31")},
+    {"f": (0, 7.5, 1)},
+)
+
+
+def crossed_questions() -> list[Question]:
+    """Return questions about all groups of a crossing at once; of a row alone asked in memory."""
+
+    def question(lists: dict[str, tuple[Any, ...]], where: str | None) -> Question:
+        condition = None if where is None else parse_condition(where)
+        groups = tuple(itertools.product(*lists.values()))
+        request = asked.CrossedOf(by=tuple(lists), groups=groups, condition=condition)
+
+        def of_row(rows: Sequence[Row]) -> Answer:
+            values = [[row[list(COLUMNS).index(name)] for name in lists] for row in rows]
+            held = [tuple(map(canonical_key, own)) for own in values]
+            counts = [held.count(tuple(map(canonical_key, group))) for group in groups]
+            return {key: n for key, n in _of(f"{request}", tuple(counts)).items() if n}
+
+        return requested(request) if where else replace(requested(request), alone=of_row)
+
+    plain = [question(lists, None) for lists in CROSSINGS]
+    return [*plain, question(CROSSINGS[0], "f > 0")]
+
+
 ZONES = ("north", "south", "east")
 
 
@@ -599,6 +626,8 @@ def _of(text: str, found: Any) -> Answer:
         numbers = {("key", key): n for key, n in found.items()}
     elif isinstance(found, asked.Tally):
         numbers = {("cell", k): n for k, n in enumerate(found.counts)} | {"rows": found.rows}
+    elif isinstance(found, tuple):
+        numbers = {("cell", k): n for k, n in enumerate(found)}
     elif isinstance(found, np.ndarray):
         numbers = {("cell", k): int(n) for k, n in enumerate(found)}
     elif isinstance(found, asked.TargetRows):

@@ -69,6 +69,7 @@ def judge_parts(place: Place) -> None:
     generator = random.Random(3)
     pool = draw_pool(generator, 5, without="\0")
     every = [*additivity.grouped_questions(), *additivity.labelled_questions()]
+    every += additivity.crossed_questions()
     questions = [*every, *additivity.regressions()]
     if place.name != "parquet":
         questions = _some(questions, place)

@@ -26,6 +26,9 @@ from expmech.certificates.certificate import Certificate
 from expmech.cli.console import output
 from expmech.core.markup import visible
 
+_SCREEN = 40  # counts that a card shows in full
+_SHOWN = 20  # of more counts, those that it shows
+
 
 def record_json(record: Any, **options: Any) -> str:
     """Return a record, or a list of them, as JSON text; a certificate is written out here."""
@@ -89,7 +92,16 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
     """Return the value of a release and how far the truth may be, line by line."""
     accuracy = record.get("accuracy", {})
     title = visible(usual_name(record["statement"]))
-    values = shown_values(record["value"], accuracy)
+    value = record["value"]
+    if not verbose and _is_long(value):
+        title += f": the {_SHOWN} largest of {len(value):,}; --output and --json give all"
+        largest = sorted(value, key=value.__getitem__, reverse=True)[:_SHOWN]
+        value = {name: value[name] for name in largest}
+        accuracy = {
+            part: {name: ends[name] for name in largest} if isinstance(ends, dict) else ends
+            for part, ends in accuracy.items()
+        }
+    values = shown_values(value, accuracy)
     if not values:
         lines = [f"{title}: none is shown"]
     elif len(values) == 1:
@@ -97,7 +109,7 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
         rows = [("95% interval", value.interval), ("noise scale", value.noise if verbose else "")]
         name = f", {visible(value.name)}" if value.name else ""
         lines = [f"{title}{name}: {value.text}", *text_rows(row for row in rows if row[1])]
-    elif isinstance(record["value"], list):
+    elif isinstance(value, list):
         lines = [f"{title}: {', '.join(value.text for value in values)}"]
     else:
         lines = [title, *_table(values, verbose=verbose)]
@@ -105,6 +117,12 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
     if not verbose:
         sentence = _what_holds(sentence)
     return lines + textwrap.wrap(sentence, width=96, initial_indent="  ", subsequent_indent="  ")
+
+
+def _is_long(value: Any) -> bool:
+    """Tell whether these are counts that do not fit on a screen."""
+    named = isinstance(value, dict) and len(value) > _SCREEN
+    return named and all(type(count) is int for count in value.values())
 
 
 def accuracy_statement(accuracy: dict[str, Any]) -> str:

@@ -262,7 +262,7 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
     values = {group: plain(release.value) for group, release in releases.items()}
     record: Record = {
         "statement": prepared.statement,
-        "value": values if request.by else values[""],
+        "value": values.get("", values),  # without groups, or of one law, there is one part
         "accuracy": _accuracy(prepared, releases),
         "certificate": prepared.certificate,
     }
@@ -278,7 +278,7 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
 
 def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[str, Any]:
     """Return how far the truth may be, in the shape of the value, and what that means."""
-    grouped = bool(prepared.request.by)
+    grouped = "" not in releases
     near = {
         name: release.accuracy for name, release in releases.items() if release.accuracy is not None
     }

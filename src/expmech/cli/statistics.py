@@ -229,6 +229,20 @@ Categories = Annotated[
 ]
 
 
+_LISTED_ONLY = (
+    "`--consistent` needs a public list of groups or cells: counts of values that nobody listed are"
+    " not all shown, so their total is not."
+)
+Consistent = Annotated[
+    bool,
+    typer.Option(
+        "--consistent",
+        help="Move the noisy counts to the nearest ones from 0 up that keep their total; it costs"
+        " nothing.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class UnlistedOptions:
     """Groups that nobody listed."""
@@ -269,17 +283,26 @@ class UnlistedOptions:
 
 
 def _count(
-    common: CommonSettings, unlisted: UnlistedOptions, where: Where = None
+    common: CommonSettings,
+    unlisted: UnlistedOptions,
+    where: Where = None,
+    consistent: Consistent = False,
 ) -> statistics.CountOf | statistics.GroupsOf:
     """Release the number of rows, of those for which a condition holds, or of unlisted groups."""
     if common.by is not None:
+        if consistent:
+            raise ParameterError(_LISTED_ONLY)
         if where is not None:
             raise ParameterError("`--where` needs listed groups: give --groups, or a --query.")
         return unlisted.groups(common, common.by)
     unlisted.refuse("--groups")
     condition = None if where is None else parse_condition(where)
     return statistics.CountOf(
-        adjacency=common.adjacency, missing=common.missing, where=condition, text=where or ""
+        adjacency=common.adjacency,
+        missing=common.missing,
+        where=condition,
+        text=where or "",
+        consistent=consistent,
     )
 
 
@@ -316,6 +339,7 @@ def _histogram(
     column: options.Columns,
     edges: Edges = None,
     categories: Categories = None,
+    consistent: Consistent = False,
     *,
     unlisted: UnlistedOptions,
 ) -> tuple[statistics.Statistic, ...]:
@@ -328,6 +352,8 @@ def _histogram(
                 "`--edges` or `--categories` must be given. Where nobody knows the values, give"
                 " --universe text:20 (a shown value may be invented) or --delta (none is)."
             )
+        if consistent:
+            raise ParameterError(_LISTED_ONLY)
         return tuple(unlisted.groups(common, name) for name in column)
     unlisted.refuse("--edges and --categories")
     cells: list[dict[str, Any]]
@@ -338,7 +364,9 @@ def _histogram(
         texts = for_each(column, categories or [], "--categories")
         cells = [{"categories": read_list(text, "--categories")} for text in texts]
     return tuple(
-        statistics.HistogramIn(column=name, **common.reading, **own, named=True)
+        statistics.HistogramIn(
+            column=name, **common.reading, **own, named=True, consistent=consistent
+        )
         for name, own in zip(column, cells, strict=True)
     )
 

@@ -161,12 +161,13 @@ def _check_record(record: dict[str, Any], certificate: Certificate) -> list[Chec
     wrong = _wrong_fields(record)
     if wrong:
         return [written, Check(claim="record", holds=False, detail=wrong)]
-    values = _by_group(record, record["value"])
+    apart = _has_laws_apart(record, certificate)
+    values = record["value"] if apart else {"": record["value"]}
     checks = [written, _check_groups(record, certificate)]
     checks.append(_check_unit(record.get("unit"), certificate))
     checks.append(_check_statement(record, certificate))
     checks += [verify_value(certificate, value) for value in values.values()]
-    return [*checks, *_check_intervals(record, certificate, values)]
+    return [*checks, *_check_intervals(record["accuracy"], certificate, values)]
 
 
 def _wrong_fields(record: dict[str, Any]) -> str:
@@ -224,17 +225,16 @@ def _check_statement(record: dict[str, Any], certificate: Certificate) -> Check:
 
 
 def _check_intervals(
-    record: dict[str, Any], certificate: Certificate, values: dict[str, Any]
+    accuracy: dict[str, Any], certificate: Certificate, values: dict[str, Any]
 ) -> list[Check]:
     """Check the interval of each value: there is one if and only if the mechanism gives one."""
-    accuracy = record["accuracy"]
     stated = [name for name in ("level", *_OF_INTERVAL) if name in accuracy]
     if not stated and not gives_interval(certificate):
         return []
-    parts = {name: _by_group(record, accuracy[name]) for name in _OF_INTERVAL if name in accuracy}
+    parts = {name: accuracy[name] for name in _OF_INTERVAL if name in accuracy}
     checks = []
     for group, value in values.items():
-        of_group = {name: part.get(group) for name, part in parts.items()}
+        of_group = {name: _of_group(part, group) for name, part in parts.items()}
         of_group["level"] = accuracy.get("level")
         checks.append(verify_interval(certificate, value, of_group))
     return checks
@@ -258,9 +258,17 @@ def _check_unit(unit: Any, certificate: Certificate) -> Check:
     return Check(claim="unit", holds=holds, detail=detail)
 
 
-def _by_group(record: dict[str, Any], value: Any) -> dict[str, Any]:
-    """Return the part of each group; without groups there is one, without a name."""
-    return value if "groups" in record and isinstance(value, dict) else {"": value}
+def _of_group(part: Any, group: str) -> Any:
+    """Return the part of a group; without groups there is one, without a name."""
+    if not group:
+        return part
+    return part.get(group) if isinstance(part, dict) else None
+
+
+def _has_laws_apart(record: dict[str, Any], certificate: Certificate) -> bool:
+    """Tell whether each group was drawn by itself; counts of all groups are one vector."""
+    together = certificate.postprocessing.get("labels") == record.get("groups")
+    return "groups" in record and isinstance(record["value"], dict) and not together
 
 
 def _find_charge(certificate: Certificate, ledger: Ledger) -> Check:

@@ -377,6 +377,21 @@ class KeysOf(Aggregation):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CrossedOf(Aggregation):
+    """How many rows are in each of disjoint groups: those with its public value in every column.
+
+    With ``condition`` only rows for which it holds are counted.
+    """
+
+    by: tuple[Column, ...]
+    groups: tuple[tuple[Any, ...], ...]
+    condition: Condition | None = None
+
+    def of_arrays(self, rows: ArrayRows) -> tuple[int, ...]:
+        raise ParameterError("Groups of rows need a table, such as open_frame makes, not arrays.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlagsOf(Aggregation):
     """How many rows satisfy each of several conditions, and how many there are."""
 

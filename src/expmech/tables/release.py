@@ -125,9 +125,12 @@ class ReleaseRequest:
             statistic = statistic.for_units(self.units.column, self.units.max_rows)
         if self.concentrated is not None and self.units is None:  # else K rows cost K^2 rho
             statistic = statistic.with_rho(self.concentrated)
+        whole = statistic.over_groups(self.by, self.groups) if self.groups else None
+        statistic = whole or statistic
+        groups = self.groups if whole is None and self.groups else {"": ()}
         parts = {
-            name: TableRows(source=source, by=self.by, group=values)
-            for name, values in (self.groups or {"": ()}).items()
+            name: TableRows(source=source, by=self.by if name else (), group=values)
+            for name, values in groups.items()
         }
         aggregation = statistic.aggregation(self.row_epsilon)
         numbers = [str(column) for column in aggregation.number_columns]

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
     from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
     from expmech.mechanisms.noisy_sums.interpretations import (
+        ConsistentCounts,
         Counts,
         Interpretation,
         Means,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CentredMeans",
     "CentredTotals",
+    "ConsistentCounts",
     "Counts",
     "CubeNoise",
     "DiscreteGaussian",
@@ -44,7 +46,7 @@ __getattr__, __dir__ = names_on_demand(
     {
         "centred": "CentredMeans CentredTotals",
         "gaussian": "DiscreteGaussian",
-        "interpretations": "Counts Interpretation Means Shares Totals",
+        "interpretations": "ConsistentCounts Counts Interpretation Means Shares Totals",
         "moments": "HullNoise MomentVariances",
         "noise": "CubeNoise DiscreteLaplace Noise",
         "noisy_sums": "NoisyMean NoisySums",

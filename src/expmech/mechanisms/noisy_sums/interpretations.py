@@ -210,16 +210,19 @@ class Counts(Interpretation):
         return self.values(np.array(noisy, dtype=object))
 
     def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+        return self._inside(noisy)
+
+    def _inside(self, noisy: NDArray[np.object_]) -> NDArray[np.int64]:
         inside = np.maximum(noisy, 0)
         return (inside if self.count is None else np.minimum(inside, self.count)).astype(np.int64)
 
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the whole numbers, cut to the range."""
         below, above = noise.shortest()
-        counts = self.value(noisy).astype(object)
+        counts = self._inside(np.array(noisy, dtype=object)).astype(object)
 
         def moved(steps: int) -> NDArray[Any]:
-            return self.values(counts + steps)
+            return self._inside(counts + steps)
 
         near = Accuracy(
             lower=moved(-below),
@@ -231,7 +234,7 @@ class Counts(Interpretation):
         wide = noise.joint_half_width()
         return replace(near, joint_lower=moved(-wide), joint_upper=moved(wide))
 
-    def sums_of(self, value: Sequence[float]) -> list[int]:
+    def sums_of(self, value: Sequence[float]) -> list[int] | None:
         return [int(total) for total in np.asarray(value).tolist()]
 
     @property
@@ -253,6 +256,61 @@ class Counts(Interpretation):
         if type(size) is not int or size < 1 or type(disjoint) is not bool:
             raise ParameterError("Counts must have a size and say whether they are disjoint.")
         return cls(size=size, disjoint=disjoint, count=_public_count(described))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistentCounts(Counts):
+    """Counts of disjoint cells, moved to the nearest whole numbers that are consistent.
+
+    None is negative, and together they are the public number of rows or, where that is
+    confidential, the sum of the noisy counts. Intervals are those of the noisy counts.
+    """
+
+    kind = "ConsistentCounts"
+    note = "exact noise on counts, then the nearest counts from 0 up that keep their total"
+
+    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+        return np.array(nearest_counts(noisy, self.count), dtype=np.int64)
+
+    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+        return Interpretation.values(self, noisy)
+
+    def sums_of(self, value: Sequence[float]) -> None:
+        """Return None: several noisy counts become the same ones."""
+
+    def admits(self, point: NDArray[np.float64]) -> bool:
+        return super().admits(point) and self.count in (None, int(point.sum()))
+
+    @classmethod
+    def rebuild(cls, described: Mapping[str, Any]) -> Self:
+        rebuilt = super().rebuild(described)
+        if not rebuilt.disjoint:
+            raise ParameterError("Consistent counts must be of disjoint cells.")
+        return rebuilt
+
+
+def nearest_counts(noisy: Sequence[int], total: int | None = None) -> list[int]:
+    """Return whole numbers of at least 0 with a sum, nearest to noisy counts in squared distance.
+
+    The sum is ``total``, or by default that of the noisy counts, at least 0. All counts move by the
+    same step, but for those that stop at 0; of what is then too much, the largest give one each.
+
+    >>> nearest_counts([5, -2, 3, 1]), nearest_counts([5, -2, 3, 1], 10), nearest_counts([-3, 1])
+    ([4, 0, 2, 1], [6, 0, 3, 1], [0, 0])
+    """
+    whole = max(0, sum(noisy)) if total is None else total
+    falling = sorted(noisy, reverse=True)
+    step = above = 0
+    for kept, count in enumerate(falling, start=1):  # those that are not stopped at 0
+        above += count
+        candidate = (above - whole) // kept  # rounded down: the sum is too large by less than kept
+        if kept == 1 or count > candidate:
+            step = candidate
+    moved = [max(0, count - step) for count in noisy]
+    spare = sum(moved) - whole
+    for k in sorted(range(len(noisy)), key=lambda k: (-noisy[k], k))[:spare]:
+        moved[k] -= 1
+    return moved
 
 
 @dataclass(frozen=True, kw_only=True)

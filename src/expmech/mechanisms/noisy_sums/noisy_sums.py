@@ -39,6 +39,7 @@ from expmech.core.rounding import float_down, float_up, validate_epsilon
 from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import (
+    ConsistentCounts,
     Counts,
     Interpretation,
     Means,
@@ -103,6 +104,7 @@ _INTERPRETATIONS: dict[str, type[Interpretation]] = {
     kind.kind: kind
     for kind in (
         Counts,
+        ConsistentCounts,
         Means,
         Totals,
         Variances,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from expmech.tables.aggregates import (
     NOWHERE,
     Aggregation,
     CellsOf,
+    CrossedOf,
     DesignOf,
     FlagsOf,
     HistogramOf,
@@ -152,6 +153,90 @@ def count_keys(source: Source, aggregation: KeysOf) -> dict[str, int]:
         if spelt is not None:
             counts[spelt] = counts.get(spelt, 0) + int(row[count])
     return counts
+
+
+def count_groups(source: Source, aggregation: CrossedOf) -> tuple[int, ...]:
+    """Return how many rows are in each of disjoint groups, by one query.
+
+    Rows are counted by the values that are stored, and only the different ones are compared with
+    the lists: equal bytes have equal keys. Nothing but listed values and counts leaves the engine.
+    """
+    (prefix,) = fresh_names(source.table.columns, 1)
+    count, counted = f"{prefix}n", f"{prefix}c"
+    keys = [
+        {value: canonical_key(value) for value in dict.fromkeys(values)}
+        for values in zip(*aggregation.groups, strict=True)
+    ]
+    columns = {f"{prefix}v{j}": str(column) for j, column in enumerate(aggregation.by)}
+    places = [{key: k for k, key in enumerate(dict.fromkeys(own.values()))} for own in keys]
+    stored = {
+        name: _as_stored(source, column, of_column)
+        for (name, column), of_column in zip(columns.items(), places, strict=True)
+    }
+    held = {}
+    if aggregation.condition is not None:
+        held = {counted: flag(source, aggregation.condition)}
+    rows = source.staged(stored | held)
+    number = rows.count(where=rows[counted]) if held else rows.count()
+    different = replace(source, table=rows.group_by(list(stored)).aggregate(**{count: number}))
+    parts = [
+        _listed_parts(different, name, of_column, placed=source.key(column).time is not None)
+        for (name, column), of_column in zip(columns.items(), places, strict=True)
+    ]
+    counts = [0] * len(aggregation.groups)
+    if not all(parts):  # a column can have no value of its list
+        return tuple(counts)
+    every = {name: part for own in parts for name, part in own.items()}
+    computed = {name: value for name, (value, _) in every.items()}
+    table = different.staged({**computed, count: different.table[count]})
+    kept = {  # other values are NULL
+        name: cases(
+            (table[name].isin(source.listed(list(at))), table[name]),
+            otherwise=null(table[name].type()),
+        )
+        for name, (_, at) in every.items()
+    }
+    table = table.select(**kept, **{count: table[count]})
+    by_place = {
+        tuple(at[own[value]] for at, own, value in zip(places, keys, values, strict=True)): k
+        for k, values in enumerate(aggregation.groups)
+    }
+    for row in run_query(table.group_by(list(kept)).aggregate(**{count: table[count].sum()})):
+        found = tuple(
+            next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), None)
+            for own in parts
+        )
+        if found in by_place:
+            counts[by_place[found]] += int(row[count])
+    return tuple(counts)
+
+
+def _as_stored(source: Source, column: str, places: Mapping[Key, int]) -> Any:
+    """Return a column as it is stored; of times the place in the list, as not all can be shown."""
+    key = source.key(column)
+    if key.time is None:
+        return source.compared(column)
+    among = [(key.equals(each), k) for each, k in places.items()]
+    return cases(*among, otherwise=null("int64")).cast("int64")
+
+
+def _listed_parts(
+    source: Source, name: str, places: Mapping[Key, int], *, placed: bool
+) -> dict[str, tuple[Any, dict[Any, int]]]:
+    """Return expressions that may have listed values, each with the places of these values.
+
+    ``placed`` says that the column holds the places themselves.
+    """
+    if placed:
+        return {f"{name}p": (source.table[name], {k: k for k in places.values()})}
+    numbers = {each.value: k for each, k in places.items() if each.kind == "number"}
+    texts = {text: k for each, k in places.items() for text in spellings(each)}
+    parts: dict[str, tuple[Any, dict[Any, int]]] = {}
+    if numbers:
+        parts[f"{name}n"] = (source.number(name) + constant(0.0), numbers)  # -0 is 0
+    if texts and source.column(name).type().is_string():
+        parts[f"{name}t"] = (source.text(name), texts)
+    return parts
 
 
 def _count_times(source: Source, column: EngineKey, keys: Sequence[Key]) -> tuple[Counts, int]:
@@ -323,6 +408,7 @@ _COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
     MagnitudesOf: lambda source, aggregation: count_magnitudes(source, aggregation),
     TallyOf: tally,
     KeysOf: count_keys,
+    CrossedOf: count_groups,
     FlagsOf: flags,
     LabelledRowsOf: labelled_rows,
     ProductsOf: standardised_products,

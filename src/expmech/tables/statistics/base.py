@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -47,8 +47,6 @@ class Statistic(ABC):
     missing: str = AUTO_MISSING
     shortfall: ClassVar[str | None] = None
     """A sentence on how far the loss of a draw may lie above the least, with a place for it."""
-    covers: ClassVar[str | None] = None
-    """What the intervals hold, where that is not the exact value in 95% of releases."""
     no_interval: ClassVar[str] = "No interval can be given without looking at the data again."
     """Why there is no interval, where there is none."""
     takes_delta: ClassVar[bool] = False
@@ -133,6 +131,24 @@ class Statistic(ABC):
         """
         return self
 
+    def over_groups(
+        self, by: tuple[str, ...], groups: Mapping[str, tuple[Any, ...]]
+    ) -> Statistic | None:
+        """Return one statistic of all groups; here None: each group is aggregated by itself.
+
+        Parameters
+        ----------
+        by : tuple of str
+            The columns whose values tell the groups apart.
+        groups : mapping from str to tuple
+            The name of each group, and its value in each of these columns.
+
+        Returns
+        -------
+        Statistic or None
+        """
+        return None
+
     def with_rho(self, concentrated: RhoBudget) -> Statistic:
         """Return the statistic for a ledger that counts in rho: here the same.
 
@@ -179,6 +195,11 @@ class Statistic(ABC):
         float or None
             None where the number of rows does not decide it.
         """
+        return None
+
+    @property
+    def covers(self) -> str | None:
+        """Return what the intervals hold, where it takes another sentence; by default None."""
         return None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -14,14 +15,19 @@ from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessin
 from expmech.core.adjacency import Adjacency
 from expmech.core.dates import date_text
 from expmech.core.errors import ParameterError
-from expmech.mechanisms.noisy_sums import Counts
+from expmech.mechanisms.noisy_sums import ConsistentCounts, Counts
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
-from expmech.tables.aggregates import CellsOf, Column, FlagsOf, Tally, TallyOf
+from expmech.tables.aggregates import CellsOf, Column, CrossedOf, FlagsOf, Tally, TallyOf
 from expmech.tables.expressions import Condition, Node
 from expmech.tables.keys import validate_candidates
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.statistics.base import Statistic, named_or_one
 from expmech.theory.concentrated import RhoBudget
+
+_BEFORE = (
+    "In at least 95% of releases the interval contains the exact count; it follows from the noise"
+    " before counts were made consistent, so a count that is shown may lie outside of its own."
+)
 
 OTHER = "other"
 """The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
@@ -31,6 +37,7 @@ class NoisyCounts(Statistic):
     """Noise on ``size`` counts; with ``disjoint`` every row is in one of them."""
 
     concentrated: RhoBudget | None = None
+    consistent: bool = False
     disjoint: ClassVar[bool]
 
     @property
@@ -44,9 +51,10 @@ class NoisyCounts(Statistic):
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         """Return noise on counts; the number of rows bounds them where it is public."""
         rows = count if self.adjacency.count_is_public else None
+        kind = ConsistentCounts if self.consistent else Counts
         return NoisySums(
             totals=(0,) * self.size,
-            interpretation=Counts(size=self.size, disjoint=self.disjoint, count=rows),
+            interpretation=kind(size=self.size, disjoint=self.disjoint, count=rows),
             adjacency=self.adjacency,
             concentrated=self.concentrated,
         )
@@ -90,6 +98,8 @@ class CountOf(ConditionCounts):
         Not used: a condition decides itself what holds where a value is missing.
     concentrated : RhoBudget, optional
         Of a ledger that counts in rho, see :meth:`with_rho`.
+    consistent : bool, default=False
+        Of listed groups only: make the counts consistent, see :class:`HistogramIn`.
 
     Examples
     --------
@@ -106,9 +116,18 @@ class CountOf(ConditionCounts):
     text: str = ""
     missing: str = AUTO_MISSING
     concentrated: RhoBudget | None = None
+    consistent: bool = False
 
     def with_rho(self, concentrated: RhoBudget) -> CountOf:
         return replace(self, concentrated=concentrated)
+
+    def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        if self.consistent and not self.disjoint:
+            raise ParameterError(
+                "`--consistent` is for counts of several groups: give --by and --groups, or release"
+                " a histogram."
+            )
+        return super().public_half(count, epsilon, timing)
 
     def __post_init__(self) -> None:
         if self.where is None and self.adjacency.count_is_public:
@@ -126,6 +145,9 @@ class CountOf(ConditionCounts):
     def postprocessing(self) -> Postprocessing:
         return OneNumber()
 
+    def over_groups(self, by: tuple[str, ...], groups: Mapping[str, tuple[Any, ...]]) -> CountsBy:
+        return CountsBy(**vars(self), by=by, groups=tuple(groups.items()))
+
     @property
     def conditions(self) -> tuple[Condition, ...]:
         return () if self.where is None else (self.where,)
@@ -133,6 +155,53 @@ class CountOf(ConditionCounts):
     @property
     def missing_statement(self) -> str:
         return "" if self.where is None else "A comparison with a missing value does not hold."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsBy(CountOf):
+    """The number of rows of each of disjoint groups, in one pass and with one vector of noise.
+
+    Parameters
+    ----------
+    by : tuple of str
+        The columns whose values tell the groups apart.
+    groups : tuple of (str, tuple)
+        The name of each group, and its public value in each of these columns.
+
+    Examples
+    --------
+    >>> towns = (("Bern", ("Bern",)), ("Chur", ("Chur",)))
+    >>> CountsBy(adjacency=Adjacency.ADD_REMOVE, by=("town",), groups=towns).name
+    'number of rows'
+    """
+
+    by: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[Any, ...]], ...]
+    disjoint: ClassVar[bool] = True
+
+    @property
+    def postprocessing(self) -> Postprocessing:
+        return ByName(labels=tuple(name for name, _ in self.groups))
+
+    @property
+    def covers(self) -> str | None:
+        return _BEFORE if self.consistent else None
+
+    def aggregation(self, epsilon: Fraction) -> CrossedOf:  # type: ignore[override]
+        values = tuple(values for _, values in self.groups)
+        return CrossedOf(by=self.by, groups=values, condition=self.where)
+
+    @property
+    def size(self) -> int:
+        return len(self.groups)
+
+    def count_of(self, counts: tuple[int, ...]) -> int:  # type: ignore[override]
+        return 0  # confidential: groups need add-remove
+
+    def data(  # type: ignore[override]
+        self, counts: tuple[int, ...], epsilon: Fraction
+    ) -> tuple[int, ...]:
+        return counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +284,9 @@ class HistogramIn(NoisyCounts):
     dates : bool, default=False
         Whether the column holds dates: values and edges are days since 1970-01-01, and cells are
         named by dates.
+    consistent : bool, default=False
+        Whether counts are moved to the nearest ones that are not negative and keep their total: the
+        number of rows where it is public, else the sum of the noisy counts.
 
     Examples
     --------
@@ -233,6 +305,7 @@ class HistogramIn(NoisyCounts):
     shares: tuple[str, ...] = ()
     concentrated: RhoBudget | None = None
     dates: bool = False
+    consistent: bool = False
     missing_statement = f"A row with a missing value is counted as {OTHER!r}."
     disjoint = True
 
@@ -256,6 +329,10 @@ class HistogramIn(NoisyCounts):
     @property
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, *self.shares)
+
+    @property
+    def covers(self) -> str | None:
+        return _BEFORE if self.consistent else None
 
     @property
     def cells(self) -> tuple[str, ...]:
