@@ -2,7 +2,7 @@
 
 from expmech.tables.statistics.base import Statistic
 from expmech.tables.statistics.bounds import BoundsOf
-from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf
+from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf, UsableOf
 from expmech.tables.statistics.groups import GroupsOf
 from expmech.tables.statistics.logistic import (
     LogisticLikelihood,
@@ -37,6 +37,7 @@ __all__ = [
     "Statistic",
     "SumOf",
     "TopOf",
+    "UsableOf",
     "VarianceOf",
     "logistic_regression",
 ]

@@ -26,6 +26,11 @@ from expmech.theory.concentrated import RhoBudget
 OTHER = "other"
 """The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
 
+_COVERS = (
+    "In at least 95% of releases the interval contains the exact count of the table. It follows"
+    " from the noise and from what was released, not from the data."
+)
+
 
 def _noisy_counts(
     counts: tuple[int, ...],
@@ -51,6 +56,7 @@ class ConditionCounts(Statistic):
     """How many rows satisfy each of several conditions, each decided by the row alone."""
 
     concentrated: RhoBudget | None = None
+    covers = _COVERS
 
     @property
     @abstractmethod
@@ -184,6 +190,27 @@ class MissingOf(ConditionCounts):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UsableOf(MissingOf):
+    """How many values of each column were read as a number, with discrete Laplace noise.
+
+    Examples
+    --------
+    >>> UsableOf(columns=("income",), adjacency=Adjacency.REPLACE).name
+    'number of usable values of income'
+    """
+
+    missing_statement = "A value is usable if it is a number, or text that spells one."
+
+    @property
+    def name(self) -> str:
+        return f"number of usable values of {', '.join(map(str, self.columns))}"
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(Node("is_number", (Node("column", value=each),)) for each in self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
 class HistogramIn(Statistic):
     """How many rows are in each cell between public edges, or of each public category, and in none.
 
@@ -232,6 +259,7 @@ class HistogramIn(Statistic):
     concentrated: RhoBudget | None = None
     dates: bool = False
     missing_statement = f"A row with a missing value is counted as {OTHER!r}."
+    covers = _COVERS
 
     def with_rho(self, concentrated: RhoBudget) -> HistogramIn:
         return replace(self, concentrated=concentrated)
