@@ -13,13 +13,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec as installed
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
-from benchmarks.support import best_of, prose, table, write
+from benchmarks.support import best_of, environment, prose, table, write
 from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
 
 DRAWS, SLOPE, MEAN = 1_000_000, 50.0, 0.37
@@ -211,7 +213,8 @@ def main() -> None:
     ):
         print(title, flush=True)
         parts += ["", f"## {title}", "", *rows()]
-    write("core", parts)
+    versions = [f"{name} {version(name)}" for name in ("opendp", "diffprivlib") if installed(name)]
+    write("core", [*parts, "", *environment("core", *versions)])
 
 
 if __name__ == "__main__":
