@@ -2,7 +2,8 @@
 
     python -m benchmarks [name ...]
 
-Each runs in a process of its own. `data`, `elsewhere` and `reading` take 10^8 rows, 10 GB of disk
+Each runs in a process of its own. A page says at which commit, with which versions and under what
+load it was made, and its ratios go to history.csv (`python -m benchmarks.history`). `data`, `elsewhere` and `reading` take 10^8 rows, 10 GB of disk
 and many minutes, and run only when they are named.
 """
 
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.support import RESULTS
+from benchmarks.support import AT_COMMIT, RESULTS, write
 
 MODULES = {
     "core": "core",
@@ -39,6 +40,10 @@ MODULES = {
     "audit": "audit_benchmark",
     "data": "data_benchmark",
     "many_numbers": "many_numbers",
+    "noisy_sums": "noisy_sums_benchmark",
+    "private_bounds": "private_bounds",
+    "kills": "kills_benchmark",
+    "explore": "explore_benchmark",
     "desk": "desk_benchmark",
     "reading": "reading_benchmark",
     "elsewhere": "elsewhere_benchmark",
@@ -46,6 +51,11 @@ MODULES = {
 }
 WRITE_THEMSELVES = (
     "many_numbers",
+    "noisy_sums",
+    "private_bounds",
+    "kills",
+    "explore",
+    "unknown_groups",
     "core",
     "prepared",
     "comparison",
@@ -80,6 +90,9 @@ def main() -> None:
             check=True,
             cwd=Path(__file__).parents[1],
         )
+        text = (RESULTS / f"{name}.md").read_text()
+        if AT_COMMIT not in text:
+            write(name, text.splitlines(), module=MODULES[name])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 
 import expmech as em
 from benchmarks import audited_elsewhere, wrong_mechanisms
+from benchmarks.support import write
 from expmech.auditing import neighbours
 
 _ELSEWHERE = "benchmarks.audited_elsewhere"
-RESULTS = Path(__file__).parent / "results" / "audit.md"
 Mechanism = Callable[[Any, int], Any]
 DIFFPRIVLIB = """\
 The last three are of diffprivlib 0.6.6. Its linear regression scales the noise of a sum of squares
@@ -281,8 +280,9 @@ def main() -> None:
         "A violation at the size of rounding, from values taken as real numbers. With"
         " `floats=True` NumPy's Laplace noise of the right scale is refuted by its binary digits.",
     ]
-    RESULTS.write_text("\n\n".join(parts).replace("\n\n\n", "\n\n") + "\n")
-    print(f"{RESULTS.name} written in {time.perf_counter() - start:.0f} s")
+    text = "\n\n".join(parts).replace("\n\n\n", "\n\n")
+    write("audit", text.splitlines(), module="audit_benchmark")
+    print(f"audit.md written in {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from benchmarks.support import write
 from expmech.explore.questions import QUESTIONS
 
 HERE = Path(__file__).parent
@@ -51,9 +52,7 @@ def main() -> None:
                 browser.close()
         finally:
             server.terminate()
-    page = _page(rows)
-    (HERE / "results" / "explore.md").write_text(page)
-    print(page)
+    write("explore", _page(rows).splitlines(), module="explore_benchmark")
 
 
 def _question(browser: Any, address: str, name: str) -> list[str]:

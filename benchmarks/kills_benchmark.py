@@ -1,6 +1,6 @@
 """Runs of a plan, killed before every single write: no charged value is lost, nothing is overspent.
 
-Run: PYTHONPATH=tests:src python benchmarks/kills_benchmark.py
+Run: python -m benchmarks.kills_benchmark
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.kills import kill_plan, write_day
+
+from benchmarks.support import write
 
 RELEASES = 4
 TEXT = """# Kills during a batch
@@ -53,8 +55,7 @@ def main() -> None:
         inside=inside,
         shown=shown,
     )
-    (Path(__file__).parent / "results" / "kills.md").write_text(text)
-    print(text)
+    write("kills", text.splitlines(), module="kills_benchmark")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""The best of 10^6 candidates beside opendp, and lists by both objectives.
+"""Lists of the most frequent, by both objectives.
 
-    pip install opendp==0.16.*
     python benchmarks/lists_benchmark.py [--draws 100] [--output FILE]
 
 Counts fall like a power of the rank (Zipf: like one over it), or are those of equally likely items;
 epsilon = 1. Error: the largest and the mean of |c_(i) - c_chosen(i)| over the k places, averaged
-over draws. ``--lists`` leaves out the comparison with opendp.
+over draws.
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ import argparse
 import platform
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from expmech.mechanisms.selection.top_k import TopK
 
 ITEMS, EPSILON = 1_000_000, 1.0
@@ -39,44 +35,6 @@ def power_counts(exponent: float, total: float, items: int = ITEMS) -> Counts:
 
 def flat_counts(total: float, items: int) -> Counts:
     return np.random.default_rng(0).multinomial(int(total), np.full(items, 1.0 / items))
-
-
-def opendp_select(scale: float) -> Callable[[Any], int]:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=True)
-    measurement = space >> dp.m.then_noisy_max(dp.max_divergence(), scale=scale)
-    return lambda scores: int(measurement(scores))
-
-
-def best_of(functions: dict[str, Callable[[], Any]], repeats: int = 5) -> dict[str, float]:
-    least = dict.fromkeys(functions, float("inf"))
-    for _ in range(repeats):
-        for name, function in functions.items():
-            started = time.perf_counter()
-            function()
-            least[name] = min(least[name], time.perf_counter() - started)
-    return least
-
-
-def select_times(counts: Counts) -> list[str]:
-    scores, listed = counts.astype(np.float64), counts.tolist()
-    narrow = counts.astype(np.int32)  # what its "int" is
-    theirs = opendp_select(1.0 / EPSILON)
-
-    def ours() -> Any:
-        best = PermuteAndFlip.from_scores(
-            scores, sensitivity=1, monotone=True, adjacency="add-remove"
-        )
-        return best.release(epsilon=EPSILON).value
-
-    spent = best_of({"ours": ours, "array": lambda: theirs(narrow), "list": lambda: theirs(listed)})
-    return [
-        f"Best of 10^6 candidates by permute-and-flip, least of 5: expmech {spent['ours'] * 1e3:.0f} ms; opendp"
-        f" {version('opendp')} {spent['array'] * 1e3:.0f} ms from an array, {spent['list'] * 1e3:.0f} ms from a list"
-        f" ({min(spent['array'], spent['list']) / spent['ours']:.1f} times as long).",
-    ]
 
 
 def errors(
@@ -98,15 +56,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--lists", action="store_true", help="lists only")
     arguments = parser.parse_args()
-    chosen = [] if arguments.lists else select_times(power_counts(1.0, 1e7))
     lines = [
         "# Lists, epsilon = 1",
         "",
         f"One run of `benchmarks/lists_benchmark.py`, Python {platform.python_version()}, NumPy {np.__version__}.",
         "",
-        *(chosen or [f"The best of 10^6: {LEFT_OUT}"]),
+        "The best of 10^6 candidates is timed on [core](core.md).",
         "",
         f"The k most frequent, {arguments.draws} draws: error of the worst place / of a place on average; seconds to a first draw.",
         'Objective "worst" is one joint draw, "mean" is peeling; bold is the smaller of two that differ by a tenth.',
@@ -166,7 +122,6 @@ KINDS: dict[str, Callable[[float, int], Counts]] = {
     "flat": flat_counts,
 }
 SIZES = [(1000, 1e4), (1000, 1e5), (100_000, 1e5), (100_000, 1e7)]
-LEFT_OUT = "left out of this run (`--lists`)."
 
 
 if __name__ == "__main__":

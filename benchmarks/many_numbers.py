@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.support import write
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.ledger import Ledger
 from expmech.ledger.entries import Entry
 from expmech.mechanisms.noisy_sums import Counts, DiscreteLaplace, NoisySums
 
-RESULTS = Path(__file__).parent / "results" / "many_numbers.md"
 HISTOGRAMS = 50
 EPSILON, DELTA = 1, Fraction(1, 10**6)
 SIZES = (2, 20, 1000)
@@ -100,7 +100,7 @@ def main() -> None:
                 f" {float(pure.scale):.1f} |"
             )
         spent = ledger.spent[0]
-    RESULTS.write_text(
+    text = (
         "# Many numbers under one budget\n\n"
         f"`python -m benchmarks.many_numbers`. {HISTOGRAMS} histograms under one ledger of epsilon"
         f" = {EPSILON}, delta = 1e-6, one row added or removed, each asked for at epsilon ="
@@ -113,6 +113,7 @@ def main() -> None:
         "The ratio differs from 1 by roundings: a budget is shared in millionths of epsilon here,"
         " and both convert rho by a bound over Renyi orders.\n"
     )
+    write("many_numbers", text.splitlines())
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 """Error of several sums at once: noise of the earlier law against that of today, in one run.
 
-``python benchmarks/noisy_sums_benchmark.py`` writes benchmarks/results/noisy_sums.md.
+``python -m benchmarks.noisy_sums_benchmark`` writes benchmarks/results/noisy_sums.md.
 """
 
 from __future__ import annotations
 
 import time
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import expmech as em
+from benchmarks.support import write
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.mechanisms.noisy_sums import (
@@ -105,7 +105,7 @@ def lines() -> list[str]:
     return [
         "# Several sums at once",
         "",
-        "`python benchmarks/noisy_sums_benchmark.py`. Mean absolute error of a number at epsilon = 1"
+        "`python -m benchmarks.noisy_sums_benchmark`. Mean absolute error of a number at epsilon = 1"
         f" and {ROWS} rows, over {DRAWS} draws: the law of today over independent Laplace noise, as"
         " earlier versions had it, in one run. A histogram keeps its law.",
         "",
@@ -122,5 +122,4 @@ def lines() -> list[str]:
 
 
 if __name__ == "__main__":
-    page = Path(__file__).parent / "results" / "noisy_sums.md"
-    page.write_text("\n".join(lines()) + "\n")
+    write("noisy_sums", lines(), module="noisy_sums_benchmark")

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.support import write
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.bounds import PrivateBounds
 
-PAGE = Path(__file__).parent / "results/private_bounds.md"
 Values = NDArray[np.float64]
 COLUMNS: dict[str, Callable[[np.random.Generator, int], Values]] = {
     "normal": lambda r, n: r.normal(0.0, 1.0, n),
@@ -124,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=500)
     given = parser.parse_args()
-    PAGE.write_text(page(given.repeats), encoding="utf-8")
+    write("private_bounds", page(given.repeats).splitlines())
 
 
 if __name__ == "__main__":

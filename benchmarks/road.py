@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import expmech as em
+from benchmarks.support import write
 
 PACKAGE = Path(em.__file__).parent
-RESULTS = Path(__file__).parent / "results"
 GOALS = {
     "command line, mean of a CSV": (110, 28, 16),
     "PrivateMean.fit": (60, 15, None),
@@ -132,7 +132,7 @@ def main() -> None:
     lines += rooms
     print("\n".join(lines[4:]))
     if "--list" not in sys.argv:
-        (RESULTS / "road.md").write_text("\n".join(lines) + "\n")
+        write("road", lines)
 
 
 if __name__ == "__main__":

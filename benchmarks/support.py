@@ -1,8 +1,10 @@
-"""What the benchmarks share: times taken in turns, and tables."""
+"""What the benchmarks share: times taken in turns, tables, and how a page came about."""
 
 from __future__ import annotations
 
+import os
 import platform
+import subprocess
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,20 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import history
+
 RESULTS = Path(__file__).parent / "results"
+AT_COMMIT = " at commit "
+_LOAD = os.getloadavg()[0]  # at the start
 
 
 def best_of(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Return the least wall time of each.
+    """Return the least processor time of each, which other programs disturb less than a clock.
 
-    The functions taking turns so that a slow moment hits all alike.
+    The functions take turns, so that a slow moment hits all alike.
     """
     least = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = time.process_time()
             function()
-            least[name] = min(least[name], time.perf_counter() - start)
+            least[name] = min(least[name], time.process_time() - start)
     return least
 
 
@@ -66,20 +72,41 @@ def duration(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} us"
 
 
+def commit() -> str:
+    """Return the commit of this clone, and whether the program was changed since."""
+    short = _git("rev-parse", "--short=8", "HEAD")
+    changed = _git("status", "--porcelain", "--", "src", "benchmarks/*.py")
+    return f"{short or 'unknown'}{' with changes' if changed else ''}"
+
+
+def _git(*words: str) -> str:
+    """Return what git prints; nothing outside of a clone."""
+    done = subprocess.run(
+        ["git", *words], cwd=RESULTS.parents[1], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
 def environment(module: str, *versions: str) -> list[str]:
-    """Return the lines that say how a page came about."""
+    """Return the lines that say how a page came about: commit, versions, machine and load."""
     programs = ", ".join(
         [f"Python {platform.python_version()}", f"NumPy {np.__version__}", *versions]
     )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return prose(
-        f"""One run of `python -m benchmarks.{module}`, {programs}, {platform.machine()}. Timings are
-        noisy: compare within a line."""
+        f"""One run of `python -m benchmarks.{module}`{AT_COMMIT}{commit()}; {programs};
+        {platform.system()} on {platform.machine()}, {os.cpu_count()} processors, {memory:.0f} GiB;
+        load {_LOAD:.1f} at the start and {os.getloadavg()[0]:.1f} at the end. Timings are noisy:
+        compare within a line."""
     )
 
 
-def write(name: str, lines: Sequence[str]) -> None:
-    """Write and show a page of results."""
-    text = "\n".join(lines) + "\n"
+def write(name: str, lines: Sequence[str], *, module: str = "") -> None:
+    """Write and show a page of results, add how it came about, and note its ratios."""
+    text = "\n".join(lines).rstrip() + "\n"
+    if AT_COMMIT not in text:
+        text += "\n" + "\n".join(environment(module or name)) + "\n"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(text)
+    history.note(name, text, commit=commit())
     print(text, flush=True)

@@ -39,6 +39,7 @@ from expmech.tables.statistics import (
     Ridge,
     Statistic,
     SumOf,
+    UsableOf,
     VarianceOf,
     logistic_regression,
 )
@@ -78,6 +79,7 @@ def statistics(adjacency: Adjacency) -> dict[str, Statistic]:
         "variance": VarianceOf(columns=(0,), bounds=BOUNDS[:1], adjacency=adjacency),
         "variances": VarianceOf(**both),
         "missing": MissingOf(columns=(0, 1), adjacency=adjacency),
+        "usable": UsableOf(columns=(0, 1), adjacency=adjacency),
         "where": CountOf(adjacency=adjacency, where=WHERE, text="a test"),
         "histogram": HistogramIn(column=0, adjacency=adjacency, edges=(-1.0, 0.5, 3.0)),
         "categories": HistogramIn(column=0, adjacency=adjacency, categories=(3.0, -1.0)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from support.shell import run
 from typer.testing import Result
 
 from expmech.cli.check import WARNING
+from expmech.ledger import Ledger
 
 LINES = ["person;town;income"] + [
     f"p{k % 20};{'Zürich' if k % 2 else 'Bern'};{'n/a' if k % 10 == 0 else 1000 + k}"
@@ -125,3 +127,59 @@ def test_near_names_are_listed_for_a_column_that_is_not_there(survey: Path) -> N
     done = run("check", survey, "--column", "incom", "--column", "town")
     assert "There is no column incom; near it is income." in done.stdout
     assert "person" not in done.stdout
+
+
+def test_a_release_counts_usable_values_for_a_little_more(survey: Path, tmp_path: Path) -> None:
+    """54 of the 62 rows hold an income; an epsilon of 100 adds hardly any noise."""
+    ledger, file = tmp_path / "t.ledger", tmp_path / "mean.json"
+    text = ("--encoding", "latin-1", "--delimiter", ";")
+    assert run("budget", "init", ledger, survey, *text, "--epsilon", "202").exit_code == 0
+    asked = ("--column", "income", "--bounds", "0,5000", "--epsilon", "1", "--ledger", ledger)
+    card = run("release", "mean", *asked, "--check", "100", "--output", file)
+    assert card.exit_code == 0, card.stderr
+    assert "number of usable values of income: 54\n" in card.stdout
+    assert Ledger(ledger).spent[0] == 101
+    assert run("verify", file).exit_code == 0
+    mean, usable = json.loads(file.read_text())
+    assert (mean["certificate"]["epsilon"], usable["certificate"]["epsilon"]) == (1.0, 100.0)
+    assert usable["value"] == usable["accuracy"]["lower"] == 54
+    assert any("unknown without --check" in sentence for sentence in mean["reading"])
+    refused = run("release", "mean", *asked, "--check", "101")
+    assert refused.exit_code == 3 and Ledger(ledger).spent[0] == 101, "both or none are charged"
+
+
+def test_usable_values_are_counted_by_group_and_by_column(survey: Path, tmp_path: Path) -> None:
+    plan, ledger = tmp_path / "plan.toml", tmp_path / "t.ledger"
+    text = ("--encoding", "latin-1", "--delimiter", ";")
+    assert run("budget", "init", ledger, survey, *text, "--epsilon", "300").exit_code == 0
+    plan.write_text(
+        f"ledger = {str(ledger)!r}\nepsilon = 1\ncheck = 100\n"
+        "[[release]]\nstatistic = 'mean'\ncolumn = ['income', 'town']\nbounds = '0,5000'\n"
+        "[[release]]\nstatistic = 'sum'\ncolumn = 'income'\nbounds = '0,5000'\n"
+        "by = 'town'\ngroups = ['Bern', 'Nowhere']\n"
+    )
+    done = run("release", "--plan", plan, "--json")
+    assert done.exit_code == 0, done.stderr
+    _, columns, _, groups = json.loads(done.stdout)
+    assert columns["value"] == {"income": 54, "town": 0}
+    assert groups["statement"] == "number of usable values of income by town"
+    assert set(groups["value"]) == {"Bern", "Nowhere"} and groups["value"]["Nowhere"] == 0
+    assert Ledger(ledger).spent[0] == 202
+
+
+@pytest.mark.parametrize(
+    ("statistic", "more", "message"),
+    [
+        ("count", ("--check", "0.01"), "number of rows reads no column as numbers: leave it out"),
+        ("mean", ("--check", "lots"), "`--check` of release must be a positive number"),
+        ("mean", ("--check", "0"), "`--check` of release must be"),
+    ],
+)
+def test_a_check_that_cannot_be_is_refused(
+    statistic: str, more: tuple[str, ...], message: str, survey: Path
+) -> None:
+    own = ("--column", "income", "--bounds", "0,9", "--delimiter", ";", "--encoding", "latin-1")
+    asked = own if statistic == "mean" else own[4:]
+    done = run("release", statistic, survey, *asked, "--epsilon", "1", *more)
+    assert done.exit_code == 1 and message in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1

@@ -61,12 +61,12 @@ def shown_passes() -> Iterator[Progress]:
         yield lambda number: status.update(f"pass {number} over the table")
 
 
-def parse_epsilon(text: str, *, owner: str) -> Fraction:
+def parse_epsilon(text: str, *, owner: str, name: str = "--epsilon") -> Fraction:
     """Read a budget that a mechanism can spend."""
-    epsilon = exact_amount(text, name="--epsilon", owner=owner)
+    epsilon = exact_amount(text, name=name, owner=owner)
     if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
         raise ParameterError(
-            f"`--epsilon` of {owner} must be a number from 2^-20 to 2^20; got {text}."
+            f"`{name}` of {owner} must be a number from 2^-20 to 2^20; got {text}."
         )
     return epsilon
 

@@ -224,6 +224,14 @@ class ReleaseOptions:
             " else skip.",
         ),
     ] = "auto"
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            help="Epsilon to spend besides, such as 0.01, on how many values of each column are"
+            " usable numbers.",
+        ),
+    ] = None
     sampler: Annotated[
         str | None, typer.Option("--sampler", help="Sampler of the exponential mechanism.")
     ] = None

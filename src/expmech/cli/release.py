@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +43,7 @@ from expmech.tables.aggregates import validate_different
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.source import Source
-from expmech.tables.statistics import Statistic
+from expmech.tables.statistics import Statistic, UsableOf
 from expmech.tables.statistics.base import check_missing
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class ReleaseCommand:
     place: TableOptions
     options: ReleaseOptions
     as_json: bool = False
+    check: Fraction | None = None
+    """What is spent besides on how many values are usable numbers."""
 
     @property
     def adjacency(self) -> Adjacency:
@@ -90,7 +93,20 @@ class ReleaseCommand:
     def prepare(self, source: Source) -> list[PreparedRelease]:
         """Prepare what is public of each statistic; together they spend the epsilon asked for."""
         share = self.request.share(len(self.statistics))
-        return [share.prepare(statistic, source) for statistic in self.statistics]
+        prepared = [share.prepare(statistic, source) for statistic in self.statistics]
+        if self.check is None:
+            return prepared
+        columns = dict.fromkeys(
+            column for each in prepared for column in each.aggregation.number_columns
+        )
+        if not columns:
+            raise ParameterError(
+                "`--check` counts the values that are usable numbers, and"
+                f" {prepared[0].statement} reads no column as numbers: leave it out."
+            )
+        usable = UsableOf(columns=tuple(columns), adjacency=self.adjacency, named=True)
+        asked = replace(self.request, epsilon=self.check, delta=Fraction(0), sampler="auto")
+        return [*prepared, asked.prepare(usable, source)]
 
     def ledger(self, source: Source) -> Ledger | None:
         """Return the ledger; raise where it is another's or of the other adjacency."""
@@ -154,6 +170,9 @@ def read_command(
         place=place,
         options=options,
         as_json=budget.as_json,
+        check=None
+        if options.check is None
+        else parse_epsilon(options.check, owner=_OWNER, name="--check"),
     )
 
 

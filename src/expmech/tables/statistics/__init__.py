@@ -7,7 +7,7 @@ from expmech.core.on_demand import names_on_demand
 if TYPE_CHECKING:
     from expmech.tables.statistics.base import Statistic
     from expmech.tables.statistics.bounds import BoundsOf
-    from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf
+    from expmech.tables.statistics.counts import CountOf, HistogramIn, MissingOf, UsableOf
     from expmech.tables.statistics.groups import GroupsOf
     from expmech.tables.statistics.logistic import (
         LAWS,
@@ -44,6 +44,7 @@ __all__ = [
     "Statistic",
     "SumOf",
     "TopOf",
+    "UsableOf",
     "VarianceOf",
     "logistic_regression",
 ]
@@ -53,7 +54,7 @@ __getattr__, __dir__ = names_on_demand(
     {
         "base": "Statistic",
         "bounds": "BoundsOf",
-        "counts": "CountOf HistogramIn MissingOf",
+        "counts": "CountOf HistogramIn MissingOf UsableOf",
         "groups": "GroupsOf",
         "logistic": "LAWS LogisticLikelihood LogisticOptimum logistic_regression",
         "pca": "PrincipalComponents",

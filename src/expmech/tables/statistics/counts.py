@@ -32,6 +32,11 @@ _BEFORE = (
 OTHER = "other"
 """The cell of rows that are in no other: they are outside of the edges or the list, or missing."""
 
+_COVERS = (
+    "In at least 95% of releases the interval contains the exact count of the table. It follows"
+    " from the noise and from what was released, not from the data."
+)
+
 
 class NoisyCounts(Statistic):
     """Noise on ``size`` counts; with ``disjoint`` every row is in one of them."""
@@ -39,6 +44,10 @@ class NoisyCounts(Statistic):
     concentrated: RhoBudget | None = None
     consistent: bool = False
     disjoint: ClassVar[bool]
+
+    @property
+    def covers(self) -> str | None:
+        return _BEFORE if self.consistent else _COVERS
 
     @property
     @abstractmethod
@@ -183,10 +192,6 @@ class CountsBy(CountOf):
     def postprocessing(self) -> Postprocessing:
         return ByName(labels=tuple(name for name, _ in self.groups))
 
-    @property
-    def covers(self) -> str | None:
-        return _BEFORE if self.consistent else None
-
     def aggregation(self, epsilon: Fraction) -> CrossedOf:  # type: ignore[override]
         values = tuple(values for _, values in self.groups)
         return CrossedOf(by=self.by, groups=values, condition=self.where)
@@ -252,6 +257,27 @@ class MissingOf(ConditionCounts):
         if self.labels:
             return tuple(Node("missing", (column,)) for column in columns)
         return tuple(Node("not", (Node("is_number", (column,)),)) for column in columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsableOf(MissingOf):
+    """How many values of each column were read as a number, with discrete Laplace noise.
+
+    Examples
+    --------
+    >>> UsableOf(columns=("income",), adjacency=Adjacency.REPLACE).name
+    'number of usable values of income'
+    """
+
+    missing_statement = "A value is usable if it is a number, or text that spells one."
+
+    @property
+    def name(self) -> str:
+        return f"number of usable values of {', '.join(map(str, self.columns))}"
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(Node("is_number", (Node("column", value=each),)) for each in self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,10 +355,6 @@ class HistogramIn(NoisyCounts):
     @property
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, *self.shares)
-
-    @property
-    def covers(self) -> str | None:
-        return _BEFORE if self.consistent else None
 
     @property
     def cells(self) -> tuple[str, ...]:
