@@ -569,7 +569,8 @@ class NoisyMean(NoisySums):
 
     def with_data(self, data: Any) -> Self:
         """Return the mean of other rows: of a pair of their ``count`` and their ``sums``."""
-        counts, sums = self._checked_rows(*data, self.adjacency)
+        count, totals = data
+        counts, sums = self._checked_rows(count, totals, self.adjacency)
         if self._means.count not in (None, counts[0]):
             raise ParameterError(f"`count` of {self.name} is public and cannot change.")
         made = super().with_data(self._totals_of(counts, sums))
