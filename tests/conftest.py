@@ -65,7 +65,7 @@ def _nothing_remembered() -> None:
     """Let each test prepare its releases anew, as a new process does: it may break the code."""
     release = sys.modules.get("expmech.tables.release")
     if release is not None:
-        release.remembered_draw.cache_clear()
+        release.remembered_release.cache_clear()
 
 
 @pytest.fixture(autouse=True)

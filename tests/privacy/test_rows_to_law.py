@@ -26,7 +26,7 @@ from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import with_columns
 from expmech.tables.grammar import parse_condition
 from expmech.tables.plan import plan
-from expmech.tables.release import prepare_release, remembered_draw
+from expmech.tables.release import prepare_release, remembered_release
 from expmech.tables.statistics import (
     CountOf,
     HistogramIn,
@@ -339,7 +339,7 @@ def test_what_is_remembered_of_a_preparation_is_keyed_by_public_arguments_only()
 
     Neither do other numbers of rows where that is public; where it is not, they do.
     """
-    made = remembered_draw.cache_info
+    made = remembered_release.cache_info
 
     def fit(rows: list[list[float]], **parameters: Any) -> int:
         PrivateMean(**{"bounds": (0.0, 1.0), **parameters}).fit(rows)

@@ -81,7 +81,7 @@ class ReleaseRequest:
     timing: str = AUTO
     budget_seconds: float | None = None
     by: tuple[str, ...] = ()
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     units: Units | None = None
     owner: str | None = None
     notes: tuple[str, ...] = ()
@@ -146,12 +146,12 @@ class ReleaseRequest:
         prepared = _prepare(
             dataclasses.replace(self, notes=(*self.notes, *notes, *aggregation.engine_notes)),
             statistic,
-            count=public_count(first, statistic.adjacency),
+            public_count(first, statistic.adjacency),
             premises=source.notes,
             statement=visible(statement),
-            parts=parts,
             reading=source.reading(numbers),
         )
+        prepared = dataclasses.replace(prepared, parts=parts)
         if self.units and prepared.certificate.delta and not statistic.takes_delta:
             raise ParameterError("`unit` needs a pure release: name no sampler with a delta.")
         return prepared
@@ -182,9 +182,9 @@ class PreparedRelease:
         """The mechanism, before a row is read."""
         return self.public.mechanism
 
-    @property
+    @cached_property
     def aggregation(self) -> Aggregation:
-        """Return what will be computed from the rows."""
+        """What will be computed from the rows."""
         return self.statistic.aggregation(self.request.row_epsilon)
 
     def entry(self, run: str = "") -> Entry:
@@ -269,19 +269,28 @@ def prepare_release(
         owner=owner,
         notes=notes,
     )
-    statement = statistic.name if owner is None else f"{owner}: {statistic.name}"
-    return _prepare(request, statistic, count=count, statement=statement)
+    return _prepare(request, statistic, count)
+
+
+def _prepare(
+    request: ReleaseRequest, statistic: Statistic, count: int | None, **public: Any
+) -> PreparedRelease:
+    """Return the public half, made once for equal public arguments."""
+    arguments = (request, statistic, count, *public.items())
+    timed = request.budget_seconds is not None or request.sampler != "auto"
+    if timed or not _is_fixed(statistic, arguments):
+        return _made(request, statistic, count, **public)
+    return remembered_release(request, statistic, count, spelling=repr(statistic), **public)
 
 
 @np.errstate(all="ignore")  # of public numbers here: bounds of 1e308 may underflow
-def _prepare(
+def _made(
     request: ReleaseRequest,
     statistic: Statistic,
-    *,
     count: int | None,
-    statement: str,
+    *,
+    statement: str | None = None,
     premises: tuple[str, ...] = (),
-    parts: Mapping[str, TableRows] | None = None,
     reading: tuple[str, ...] = (),
 ) -> PreparedRelease:
     """Certify before a row is read; ``premises`` come first among the assumptions.
@@ -289,21 +298,25 @@ def _prepare(
     What is forecast to take longer than the budget of seconds is refused, and without one a named
     chain of constant length that would take over a minute.
     """
-    seconds = request.budget_seconds
-    context = CertificateContext(
-        statistic=statistic.name,
-        owner=request.owner,
-        postprocessing=statistic.postprocessing,
-        premises=premises,
-        notes=(*statistic.notes, *request.notes),
-    )
+    seconds, name, epsilon = request.budget_seconds, statistic.name, request.row_epsilon
     if seconds is None and not isinstance(request.sampler, str):
         seconds = LONGEST if request.sampler.timing == CONSTANT else None
-    arguments = (statistic, request.row_epsilon, count, request.timing, context)
-    if seconds is None and request.sampler == "auto" and _is_fixed(arguments):
-        public = remembered_draw(*arguments, spelling=repr(statistic))
-    else:
-        public = _public_draw(*arguments, sampler=request.sampler, seconds=seconds)
+    public = statistic.public_mechanism(epsilon, count, request.timing).prepare(
+        epsilon=epsilon,
+        sampler=request.sampler,
+        timing=request.timing,
+        budget_seconds=seconds,
+        stand_in=True,
+        context=CertificateContext(
+            statistic=name,
+            owner=request.owner,
+            postprocessing=statistic.postprocessing,
+            premises=premises,
+            notes=(*statistic.notes, *request.notes),
+        ),
+    )
+    if statement is None:
+        statement = name if request.owner is None else f"{request.owner}: {name}"
     return PreparedRelease(
         statistic=statistic,
         request=request,
@@ -311,39 +324,16 @@ def _prepare(
         public=public,
         certificate=public.certificate,
         statement=statement,
-        parts=parts or {},
         reading=tuple(filter(None, (statistic.missing_statement, *reading))),
     )
 
 
-def _public_draw(
-    statistic: Statistic,
-    epsilon: Fraction,
-    count: int | None,
-    timing: str,
-    context: CertificateContext,
-    *,
-    sampler: Sampler | str = "auto",
-    seconds: float | None = None,
-) -> PreparedDraw:
-    """Return the draw, prepared before a row is read."""
-    return statistic.public_mechanism(epsilon, count, timing).prepare(
-        epsilon=epsilon,
-        sampler=sampler,
-        timing=timing,
-        budget_seconds=seconds,
-        stand_in=True,
-        context=context,
-    )
-
-
-def _is_fixed(arguments: tuple[Any, ...]) -> bool:
+def _is_fixed(statistic: Statistic, arguments: tuple[Any, ...]) -> bool:
     """Tell whether what a statistic says in public cannot change: a frozen record of plain values.
 
     A class outside the library may hold what is no such value; it is asked every time.
     """
-    kind = type(arguments[0])
-    parameters = vars(kind).get("__dataclass_params__")
+    parameters = vars(type(statistic)).get("__dataclass_params__")
     if parameters is None or not (parameters.frozen and parameters.eq):
         return False
     try:
@@ -354,20 +344,19 @@ def _is_fixed(arguments: tuple[Any, ...]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def remembered_draw(
+def remembered_release(
+    request: ReleaseRequest,
     statistic: Statistic,
-    epsilon: Fraction,
     count: int | None,
-    timing: str,
-    context: CertificateContext,
     *,
     spelling: str,
-) -> PreparedDraw:
-    """Return the public half of a draw: made once for equal public arguments.
+    **public: Any,
+) -> PreparedRelease:
+    """Return the public half of a release: made once for equal public arguments.
 
     ``spelling`` keeps apart what is equal and written differently, such as 0.0 and -0.0.
     """
-    return _public_draw(statistic, epsilon, count, timing, context)
+    return _made(request, statistic, count, **public)
 
 
 def make_units(

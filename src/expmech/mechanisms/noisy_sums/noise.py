@@ -180,7 +180,17 @@ class CubeNoise(Noise):
         return (drawn + self.parts // 2) // self.parts
 
     def shortest(self) -> tuple[int, int]:
-        wide, law = self.half_width(), self._law
+        return self._shortest
+
+    def half_width(self) -> int:
+        return self._half_width
+
+    def joint_half_width(self) -> int:
+        return self._joint_half_width
+
+    @functools.cached_property
+    def _shortest(self) -> tuple[int, int]:
+        wide, law = self._half_width, self._law
         if wide and law.below(
             lambda p: (law.one(p, self._in_parts(wide)) + law.one(p, self._in_parts(wide - 1))) / 2,
             MISSED,
@@ -188,11 +198,13 @@ class CubeNoise(Noise):
             return wide, wide - 1
         return wide, wide
 
-    def half_width(self) -> int:
+    @functools.cached_property
+    def _half_width(self) -> int:
         law = self._law
         return law.least(lambda precision, w: law.one(precision, self._in_parts(w)), MISSED)
 
-    def joint_half_width(self) -> int:
+    @functools.cached_property
+    def _joint_half_width(self) -> int:
         law = self._law
         return law.least(lambda precision, w: law.all(precision, self._in_parts(w)), MISSED)
 
