@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from expmech.cli.main import COMMANDS, load
 IMPORT = "import expmech"
 RUN = "from expmech.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
 MEAN = ("release", "mean", "ages.csv", "--column", "age", "--bounds", "0,100", "--epsilon", "1")
+LOOKS = ("TERMINAL_WIDTH", "GITHUB_ACTIONS", "PY_COLORS", "NO_COLOR", "FORCE_COLOR")
 TELL = "import sys; print(*sorted(sys.modules), file=sys.stderr)"
 
 
@@ -37,8 +39,22 @@ def test_import_version_and_help_load_no_numpy(code: str, arguments: tuple[str, 
     assert len(ours) <= 10, ours
 
 
-def test_the_version_is_shown_without_typer() -> None:
+def test_the_version_and_the_help_of_the_program_are_shown_without_typer() -> None:
     assert not {"typer", "rich"} & set(loaded(RUN, "--version"))
+    assert not {"typer", "rich.markdown", "expmech.cli.app"} & set(loaded(RUN, "--help"))
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+@pytest.mark.parametrize("width", [40, 80, 133])
+def test_the_help_of_the_program_looks_as_typer_shows_it(width: int, colour: str) -> None:
+    def shown(**more: str) -> str:
+        plain = {name: text for name, text in os.environ.items() if name not in LOOKS}
+        environment = plain | {"COLUMNS": str(width), "FORCE_COLOR": colour} | more
+        program = [sys.executable, "-m", "expmech", "--help"]
+        done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
+        return done.stdout
+
+    assert shown() == shown(TYPER_ITSELF="1")
 
 
 def test_a_command_loads_its_own_module_only() -> None:

@@ -15,24 +15,7 @@ import typer
 from expmech._version import __version__
 from expmech.cli.console import MISTAKE, arguments, complaints, output
 from expmech.cli.groups import LoadingGroup
-
-COMMANDS = {
-    "check": "Look at a table for the steward's eyes only; nothing is written, nothing is charged.",
-    "release": "Release one statistic of a table, or all that a plan lists.",
-    "plan": "Show what a release would guarantee and cost; no data are read.",
-    "budget": "The privacy budget of a data set.",
-    "report": "Write what was released, with the guarantee in words, certificates and what is"
-    " left.",
-    "verify": "Recompute every claim of a certificate that follows from its other fields.",
-    "audit": "Try to refute a claim of differential privacy; exit code 4 where it is refuted.",
-    "laboratory": "Compute exactly what a chain releases, step by step; exit code 4 where it"
-    " breaks its epsilon.",
-    "explore": "Open a page of made-up data: what epsilon, error and running time do to each"
-    " other.",
-    "demo": "Release a mean and the most frequent answer of a made-up table.",
-    "paper": "Reproduce the paper: figures (PNG, SVG), numbers (CSV) and one report.html.",
-}
-"""Each command with the first line of its help; `app` of its module under cli/ has the rest."""
+from expmech.cli.main import ABOUT, COMMANDS, VERSION_HELP
 
 
 @cache
@@ -57,6 +40,7 @@ class Commands(LoadingGroup):
 
 app = typer.Typer(
     cls=Commands,
+    help=ABOUT,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -73,10 +57,10 @@ def _show_version(version: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help=VERSION_HELP),
     ] = False,
 ) -> None:
-    """Exact draws from the exponential mechanism of differential privacy."""
+    """Take the options of the program itself."""
 
 
 def run() -> None:
