@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from expmech.cli.main import COMMANDS, load
 IMPORT = "import expmech"
 RUN = "from expmech.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
 MEAN = ("release", "mean", "ages.csv", "--column", "age", "--bounds", "0,100", "--epsilon", "1")
+LOOKS = ("TERMINAL_WIDTH", "GITHUB_ACTIONS", "PY_COLORS", "NO_COLOR", "FORCE_COLOR")
 TELL = "import sys; print(*sorted(sys.modules), file=sys.stderr)"
 
 
@@ -37,6 +39,24 @@ def test_import_version_and_help_load_no_numpy(code: str, arguments: tuple[str, 
     assert len(ours) <= 10, ours
 
 
+def test_the_version_and_the_help_of_the_program_are_shown_without_typer() -> None:
+    assert not {"typer", "rich"} & set(loaded(RUN, "--version"))
+    assert not {"typer", "rich.markdown", "expmech.cli.app"} & set(loaded(RUN, "--help"))
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+@pytest.mark.parametrize("width", [40, 80, 133])
+def test_the_help_of_the_program_looks_as_typer_shows_it(width: int, colour: str) -> None:
+    def shown(**more: str) -> str:
+        plain = {name: text for name, text in os.environ.items() if name not in LOOKS}
+        environment = plain | {"COLUMNS": str(width), "FORCE_COLOR": colour} | more
+        program = [sys.executable, "-m", "expmech", "--help"]
+        done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
+        return done.stdout
+
+    assert shown() == shown(TYPER_ITSELF="1")
+
+
 def test_a_command_loads_its_own_module_only() -> None:
     modules = loaded(RUN, "verify", "--help")
     assert "expmech.cli.verify" in modules
@@ -50,8 +70,36 @@ def test_a_mean_of_a_file_loads_what_it_needs(tmp_path: Path) -> None:
     for room in ("exponential", "losses", "estimators", "cli.plan", "mechanisms.quantiles"):
         assert f"expmech.{room}" not in modules, room
     assert not {"pandas", "scipy", "sklearn", "pyarrow.parquet"} & set(modules)
+    compilers = "ibis.backends.sql.compilers"
+    assert f"{compilers}.duckdb" in modules and f"{compilers}.trino" not in modules
     ours = [name for name in modules if name.startswith("expmech")]
     assert len(ours) <= 100, len(ours)
+
+
+def test_a_postponed_package_is_the_package_to_whoever_uses_it(tmp_path: Path) -> None:
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "__init__.py").write_text("")
+    package = tmp_path / "late" / "many"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from late.many.one import A\nfrom late.many.two import B\n"
+    )
+    (package / "one.py").write_text("A = 1")
+    (package / "two.py").write_text("B = 2")
+    code = """if True:
+        from expmech.tables.sources.postponed import postpone
+        postpone("late.many")
+        import late.many.one, sys
+        first = late.many
+        assert first.one.A == 1 and "late.many.two" not in sys.modules
+        assert first.two.B == 2 and not hasattr(first, "__all__")
+        from late.many import B
+        assert (first.A, B) == (1, 2) and not hasattr(first, "C")
+        postpone("late.many")
+        import late.many
+        assert late.many is first
+    """
+    assert "late.many.two" in loaded(code, folder=tmp_path)
 
 
 def test_the_help_of_a_group_makes_none_of_its_commands() -> None:

@@ -1,21 +1,20 @@
-"""The program `expmech`: the list of its commands.
-
-The module of a command is imported when the command is called, so that `expmech --help` and
-`expmech --version` are quick.
-"""
+"""The start of the program `expmech`, which imports nothing that it may not need."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from typing import Annotated, Any
-
-import typer
+import gc
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from expmech._version import __version__
-from expmech.cli.console import MISTAKE, arguments, complaints, output
-from expmech.cli.groups import LoadingGroup
 
+if TYPE_CHECKING:
+    from expmech.cli.app import app as app
+    from expmech.cli.app import load as load
+
+ABOUT = "Exact draws from the exponential mechanism of differential privacy."
+VERSION_HELP = "Show the version."
 COMMANDS = {
     "check": "Look at a table for the steward's eyes only; nothing is written, nothing is charged.",
     "release": "Release one statistic of a table, or all that a plan lists.",
@@ -34,55 +33,32 @@ COMMANDS = {
 }
 """Each command with the first line of its help; `app` of its module under cli/ has the rest."""
 
-
-@cache
-def load(name: str) -> Any:
-    """Import the module of a command and return the command."""
-    command = typer.main.get_command(import_module(f"expmech.cli.{name}").app)
-    command.name = name
-    return command
-
-
-class Commands(LoadingGroup):
-    """The commands of the program."""
-
-    helps = COMMANDS
-    load = staticmethod(load)
-
-    def make_context(self, info_name: Any, args: list[str], *more: Any, **options: Any) -> Any:
-        """Note the arguments and parse them."""
-        arguments.set(tuple(args))
-        return super().make_context(info_name, args, *more, **options)
-
-
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def _show_version(version: bool) -> None:
-    if version:
-        output.print(f"expmech {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Exact draws from the exponential mechanism of differential privacy."""
+_THRESHOLDS = (50_000, 20, 100)
+"""Most objects of a short program are made by imports and stay: look for garbage less often."""
 
 
 def main() -> None:
-    """Run the command line; where nothing can be written, say so in a line."""
-    try:
-        app()
-    except OSError as error:
-        complaints.print(f"error: {error.strerror or error}", style="red")
-        raise SystemExit(MISTAKE) from None
+    """Run the command line."""
+    gc.set_threshold(*_THRESHOLDS)
+    with suppress(OSError):  # where it cannot be written, the program says so
+        if sys.argv[1:] == ["--version"]:
+            print(f"expmech {__version__}", flush=True)
+            return
+        if sys.argv[1:] == ["--help"]:
+            from expmech.cli.overview import is_usual, show_overview
+
+            if is_usual():
+                show_overview()
+                return
+    from expmech.cli.app import run
+
+    run()
+
+
+def __getattr__(name: str) -> Any:
+    """Return the commands, which are another module's: it is imported when they are asked for."""
+    if name not in ("app", "load"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from expmech.cli import app
+
+    return getattr(app, name)

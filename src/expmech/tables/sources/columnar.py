@@ -14,6 +14,7 @@ from typing import Any
 from expmech.core.errors import DataError
 from expmech.tables.sources.casts import MOST_MICROSECONDS
 from expmech.tables.sources.execution import configure_duckdb, optional_module, quoted
+from expmech.tables.sources.postponed import postpone
 
 _MEMORY = "1GB"  # what DuckDB may hold; everything here is a streaming aggregate
 _ROWS, _VIEW = "expmech_rows", "expmech_parquet"
@@ -25,6 +26,7 @@ def duckdb_connection() -> Any:
     folder = TemporaryDirectory(prefix="expmech-", ignore_cleanup_errors=True)
     spilt = os.path.join(folder.name, "rows")
     ibis = optional_module("ibis", "data")
+    postpone("ibis.backends.sql.compilers")  # of twenty engines
     connection = ibis.duckdb.connect(memory_limit=_MEMORY, temp_directory=spilt)
     weakref.finalize(connection, folder.cleanup)
     configure_duckdb(connection)
