@@ -40,7 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-KINDS = ["parquet", "text", "arrow", "polars", "pandas"]
+KINDS = ["parquet", "text", "arrow", "polars", "pandas", "datafusion"]
 ROWS, TABLES = 6, 24
 FORMATS = [
     TextFormat(),
@@ -49,7 +49,7 @@ FORMATS = [
     TextFormat(delimiter="|", quote=None),
     TextFormat(header=False, names=list(COLUMNS)),
 ]
-PEOPLE = [("parquet", "s"), ("parquet", "f"), ("text", "w"), ("pandas", "at")]
+PEOPLE = [("parquet", "s"), ("parquet", "f"), ("text", "w"), ("pandas", "at"), ("datafusion", "s")]
 if LONG:
     PEOPLE = list(itertools.product(KINDS, ("s", "w", "f", "i", "day", "at")))
 PLANTED = [
@@ -63,8 +63,9 @@ PLANTED = [
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Return the place of a kind."""
-    if request.param == "parquet":
-        return ParquetPlace(folder=tmp_path)
+    if request.param in ("parquet", "datafusion"):
+        engine = "duckdb" if request.param == "parquet" else request.param
+        return ParquetPlace(folder=tmp_path, engine=engine)
     if request.param == "text":
         return TextPlace(folder=tmp_path, format=TextFormat())
     return FramePlace(kind=request.param)
@@ -78,6 +79,16 @@ def test_rows_of_parquet_files_add_up(seed: int, tmp_path: Path) -> None:
     place = ParquetPlace(folder=tmp_path, parts=1 if seed % 3 else 3)
     tables = random_tables(generator, ROWS, TABLES)
     judge(check(place, alone(pool), questions, tables, seed), cases=400)
+
+
+@pytest.mark.parametrize("seed", range(8 if LONG else 2))
+def test_rows_of_parquet_files_add_up_in_datafusion(seed: int, tmp_path: Path) -> None:
+    generator = random.Random(seed)
+    pool = draw_pool(generator, ROWS)
+    questions = of_queries(Writer(generator=generator, values=pool.values), filters=9, few=2)
+    place = ParquetPlace(folder=tmp_path, parts=3 if seed % 2 else 1, engine="datafusion")
+    tables = random_tables(generator, ROWS, 8)
+    judge(check(place, alone(pool), questions, tables, seed), cases=60)
 
 
 @pytest.mark.parametrize("seed", range(10 if LONG else 1))

@@ -51,12 +51,17 @@ KINDS = ("linear", "logistic", "classes")
 DRAWN = [  # Spark compiles every query for a second: few of them
     *itertools.product(("parquet", "postgres"), KINDS),
     ("parquet", "huber"),
+    ("datafusion", "linear"),
+    ("datafusion", "classes"),
     ("spark", "linear"),
 ]
 SUMMED = [
     *itertools.product(("parquet", "postgres"), KINDS, (None, Fraction(5, 4))),
     ("parquet", "huber", None),
     ("parquet", "huber", Fraction(5, 4)),
+    ("datafusion", "logistic", Fraction(5, 4)),
+    ("datafusion", "classes", None),
+    ("datafusion", "huber", None),
     ("spark", "logistic", Fraction(5, 4)),
     ("spark", "classes", None),
 ]
@@ -122,7 +127,10 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict
     folder = tmp_path_factory.mktemp("regressions")
     parquet = folder / "rows.parquet"
     write_table(pyarrow.table(COLUMNS), parquet)
-    named = {"parquet": {"source": str(parquet)}}
+    named = {
+        "parquet": {"source": str(parquet)},
+        "datafusion": {"source": str(parquet), "engine": "datafusion"},
+    }
     programs = postgres_programs()
     if programs is None or shutil.which("java") is None:
         yield named

@@ -65,11 +65,13 @@ class ParquetPlace:
 
     folder: Path
     parts: int = 1
+    engine: str = "duckdb"
 
     @property
     def name(self) -> str:
         """Return what failures call it."""
-        return "parquet" if self.parts == 1 else "parquet in parts"
+        kind = "parquet" if self.engine == "duckdb" else self.engine
+        return kind if self.parts == 1 else f"{kind} in parts"
 
     def put(self, rows: Sequence[Row], seed: int) -> None:
         """Write the rows, a share of them to each part."""
@@ -81,7 +83,11 @@ class ParquetPlace:
         """Open the file or the folder."""
         path = self.folder / "part-0.parquet" if self.parts == 1 else self.folder
         source = open_source(
-            str(path), query=_query(question, "source"), lookup=question.lookup, on=question.on
+            str(path),
+            query=_query(question, "source"),
+            lookup=question.lookup,
+            on=question.on,
+            engine=self.engine,
         )
         return _kept_open(question, source, stack)
 

@@ -18,8 +18,8 @@ from support.row_expressions import COLUMNS, WORDS, Pool, Writer, draw_pool
 LONG = os.environ.get("EXPMECH_ADDITIVITY") == "long"
 """Whether `make additivity` runs: ten times as many cases, and five times on servers."""
 
-SHARED = ("parquet", "text", "arrow", "polars", "pandas", "spark")
-"""Where one question in six is asked in `make test`, each another one: they take long."""
+SHARED = ("parquet", "text", "arrow", "polars", "pandas", "spark", "datafusion")
+"""Where one question in seven is asked in `make test`, each another one: they take long."""
 
 
 def of_queries(

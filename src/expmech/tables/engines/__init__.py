@@ -1,1 +1,1 @@
-"""Aggregates computed where the rows live: DuckDB, PostgreSQL and Spark, through Ibis."""
+"""Aggregates computed where the rows live: DuckDB, DataFusion, PostgreSQL and Spark, by Ibis."""

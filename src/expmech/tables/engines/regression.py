@@ -188,6 +188,10 @@ class EngineTable(Table):
                 yield tuple(row)[:width]
         elif self._engine == "duckdb":
             yield from _fetched(self._backend.raw_sql(text), width)
+        elif self._engine == "datafusion":
+            for batch in self._backend.raw_sql(text).execute_stream():
+                held = batch.to_pyarrow().columns[:width]
+                yield from zip(*(column.to_pylist() for column in held), strict=True)
         else:
             connection = self._backend.con
             # a cursor with a name leaves its rows with the server, as long as a transaction lasts

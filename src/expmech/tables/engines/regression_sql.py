@@ -33,7 +33,12 @@ _SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above 
 _LIMB = 26  # and summed in two halves: 20 bits of an entry and 26 of a half fit in 64
 _MOST_AGGREGATES = 1000  # PostgreSQL selects at most 1664 expressions
 _PRIME, _SPREAD = (1 << 31) - 1, (1 << 19) - 1  # of marks, and of what their columns are mixed by
-_DOUBLE = {"duckdb": "DOUBLE", "postgres": "DOUBLE PRECISION", "pyspark": "DOUBLE"}
+_DOUBLE = {
+    "duckdb": "DOUBLE",
+    "postgres": "DOUBLE PRECISION",
+    "pyspark": "DOUBLE",
+    "datafusion": "DOUBLE",
+}
 _STEPS = 1 << STEP_BITS
 Floats = NDArray[np.float64]
 
@@ -249,7 +254,8 @@ class RowQuery:
 
     def wide_sum(self, text: str) -> str:
         """Return an exact sum of 64-bit whole numbers."""
-        wide = f"CAST({text} AS DECIMAL(20, 0))" if self.engine == "pyspark" else text
+        wraps = self.engine in ("pyspark", "datafusion")
+        wide = f"CAST({text} AS DECIMAL(20, 0))" if wraps else text
         return f"SUM({wide})"
 
 

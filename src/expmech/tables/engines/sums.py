@@ -209,7 +209,7 @@ def moments(source: Source, aggregation: MomentsOf) -> Moments:
 
 def _wide_sum(table: Any, value: Any) -> Any:
     """Sum 64-bit integers without overflow: DuckDB and PostgreSQL widen the sum themselves."""
-    if table.get_backend().name == "pyspark":
+    if table.get_backend().name in ("pyspark", "datafusion"):
         return value.cast("decimal(20, 0)").sum()
     return value.sum().cast("decimal(38, 0)")
 

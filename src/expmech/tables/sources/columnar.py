@@ -5,6 +5,7 @@ The footers of Parquet files are public; records are not looked at until they ar
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 from expmech.core.errors import DataError
 from expmech.tables.sources.casts import MOST_MICROSECONDS
-from expmech.tables.sources.execution import configure_duckdb, optional_module, quoted
+from expmech.tables.sources.execution import DATAFUSION, configure_duckdb, optional_module, quoted
 from expmech.tables.sources.postponed import postpone
 
 _MEMORY = "1GB"  # what DuckDB may hold; everything here is a streaming aggregate
@@ -49,9 +50,7 @@ def open_parquet(paths: Sequence[str]) -> Any:
     """Return the Ibis table of Parquet files; of folders ``name=value`` the value is text."""
     from pyarrow.parquet import read_schema
 
-    for path in paths:
-        refuse_equal_names(read_schema(path).names, path)
-    _refuse_other_schemas(paths)
+    _refuse_bad_schemas(paths)
     schema = read_schema(paths[0])
     parted = any("=" in part for path in paths for part in path.split(os.sep)[:-1])
     coarse = [field.name for field in schema if _is_coarse(field.type)]
@@ -60,6 +59,30 @@ def open_parquet(paths: Sequence[str]) -> Any:
         return _with_coarse_times(connection, paths, schema, coarse)
     kinds = {"hive_partitioning": True, "hive_types_autocast": False} if parted else {}
     return connection.read_parquet(list(paths), **kinds)
+
+
+def open_in_datafusion(paths: Sequence[str]) -> Any:
+    """Return the Ibis table of Parquet files in DataFusion; names in folders are not read."""
+    from pyarrow.parquet import read_schema
+
+    _refuse_bad_schemas(paths)
+    ibis, datafusion = optional_module("ibis", "data"), optional_module("datafusion", "datafusion")
+    pool = datafusion.RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(1 << 30)
+    session = datafusion.SessionContext(datafusion.SessionConfig(dict(DATAFUSION)), pool)
+    connection = ibis.datafusion.connect(session)
+    schema = read_schema(paths[0])
+    parts = [f"expmech_part_{k}" for k in range(len(paths))]
+    for part, path in zip(parts, paths, strict=True):
+        session.register_parquet(part, path, parquet_pruning=False, schema=schema)
+    return functools.reduce(lambda above, part: above.union(part), map(connection.table, parts))
+
+
+def _refuse_bad_schemas(paths: Sequence[str]) -> None:
+    from pyarrow.parquet import read_schema
+
+    for path in paths:
+        refuse_equal_names(read_schema(path).names, path)
+    _refuse_other_schemas(paths)
 
 
 def _refuse_other_schemas(paths: Sequence[str]) -> None:

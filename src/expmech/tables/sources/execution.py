@@ -47,6 +47,22 @@ _SPARK = {
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
 }
 
+DATAFUSION = {
+    "datafusion.sql_parser.dialect": "PostgreSQL",  # which Ibis writes
+    "datafusion.execution.parquet.schema_force_view_types": "false",  # a window fails on them
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",
+    "datafusion.execution.collect_statistics": "false",
+    "datafusion.execution.parquet.pruning": "false",
+    "datafusion.execution.parquet.enable_page_index": "false",
+    "datafusion.execution.parquet.bloom_filter_on_read": "false",
+    "datafusion.execution.parquet.pushdown_filters": "false",
+    "datafusion.execution.split_file_groups_by_statistics": "false",
+    "datafusion.optimizer.enable_dynamic_filter_pushdown": "false",
+    "datafusion.optimizer.enable_join_dynamic_filter_pushdown": "false",
+    "datafusion.optimizer.enable_topk_dynamic_filter_pushdown": "false",
+}
+"""Settings of a DataFusion session of this program's own."""
+
 _POSTGRES_COLUMNS = """
     SELECT attname, CASE
         WHEN typname = 'money' THEN 'numeric'
@@ -151,6 +167,8 @@ def run_sql(backend: Any, text: str) -> list[tuple[Any, ...]]:
         cursor = backend.raw_sql(text)
         if backend.name == "pyspark":
             return [tuple(row) for row in cursor.collect()]
+        if backend.name == "datafusion":
+            return [tuple(row.values()) for row in cursor.to_pylist()]
         rows = [tuple(row) for row in cursor.fetchall()]
         if backend.name == "postgres":
             cursor.close()

@@ -238,7 +238,7 @@ def _public_table(backend: Any, kinds: Mapping[str, str], rows: Sequence[tuple[A
     return shielded(create, refused)
 
 
-def _create_in_duckdb(
+def _create_from_arrow(
     backend: Any, name: str, kinds: Mapping[str, str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
     import pyarrow
@@ -246,7 +246,10 @@ def _create_in_duckdb(
     types = {"string": pyarrow.string(), "float64": pyarrow.float64()}
     columns = zip(kinds, zip(*rows, strict=True), strict=True)
     held = {column: pyarrow.array(values, types[kinds[column]]) for column, values in columns}
-    backend.con.register(name, pyarrow.table(held))
+    if backend.name == "datafusion":
+        backend.con.register_record_batches(name, [pyarrow.table(held).to_batches()])
+    else:
+        backend.con.register(name, pyarrow.table(held))
 
 
 def _create_in_spark(
@@ -277,7 +280,8 @@ def _create_in_postgres(
 
 
 _CREATE: dict[str, Callable[..., None]] = {
-    "duckdb": _create_in_duckdb,
+    "duckdb": _create_from_arrow,
+    "datafusion": _create_from_arrow,
     "pyspark": _create_in_spark,
     "postgres": _create_in_postgres,
 }

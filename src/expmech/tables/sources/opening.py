@@ -1,4 +1,4 @@
-"""Open a table: files through DuckDB, PostgreSQL and Spark through Ibis, frames in memory."""
+"""Open a table: files in DuckDB or DataFusion, PostgreSQL and Spark, frames in memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,19 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from expmech.core.errors import DataError, ParameterError, ParameterTypeError, shielded
+from expmech.core.errors import (
+    DataError,
+    ParameterError,
+    ParameterTypeError,
+    shielded,
+    validate_choice,
+)
 from expmech.ledger.register import file_members
 from expmech.tables.sources import casts
 from expmech.tables.sources.columnar import (
     arrow_table,
     duckdb_connection,
+    open_in_datafusion,
     open_parquet,
     refuse_equal_names,
 )
@@ -36,6 +43,13 @@ from expmech.tables.sources.text_files import (
 )
 
 _PARQUET = ".parquet"
+_PARQUET_IN = {"duckdb": open_parquet, "datafusion": open_in_datafusion}
+_NO_POLARS = (
+    "`engine` must be duckdb or datafusion; got polars. Through Ibis it would read values by other"
+    " rules: it trims blanks of Unicode, counts bytes in the place of characters, and has no"
+    " translation of characters and no hash. Give a Polars frame as it is (open_frame), and its"
+    " files to duckdb or datafusion."
+)
 _FRAME = "expmech_frame"
 _views = itertools.count()
 Result = TypeVar("Result")
@@ -49,6 +63,7 @@ def open_source(
     text_format: TextFormat | None = None,
     lookup: Any = None,
     on: str | None = None,
+    engine: str = "duckdb",
 ) -> Source:
     r"""Open a table of a file, of PostgreSQL or of Spark; no row is read yet.
 
@@ -69,6 +84,10 @@ def open_source(
         A text file of it is written as those of the table are, with names in its first line.
     on : str, optional
         With ``lookup``: the column of the key, by the same name in both.
+    engine : {"duckdb", "datafusion"}, default "duckdb"
+        What reads files. DataFusion reads Parquet files, in a session of this library's own whose
+        settings let no row decide about another; text files and folders of partitions
+        ``name=value`` are for DuckDB.
 
     Returns
     -------
@@ -98,9 +117,14 @@ def open_source(
             "`lookup` and `on` must be given together: a public table, and the column of its key;"
             f" got {'no lookup' if lookup is None else 'no key'}."
         )
+    if engine == "polars":
+        raise ParameterError(_NO_POLARS)
+    validate_choice(engine, name="engine", owner="open_source", choices=tuple(_PARQUET_IN))
     public = None if on is None else _Lookup(table=lookup, on=on)
     is_address = source.startswith(("postgresql://", "postgres://"))
     if is_address or source == "spark":
+        if engine != "duckdb":
+            raise ParameterError(f"`engine` is for files; got {engine!r} for another source.")
         if text_format is not None:
             raise ParameterError("`text_format` belongs to text files; the source is no file.")
         if bool(table) == bool(query):
@@ -115,7 +139,7 @@ def open_source(
         raise ParameterError(
             f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
         )
-    return _open_file(source, text_format, query, public)
+    return _open_file(source, text_format, query, public, engine)
 
 
 def open_frame(frame: Any, *, name: str) -> Source:
@@ -176,6 +200,7 @@ def _open_file(
     text_format: TextFormat | None,
     query_text: str | None,
     lookup: _Lookup | None,
+    engine: str,
 ) -> Source:
     """Open the files that a path, a pattern or a folder of partitions names."""
     is_text = bool(text_ending(source))
@@ -192,6 +217,11 @@ def _open_file(
     paths = sorted(glob.glob(pattern, recursive=True))
     if not paths:
         raise DataError(f"There is no file {pattern!r}.{_near(source)}")
+    if engine != "duckdb" and (is_text or any("=" in os.path.dirname(path) for path in paths)):
+        raise ParameterError(
+            f"`engine` must be duckdb for text files and for folders of partitions name=value; got"
+            f" {engine!r}."
+        )
     identity = _file_identity(source, paths)
     query = None if query_text is None else read_query(query_text, dialect="duckdb")
     if query is not None and [name.lower() for name in query.tables] != [FILE_TABLE]:
@@ -201,7 +231,8 @@ def _open_file(
         )
     completed = (text_format or TextFormat()).completed(source) if is_text else None
     table = _reading(
-        source, lambda: open_parquet(paths) if completed is None else open_text(paths, completed)
+        source,
+        lambda: _PARQUET_IN[engine](paths) if completed is None else open_text(paths, completed),
     )
     return _as_source(table, identity, query, lookup, completed)
 
@@ -302,6 +333,11 @@ def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, 
     if result is not None:
         return result, query
     connection = source.table.get_backend()
+    if source.engine == "datafusion":
+        raise ParameterError(
+            "`--query` in DataFusion must be a plain SELECT ... FROM source, with at most a WHERE,"
+            f" of expressions that are read row by row; got {query.text}."
+        )
     if source.engine != "duckdb" and source.notes:  # the engine knows its tables, not the join
         raise ParameterError(
             "`--query` with --lookup must be a plain SELECT ... FROM one table, with at most a"

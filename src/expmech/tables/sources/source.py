@@ -23,7 +23,7 @@ _views = itertools.count()
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A table in an engine: DuckDB (files and frames), PostgreSQL or Spark.
+    """A table in an engine: DuckDB (files and frames), DataFusion (files), PostgreSQL or Spark.
 
     Use :func:`open_source` and :func:`open_frame`, which fill in all of it.
 
@@ -79,7 +79,7 @@ class Source:
 
     @property
     def engine(self) -> str:
-        """The name of the engine: duckdb, postgres or pyspark."""
+        """The name of the engine: duckdb, datafusion, postgres or pyspark."""
         return str(self.table.get_backend().name)
 
     def close(self) -> None:

@@ -93,9 +93,7 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     table = source.table
     names = list(table.columns)
     parts = [_part(source, name) for name in names if casts.has_key(table[name].type())]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.concat(part)
+    whole = ibis.literal("").join(parts)  # none is NULL; `+` would double what DataFusion computes
     wide = table.mutate(**{_UNIT: source.text(column), _WHOLE: whole})
     # also NaN and its spellings name nobody: as one unit, one person more would move others' rows
     named = wide.filter(~source.key(column).missing())
@@ -119,7 +117,7 @@ def _part(source: Source, name: str) -> Any:
     import ibis
 
     text = casts.as_text(source.table[name], engine=source.engine)
-    present = ibis.literal("v") + text.length().cast("string") + ibis.literal(":") + text
+    present = ibis.literal("").join(["v", text.length().cast("string"), ":", text])
     return ibis.ifelse(text.isnull(), ibis.literal("n"), present)
 
 
