@@ -357,10 +357,25 @@ def test_what_a_component_leaves_is_shrunk_until_its_norm_is_certified() -> None
         assert is_positive(beside)  # |B| <= 1
 
 
+@pytest.mark.parametrize("inner", [1, 500, 512, 513, 2048])
+def test_products_of_whole_matrices_are_exact_whatever_their_digits_and_width(inner: int) -> None:
+    """Digits of largest size, all of one sign: up to 2^54 in a sum, beyond float64 and below it."""
+    rng = np.random.default_rng(inner)
+    edge = sum((1 << 21) - 1 << 22 * k for k in range(3))  # three digits of largest size
+    for least in (edge, -edge):
+        one = least + rng.integers(0, 2, (2, inner)).astype(object)
+        other = edge - rng.integers(0, 2, (inner, 2)).astype(object)
+        product = WholeMatrix.from_integers(one) @ WholeMatrix.from_integers(other)
+        assert (product.integers() == one.dot(other)).all()
+        assert np.abs(product.digits).max() <= 1 << 21
+
+
 def test_products_of_rows_add_up_over_lots(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(10).normal(size=(11, 3)) * 0.4
     whole = row_products(rows)
     monkeypatch.setattr(rows_module, "_LOT", 4)
+    assert (row_products(rows) == whole).all()
+    monkeypatch.setattr(rows_module, "_EXACT", 2)
     assert (row_products(rows) == whole).all()
     alone = np.sum([row_products(row[None]) for row in rows], axis=0)
     assert (alone == whole).all()

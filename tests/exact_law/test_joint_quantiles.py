@@ -19,6 +19,7 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate
+from expmech.mechanisms.quantiles import tables
 from expmech.mechanisms.quantiles.draw import JointDraw, integer_weights
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
 from expmech.mechanisms.quantiles.tables import (
@@ -117,6 +118,72 @@ def test_a_bound_on_long_runs_costs_restarts_and_changes_no_probability(runs: in
     found, accepted = shipped(cells, levels, 2, "replace", runs=runs)
     assert total_variation(found, closed_form(cells, levels, 2, "replace")) < 1e-10
     assert 0.5 < accepted < 1 - 1e-3
+
+
+SPREAD = tuple(range(32))
+CLUSTERS = (0, 1, 2, 2, 2, 3, 9, 9, 9, 10, 17, 18, 19, 20, 21, 22, 23, 24, 31, 31)
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts"),
+    [(SPREAD, ["1/2"]), (SPREAD, ["0.2", "0.7"]), (CLUSTERS, ["0.5"]), (CLUSTERS, ["0.1", "0.2"])],
+)
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_groups_merged_far_from_every_level_cost_restarts_and_change_no_probability(
+    cells: tuple[int, ...], texts: list[str], adjacency: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups are merged from 0.1 nats on here, in place of 64, so that merged ones matter."""
+    monkeypatch.setattr(tables, "_MANY", 1)
+    monkeypatch.setattr(tables, "_NEAR", 0.1)
+    levels = parse_levels(texts)
+    joint = JointDraw(groups_from_cells(cells, 5), levels, levels.units(EPSILON, adjacency))
+    assert joint.groups.within is not None
+    assert joint.groups.n_groups < joint.exact.n_groups and joint.groups.within.any()
+    found, accepted = shipped(cells, levels, 5, adjacency)
+    assert total_variation(found, closed_form(cells, levels, 5, adjacency)) < 1e-10
+    assert 0.02 < accepted < 1 - 1e-3
+
+
+def test_merged_groups_hold_the_points_and_ranks_of_those_they_stand_for() -> None:
+    rng = np.random.default_rng(2)
+    groups = groups_from_cells(np.sort(rng.integers(0, 1 << 20, 40_000)), 20)
+    levels = parse_levels(["0.1", "0.5", "0.55"])
+    rate = Fraction(1, 4)
+    merged = tables.merge_distant(groups, levels, rate)
+    assert merged.within is not None and merged.n_groups < groups.n_groups / 10
+    assert merged.sizes.sum() == groups.sizes.sum() and merged.count == groups.count
+    assert (merged.first + merged.sizes == np.append(merged.first[1:], 1 << 20)).all()
+    holding = np.searchsorted(merged.first, groups.first, side="right") - 1
+    away = np.abs(groups.ranks - merged.ranks[holding])
+    assert (away <= merged.within[holding]).all()
+    targets = [0.1 * 40_000, 0.5 * 40_000, 0.55 * 40_000]
+    nearest = np.min([np.abs(groups.ranks - target) for target in targets], axis=0)
+    assert (6.0 * (merged.within[holding] - 0.5) <= nearest).all()  # ranks are whole
+    assert not merged.within[holding][nearest < 64 * 4].any()
+
+
+def test_a_proposal_from_merged_groups_is_refused_as_seldom_as_any_other() -> None:
+    """Else all of it would begin anew without merging, which takes as long as it did."""
+    rng = np.random.default_rng(3)
+    skewed = np.sort((rng.pareto(0.5, 30_000) * 10.0).astype(np.int64).clip(0, (1 << 24) - 1))
+    for cells in (np.arange(20_000) * 3, skewed):
+        for texts in (["0.5"], ["0.05", "0.9"], [f"{k}/20" for k in range(1, 20)]):
+            levels = parse_levels(texts)
+            groups = groups_from_cells(cells + np.arange(cells.size), 25)
+            joint = JointDraw(groups, levels, levels.units(Fraction(4), "replace"))
+            assert joint.groups is not joint.exact
+            joint.draw(Coins(seeded_bits(len(texts))))
+            assert joint._refused == 0
+
+
+def test_groups_that_are_merged_in_vain_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels, cells = parse_levels(["0.5"]), tuple(range(32))
+    monkeypatch.setattr(tables, "_MANY", 1)
+    monkeypatch.setattr(tables, "_NEAR", 0.1)
+    joint = JointDraw(groups_from_cells(cells, 5), levels, levels.units(EPSILON, "replace"))
+    assert joint.tables.groups is joint.groups is not joint.exact
+    joint._refused = 8
+    assert joint.tables.groups is joint.groups is joint.exact
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])

@@ -112,8 +112,9 @@ def variance_sums(
     The rest is ``|x|^2 - |Cx|^2`` and the void ``1 - |x|^2``: numbers that are not negative and add
     up to one per row.
     """
-    directions = contraction(axes.T).astype(object)
-    inside = directions.T.dot(products.dot(directions))
+    directions = WholeMatrix.from_integers(contraction(axes.T))
+    moments = WholeMatrix.from_integers(products)
+    inside = (directions.transposed @ (moments @ directions)).integers()
     scale = 2 * BASIS_BITS
     trace = int(np.trace(products)) << scale
     along = [int(inside[j, j]) for j in range(len(axes))]

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.losses.ridge import cross_products
 from expmech.mechanisms.directions.bingham import SecondMoments
-from expmech.mechanisms.directions.whole import WholeMatrix
+from expmech.mechanisms.directions.whole import WholeMatrix, small_integers
 
 ROW_BITS = 20
 MOST_ROWS = 1 << 32
 _LARGEST = 1e150  # squares of larger numbers may overflow
 _ONE = 1 << (2 * ROW_BITS)
-_LOT = 1 << 16
+_EXACT = 1 << 13  # rows whose products, of 40 bits, float64 sums exactly
+_LOT = 1 << 21  # and int64
 
 
 def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -58,7 +58,11 @@ def row_products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
     d = rows.shape[1]
     products = np.zeros((d, d), dtype=object)
     for first in range(0, len(rows), _LOT):
-        products += cross_products(snap_rows(rows[first : first + _LOT]))
+        lot, total = rows[first : first + _LOT], np.zeros((d, d), dtype=np.int64)
+        for start in range(0, len(lot), _EXACT):
+            part = snap_rows(lot[start : start + _EXACT]).astype(np.float64)
+            total += (part.T @ part).astype(np.int64)
+        products += total.astype(object)
     return products
 
 
@@ -89,10 +93,11 @@ def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> 
     products = whole.copy()
     if kinds != {int}:
         products = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
-    diagonal = np.diagonal(products)
+    numbers = small_integers(products)
+    diagonal = np.diagonal(numbers)
     pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| per row
-    if (products != products.T).any() or (2 * abs(products) > pairs).any():
+    if (numbers != numbers.T).any() or (2 * abs(numbers) > pairs).any():
         raise ParameterError(rule)
-    if sum(diagonal) > count << (2 * ROW_BITS):
+    if sum(diagonal.tolist()) > count << (2 * ROW_BITS):
         raise ParameterError(rule)
     return products

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 
 import flint
 import numpy as np
@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import UNIT, Coins
 from expmech.core.errors import EnvelopeViolatedError
-from expmech.mechanisms.quantiles.scaled import Scaled, exponential, power_of_two, times, whole
-from expmech.mechanisms.quantiles.tables import Levels, RankGroups, Tables
+from expmech.mechanisms.quantiles.scaled import (
+    Scaled,
+    exponential,
+    exponentials,
+    joined,
+    power_of_two,
+    times,
+    whole,
+)
+from expmech.mechanisms.quantiles.tables import Levels, RankGroups, Tables, merge_distant
 
 _CHEAP = 1 << 22  # entries of runs of every length that are summed without being needed
 _PATIENCE = 8  # tuples refused before longer runs are summed
@@ -91,18 +99,27 @@ class JointDraw:
     """
 
     def __init__(self, groups: RankGroups, levels: Levels, units: int) -> None:
-        self.groups, self.levels, self.units = groups, levels, units
+        self.exact, self.levels, self.units = groups, levels, units
+        self.groups = merge_distant(groups, levels, UNIT * units * levels.denominator)
         self._tables: Tables | None = None
         self._kept: dict[Hashable, NDArray[np.int64]] = {}
+        self._falls: dict[int, Scaled] = {}
         self._refused = 0
 
     @property
     def tables(self) -> Tables:
-        """Return the tables, built when first needed; longer runs after many refusals."""
+        """Return the tables, built when first needed.
+
+        After many refusals without merged groups, then with longer runs.
+        """
         m = len(self.levels.numerators)
         if self._tables is None:
             cheap = self.groups.n_groups * m * m <= _CHEAP
             self._tables = self._build(m if cheap else 2)
+        elif self._refused >= _PATIENCE and self.groups is not self.exact:
+            self.groups = self.exact
+            self._tables = self._build(self._tables.runs)
+            self._refused = 0
         elif self._refused >= _PATIENCE and self._tables.runs < m:
             self._tables = self._build(4 * self._tables.runs)
             self._refused = 0
@@ -125,8 +142,13 @@ class JointDraw:
         tables = self.tables
         choices = Choices(coins, self._kept)
         runs = self._choose_groups(tables, choices)
-        if not self._accept(tables, choices, runs, coins):
+        merged = self.groups.within is not None and any(self.groups.within[k] for k, _ in runs)
+        indices = self._place_all(coins, runs) if merged else None
+        if not self._accept(tables, choices, runs, self.energy(runs, indices), coins):
             return None
+        return self._place_all(coins, runs) if indices is None else indices
+
+    def _place_all(self, coins: Coins, runs: list[tuple[int, int]]) -> NDArray[np.int64]:
         parts = [self._place(coins, group, run) for group, run in reversed(runs)]
         return np.array([index for part in parts for index in part], dtype=np.int64)
 
@@ -147,28 +169,36 @@ class JointDraw:
     def _run_terms(self, tables: Tables, j: int, group: int) -> Scaled:
         """Return the terms of ``arriving[j](group)``, one per length of the run that ends it."""
         size, placings = int(self.groups.sizes[group]), 1
-        terms = []
+        entered, placed, fallen = [], [], []
         for run in range(1, j + 2):
             placings = placings * (size + run - 1) // run
-            entered = tables.entering[j - run + 1].at(slice(group, group + 1))
-            terms.append(times(times(entered, whole(placings)), self._fall(j - run + 1, j)))
-        return Scaled(
-            np.concatenate([term.mantissa for term in terms]),
-            np.concatenate([term.exponent for term in terms]),
-        )
+            entered.append(tables.entering[j - run + 1])
+            placed.append(whole(placings))
+            fallen.append(self._fall(j - run + 1, j))
+        at = slice(group, group + 1)
+        terms = times(joined(*(term.at(at) for term in entered)), joined(*placed), joined(*fallen))
+        if self.groups.within is None:
+            return terms
+        twice = 2 * int(self.groups.within[group])
+        return times(terms, exponentials(tables.rate, twice * np.arange(1, j + 2)))
 
     def _fall(self, first: int, last: int) -> Scaled:
         """Return ``exp(-c (t_first+1 + .. + t_last))``."""
-        numerators = self.levels.numerators
-        return _fall(
-            -UNIT * self.units * self.groups.count * (numerators[last] - numerators[first])
-        )
+        width = self.levels.numerators[last] - self.levels.numerators[first]
+        if width not in self._falls:
+            nats = -UNIT * self.units * self.groups.count * width
+            self._falls[width] = exponential(nats)
+        return self._falls[width]
 
     def _accept(
-        self, tables: Tables, choices: Choices, runs: list[tuple[int, int]], coins: Coins
+        self,
+        tables: Tables,
+        choices: Choices,
+        runs: list[tuple[int, int]],
+        energy: Fraction,
+        coins: Coins,
     ) -> bool:
         """Flip the coin of a proposal: its weight over its probability and the bound M."""
-        energy = self.energy(runs)
         placings = math.prod(math.comb(int(self.groups.sizes[k]) + s - 1, s) for k, s in runs)
         most, power = tables.bound
 
@@ -186,9 +216,18 @@ class JointDraw:
             raise EnvelopeViolatedError
         return bool(coins.bernoulli(np.array([float(chance.mid())]), enclosure)[0])
 
-    def energy(self, runs: list[tuple[int, int]]) -> Fraction:
-        """Return the energy, in nats, of a tuple with these groups (last first) and runs."""
-        ranks = [int(self.groups.ranks[k]) for k, s in reversed(runs) for _ in range(s)]
+    def energy(
+        self, runs: list[tuple[int, int]], indices: NDArray[np.int64] | None = None
+    ) -> Fraction:
+        """Return the energy, in nats, of a tuple with these groups (last first) and runs.
+
+        Outputs in merged groups have ranks of their own: there the lattice ``indices`` are needed.
+        """
+        if indices is None:
+            ranks = [int(self.groups.ranks[k]) for k, s in reversed(runs) for _ in range(s)]
+        else:
+            places = np.searchsorted(self.exact.first, indices, side="right") - 1
+            ranks = self.exact.ranks[places].tolist()
         ends = [0, *ranks, self.groups.count]
         scale, count = self.levels.denominator, self.groups.count
         missed = sum(
@@ -211,8 +250,3 @@ class JointDraw:
             int(self.groups.first[group]) + index - place
             for place, index in enumerate(sorted(chosen))
         ]
-
-
-@cache
-def _fall(nats: Fraction) -> Scaled:
-    return exponential(nats)

@@ -44,6 +44,12 @@ class Scaled(NamedTuple):
         )
 
 
+def joined(*lists: Scaled) -> Scaled:
+    """Return lists one after the other."""
+    mantissas, exponents = zip(*lists, strict=True)
+    return Scaled(np.concatenate(mantissas), np.concatenate(exponents))
+
+
 def normalise(numbers: Scaled) -> Scaled:
     """Return the same numbers with mantissas in [1/2, 1)."""
     digits = numbers.mantissa.view(np.int64)
@@ -125,8 +131,7 @@ def exponential(nats: Fraction) -> Scaled:
 @lru_cache(maxsize=64)
 def _powers(rate: Fraction, many: int) -> Scaled:
     """Return ``exp(rate * digit)`` for so many digits."""
-    factors = [exponential(rate * digit) for digit in range(many)]
-    return Scaled(*map(np.concatenate, zip(*factors, strict=True)))
+    return joined(*(exponential(rate * digit) for digit in range(many)))
 
 
 def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
@@ -155,46 +160,66 @@ def cumulate(numbers: Scaled, starts: NDArray[np.bool_] | None = None) -> Scaled
     """
     size = numbers.mantissa.size
     missing = -size % _ROW
-    flags = np.zeros(size, dtype=np.bool_) if starts is None else starts
-    grid = Scaled(
-        np.pad(numbers.mantissa, (0, missing)).reshape(-1, _ROW),
-        np.pad(numbers.exponent, (0, missing), mode="edge").reshape(-1, _ROW),
-    )
-    begins = np.pad(flags, (0, missing)).reshape(-1, _ROW)
+    mantissa, exponent = np.zeros(size + missing), np.full(size + missing, ABSENT)
+    mantissa[:size], exponent[:size] = numbers
+    exponent[size:] = exponent[size - 1 : size]
+    grid = Scaled(mantissa.reshape(-1, _ROW), exponent.reshape(-1, _ROW))
+    begins = np.zeros(size + missing, dtype=np.bool_)
+    if starts is not None:
+        begins[:size] = starts
+    begins = begins.reshape(-1, _ROW)
     rows = len(begins)
     parts = [slice(first, first + _PART // _ROW) for first in range(0, rows, _PART // _ROW)]
-    mixed = np.zeros(rows, dtype=np.bool_)
+    mixed = begins.any(axis=1)
+    fresh = mixed.copy()
     for part in parts:
-        mixed[part] = _sum_rows(grid.at(part), begins[part])
+        low, high = grid.exponent[part].min(axis=1), grid.exponent[part].max(axis=1)
+        mixed[part] |= high - low > _SPREAD
+        _sum_rows(grid.at(part), high, mixed[part])
+    apart = np.flatnonzero(mixed)
+    for first in range(0, apart.size, _PART // _ROW):
+        _scan_rows(grid, begins, apart[first : first + _PART // _ROW])
     if rows > 1:
         last = Scaled(grid.mantissa[:, -1], grid.exponent[:, -1])
-        enter = cumulate(last, np.asarray(begins.any(axis=1)))
+        enter = cumulate(last, None if starts is None else fresh)
         carry = Scaled(np.append(0.0, enter.mantissa[:-1]), np.append(ABSENT, enter.exponent[:-1]))
         for part in parts:
             _carry(grid.at(part), carry.at(part), begins[part], mixed[part])
-    return Scaled(grid.mantissa.reshape(-1)[:size], grid.exponent.reshape(-1)[:size])
+    return Scaled(mantissa[:size], exponent[:size])
 
 
-def _sum_rows(grid: Scaled, begins: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Replace rows by their running sums; return which now have an exponent a number.
+def _sum_rows(grid: Scaled, top: NDArray[np.int64], mixed: NDArray[np.bool_]) -> None:
+    """Replace rows by their running sums with one exponent, but for those that are mixed.
 
-    Rows whose numbers lie within 900 binary orders of each other share an exponent; the others,
-    and those in which a sum begins anew, do not.
+    Their numbers lie within 900 binary orders of each other, and no sum begins anew in them.
     """
-    top, bottom = grid.exponent.max(axis=1), grid.exponent.min(axis=1)
-    mixed = (top - bottom > _SPREAD) | begins.any(axis=1)
-    rows = np.flatnonzero(mixed)
-    kept = grid.at(rows)
+    kept = np.flatnonzero(mixed)
     relative = power_of_two(grid.exponent - top[:, None])
     relative *= grid.mantissa
-    np.cumsum(relative, axis=1, out=grid.mantissa)
-    grid.exponent[:] = top[:, None]
-    running = Scaled(np.zeros(rows.size), np.full(rows.size, ABSENT))
-    for column in range(_ROW if rows.size else 0):
-        running = running.where(~begins[rows, column])
-        running = plus(running, Scaled(kept.mantissa[:, column], kept.exponent[:, column]))
-        grid.mantissa[rows, column], grid.exponent[rows, column] = running
-    return np.asarray(mixed)
+    if kept.size:
+        before = grid.at(kept)
+        np.cumsum(relative, axis=1, out=grid.mantissa)
+        grid.exponent[:] = top[:, None]
+        grid.mantissa[kept], grid.exponent[kept] = before
+    else:
+        np.cumsum(relative, axis=1, out=grid.mantissa)
+        grid.exponent[:] = top[:, None]
+
+
+def _scan_rows(grid: Scaled, begins: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
+    """Replace some rows by their running sums, an exponent a number: sums of 2, 4, .. 64 of them.
+
+    Six additions a number, whether sums begin anew in a row or its numbers are far apart.
+    """
+    sums, closed, reach = grid.at(rows), begins[rows], 1
+    while reach < _ROW:
+        before = Scaled(sums.mantissa[:, :-reach], sums.exponent[:, :-reach])
+        after = Scaled(sums.mantissa[:, reach:], sums.exponent[:, reach:])
+        joined = plus(after, before.where(~closed[:, reach:]))
+        sums.mantissa[:, reach:], sums.exponent[:, reach:] = joined
+        closed[:, reach:] |= closed[:, :-reach].copy()
+        reach *= 2
+    grid.mantissa[rows], grid.exponent[rows] = sums
 
 
 def _carry(
@@ -202,19 +227,21 @@ def _carry(
 ) -> None:
     """Add to each row what enters it, up to where its sum begins anew."""
     rows = np.flatnonzero(mixed)
-    opened = np.logical_or.accumulate(begins[rows], axis=1)
-    entering = carry.at(rows)
-    joined = plus(
-        sums.at(rows),
-        Scaled(
-            np.where(opened, 0.0, entering.mantissa[:, None]),
-            np.where(opened, ABSENT, entering.exponent[:, None]),
-        ),
-    )
+    if rows.size:
+        opened = np.logical_or.accumulate(begins[rows], axis=1)
+        entering = carry.at(rows)
+        joined = plus(
+            sums.at(rows),
+            Scaled(
+                np.where(opened, 0.0, entering.mantissa[:, None]),
+                np.where(opened, ABSENT, entering.exponent[:, None]),
+            ),
+        )
     shared = sums.exponent[:, 0]
     top = np.maximum(shared, carry.exponent)
     np.multiply(sums.mantissa, power_of_two(shared - top)[:, None], out=sums.mantissa)
     added = carry.mantissa * power_of_two(carry.exponent - top)
     np.add(sums.mantissa, added[:, None], out=sums.mantissa)
     sums.exponent[:] = top[:, None]
-    sums.mantissa[rows], sums.exponent[rows] = joined
+    if rows.size:
+        sums.mantissa[rows], sums.exponent[rows] = joined

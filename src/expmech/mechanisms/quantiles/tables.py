@@ -28,6 +28,7 @@ from expmech.mechanisms.quantiles.scaled import (
     exponentials,
     in_parts,
     inverse,
+    joined,
     normalise,
     plus,
     times,
@@ -37,6 +38,8 @@ from expmech.mechanisms.quantiles.scaled import (
 
 MOST_LEVELS = 999
 MOST_DENOMINATOR = 1 << 30
+_MANY = 1 << 13  # groups from which on distant ones are merged
+_NEAR = 64.0  # nats: what is farther from its level has hardly any weight
 _RULE = "increasing numbers strictly between 0 and 1, at most 999 of them"
 
 
@@ -54,7 +57,7 @@ class Levels:
     numerators: tuple[int, ...]
     denominator: int
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """The m + 1 steps from 0 to 1 between neighbouring levels, times the denominator."""
         ends = (0, *self.numerators, self.denominator)
@@ -126,13 +129,15 @@ class RankGroups:
     """Runs of lattice points with equal rank ``#{x < y}``, in increasing order.
 
     Group k holds the ``sizes[k] >= 1`` points from index ``first[k]`` on, and ``ranks[k]`` of the
-    ``count`` values lie below them. Ranks increase strictly and start at 0.
+    ``count`` values lie below them. Ranks increase strictly and start at 0. Of merged groups the
+    ranks differ from ``ranks[k]`` by up to ``within[k]``.
     """
 
     ranks: NDArray[np.int64]
     sizes: NDArray[np.int64]
     first: NDArray[np.int64]
     count: int
+    within: NDArray[np.int64] | None = None
 
     @property
     def n_groups(self) -> int:
@@ -152,6 +157,39 @@ def rank_groups(occupied: NDArray[np.int64], counts: NDArray[np.int64], points: 
     return RankGroups(ranks[kept], sizes[kept], first[kept], int(ranks[-1]))
 
 
+def merge_distant(groups: RankGroups, levels: Levels, rate: Fraction) -> RankGroups:
+    """Merge neighbouring groups far from every level; ``rate`` is the energy of a count in nats.
+
+    From :data:`_NEAR` nats on the ranks of a merged group lie within one part in twice the number
+    of levels of its distance, so all outputs together are taken for at most half as far from their
+    levels as the farthest of them is. A short list of groups is returned as it is.
+    """
+    if groups.n_groups < _MANY:
+        return groups
+    many, near = len(levels.numerators), _NEAR / float(rate)
+    targets = np.array([above * groups.count / levels.denominator for above in levels.numerators])
+    places = np.searchsorted(targets, groups.ranks)
+    low = groups.ranks - targets[np.maximum(places - 1, 0)]
+    high = targets[np.minimum(places, many - 1)] - groups.ranks
+    below = (places > 0) & ((places == many) | (low < high))  # the level below is the nearer one
+    distance = np.where(below, low, high)
+    steps = np.log(np.maximum(distance / near, 1.0)) * (1.0 / math.log1p(1.0 / many))
+    cells = np.floor(steps).astype(np.int64)
+    same = (cells[1:] == cells[:-1]) & (places[1:] == places[:-1]) & (below[1:] == below[:-1])
+    same &= (distance[1:] >= near) & (distance[:-1] >= near)
+    starts = np.flatnonzero(np.append(np.True_, ~same))
+    least = groups.ranks[starts]
+    most = groups.ranks[np.append(starts[1:], groups.n_groups) - 1]
+    middle = (least + most) // 2
+    return RankGroups(
+        ranks=middle,
+        sizes=np.add.reduceat(groups.sizes, starts),
+        first=groups.first[starts],
+        count=groups.count,
+        within=np.maximum(middle - least, most - middle),
+    )
+
+
 class Tables:
     """Sums of ``exp(-energy)`` over the first j outputs, by the group that the j-th one is in.
 
@@ -161,9 +199,10 @@ class Tables:
         entering[j](k) = sum over k' < k of exp(-c |r_k - r_k' - t_j|) arriving[j-1](k')
         arriving[j](k) = sum over s of entering[j-s+1](k) C(N_k+s-1, s) exp(-c (t_j-s+2 + .. + t_j))
 
-    s the number of outputs that share group k. Runs longer than ``runs`` are bounded from above
-    instead of summed. Each table is a sum of non-negative numbers with a proven relative error, so
-    it is superharmonic up to the factor ``1 + slack`` a step.
+    s the number of outputs that share group k. Of merged groups, in which ranks differ by up to
+    w_k, each output weighs ``exp(2 c w_k)`` times as much: a bound from above. Runs longer than
+    ``runs`` are bounded, too, instead of summed. Each table is a sum of non-negative numbers with a
+    proven relative error, so it is superharmonic up to the factor ``1 + slack`` a step.
 
     Parameters
     ----------
@@ -178,9 +217,11 @@ class Tables:
     def __init__(self, groups: RankGroups, levels: Levels, units: int, *, runs: int) -> None:
         self.groups, self.levels, self.units = groups, levels, units
         self.runs = min(runs, len(levels.numerators))
-        rate = UNIT * units * levels.denominator
+        self.rate = rate = UNIT * units * levels.denominator
         self.growth = exponentials(rate, groups.ranks)
+        self.lift = None if groups.within is None else exponentials(rate, 2 * groups.within)
         self.decay = exponentials(-rate, groups.ranks)
+        self._falls: dict[int, Scaled] = {}
         self._runs: list[Scaled] = []  # of the last level, by length; longer ones bounded at last
         self.entering: list[Scaled] = []
         self.arriving: list[Scaled] = []
@@ -210,7 +251,10 @@ class Tables:
 
     def fall(self, j: int) -> Scaled:
         """Return ``exp(-c t_j)``, what an interval that holds no value weighs."""
-        return exponential(-UNIT * self.units * self.levels.widths[j] * self.groups.count)
+        width = self.levels.widths[j]
+        if width not in self._falls:
+            self._falls[width] = exponential(-UNIT * self.units * width * self.groups.count)
+        return self._falls[width]
 
     def window(self, j: int) -> int:
         """Return the largest whole number that is at most ``t_j``."""
@@ -247,10 +291,7 @@ class Tables:
         before = self.arriving[j - 1]
         distant = times(before.at(slice(0, far)), self.growth.at(slice(0, far)), low)
         near = times(before.at(slice(far, k)), self.decay.at(slice(far, k)), high)
-        return Scaled(
-            np.concatenate([distant.mantissa, near.mantissa]),
-            np.concatenate([distant.exponent, near.exponent]),
-        )
+        return joined(distant, near)
 
     def _first(self) -> Scaled:
         """Return ``entering[0]``, the weight of the interval below the first output."""
@@ -268,8 +309,12 @@ class Tables:
         fall, before = self.fall(j), self.arriving[j - 1]
         rise = inverse(fall)
         edge = np.searchsorted(ranks, ranks - window, side="left")
-        beyond = cumulate(_product(before, self.growth))
-        near = _Windows(_product(before, self.decay), ranks, edge, window) if window else None
+        distant_terms = _product(before, self.growth)
+        if window:
+            near_terms = _product(before, self.decay)
+            beyond, near = _windows(distant_terms, near_terms, ranks, edge, window)
+        else:
+            beyond, near = cumulate(distant_terms), None
 
         def compute(part: slice) -> Scaled:
             distant = times(_up_to(beyond, edge[part]), self.decay.at(part), rise)
@@ -292,15 +337,16 @@ class Tables:
         def compute(part: slice) -> Scaled:
             sizes = self.groups.sizes[part]
             arriving = Scaled(np.zeros(sizes.size), np.full(sizes.size, ABSENT))
+            lift = () if self.lift is None else (self.lift.at(part),)
             for run in range(lengths):
                 if run == 0:
-                    weight = times(self.entering[j].at(part), whole_numbers(sizes))
+                    weight = times(self.entering[j].at(part), whole_numbers(sizes), *lift)
                 else:
                     weight = before[run - 1].at(part)
                     if run == self.runs and len(before) > run:
                         weight = plus(weight, before[run].at(part))
                     more = whole_numbers((sizes + run) / (run + 1.0))
-                    weight = times(weight, fall, more)
+                    weight = times(weight, fall, more, *lift)
                 weight = normalise(weight)
                 kept[run].mantissa[part], kept[run].exponent[part] = weight
                 arriving = plus(arriving, weight)
@@ -311,22 +357,19 @@ class Tables:
         return arriving
 
 
+@dataclass(frozen=True)
 class _Windows:
-    """Sums over the groups from ``edge[k]`` to ``k - 1``, whose ranks lie within ``window``.
+    """Sums over the groups from ``edge[k]`` to ``k - 1``, whose ranks lie within a window.
 
-    Blocks of ``window`` ranks: a window is the end of one block and the beginning of the next, so
-    two running sums that begin anew with each block do, without a subtraction.
+    Blocks of as many ranks as the window: a window is the end of one block and the beginning of
+    the next, so two running sums that begin anew with each block do, without a subtraction.
     """
 
-    def __init__(
-        self, terms: Scaled, ranks: NDArray[np.int64], edge: NDArray[np.int64], window: int
-    ) -> None:
-        self.edge, self.block = edge, ranks // window
-        self.starts = np.append(np.True_, self.block[1:] != self.block[:-1])
-        self.ahead = cumulate(terms, self.starts)
-        ends = np.append(self.starts[1:], np.True_)
-        backward = slice(None, None, -1)
-        self.back = cumulate(terms.at(backward), ends[backward]).at(backward)
+    ahead: Scaled
+    back: Scaled
+    edge: NDArray[np.int64]
+    block: NDArray[np.int64]
+    starts: NDArray[np.bool_]
 
     def sums(self, part: slice) -> Scaled:
         """Return the sums of some windows."""
@@ -334,6 +377,20 @@ class _Windows:
         index = np.where(starts, 0, np.arange(part.start, part.stop))
         within = _up_to(self.ahead, index)
         return plus(within, self.back.at(edge).where(self.block[edge] < block))
+
+
+def _windows(
+    distant: Scaled, near: Scaled, ranks: NDArray[np.int64], edge: NDArray[np.int64], window: int
+) -> tuple[Scaled, _Windows]:
+    """Return the running sums of distant terms, and those of near ones by windows, in one call."""
+    block, size = ranks // window, ranks.size
+    starts = np.append(np.True_, block[1:] != block[:-1])
+    backward = slice(None, None, -1)
+    ends = np.append(starts[1:], np.True_)[backward]
+    begins = np.concatenate([np.arange(size) == 0, starts, ends])
+    sums = cumulate(joined(distant, near, near.at(backward)), begins)
+    ahead, back = sums.at(slice(size, 2 * size)), sums.at(slice(2 * size, None)).at(backward)
+    return sums.at(slice(size)), _Windows(ahead, back, edge, block, starts)
 
 
 def _up_to(sums: Scaled, index: NDArray[np.int64]) -> Scaled:
