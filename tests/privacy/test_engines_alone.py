@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 from support.aggregates import moments, row_count, tally
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import postgres_filled, spark_session
 
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError
@@ -58,17 +58,13 @@ KINDS = """
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute(KINDS)
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s, %s)", SPELT)
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(KINDS)
-            with connection.cursor() as cursor:
-                cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s, %s)", SPELT)
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")

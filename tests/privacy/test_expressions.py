@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import postgres_filled, spark_session
 from support.expressions import Made, Maker, Row, rows_at_random
 
 from expmech.core.errors import ExpmechError
@@ -56,22 +56,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute("CREATE TABLE rows (row int, x float8, n bigint, t text, b boolean)")
+        connection.execute(
+            "CREATE FUNCTION many(rows) RETURNS SETOF int LANGUAGE sql AS"
+            " 'SELECT generate_series(1, 100)'"
+        )
+        with connection.cursor() as cursor:
+            lines = [(k, *row.values()) for k, row in enumerate(ROWS)]
+            cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s)", lines)
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("CREATE TABLE rows (row int, x float8, n bigint, t text, b boolean)")
-            connection.execute(
-                "CREATE FUNCTION many(rows) RETURNS SETOF int LANGUAGE sql AS"
-                " 'SELECT generate_series(1, 100)'"
-            )
-            with connection.cursor() as cursor:
-                lines = [(k, *row.values()) for k, row in enumerate(ROWS)]
-                cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s)", lines)
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from support.aggregates import (
     standardised_products,
     tally,
 )
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import postgres_filled, spark_session
 from support.reading import ODD_TEXTS
 
 from expmech.core.errors import DataError
@@ -103,25 +103,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute(
+            "CREATE TABLE rows (row bigint, number float8, spelt text, place text,"
+            " flag boolean, day date)"
+        )
+        with connection.cursor() as cursor:
+            rows = list(zip(*TABLE.values(), strict=True))
+            cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s, %s)", rows)
+        connection.execute(
+            "CREATE TABLE wide AS SELECT x::numeric AS x FROM (VALUES ('1e400'), ('-1e400'),"
+            " ('1e-400'), ('NaN'), ('2.5'), (NULL)) AS t (x)"
+        )
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(
-                "CREATE TABLE rows (row bigint, number float8, spelt text, place text,"
-                " flag boolean, day date)"
-            )
-            with connection.cursor() as cursor:
-                rows = list(zip(*TABLE.values(), strict=True))
-                cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s, %s)", rows)
-            connection.execute(
-                "CREATE TABLE wide AS SELECT x::numeric AS x FROM (VALUES ('1e400'), ('-1e400'),"
-                " ('1e-400'), ('NaN'), ('2.5'), (NULL)) AS t (x)"
-            )
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import pytest
 from support.aggregates import histogram, moments, row_count, tally
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import postgres_filled, spark_session
 from support.statistics import mean, quantile, ridge, select
 
 from expmech.core.errors import DataError, ParameterError
@@ -76,24 +76,19 @@ def file(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def postgres(file: Path) -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute(
+            'CREATE TABLE survey (x double precision, "Ema" bigint, emc0 real, s text)'
+        )
+        with connection.cursor() as cursor:
+            rows = zip(*table().values(), strict=True)
+            cursor.executemany("INSERT INTO survey VALUES (%s, %s, %s, %s)", list(rows))
+        connection.execute(
+            "CREATE TABLE gaps AS SELECT * FROM (VALUES (1.0::float8), (NULL), ('NaN')) AS t (x)"
+        )
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(
-                'CREATE TABLE survey (x double precision, "Ema" bigint, emc0 real, s text)'
-            )
-            with connection.cursor() as cursor:
-                rows = zip(*table().values(), strict=True)
-                cursor.executemany("INSERT INTO survey VALUES (%s, %s, %s, %s)", list(rows))
-            connection.execute(
-                "CREATE TABLE gaps AS SELECT * FROM (VALUES (1.0::float8), (NULL), ('NaN')) AS"
-                " t (x)"
-            )
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")

@@ -143,7 +143,8 @@ class Server(ThreadingHTTPServer):
             return _TYPES.get(name.rpartition(".")[2], "text/plain"), _static(name), {}
         if folder == "panel":
             panel, state = self._panel(name, given)
-            return "application/json", _json(panel, state), {}
+            content = panel.describe() | {"state": state.settings()}
+            return "application/json", json.dumps(content), {}
         if folder == "figure" and name.endswith(".svg"):
             panel, _ = self._panel(name.removesuffix(".svg"), given)
             saved = {"Content-Disposition": f'attachment; filename="expmech-{name}"'}
@@ -187,10 +188,6 @@ def _width(text: str) -> int:
 
 def _solve(state: State, error: str) -> Fraction:
     return epsilon_for(state, exact_amount(error, name="error", owner=OWNER))
-
-
-def _json(panel: Panel, state: State) -> str:
-    return json.dumps(panel.describe() | {"state": state.settings()})
 
 
 def _static(name: str) -> str:
