@@ -25,6 +25,13 @@ from support.patience import PATIENCE
 RUNNING = ExitStack()
 """What was started; the end of the run closes it (tests/conftest.py)."""
 
+ENGINE_WARNINGS = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+"""Marks of a module whose tests use engines, for warnings that are theirs."""
+
 _databases = itertools.count()
 
 
@@ -90,7 +97,9 @@ def _postgres(programs: Path) -> str:
 
 @contextmanager
 def spark_session() -> Iterator[Any]:
-    """Yield the local Spark session, whose views are dropped afterwards."""
+    """Yield the local Spark session, whose views are dropped afterwards; skip without Java."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     session = _spark()
     yield session
     for view in session.catalog.listTables():
