@@ -133,8 +133,8 @@ def test_under_add_remove_nothing_public_depends_on_the_rows() -> None:
     few, many = (mechanism(Logistic(), "add-remove", n, rows=100) for n in (5, 500))
     assert few.certificate(epsilon=1.0) == many.certificate(epsilon=1.0)
     assert few.plan(1.0) == many.plan(1.0)
-    told = [mechanism(Logistic(), n=n).certificate(epsilon=1.0) for n in (5, 500)]
-    assert told[0] != told[1]
+    others = [mechanism(Logistic(), n=n).certificate(epsilon=1.0) for n in (5, 500)]
+    assert others[0] != others[1]
 
 
 def test_counts_stand_for_equal_rows() -> None:
