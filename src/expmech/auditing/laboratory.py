@@ -317,7 +317,7 @@ class Laboratory:
         chains : int, default 4
             Independent copies.
         seed : int, default 0
-            Of the stream: these are draws for a study, never a release.
+            Seed of the random bits: these are draws for a study, never a release.
 
         Raises
         ------

@@ -103,7 +103,6 @@ class Box(Grid):
         return coordinates
 
     def locate(self, point: NDArray[np.float64]) -> Indices:
-        """Return the integer vector nearest to ``point``, which may lie outside the box."""
         return np.floor((point - self.lower) / self.steps).astype(np.int64)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:

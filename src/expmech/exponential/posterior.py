@@ -55,7 +55,7 @@ class PosteriorSampling(ExponentialMechanism):
         Parameters
         ----------
         epsilon : float
-            Of the release.
+            The epsilon of the release.
 
         Returns
         -------
