@@ -27,9 +27,9 @@ class Claim:
     Parameters
     ----------
     epsilon : float
-        Not negative.
+        The claimed epsilon, at least 0.
     delta : float, default 0.0
-        Not negative.
+        The claimed delta, at least 0.
 
     Examples
     --------

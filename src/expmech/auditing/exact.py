@@ -73,7 +73,7 @@ def enumerate_law(
     Parameters
     ----------
     mechanism : Mechanism
-        On a small lattice or list; not one that draws a real law and rounds it.
+        A mechanism on a small lattice or list; not one that draws a real law and rounds it.
     epsilon : float or Fraction
         The budget of the release.
     sampler : Sampler or str, default "auto"

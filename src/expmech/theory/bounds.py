@@ -325,7 +325,7 @@ def pure_steps(
     log_beta, energy_range, log_floor : float
         As in :func:`density_distance`.
     tolerance : float
-        In (0, 1).
+        The largest relative distance of densities that is allowed, in (0, 1).
 
     Examples
     --------

@@ -123,7 +123,7 @@ def rho_of_discrete_laplace(epsilon: Fraction, steps: int) -> Fraction:
     epsilon : Fraction
         The epsilon of the release, at least 0.
     steps : int
-        At least 1.
+        By how many steps neighbours move the integers in all, at least 1.
 
     Examples
     --------

@@ -201,7 +201,7 @@ def renyi_divergence(p: Law, q: Law, order: float) -> float:
     p, q : array of float
         Probabilities of the same outcomes under either data set.
     order : float
-        a, above 1.
+        The order a of the divergence, above 1.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def true_renyi(pairs: Iterable[tuple[Law, Law]], order: float) -> float:
     pairs : iterable of (array, array)
         Laws of neighbouring data sets.
     order : float
-        Above 1.
+        The order a of the divergence, above 1.
 
     Returns
     -------

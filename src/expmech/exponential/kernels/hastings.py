@@ -145,7 +145,7 @@ class Independence(Kernel):
     Parameters
     ----------
     envelope : Envelope
-        One that is a law of points (``is_law``), such as ``Uniform()`` or ``ProductLaplace()``. An
+        A law of points (``is_law``), such as ``Uniform()`` or ``ProductLaplace()``. An
         envelope whose energy is not a function of the point has no ratio that could be stated.
 
     Notes

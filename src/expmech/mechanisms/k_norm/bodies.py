@@ -210,7 +210,7 @@ class BoxBody(Body):
     Parameters
     ----------
     halves : sequence of numbers
-        Positive, one per coordinate.
+        Half-widths, positive, one per coordinate.
 
     Examples
     --------
@@ -359,7 +359,7 @@ class EuclideanBall(Ellipsoid):
     dimension : int
         How many coordinates.
     radius : number
-        Positive.
+        The radius, positive.
 
     Examples
     --------
@@ -520,7 +520,7 @@ class ProductBody(Body):
     Parameters
     ----------
     bodies : tuple of Body
-        Their coordinates follow each other.
+        The bodies of the parts, in the order of their coordinates.
 
     Examples
     --------

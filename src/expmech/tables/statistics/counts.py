@@ -87,7 +87,7 @@ class CountOf(ConditionCounts):
     missing : str, default="auto"
         Not used: a condition decides itself what holds where a value is missing.
     concentrated : RhoBudget, optional
-        The budget of a ledger that counts in rho, see :meth:`with_rho`.
+        Of a ledger that counts in rho, see :meth:`with_rho`.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class HistogramIn(Statistic):
     shares : tuple of str, default=()
         What several histograms cost together, for the certificate.
     concentrated : RhoBudget, optional
-        The budget of a ledger that counts in rho, see :meth:`with_rho`.
+        Of a ledger that counts in rho, see :meth:`with_rho`.
     dates : bool, default=False
         Whether the column holds dates: values and edges are days since 1970-01-01, and cells are
         named by dates.
