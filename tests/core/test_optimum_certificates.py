@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.optimum import custom_risk
 
 import expmech as em
 from expmech.core.errors import ParameterError
@@ -65,16 +66,7 @@ def test_certificates_stand_and_no_field_can_be_changed(risk: Risk, adjacency: s
 
 
 def test_constants_of_a_risk_of_ones_own_are_an_assumption() -> None:
-    own = Custom(
-        name="mine",
-        derivative=lambda t, z: np.clip(t - z, -0.5, 0.5),
-        curvature=lambda t, z: np.where(np.abs(t - z) < 0.5, 1.0, 0.0),
-        ball=lambda t, z: t,
-        bound=0.5,
-        lipschitz=1.0,
-        error=2.0**-50,
-    )
-    certificate = mechanism(own).certificate(epsilon=1.0)
+    certificate = mechanism(custom_risk()).certificate(epsilon=1.0)
     assert stands(certificate)
     assert any("custom risk" in text for text in certificate.assumptions)
 
@@ -141,8 +133,8 @@ def test_under_add_remove_nothing_public_depends_on_the_rows() -> None:
     few, many = (mechanism(Logistic(), "add-remove", n, rows=100) for n in (5, 500))
     assert few.certificate(epsilon=1.0) == many.certificate(epsilon=1.0)
     assert few.plan(1.0) == many.plan(1.0)
-    told = [mechanism(Logistic(), n=n).certificate(epsilon=1.0) for n in (5, 500)]
-    assert told[0] != told[1]
+    others = [mechanism(Logistic(), n=n).certificate(epsilon=1.0) for n in (5, 500)]
+    assert others[0] != others[1]
 
 
 def test_counts_stand_for_equal_rows() -> None:

@@ -92,9 +92,9 @@ def test_rejection_from_the_affine_envelope_releases_f() -> None:
     chain = dataclasses.replace(
         em.Rejection(em.Affine(), batch=1).prepare(target), envelope=envelope
     )
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER, cut=1e-11, ignore=1e-10)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER, cut=1e-11, ignore=1e-10)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 class WithoutFraction(BoundAffine):

@@ -127,9 +127,9 @@ SAMPLERS: dict[str, Sampler] = {
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_law_is_density_times_exponential_mechanism(name: str, base: str) -> None:
     chain, target = prepared(mechanism(ROWS, BASES[base]), SAMPLERS[name])
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, expected(target, ROWS)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, expected(target, ROWS)) <= LEFTOVER
 
 
 @pytest.mark.parametrize("growing", [True, False])
@@ -139,8 +139,8 @@ def test_a_sum_is_drawn_by_coordinates_under_a_sum(growing: bool) -> None:
     if isinstance(chain, SeparableTreeChain):  # one cell and one point at a time: fewer paths
         one = dataclasses.replace(chain.chains[0], batch=1)
         chain = dataclasses.replace(chain, chains=(one,))
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert total_variation(found.law, expected(target, ROWS)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert total_variation(enumerated.law, expected(target, ROWS)) <= LEFTOVER
 
 
 def test_intervals_are_bounded_with_the_slopes_of_the_base() -> None:
@@ -160,10 +160,10 @@ def test_intervals_are_bounded_with_the_slopes_of_the_base() -> None:
 )
 def test_excluded_points_are_never_drawn_nor_evaluated(name: str) -> None:
     chain, target = prepared(mechanism(ROWS, EXCLUDING, loss=Undefined), SAMPLERS[name])
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     truth = expected(target, ROWS, kept)
-    assert set(found.law) == set(truth) == {(0,), (1,), (2,)}
-    assert total_variation(found.law, truth) <= LEFTOVER
+    assert set(enumerated.law) == set(truth) == {(0,), (1,), (2,)}
+    assert total_variation(enumerated.law, truth) <= LEFTOVER
 
 
 @pytest.mark.parametrize(("base", "density"), [(prior, prior), (EXCLUDING, kept)])
@@ -177,10 +177,10 @@ def test_a_constant_number_of_rounds_or_steps_stays_within_its_reserve(
             chain, steps = dataclasses.replace(chain, lot=1), chain.rounds
         else:
             steps = chain.steps
-        found = law_after(chain, steps, lattice_point)
+        enumerated = law_after(chain, steps, lattice_point)
         truth = expected(target, ROWS, density)
-        assert set(found) == set(truth)
-        ratios = [math.log(found[point] / truth[point]) for point in truth]
+        assert set(enumerated) == set(truth)
+        ratios = [math.log(enumerated[point] / truth[point]) for point in truth]
         assert max(ratios) - min(ratios) <= float(sampler.reserve(Fraction(1))) + 1e-9
 
 
@@ -191,7 +191,7 @@ def test_public_points_carry_the_density_too() -> None:
     def outcome(state: Any) -> Hashable:
         return ("point", int(state.chosen[0])) if state.chosen[0] >= 0 else lattice_point(state)
 
-    found = ChainLaw(chain, outcome, leftover=LEFTOVER).law
+    enumerated = ChainLaw(chain, outcome, leftover=LEFTOVER).law
     points = np.array([[0.3], [0.7]])
     tau = 0.4 / 0.6 * 4 / 2
     logs = prior(points) - target.eta * np.abs(points[:, 0] - np.mean(ROWS))
@@ -199,7 +199,7 @@ def test_public_points_carry_the_density_too() -> None:
     lattice = np.exp(prior(cells) - target.eta * np.abs(cells[:, 0] - np.mean(ROWS)))
     total = lattice.sum() + tau * np.exp(logs).sum()
     for j in range(2):
-        assert found["point", j] == pytest.approx(tau * math.exp(logs[j]) / total, abs=1e-5)
+        assert enumerated["point", j] == pytest.approx(tau * math.exp(logs[j]) / total, abs=1e-5)
 
 
 def law_by(sampler: Sampler, base: Any) -> Any:

@@ -84,9 +84,9 @@ def _refine_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_law_is_the_exponential_mechanism(name: str, memory: int) -> None:
     chain, target = prepared(PROBLEMS[name], em.BoxTree(batch=1, memory=memory), epsilon=0.5)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 5, 8])

@@ -48,9 +48,9 @@ def mixture_law(target: Target, points: list[float], k: float) -> dict[Hashable,
 def test_law_is_the_mixture_with_constant_k(name: str, k: float) -> None:
     sampler = em.ConstantMixture(POINTS, k, sampler=OF_F[name])
     chain, target = prepared(mean_mechanism(ROWS, bits=2), sampler)
-    found = ChainLaw(chain, released, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, mixture_law(target, POINTS, k)) <= LEFTOVER
+    enumerated = ChainLaw(chain, released, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, mixture_law(target, POINTS, k)) <= LEFTOVER
 
 
 def test_pure_metropolis_serves_as_f() -> None:

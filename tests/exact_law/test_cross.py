@@ -167,21 +167,21 @@ def test_no_energy_lies_below_what_the_tangents_promise(name: str) -> None:
 
 def excess(touched: Touched, target: Target, **changed: Any) -> float:
     """Return by how much the energy exceeds the promise where it exceeds it least, in nats."""
-    found = promise(touched, dataclasses.replace(certify(target), **changed))
-    assert found is not None
+    bound = promise(touched, dataclasses.replace(certify(target), **changed))
+    assert bound is not None
     indices = target.domain.all_indices(1 << 10)
     assert indices is not None
     least = math.inf
     for row, energy in zip(indices.tolist(), target.energy(indices).tolist(), strict=True):
-        total = found.least
+        total = bound.least
         norm = []
-        for k in range(found.free.nrows()):
-            at = -found.constant[k, 0]
-            at += sum(found.free[k, a] * row[j] for a, j in enumerate(touched.free))
-            at += sum(found.others[k, a] * row[j] for a, j in enumerate(touched.held))
+        for k in range(bound.free.nrows()):
+            at = -bound.constant[k, 0]
+            at += sum(bound.free[k, a] * row[j] for a, j in enumerate(touched.free))
+            at += sum(bound.others[k, a] * row[j] for a, j in enumerate(touched.held))
             norm.append(abs(at))
         total += max(norm)
-        for rise, j in zip(found.rises, touched.held, strict=True):
+        for rise, j in zip(bound.rises, touched.held, strict=True):
             total += rise * abs(row[j] - int(touched.center[j]))
         least = min(least, float((energy - total).p) / float((energy - total).q))
     return least / target.units_per_nat

@@ -46,20 +46,20 @@ def closed(rate: Fraction, size: int, parts: int, tail: float = 1e-9) -> dict[Ha
 @pytest.mark.parametrize(("rate", "parts"), [(Fraction(5, 2), 1), (Fraction(4), 3)])
 def test_the_law_is_that_of_the_largest_coordinate(rate: Fraction, parts: int) -> None:
     noise = CubeNoise(rate=rate, size=2, parts=parts)
-    found, leftover = law_of(lambda coins: tuple(noise.draw(coins, 1)[0].tolist()), cut=2e-6)
+    enumerated, leftover = law_of(lambda coins: tuple(noise.draw(coins, 1)[0].tolist()), cut=2e-6)
     assert leftover < 3e-2
-    assert total_variation(found, closed(rate, 2, parts)) < leftover
-    assert total_variation(found, closed(rate * Fraction(4, 5), 2, parts)) > 1.5 * leftover
+    assert total_variation(enumerated, closed(rate, 2, parts)) < leftover
+    assert total_variation(enumerated, closed(rate * Fraction(4, 5), 2, parts)) > 1.5 * leftover
     # neighbours whose sums differ by one step in both coordinates
-    points: Any = found
+    points: Any = enumerated
     moved: dict[Hashable, float] = {(x + 1, y + 1): points[x, y] for x, y in points}
-    worst = largest_log_ratio(found, moved, ignore=1e-3 if parts == 1 else 0.1)
+    worst = largest_log_ratio(enumerated, moved, ignore=1e-3 if parts == 1 else 0.1)
     assert 0.7 * float(rate) < worst < 1.05 * float(rate)
     independent: dict[Hashable, float] = {
         (x, y): math.tanh(float(rate) / 2) ** 2 * math.exp(-float(rate) * (abs(x) + abs(y)))
         for x, y in itertools.product(range(-20, 21), repeat=2)
     }
-    assert total_variation(found, independent) > 5e-2
+    assert total_variation(enumerated, independent) > 5e-2
 
 
 def test_parts_are_odd_and_enough_for_most_proposals_to_be_kept() -> None:

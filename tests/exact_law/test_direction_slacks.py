@@ -107,12 +107,12 @@ def test_bounds_of_the_coin_hold_for_all_normals_that_the_errors_allow(
     rows = rows[: 1 if d > 5 else None]
     for values, x, wide in product(rows, (10.0 ** (-500 / d), 0.5, 1.0, 2.0, 4.0), (0.0, 0.3)):
         q = (values @ values) / ((transform @ values) @ (transform @ values))
-        found = proposal_of(transform, floor=x * d / 2.0 / q, spread=wide / q)
-        low, high = (float(one[0]) for one in bingham_module.chance_bounds(found, values[None]))
+        proposal = proposal_of(transform, floor=x * d / 2.0 / q, spread=wide / q)
+        low, high = (float(one[0]) for one in bingham_module.chance_bounds(proposal, values[None]))
         with flint.ctx.workprec(300):
             for g, y in worst_vectors(values, transform, off, share):
-                log, real_q = log_chance(g, y, found.floor)
-                least = (log - ball(found.spread) * real_q).exp()
+                log, real_q = log_chance(g, y, proposal.floor)
+                least = (log - ball(proposal.spread) * real_q).exp()
                 assert ball(low) <= least, (name, x, "low")
                 assert log.exp() <= ball(high), (name, x, "high")
         if off == share == 0.0 and x > 0.01:  # and the bounds are bounds, not all there is

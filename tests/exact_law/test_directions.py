@@ -89,23 +89,23 @@ def fitted(d: int, n: int, eta: Fraction, seed: int = 3) -> Proposal:
 @pytest.mark.parametrize(("d", "n"), [(2, 0), (2, 5), (7, 300), (40, 3000)])
 @pytest.mark.parametrize("eta", [Fraction(1, 1 << 21), Fraction(1, 2), Fraction(256)])
 def test_certificate_bounds_the_spectrum(d: int, n: int, eta: Fraction) -> None:
-    found = fitted(d, n, eta)
-    matrix = found.moments.whole.approximate(found.moments.bits)
-    energy = float(found.shift) * np.eye(d) - float(eta) * matrix
-    spectrum = np.linalg.eigvalsh(found.transform.T @ energy @ found.transform)
+    proposal = fitted(d, n, eta)
+    matrix = proposal.moments.whole.approximate(proposal.moments.bits)
+    energy = float(proposal.shift) * np.eye(d) - float(eta) * matrix
+    spectrum = np.linalg.eigvalsh(proposal.transform.T @ energy @ proposal.transform)
     slack = 1e-12 * (1.0 + float(eta) * n)
-    assert 0.0 < found.floor <= spectrum[0] + slack
-    assert spectrum[-1] <= found.floor + found.spread + slack
-    assert found.spread < 1e-6
+    assert 0.0 < proposal.floor <= spectrum[0] + slack
+    assert spectrum[-1] <= proposal.floor + proposal.spread + slack
+    assert proposal.spread < 1e-6
 
 
 @pytest.mark.parametrize(("d", "n"), [(2, 5), (7, 300), (40, 3000)])
 def test_float_bounds_of_the_coin_hold_its_ball(d: int, n: int) -> None:
-    found = fitted(d, n, Fraction(1, 2))
+    proposal = fitted(d, n, Fraction(1, 2))
     normals = RevealedNormals(Coins(seeded_bits(1)), (60, d))
-    low, high = bingham_module.chance_bounds(found, normals.values)
+    low, high = bingham_module.chance_bounds(proposal, normals.values)
     for row in range(60):
-        ball = bingham_module._enclose_chance(found, normals, row, 200)
+        ball = bingham_module._enclose_chance(proposal, normals, row, 200)
         assert ball <= 1  # the theorem: M is large enough
         assert flint.arb(float(low[row])) <= ball <= flint.arb(float(high[row]))
         assert high[row] - low[row] < 1e-8
@@ -119,9 +119,9 @@ def test_poor_eigenpairs_are_replaced_by_the_identity(monkeypatch: pytest.Monkey
 
     moments = make_moments(row_products(random_rows(4, 30, 5)))
     monkeypatch.setattr(np.linalg, "eigh", wrong)
-    found = fit_proposal(moments, Fraction(1, 2))
-    assert (found.transform == np.eye(4)).all()
-    assert found.floor > 0.0
+    proposal = fit_proposal(moments, Fraction(1, 2))
+    assert (proposal.transform == np.eye(4)).all()
+    assert proposal.floor > 0.0
 
 
 def test_largest_moments_are_certified() -> None:
@@ -130,12 +130,12 @@ def test_largest_moments_are_certified() -> None:
     spectrum = np.geomspace(2.0**31, 1.0, d)
     whole = [[int(x) for x in row] for row in (turn * spectrum) @ turn.T * 2.0**40]
     table = np.array(whole, dtype=object)
-    found = fit_proposal(
+    proposal = fit_proposal(
         SecondMoments(whole=WholeMatrix.from_integers((table + table.T) // 2), bits=40),
         Fraction(256),
     )
-    assert found.floor > 0.4
-    assert found.spread < 1e-2
+    assert proposal.floor > 0.4
+    assert proposal.spread < 1e-2
 
 
 @settings(deadline=None, max_examples=60)
@@ -211,27 +211,27 @@ def test_terms_of_a_certificate_are_recomputed(adjacency: str, epsilon: Any) -> 
     mechanism = PrincipalDirection.from_rows(
         random_rows(5, 20, 1), n_components=2, variances=True, adjacency=adjacency
     )
-    found = mechanism.certificate(epsilon=epsilon)
-    assert failures(found) == set()
+    certificate = mechanism.certificate(epsilon=epsilon)
+    assert failures(certificate) == set()
     other = "add-remove" if adjacency == "replace" else "replace"
     changes: list[tuple[str, dict[str, Any]]] = [
-        ("eta", {"eta": 2.0 * found.eta}),
+        ("eta", {"eta": 2.0 * certificate.eta}),
         ("sensitivity", {"sensitivity": 0.5}),
-        ("shares", {"epsilon": 0.5 * found.epsilon}),
-        ("shares", {"sampler": found.sampler | {"variance_epsilon": "0"}}),
+        ("shares", {"epsilon": 0.5 * certificate.epsilon}),
+        ("shares", {"sampler": certificate.sampler | {"variance_epsilon": "0"}}),
         ("timing", {"timing": "constant"}),
-        ("domain", {"sampler": found.sampler | {"components": 9}}),
-        ("domain", {"domain": found.domain | {"dimension": True}}),
+        ("domain", {"sampler": certificate.sampler | {"components": 9}}),
+        ("domain", {"domain": certificate.domain | {"dimension": True}}),
         ("timing", {"sampler": {}}),
         ("fields", {"sampler": {"sampler": "Bingham"}}),
-        ("rounding", {"domain": found.domain | {"rounding_bits": 23}}),
-        ("rows", {"domain": found.domain | {"row_bits": 30}}),
+        ("rounding", {"domain": certificate.domain | {"rounding_bits": 23}}),
+        ("rows", {"domain": certificate.domain | {"row_bits": 30}}),
         ("loss error", {"loss_error": 0.1}),
         ("sensitivity", {"adjacency": other}),
         ("public count", {"adjacency": other}),
     ]
     for claim, change in changes:
-        assert claim in failures(dataclasses.replace(found, **change)), (claim, change)
+        assert claim in failures(dataclasses.replace(certificate, **change)), (claim, change)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -267,8 +267,8 @@ def test_only_what_can_be_drawn_passes_for_a_value(k: int, variances: bool) -> N
 def test_a_draw_by_name_and_back() -> None:
     rows = random_rows(3, 50, 2)
     mechanism = PrincipalDirection.from_rows(rows, n_components=2, variances=True)
-    told = CertificateContext(postprocessing=mechanism.as_components(("a", "b", "c")))
-    release = mechanism.prepare(epsilon=1.0, context=told).study(1)
+    context = CertificateContext(postprocessing=mechanism.as_components(("a", "b", "c")))
+    release = mechanism.prepare(epsilon=1.0, context=context).study(1)
     assert list(release.value) == ["component 1", "component 2", "variance"]
     assert list(release.value["component 2"]) == ["a", "b", "c"]
     read = json.loads(json.dumps(release.value))

@@ -174,11 +174,11 @@ def test_the_atom_and_metropolis_take_them(name: str) -> None:
     ):
         chain, target = prepared(float_mechanism(ROWS, bits=2), sampler, epsilon=4.0)
         if isinstance(sampler, em.ConfAtomPerfect):
-            found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-            assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+            enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+            assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
         else:
-            found = ChainLaw(chain, _point_or_atom, leftover=LEFTOVER)
-            lattice = {key: mass for key, mass in found.law.items() if key not in ("p0", "p1")}
+            enumerated = ChainLaw(chain, _point_or_atom, leftover=LEFTOVER)
+            lattice = {key: mass for key, mass in enumerated.law.items() if key not in ("p0", "p1")}
             inside = {key: mass / sum(lattice.values()) for key, mass in lattice.items()}
             assert total_variation(inside, exact_law(target)) <= 3 * LEFTOVER
     chain, target = prepared(
@@ -380,8 +380,8 @@ def test_a_kernel_that_states_another_ratio_is_refused(wrong: str, rule: str) ->
             mechanism.certificate(epsilon=1.0, sampler=em.ConfAtomPerfect(kernel=kernel))
     check_kernel(Forgetful("nothing"), em.Box([0.0], [1.0], bits=32))
     outside = em.ConfAtomPerfect(kernel=Forgetful("nothing"))
-    told = mechanism.certificate(epsilon=1.0, sampler=outside).assumptions
-    assert any("is the one it states, as its author declares" in text for text in told)
+    assumptions = mechanism.certificate(epsilon=1.0, sampler=outside).assumptions
+    assert any("is the one it states, as its author declares" in text for text in assumptions)
 
 
 class OneWay(Forgetful):

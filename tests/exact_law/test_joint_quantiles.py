@@ -79,11 +79,11 @@ def shipped(
         indices = joint.propose(coins)
         return None if indices is None else tuple(indices.tolist())
 
-    found, _ = law_of(propose, cut=1e-18)
-    refused = found.pop(None, 0.0)
-    accepted = sum(found.values())
+    enumerated, _ = law_of(propose, cut=1e-18)
+    refused = enumerated.pop(None, 0.0)
+    accepted = sum(enumerated.values())
     assert accepted + refused == pytest.approx(1.0, abs=1e-9)
-    return {outputs: mass / accepted for outputs, mass in found.items()}, accepted
+    return {outputs: mass / accepted for outputs, mass in enumerated.items()}, accepted
 
 
 CASES = [

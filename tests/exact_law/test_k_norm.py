@@ -83,7 +83,7 @@ def test_points_are_uniform_in_the_body(name: str, monkeypatch: pytest.MonkeyPat
             math.floor(low / half * 2) for low, half in zip(lower, body.half_widths, strict=True)
         )
 
-    found, leftover = law_of(cell, cut=2e-5)
+    enumerated, leftover = law_of(cell, cut=2e-5)
     grid = (np.arange(1600) + 0.5) / 800 - 1
     x, y = np.meshgrid(2 * grid, grid)
     held = inside(name, x, y)
@@ -92,9 +92,9 @@ def test_points_are_uniform_in_the_body(name: str, monkeypatch: pytest.MonkeyPat
         (i, j): float(held[(np.floor(y * 2) == j) & (np.floor(x) == i)].sum() / whole)
         for i, j in itertools.product(range(-2, 2), repeat=2)
     }
-    kept = sum(found.values())
+    kept = sum(enumerated.values())
     assert leftover < 0.12
-    assert total_variation({k: m / kept for k, m in found.items()}, dict(area)) < 0.02
+    assert total_variation({k: m / kept for k, m in enumerated.items()}, dict(area)) < 0.02
     even = dict.fromkeys(area, 1 / 16)
     assert total_variation(dict(area), dict(even)) > 0.04  # which the test would tell apart
 
@@ -103,10 +103,10 @@ def test_rounded_noise_of_an_interval_is_laplace_noise(monkeypatch: pytest.Monke
     """In one dimension a point of [-h, h] times two exponentials has density exp(-|b| / h) / 2h."""
     monkeypatch.setattr(bodies, "UniformReals", partial(UniformReals, block=3))
     monkeypatch.setattr(bodies, "ExponentialReals", partial(ExponentialReals, finest=2, more=1))
-    found, leftover = law_of(
+    enumerated, leftover = law_of(
         lambda coins: bodies.rounded(BoxBody([1]).noise(coins, Fraction(2)), coins)[0], cut=5e-6
     )
-    law = dict(found)
+    law = dict(enumerated)
     exact: dict[Hashable, float] = {0: 1 - math.exp(-1.0)}
     exact |= {
         k: 0.5 * (math.exp(-2 * abs(k) + 1) - math.exp(-2 * abs(k) - 1)) for k in range(-9, 10) if k

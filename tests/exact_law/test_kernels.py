@@ -152,9 +152,9 @@ def test_a_try_in_an_l1_ball_is_uniform_where_it_is_kept(monkeypatch: pytest.Mon
 def test_the_confidential_atom_releases_f_by_every_kernel(name: str, proposal: str) -> None:
     sampler = em.ConfAtomPerfect(0.4, proposal=proposal, kernel=KERNELS[name])
     chain, target = prepared(float_mechanism(ROWS, bits=2), sampler)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -196,7 +196,7 @@ def test_random_points_are_one_mechanism_by_every_kernel(name: str) -> None:
     points = np.array([0.03, 0.77])
     sampler = em.RandomAtomPerfect(points, 0.4, kernel=KERNELS[name])
     chain, target = prepared(mean_mechanism(ROWS, bits=2), sampler)
-    found = ChainLaw(chain, _point_or_atom, leftover=LEFTOVER)
+    enumerated = ChainLaw(chain, _point_or_atom, leftover=LEFTOVER)
     indices = target.domain.all_indices(64)
     assert indices is not None
     weights = np.exp(-target.energy(indices) / target.units_per_nat)
@@ -207,7 +207,7 @@ def test_random_points_are_one_mechanism_by_every_kernel(name: str) -> None:
         tuple(p): w / total for p, w in zip(indices.tolist(), weights, strict=True)
     }
     truth |= {("point", j): w / total for j, w in enumerate(atoms)}
-    assert total_variation(found.law, truth) <= LEFTOVER
+    assert total_variation(enumerated.law, truth) <= LEFTOVER
 
 
 def _point_or_atom(state: Any) -> Hashable:
@@ -443,8 +443,8 @@ def test_an_atom_at_a_random_minimiser_releases_f() -> None:
     assert places == pytest.approx({0: 0.5, 1: 0.5})
     centers = {tuple(chain.kernel_at(place).envelope.center.tolist()) for place in range(2)}
     assert centers == {(1,), (2,)}
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 def test_copies_with_atoms_of_their_own_stay_apart() -> None:
@@ -459,10 +459,10 @@ def test_a_public_atom_stands_in_the_certificate_and_a_confidential_one_does_not
     mechanism = mean_mechanism(ROWS, bits=2)
     public = em.ConfAtomPerfect(center=[0.25], location="public")
     chain, target = prepared(mechanism, public)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
-    told = mechanism.certificate(epsilon=1.0, sampler=public).sampler
-    assert (told["location"], told["center"]) == ("public", [0.25])
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
+    described = mechanism.certificate(epsilon=1.0, sampler=public).sampler
+    assert (described["location"], described["center"]) == ("public", [0.25])
     hidden = mechanism.certificate(epsilon=1.0, sampler=em.ConfAtomPerfect(center=[0.25])).sampler
     assert hidden["location"] == "answer" and "center" not in hidden
     with pytest.raises(UnsupportedError, match="lists every minimiser"):
@@ -510,9 +510,9 @@ class BoundRamp:
 def test_a_re_entry_law_of_ones_own_releases_f(name: str) -> None:
     sampler = em.ConfAtomPerfect(0.5, reentry=Ramp(), kernel=KERNELS[name])
     chain, target = prepared(mean_mechanism(ROWS, bits=2), sampler)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
     certificate = mean_mechanism(ROWS, bits=2).certificate(epsilon=1.0, sampler=sampler)
     assert certificate.sampler["reentry"] == "ramp"
     assert any("re-entry law draws exactly" in text for text in certificate.assumptions)
@@ -625,8 +625,8 @@ def test_exchanges_on_a_simplex_serve_every_sampler() -> None:
     )
     kernel = Exchange(4.0)
     chain, target = prepared(mechanism, em.ConfAtomPerfect(0.4, proposal="uniform", kernel=kernel))
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
     chain, target = prepared(mechanism, em.Metropolis(kernel, steps=1, beta=0.1))
     far = total_variation(law_after(chain, 300, lattice_point), exact_law(target))
     assert far <= 1e-6

@@ -58,15 +58,15 @@ def test_permute_and_flip_law_of_the_shipped_code(
     scores: tuple[float, ...], monotone: bool
 ) -> None:
     mechanism = PermuteAndFlip.from_scores(scores, sensitivity=1, monotone=monotone)
-    found, leftover = law_of(lambda coins: int(mechanism.draw(coins, epsilon=EPSILON, size=1)[0]))
+    shipped, leftover = law_of(lambda coins: int(mechanism.draw(coins, epsilon=EPSILON, size=1)[0]))
     assert leftover < 1e-12
     eta = float(EPSILON) / (1 if monotone else 2)
-    assert total_variation(found, flip_law(scores, eta)) < 1e-6
+    assert total_variation(shipped, flip_law(scores, eta)) < 1e-6
     stated: Law = dict(enumerate(mechanism.law(epsilon=EPSILON).tolist()))
-    assert total_variation(found, stated) < 1e-9
+    assert total_variation(shipped, stated) < 1e-9
     if len(set(scores)) > 1:
-        assert total_variation(found, exponential_law(scores, eta)) > 1e-3
-        assert total_variation(found, no_best_law(scores, eta)) > 1e-3
+        assert total_variation(shipped, exponential_law(scores, eta)) > 1e-3
+        assert total_variation(shipped, no_best_law(scores, eta)) > 1e-3
 
 
 def no_best_law(scores: Sequence[float], eta: float) -> Law:
@@ -138,11 +138,11 @@ def proposed(counts: Sequence[int], k: int, units: int) -> tuple[Law, float]:
         level = draw.propose_level(coins)
         return None if level is None else tuple(draw.place(coins, level).tolist())
 
-    found, leftover = law_of(propose, cut=1e-13)
+    shipped, leftover = law_of(propose, cut=1e-13)
     assert leftover < 1e-8
-    refused = found.pop(None, 0.0)
+    refused = shipped.pop(None, 0.0)
     accepted = 1.0 - refused
-    return {items: mass / accepted for items, mass in found.items()}, accepted
+    return {items: mass / accepted for items, mass in shipped.items()}, accepted
 
 
 @pytest.mark.parametrize(
@@ -242,14 +242,14 @@ def test_peeling_law_of_the_shipped_code(
     counts: tuple[int, ...], adjacency: str, factor: int
 ) -> None:
     top = TopK.from_counts(counts, k=2, objective="mean", adjacency=adjacency)
-    found, leftover = law_of(
+    shipped, leftover = law_of(
         lambda coins: tuple(top.draw(coins, epsilon=EPSILON, size=1)[0].tolist())
     )
     assert leftover < 1e-10
-    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / (2 * factor))) < 1e-9
-    assert total_variation(found, peeled_law(counts, 2, float(EPSILON) / (4 * factor))) > 1e-2 or (
-        len(set(counts)) == 1
-    )
+    assert total_variation(shipped, peeled_law(counts, 2, float(EPSILON) / (2 * factor))) < 1e-9
+    assert total_variation(
+        shipped, peeled_law(counts, 2, float(EPSILON) / (4 * factor))
+    ) > 1e-2 or (len(set(counts)) == 1)
 
 
 def test_worst_privacy_of_peeling_is_epsilon() -> None:

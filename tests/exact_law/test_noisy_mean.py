@@ -30,11 +30,11 @@ def law(
         count=len(rows), sums=[sum(rows)], bits=BITS, lower=[0.0], upper=[1.0], adjacency=adjacency
     )
     cut = 1e-11 if adjacency == "replace" else 1e-8  # two noises make many paths
-    found, leftover = law_of(
+    enumerated, leftover = law_of(
         lambda coins: float(mean.draw(coins, epsilon=epsilon, size=1)[0, 0]), cut=cut
     )
     assert leftover < 3e-5
-    return found
+    return enumerated
 
 
 def discrete_laplace(center: int, rate: float, low: int, high: int) -> dict[int, float]:

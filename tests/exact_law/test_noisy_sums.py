@@ -135,11 +135,11 @@ def law(case: Case, rows: Sequence[int], cut: float) -> dict[Hashable, float]:
         interpretation=interpretation,
         adjacency=str(case.adjacency),
     )
-    found, leftover = law_of(
+    enumerated, leftover = law_of(
         lambda coins: rounded(noisy.draw(coins, epsilon=case.epsilon, size=1)[0]), cut=cut
     )
     assert leftover < 5e-3
-    return found
+    return enumerated
 
 
 def rounded(values: Any) -> tuple[float, ...]:
@@ -304,8 +304,8 @@ def test_what_needs_the_number_of_rows_is_refused_where_it_is_confidential(kind:
 
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2)])
 def test_the_stated_law_of_noise_is_that_of_the_coins(rate: Fraction) -> None:
-    found, _ = law_of(lambda coins: int(coins.discrete_laplace(rate, 1)[0]))
-    law = {int(str(noise)): mass for noise, mass in found.items()}
+    enumerated, _ = law_of(lambda coins: int(coins.discrete_laplace(rate, 1)[0]))
+    law = {int(str(noise)): mass for noise, mass in enumerated.items()}
     points = np.arange(-9, 10)
     masses = [law[point] for point in points.tolist()]
     assert np.allclose(masses, noise_mass(float(rate), points), rtol=1e-9, atol=0.0)

@@ -70,21 +70,21 @@ def test_without_the_factor_for_the_fraction_it_is_rejected(
 
 @pytest.mark.parametrize("guard", [2.0**-46, SLOW])
 def test_enclosures_shrink_and_hold_the_value(guard: float) -> None:
-    found = RevealedNormals(Coins(seeded_bits(5), guard=guard), (40,))
-    for index, value in enumerate(found.values.tolist()):
-        wide, narrow = found.enclose(index, 40), found.enclose(index, 300)
+    normals = RevealedNormals(Coins(seeded_bits(5), guard=guard), (40,))
+    for index, value in enumerate(normals.values.tolist()):
+        wide, narrow = normals.enclose(index, 40), normals.enclose(index, 300)
         assert narrow.rad() < 2.0**-300
         assert wide.contains(narrow.mid())
         error = abs(float((narrow - flint.arb(value)).mid()))
         assert error <= VALUE_ERROR + 2.0**-53 * abs(value)
-        assert found.enclose(index, 300).mid() == narrow.mid()
+        assert normals.enclose(index, 300).mid() == narrow.mid()
 
 
 def test_digits_revealed_later_are_fair() -> None:
-    found = RevealedNormals(Coins(seeded_bits(6)), (2_000,))
+    normals = RevealedNormals(Coins(seeded_bits(6)), (2_000,))
     late = []
     for index in range(2_000):
-        digits, n_digits = found._reveal(index, 40)
+        digits, n_digits = normals._reveal(index, 40)
         assert n_digits == 64
         late.append(digits & 15)
     assert stats.chisquare(np.bincount(late, minlength=16)).pvalue > ALPHA
@@ -155,26 +155,26 @@ def test_a_coin_between_bounds_is_settled_exactly_where_they_and_the_guard_leave
 
 
 def test_a_float64_value_is_within_its_error_of_all_that_its_digits_leave_open() -> None:
-    found = RevealedNormals(Coins(seeded_bits(9)), (300,))
+    normals = RevealedNormals(Coins(seeded_bits(9)), (300,))
     assert VALUE_ERROR == 2.0**-49
-    for index, value in enumerate(found.values.tolist()):
-        whole, digits = int(found._whole[index]), int(found._digits[index])
-        sign = -1 if found._negative[index] else 1
+    for index, value in enumerate(normals.values.tolist()):
+        whole, digits = int(normals._whole[index]), int(normals._digits[index])
+        sign = -1 if normals._negative[index] else 1
         ends = [sign * (whole + Fraction(digits + one, 1 << 32)) / (1 << 16) for one in (0, 1)]
         for end in ends:
             allowed = Fraction(VALUE_ERROR) + abs(Fraction(value)) / (1 << 53)
             assert abs(Fraction(value) - end) <= allowed
         assert max(abs(Fraction(value) - end) for end in ends) >= Fraction(1, 1 << 50)
-        ball = found.enclose(index, 32)  # holds both ends, and hardly more
+        ball = normals.enclose(index, 32)  # holds both ends, and hardly more
         assert all(ball.contains(flint.arb(flint.fmpq(e.numerator, e.denominator))) for e in ends)
         assert ball.rad() < 2.0**-48
 
 
 def test_digits_of_numbers_thrown_away_are_forgotten() -> None:
-    found = RevealedNormals(Coins(seeded_bits(10), guard=SLOW), (200,))
-    assert len(found._longer) == 200
-    for index, (digits, n_digits) in found._longer.items():
-        assert digits >> (n_digits - 32) == int(found._digits[index])
+    normals = RevealedNormals(Coins(seeded_bits(10), guard=SLOW), (200,))
+    assert len(normals._longer) == 200
+    for index, (digits, n_digits) in normals._longer.items():
+        assert digits >> (n_digits - 32) == int(normals._digits[index])
 
 
 class Kept(Coins):

@@ -73,14 +73,14 @@ def printed_invariant_law(
 def test_the_printed_kernel_releases_its_own_law_and_not_f(k: float) -> None:
     target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
     chain = PrintedConfAtomPerfect(k).chain(target)
-    found, to_atom = kernel_law(chain.kernel)
+    enumerated, to_atom = kernel_law(chain.kernel)
     indices = target.domain.all_indices(16)
     assert indices is not None
     energies = target.energy(indices) / 2.0**40
     law = printed_invariant_law(energies, int(energies.argmin()), 3.0 * 4 / 2, k)
     printed = dict(zip(map(tuple, indices.tolist()), law.tolist(), strict=True))
-    assert total_variation(found, printed) < 1e-6  # type: ignore[arg-type]
-    assert total_variation(found, exact_law(target)) > 0.02
+    assert total_variation(enumerated, printed) < 1e-6  # type: ignore[arg-type]
+    assert total_variation(enumerated, exact_law(target)) > 0.02
     assert to_atom[:-1] == pytest.approx([0.5] * len(indices))
     assert float(chain.beta) == pytest.approx(k / 2)
 
@@ -89,15 +89,15 @@ def test_the_printed_kernel_releases_its_own_law_and_not_f(k: float) -> None:
 def test_with_the_hastings_factor_the_kernel_releases_f(reading: str) -> None:
     target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
     chain = ReadConfAtomPerfect(0.5, reading=reading).chain(target)
-    found, to_atom = kernel_law(chain.kernel)
-    assert total_variation(found, exact_law(target)) < 1e-6
+    enumerated, to_atom = kernel_law(chain.kernel)
+    assert total_variation(enumerated, exact_law(target)) < 1e-6
     assert min(to_atom) >= 2 * float(chain.beta) * (1 - 1e-9)
 
 
 def test_uniform_proposals_hide_the_missing_factor() -> None:
     target = mean_mechanism(ROWS, bits=2).target(epsilon=3.0)
-    found, _ = kernel_law(PrintedConfAtomPerfect(0.5, reading="uniform").chain(target).kernel)
-    assert total_variation(found, exact_law(target)) < 1e-6
+    enumerated, _ = kernel_law(PrintedConfAtomPerfect(0.5, reading="uniform").chain(target).kernel)
+    assert total_variation(enumerated, exact_law(target)) < 1e-6
 
 
 def test_comparing_by_value_never_releases_the_answer() -> None:

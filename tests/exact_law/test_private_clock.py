@@ -73,10 +73,10 @@ DOMAINS = {
 def test_on_a_small_lattice_the_count_is_geometric_and_independent_of_the_value(name: str) -> None:
     chain, target = prepared(wavy(ROWS, DOMAINS[name]), PAD)
     assert isinstance(chain, PadChain)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     truth, floor = exact_law(target), float(chain.floor)
-    assert found.leftover <= LEFTOVER
-    for t, step in enumerate(found.by_step):
+    assert enumerated.leftover <= LEFTOVER
+    for t, step in enumerate(enumerated.by_step):
         for point, probability in truth.items():
             assert step[point] == pytest.approx(floor * (1.0 - floor) ** t * probability, rel=1e-6)
 
@@ -86,17 +86,17 @@ def test_under_a_base_measure_that_excludes_points_too() -> None:
         lambda y: np.where(y[:, 0] > 0.75, -np.inf, -y[:, 0]), excludes=True, name="left"
     )
     chain, _ = prepared(wavy(ROWS, DOMAINS["box"], base=base), PAD)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    floor, ended = float(chain.floor), [sum(step.values()) for step in found.by_step]
-    assert set(found.law) == {(0,), (1,), (2,)}
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    floor, ended = float(chain.floor), [sum(step.values()) for step in enumerated.by_step]
+    assert set(enumerated.law) == {(0,), (1,), (2,)}
     geometric = [floor * (1.0 - floor) ** t for t in range(len(ended))]
     assert ended == pytest.approx(geometric, rel=1e-6)
 
 
 def counts(mechanism: em.ExponentialMechanism, steps: int = 40) -> list[float]:
     chain, _ = prepared(mechanism, PAD, epsilon=2.0)
-    found = ChainLaw(chain, lattice_point, leftover=1e-3, most_steps=steps)
-    return [sum(step.values()) for step in found.by_step]
+    enumerated = ChainLaw(chain, lattice_point, leftover=1e-3, most_steps=steps)
+    return [sum(step.values()) for step in enumerated.by_step]
 
 
 @pytest.mark.parametrize("make", [summed, lambda rows: wavy(rows, DOMAINS["box"])])
@@ -110,12 +110,12 @@ def test_neighbours_share_the_law_of_the_count(make: Any) -> None:
 def test_coordinates_are_padded_one_by_one() -> None:
     chain, target = prepared(summed(ROWS), PAD)
     assert isinstance(chain, SeparablePadChain)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
     truth = exact_law(target)
-    assert total_variation(found.law, truth) <= LEFTOVER + 1e-9
+    assert total_variation(enumerated.law, truth) <= LEFTOVER + 1e-9
     p, q = map(float, chain.floors)
-    for t, step in enumerate(found.by_step[:30]):
+    for t, step in enumerate(enumerated.by_step[:30]):
         both = sum(p * (1 - p) ** a * q * (1 - q) ** (t - 1 - a) for a in range(t))
         for point, probability in truth.items():
             assert step.get(point, 0.0) == pytest.approx(both * probability, rel=1e-6, abs=1e-12)

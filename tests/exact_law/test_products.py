@@ -91,17 +91,17 @@ SAMPLERS: dict[str, Sampler] = {
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_law_is_the_exponential_mechanism_of_both_choices(name: str) -> None:
     chain, target = prepared(mechanism("Lipschitz"), SAMPLERS[name])
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 @pytest.mark.parametrize("kind", ["Lipschitz", "gradient", "own bounds"])
 def test_the_box_tree_has_the_law_of_both_choices(kind: str) -> None:
     chain, target = prepared(mechanism(kind, domain=SMALL), em.BoxTree(batch=1))
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 @pytest.mark.parametrize("kind", ["Lipschitz", "gradient", "own bounds"])
@@ -124,10 +124,10 @@ def test_cells_partition_the_product_and_their_bounds_hold(kind: str) -> None:
 def test_a_prior_over_both_choices() -> None:
     base = em.BaseMeasure(lambda y: -y[:, 0] - y[:, 1], lipschitz=[1.0])
     chain, target = prepared(mechanism("Lipschitz", domain=SMALL, base=base), em.BoxTree(batch=1))
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
     plain = exact_law(mechanism("Lipschitz", domain=SMALL).target(epsilon=1.0))
-    assert total_variation(found.law, plain) > 0.1
+    assert total_variation(enumerated.law, plain) > 0.1
 
 
 @pytest.mark.parametrize("sampler", [em.BoxTree(batch=1), em.Tabulated()], ids=["tree", "table"])

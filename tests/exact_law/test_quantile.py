@@ -54,9 +54,9 @@ def test_law_of_a_box_tree_release_is_the_exponential_mechanism(
     chain, target = prepared(
         mechanism(VALUES, q=q, adjacency=adjacency), em.BoxTree(batch=1), epsilon=2.0
     )
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER
 
 
 def by_definition(points: list[float], values: Any, q: float, eta: float) -> list[float]:
@@ -82,15 +82,15 @@ def test_law_on_multiples_of_a_step_is_that_of_the_loss_with_both_ranks(
     monkeypatch.setattr(BoxTreeChain, "refine", functools.cache(BoxTreeChain.refine))
     made = mechanism(values, q=0.3, domain=FIFTHS)
     chain, target = prepared(made, sampler, epsilon=2.0)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     points = FIFTHS.values(np.arange(5)[:, None])[:, 0].tolist()
     assert points == [0.0, 0.2, 0.4, 0.6, 0.8]
     law, wrong = (
         {(k,): mass for k, mass in enumerate(by_definition(points, values, 0.3, eta))}
         for eta in (target.eta, 1.1 * target.eta)
     )
-    assert total_variation(found.law, law) <= 2 * LEFTOVER  # type: ignore[arg-type]
-    assert total_variation(found.law, wrong) > 1e-3  # type: ignore[arg-type]
+    assert total_variation(enumerated.law, law) <= 2 * LEFTOVER  # type: ignore[arg-type]
+    assert total_variation(enumerated.law, wrong) > 1e-3  # type: ignore[arg-type]
 
 
 def test_equal_values_fall_on_one_point_which_is_drawn_nearly_always() -> None:
@@ -269,10 +269,10 @@ def test_ties_among_very_many_values_do_not_flatten_the_law() -> None:
     loss = em.losses.Quantile.from_ranks(
         edges=ages, ranks=ranks, count=101 * 10**6, q=0.5, lower=0.0, upper=101.0
     )
-    found = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [101.0])).sample(
+    draws = em.ExponentialMechanism(loss=loss, domain=em.Box([0.0], [101.0])).sample(
         epsilon=10.0, size=20, seed=1
     )
-    assert (np.abs(found.values - 50.0) <= 1.0).all()
+    assert (np.abs(draws.values - 50.0) <= 1.0).all()
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ SAMPLERS: dict[str, Sampler] = {
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_law_is_the_exponential_mechanism(name: str, make: Any) -> None:
     chain, target = prepared(make(ROWS, bits=2), SAMPLERS[name])
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER
+    shipped = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    assert shipped.leftover <= LEFTOVER
+    assert total_variation(shipped.law, exact_law(target)) <= LEFTOVER
 
 
 def test_algorithm_1_with_factory_and_inner_loop_has_the_same_law() -> None:
@@ -47,11 +47,11 @@ def test_algorithm_1_with_factory_and_inner_loop_has_the_same_law() -> None:
     # dropped, 0.8% of the mass.
     sampler = em.ConfAtomPerfect(0.7, proposal="uniform", factory=True)
     chain, target = prepared(mean_mechanism([0.1, 0.9, 0.2, 0.3], bits=1), sampler)
-    found = ChainLaw(chain, lattice_point, cut=1e-7, ignore=3e-6)
-    assert found.leftover <= 0.01
-    ended = 1.0 - found.leftover
+    shipped = ChainLaw(chain, lattice_point, cut=1e-7, ignore=3e-6)
+    assert shipped.leftover <= 0.01
+    ended = 1.0 - shipped.leftover
     assert (
-        total_variation({point: p / ended for point, p in found.law.items()}, exact_law(target))
+        total_variation({point: p / ended for point, p in shipped.law.items()}, exact_law(target))
         <= 1e-4
     )
 
@@ -63,10 +63,10 @@ def test_padded_count_is_geometric_with_the_public_floor_and_independent_of_the_
     chain, target = prepared(
         mean_mechanism(ROWS, bits=2), em.ConfAtomAndRuntimePerfect("pad", proposal=proposal)
     )
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    shipped = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     truth, floor = exact_law(target), float(chain.floor)
-    assert found.leftover <= LEFTOVER
-    for t, step in enumerate(found.by_step):
+    assert shipped.leftover <= LEFTOVER
+    for t, step in enumerate(shipped.by_step):
         for point, probability in truth.items():
             assert step[point] == pytest.approx(floor * (1.0 - floor) ** t * probability, rel=1e-6)
 
@@ -75,21 +75,21 @@ def test_padded_count_is_geometric_with_the_public_floor_and_independent_of_the_
 def test_constant_rounds_miss_f_by_no_more_than_their_reserve(make: Any) -> None:
     sampler = em.ConfAtomAndRuntimePerfect("constant")
     chain, target = prepared(make(ROWS, bits=2), sampler)
-    found = law_after(dataclasses.replace(chain, lot=1), chain.rounds, lattice_point)
+    shipped = law_after(dataclasses.replace(chain, lot=1), chain.rounds, lattice_point)
     ratios = [
-        math.log(found[point] / probability) for point, probability in exact_law(target).items()
+        math.log(shipped[point] / probability) for point, probability in exact_law(target).items()
     ]
     assert max(ratios) - min(ratios) <= float(sampler.reserve(Fraction(1))) + 1e-12
 
 
 def test_constant_rounds_start_from_a_uniform_draw_and_keep_the_first_acceptance() -> None:
     chain, target = prepared(mean_mechanism(ROWS, bits=2), em.ConfAtomAndRuntimePerfect("constant"))
-    found = law_after(dataclasses.replace(chain, lot=1), 2, lattice_point)
+    shipped = law_after(dataclasses.replace(chain, lot=1), 2, lattice_point)
     truth = exact_law(target)
     once = ChainLaw(em.Rejection(em.ProductLaplace(), batch=1).prepare(target), lattice_point)
     missed = (1.0 - sum(once.by_step[0].values())) ** 2
     for point, probability in truth.items():
-        assert found[point] == pytest.approx(
+        assert shipped[point] == pytest.approx(
             (1.0 - missed) * probability + missed / len(truth), rel=1e-9
         )
 
@@ -100,9 +100,9 @@ def test_random_atom_is_one_exponential_mechanism_over_lattice_and_points(propos
     chain, target = prepared(
         mean_mechanism(ROWS, bits=2), em.RandomAtomPerfect(points, 0.4, proposal=proposal)
     )
-    found = ChainLaw(chain, released_by_random_atom, leftover=LEFTOVER)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, random_atom_law(target, points, 0.4)) <= LEFTOVER
+    shipped = ChainLaw(chain, released_by_random_atom, leftover=LEFTOVER)
+    assert shipped.leftover <= LEFTOVER
+    assert total_variation(shipped.law, random_atom_law(target, points, 0.4)) <= LEFTOVER
 
 
 def released_by_random_atom(state: Any) -> Hashable:
@@ -131,9 +131,9 @@ def test_pure_metropolis_is_within_its_factor_of_f_at_every_point(proposal: str)
     chain, target = prepared(
         mean_mechanism(ROWS, bits=2), em.Metropolis(pure=True, proposal=proposal)
     )
-    found = law_after(chain, chain.steps, lattice_point)
+    shipped = law_after(chain, chain.steps, lattice_point)
     for point, probability in exact_law(target).items():
-        assert abs(found[point] / probability - 1.0) <= 1 / 4000
+        assert abs(shipped[point] / probability - 1.0) <= 1 / 4000
 
 
 @pytest.mark.parametrize("proposal", ["uniform", "laplace"])
@@ -163,10 +163,10 @@ def test_atom_steps_have_the_stated_mean() -> None:
 
 def test_rejection_value_and_count_are_independent() -> None:
     chain, target = prepared(float_mechanism(ROWS, bits=2), em.Rejection(em.Uniform(), batch=1))
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    shipped = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     truth = exact_law(target)
-    accepted = sum(found.by_step[0].values())
-    for t, step in enumerate(found.by_step[:40]):
+    accepted = sum(shipped.by_step[0].values())
+    for t, step in enumerate(shipped.by_step[:40]):
         for point, probability in truth.items():
             assert step[point] == pytest.approx(
                 accepted * (1 - accepted) ** t * probability, rel=1e-9

@@ -144,10 +144,10 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_law_is_the_product_of_its_coordinates(name: str, epsilon: float) -> None:
     chain, target = prepared(PROBLEMS[name], em.Separable(), epsilon=epsilon)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER, cut=1e-12, ignore=1e-10)
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, law_by_terms(chain)) <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER + 2.0**-37
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER, cut=1e-12, ignore=1e-10)
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, law_by_terms(chain)) <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER + 2.0**-37
 
 
 def test_both_kinds_of_proposal_are_in_use() -> None:
@@ -244,20 +244,20 @@ def one_at_a_time(chain: SeparableTreeChain) -> SeparableTreeChain:
 def test_law_without_growth_is_the_product_of_its_coordinates(name: str, epsilon: float) -> None:
     chain, target = prepared(UNGROWN[name], em.Separable(), epsilon=epsilon)
     assert isinstance(chain, SeparableTreeChain)
-    found = ChainLaw(
+    enumerated = ChainLaw(
         one_at_a_time(chain), lattice_point, leftover=LEFTOVER, cut=1e-12, ignore=1e-10
     )
-    assert found.leftover <= LEFTOVER
-    assert total_variation(found.law, law_by_terms(chain)) <= LEFTOVER
-    assert total_variation(found.law, exact_law(target)) <= LEFTOVER + 2.0**-37
+    assert enumerated.leftover <= LEFTOVER
+    assert total_variation(enumerated.law, law_by_terms(chain)) <= LEFTOVER
+    assert total_variation(enumerated.law, exact_law(target)) <= LEFTOVER + 2.0**-37
 
 
 @pytest.mark.usefixtures("_refine_once")
 def test_a_coordinate_drawn_from_another_ones_tree_is_noticed() -> None:
     chain, _ = prepared(UNGROWN["Lipschitz in two dimensions"], em.Separable(), epsilon=4.0)
     swapped = one_at_a_time(dataclasses.replace(chain, chains=chain.chains[::-1]))
-    found = ChainLaw(swapped, lattice_point, leftover=LEFTOVER, cut=1e-12, ignore=1e-10)
-    assert total_variation(found.law, law_by_terms(chain)) > 0.01
+    enumerated = ChainLaw(swapped, lattice_point, leftover=LEFTOVER, cut=1e-12, ignore=1e-10)
+    assert total_variation(enumerated.law, law_by_terms(chain)) > 0.01
 
 
 def test_a_term_steeper_than_declared_raises() -> None:

@@ -128,10 +128,10 @@ def shipped(kind: str, cells: tuple[int, ...], texts: list[str], adjacency: str,
     def once(coins: Coins) -> Hashable:
         return tuple(made.draw_indices(coins, epsilon=eps, size=1)[0].tolist())
 
-    found, leftover = law_of(once, cut=1e-9)
+    enumerated, leftover = law_of(once, cut=1e-9)
     assert leftover < 1e-4
-    whole = sum(found.values())
-    return {outputs: mass / whole for outputs, mass in found.items()}
+    whole = sum(enumerated.values())
+    return {outputs: mass / whole for outputs, mass in enumerated.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -207,9 +207,9 @@ def test_spread_values_are_a_uniform_subset_of_their_cell() -> None:
         fine = counts.spread(coins, 4)
         return tuple(np.repeat(fine.occupied, fine.counts).tolist())
 
-    found, _ = law_of(once, cut=1e-12)
+    enumerated, _ = law_of(once, cut=1e-12)
     law = {tuple(sorted((4, 5, 6, 7, 4 + extra))): 0.25 for extra in range(4)}
-    assert total_variation(found, law) < 1e-9  # type: ignore[arg-type]
+    assert total_variation(enumerated, law) < 1e-9  # type: ignore[arg-type]
     three, _ = law_of(lambda coins: tuple(draw_subsets(coins, 4, 3, 1)[0].tolist()), cut=1e-12)
     assert total_variation(three, dict.fromkeys(itertools.combinations(range(4), 3), 0.25)) < 1e-9
 

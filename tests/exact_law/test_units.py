@@ -98,9 +98,9 @@ def test_law_is_the_exponential_mechanism(name: str, make: Any, k: int) -> None:
 @pytest.mark.parametrize("k", COARSE)
 def test_padding_and_constant_rounds(k: int) -> None:
     chain, target = fitted(mean_mechanism(ROWS, bits=2), em.ConfAtomAndRuntimePerfect("pad"), k)
-    found = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
+    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
     truth, floor = exact_law(target), float(chain.floor)
-    for t, step in enumerate(found.by_step):
+    for t, step in enumerate(enumerated.by_step):
         for point, probability in truth.items():
             assert step[point] == pytest.approx(floor * (1.0 - floor) ** t * probability, rel=1e-6)
     for make in (mean_mechanism, float_mechanism):
@@ -127,7 +127,7 @@ def test_random_atom(k: int) -> None:
         chosen = int(state.chosen[0])
         return ("point", chosen) if chosen >= 0 else lattice_point(state)
 
-    found = ChainLaw(chain, released, leftover=LEFTOVER).law
+    enumerated = ChainLaw(chain, released, leftover=LEFTOVER).law
     indices, tau = target.domain.all_indices(1 << 12), 0.4 / 0.6 * 4 / 3
     assert indices is not None
     losses = real_losses(target, indices), target.problem.evaluate_points(points[:, None])
@@ -139,7 +139,7 @@ def test_random_atom(k: int) -> None:
         weights["point", j] = tau * math.exp(-target.eta * loss)
     total = sum(weights.values())
     truth = {outcome: weight / total for outcome, weight in weights.items()}
-    assert total_variation(found, truth) <= LEFTOVER + 600 / target.units_per_nat
+    assert total_variation(enumerated, truth) <= LEFTOVER + 600 / target.units_per_nat
 
 
 class Sum:

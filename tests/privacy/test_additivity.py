@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from support import additivity
 from support.additivity import Place, check, random_tables
+from support.engines import ENGINE_WARNINGS
 from support.places import FramePlace, ParquetPlace, TextPlace, as_line
 from support.reading import odd_line
 from support.rounds import (
@@ -34,11 +35,7 @@ from support.row_expressions import COLUMNS, NAN, Writer, draw_pool
 from expmech.tables.aggregates import MomentsOf
 from expmech.tables.sources.text_files import TextFormat
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 
 KINDS = ["parquet", "text", "arrow", "polars", "pandas", "datafusion"]
 ROWS, TABLES = 6, 24

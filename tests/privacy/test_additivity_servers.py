@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.additivity import Place, check, random_tables
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_programs, postgres_server, spark_session
 from support.places import PostgresPlace, SparkPlace
 from support.rounds import (
     LONG,
@@ -29,11 +28,7 @@ from support.rounds import (
 )
 from support.row_expressions import COLUMNS, Writer, draw_pool
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 
 KINDS = ["postgres", "spark", "postgres of any case", "spark of any case"]
 ROWS = 6
@@ -66,8 +61,6 @@ def postgres() -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     with spark_session() as session:
         yield session
 

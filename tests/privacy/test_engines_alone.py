@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import gc
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 from support.aggregates import moments, row_count, tally
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_filled, spark_session
 
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError
@@ -30,11 +29,7 @@ from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import bound_units
 from expmech.tables.statistics import SumOf
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 
 NAN = float("nan")
 DAY = datetime.date(2020, 1, 1)
@@ -58,23 +53,17 @@ KINDS = """
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute(KINDS)
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s, %s)", SPELT)
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(KINDS)
-            with connection.cursor() as cursor:
-                cursor.executemany("INSERT INTO spelt VALUES (%s, %s, %s, %s)", SPELT)
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     with spark_session() as found:
         kinds = "word string COLLATE UTF8_LCASE, who string COLLATE UNICODE_CI, n int, seen date"
         found.createDataFrame(SPELT, kinds).createOrReplaceTempView("spelt")

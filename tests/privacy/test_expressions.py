@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import math
 import random
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_filled, spark_session
 from support.expressions import Made, Maker, Row, rows_at_random
 
 from expmech.core.errors import ExpmechError
@@ -28,11 +27,7 @@ from expmech.tables.grammar import parse_condition
 from expmech.tables.reading import read_column
 from expmech.tables.sources.opening import open_frame, open_source
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 ROWS = rows_at_random(random.Random(19), 400)
 TYPES = {"x": "float64", "n": "int64", "t": "string", "b": "bool_"}
 ENGINES = {"parquet": 100, "postgres": 60, "spark": 24}
@@ -56,28 +51,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute("CREATE TABLE rows (row int, x float8, n bigint, t text, b boolean)")
+        connection.execute(
+            "CREATE FUNCTION many(rows) RETURNS SETOF int LANGUAGE sql AS"
+            " 'SELECT generate_series(1, 100)'"
+        )
+        with connection.cursor() as cursor:
+            lines = [(k, *row.values()) for k, row in enumerate(ROWS)]
+            cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s)", lines)
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("CREATE TABLE rows (row int, x float8, n bigint, t text, b boolean)")
-            connection.execute(
-                "CREATE FUNCTION many(rows) RETURNS SETOF int LANGUAGE sql AS"
-                " 'SELECT generate_series(1, 100)'"
-            )
-            with connection.cursor() as cursor:
-                lines = [(k, *row.values()) for k, row in enumerate(ROWS)]
-                cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s)", lines)
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")
 def spark(folder: Path) -> Iterator[str]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     with spark_session() as session:
         session.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("rows")
         yield "spark"

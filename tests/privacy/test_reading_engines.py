@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import random
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -27,7 +26,7 @@ from support.aggregates import (
     standardised_products,
     tally,
 )
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_filled, spark_session
 from support.reading import ODD_TEXTS
 
 from expmech.core.errors import DataError
@@ -38,11 +37,7 @@ from expmech.tables.reading import fill_missing, missing_rows, read_column
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 
 ENGINES = ("csv", "parquet", "postgres", "spark")
 BOUNDS = [(-5.0, 20.0), (0.1, 40.7), (0.0, 3.0)]
@@ -103,31 +98,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute(
+            "CREATE TABLE rows (row bigint, number float8, spelt text, place text,"
+            " flag boolean, day date)"
+        )
+        with connection.cursor() as cursor:
+            rows = list(zip(*TABLE.values(), strict=True))
+            cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s, %s)", rows)
+        connection.execute(
+            "CREATE TABLE wide AS SELECT x::numeric AS x FROM (VALUES ('1e400'), ('-1e400'),"
+            " ('1e-400'), ('NaN'), ('2.5'), (NULL)) AS t (x)"
+        )
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(
-                "CREATE TABLE rows (row bigint, number float8, spelt text, place text,"
-                " flag boolean, day date)"
-            )
-            with connection.cursor() as cursor:
-                rows = list(zip(*TABLE.values(), strict=True))
-                cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s, %s)", rows)
-            connection.execute(
-                "CREATE TABLE wide AS SELECT x::numeric AS x FROM (VALUES ('1e400'), ('-1e400'),"
-                " ('1e-400'), ('NaN'), ('2.5'), (NULL)) AS t (x)"
-            )
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")
 def spark(folder: Path) -> Iterator[str]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     with spark_session() as session:
         session.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("rows")
         yield "spark"

@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_programs, postgres_server, spark_session
 from support.replay import SLACK, number, pairs, release_by_command, replayed, write_rows
 
 from expmech.tables.engines import regression
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 MORE = int(os.environ.get("EXPMECH_REPLAY", "2")) > 2
 EPSILON = "1.5"
 COLUMNS = "--column x --bounds 0,10"

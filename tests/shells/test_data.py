@@ -6,7 +6,6 @@ The same exact integers from DuckDB, PostgreSQL and Spark, and refusals that quo
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
@@ -17,7 +16,7 @@ import duckdb
 import numpy as np
 import pytest
 from support.aggregates import histogram, moments, row_count, tally
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_filled, spark_session
 from support.statistics import mean, quantile, ridge, select
 
 from expmech.core.errors import DataError, ParameterError
@@ -32,11 +31,7 @@ from expmech.tables.statistics.ridge import centred
 
 # Warnings about what the engines' own Python code does: old pandas options, and sockets that Spark
 # leaves to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 
 # Columns named like the helper columns a careless implementation would make, and one that differs
 # from what is asked only by case.
@@ -76,32 +71,23 @@ def file(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def postgres(file: Path) -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
-    import psycopg
+    def fill(connection: Any) -> None:
+        connection.execute(
+            'CREATE TABLE survey (x double precision, "Ema" bigint, emc0 real, s text)'
+        )
+        with connection.cursor() as cursor:
+            rows = zip(*table().values(), strict=True)
+            cursor.executemany("INSERT INTO survey VALUES (%s, %s, %s, %s)", list(rows))
+        connection.execute(
+            "CREATE TABLE gaps AS SELECT * FROM (VALUES (1.0::float8), (NULL), ('NaN')) AS t (x)"
+        )
 
-    with postgres_server(programs) as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(
-                'CREATE TABLE survey (x double precision, "Ema" bigint, emc0 real, s text)'
-            )
-            with connection.cursor() as cursor:
-                rows = zip(*table().values(), strict=True)
-                cursor.executemany("INSERT INTO survey VALUES (%s, %s, %s, %s)", list(rows))
-            connection.execute(
-                "CREATE TABLE gaps AS SELECT * FROM (VALUES (1.0::float8), (NULL), ('NaN')) AS"
-                " t (x)"
-            )
-        yield address
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 @pytest.fixture(scope="module")
 def spark(file: Path, folder: Path) -> Iterator[str]:
-    if shutil.which("java") is None:
-        pytest.skip(
-            "Spark needs Java, and none is installed (apt-get install openjdk-17-jre-headless)"
-        )
     with spark_session() as session:
         session.read.parquet(str(file)).createOrReplaceTempView("survey")
         session.sql(

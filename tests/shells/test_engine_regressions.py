@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_programs, postgres_server, spark_session
 from support.statistics import ready
 
 from expmech.core.adjacency import Adjacency
@@ -42,11 +42,7 @@ from expmech.tables.statistics import (
     logistic_regression,
 )
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 KINDS = ("linear", "logistic", "classes")
 DRAWN = [  # Spark compiles every query for a second: few of them
     *itertools.product(("parquet", "postgres"), KINDS),

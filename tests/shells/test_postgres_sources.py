@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import postgres_programs, postgres_server
+from support.engines import postgres_filled
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
@@ -29,13 +29,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pand
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
-    with postgres_server(programs) as place:
-        with psycopg.connect(place, autocommit=True) as connection:
-            connection.execute("CREATE TABLE visits (age float8)")
-        yield place
+    def fill(connection: Any) -> None:
+        connection.execute("CREATE TABLE visits (age float8)")
+
+    with postgres_filled(fill) as filled:
+        yield filled
 
 
 def test_a_table_of_postgres_is_one_data_set_however_it_is_addressed(

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
-from support.engines import postgres_programs, postgres_server, spark_session
+from support.engines import ENGINE_WARNINGS, postgres_programs, postgres_server, spark_session
 from support.several import check_together
 from typer.testing import CliRunner
 
@@ -32,11 +32,7 @@ from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.units import bound_units
 from expmech.tables.statistics import CountOf
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ENGINE_WARNINGS
 ENGINES = ("csv", "parquet", "postgres", "spark")
 STATISTICS = {
     "mean": "mean --column age --bounds 0,100",

@@ -58,8 +58,8 @@ def hostile() -> dict[str, tuple[Any, Any]]:
 def test_every_fit_ends(risk: Risk, name: str, epsilon: float) -> None:
     rows, targets = hostile()[name]
     mechanism = PerturbedOptimum(risk, rows, targets, adjacency="add-remove")
-    found = mechanism.sample(epsilon=epsilon, size=2, seed=1)
-    assert np.isfinite(found).all()
+    draws = mechanism.sample(epsilon=epsilon, size=2, seed=1)
+    assert np.isfinite(draws).all()
 
 
 @pytest.mark.parametrize("risk", [Logistic(), Huber(0.25)])
@@ -110,12 +110,12 @@ def test_large_tables_start_from_a_subsample_and_agree_with_the_optimum() -> Non
     rows, score = design(60_000, 4)
     generator = np.random.default_rng(1)
     labels = score + generator.logistic(size=len(score)) > 0
-    found = PerturbedOptimum(Logistic(), rows, labels, squared_norm=5.0).sample(
+    draws = PerturbedOptimum(Logistic(), rows, labels, squared_norm=5.0).sample(
         epsilon=10.0, seed=3
     )[0]
     truth = np.random.default_rng(0)
     truth.uniform(-1, 1, (60_000, 4))
-    assert np.abs(found - truth.normal(size=5)).max() < 0.15
+    assert np.abs(draws - truth.normal(size=5)).max() < 0.15
 
 
 @pytest.mark.parametrize("risk", [Logistic(), Huber(0.5)])

@@ -18,7 +18,8 @@ from expmech.mechanisms.noisy_sums import (
     Totals,
     Variances,
 )
-from expmech.mechanisms.optimum.risks import Custom, Huber, Logistic, SmoothedPinball, Softmax
+from expmech.mechanisms.optimum.risks import Huber, Logistic, SmoothedPinball, Softmax
+from support.optimum import custom_risk
 
 ROWS = np.array([[0.2], [0.4], [0.9], [0.1]])
 BOX = em.Box([0.0], [1.0], bits=8)
@@ -182,16 +183,7 @@ def _optima() -> list[em.Certificate]:
         for kind in em.Adjacency:
             optimum = em.PerturbedOptimum(risk, rows, rows[:, 1] > 0, adjacency=kind)
             made.append(optimum.certificate(epsilon=0.7, timing="unprotected"))
-    own = Custom(
-        name="mine",
-        derivative=lambda t, z: np.clip(t - z, -0.5, 0.5),
-        curvature=lambda t, z: np.where(np.abs(t - z) < 0.5, 1.0, 0.0),
-        ball=lambda t, z: t,
-        bound=0.5,
-        lipschitz=1.0,
-        error=2.0**-50,
-    )
-    made.append(em.PerturbedOptimum(own, rows, rows[:, 1] > 0).certificate(epsilon=0.7))
+    made.append(em.PerturbedOptimum(custom_risk(), rows, rows[:, 1] > 0).certificate(epsilon=0.7))
     fixed = em.PerturbedOptimum(Logistic(), rows, rows[:, 1] > 0)
     postprocessing = Coefficients(
         scales=(1.0, 2.0, 3.0), centers=(0.5, -0.25), shift=1.0, names=("a", "b")

@@ -13,24 +13,33 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from support.patience import PATIENCE
 
 RUNNING = ExitStack()
 """What was started; the end of the run closes it (tests/conftest.py)."""
 
+ENGINE_WARNINGS = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+"""Marks of a module whose tests use engines, for warnings that are theirs."""
+
 _databases = itertools.count()
 
 
 def postgres_programs() -> Path | None:
     """Return the folder of initdb and postgres, or None where no server is installed."""
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).parent
+    program = shutil.which("initdb")
+    if program:
+        return Path(program).parent
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return installed[-1].parent if installed else None
 
@@ -44,6 +53,20 @@ def postgres_server(programs: Path) -> Iterator[str]:
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     yield f"{server}/{name}"
+
+
+@contextmanager
+def postgres_filled(fill: Callable[[Any], None]) -> Iterator[str]:
+    """Yield the address of a database that a function filled; skip where there is no server."""
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
+    import psycopg
+
+    with postgres_server(programs) as address:
+        with psycopg.connect(address, autocommit=True) as connection:
+            fill(connection)
+        yield address
 
 
 @functools.cache
@@ -74,7 +97,9 @@ def _postgres(programs: Path) -> str:
 
 @contextmanager
 def spark_session() -> Iterator[Any]:
-    """Yield the local Spark session, whose views are dropped afterwards."""
+    """Yield the local Spark session, whose views are dropped afterwards; skip without Java."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     session = _spark()
     yield session
     for view in session.catalog.listTables():

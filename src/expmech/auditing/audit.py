@@ -27,9 +27,9 @@ class Claim:
     Parameters
     ----------
     epsilon : float
-        Not negative.
+        The claimed epsilon, at least 0.
     delta : float, default 0.0
-        Not negative.
+        The claimed delta, at least 0.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def audit(
     draws : int, default 20,000
         The most draws on each side, over all pairs.
     confidence : float, default 0.99
-        Of a refutation and of the bound, from 0.5 to 1.
+        Confidence of a refutation and of the bound, from 0.5 to 1.
     sharpen : bool, default False
         Look for a large bound, and go on after the claim is refuted.
     interleave : bool, default False
@@ -420,7 +420,7 @@ def replay(
     mechanism : callable
         As in :func:`audit`.
     event : Event
-        Of :func:`read_event`.
+        The event of the witness, as :func:`read_event` returns it.
     first, second : object
         The data sets of the witness.
     draws : int

@@ -144,7 +144,7 @@ class ChainLaw:
     Parameters
     ----------
     chain : Chain
-        Of :meth:`ExponentialMechanism.chain`, on a small lattice.
+        As :meth:`ExponentialMechanism.chain` returns it, on a small lattice.
     release : callable
         Maps a finished state of one copy to a hashable outcome.
     leftover : float, default 1e-6

@@ -73,11 +73,11 @@ def enumerate_law(
     Parameters
     ----------
     mechanism : Mechanism
-        On a small lattice or list; not one that draws a real law and rounds it.
+        A mechanism on a small lattice or list; not one that draws a real law and rounds it.
     epsilon : float or Fraction
-        Of the release.
+        The budget of the release.
     sampler : Sampler or str, default "auto"
-        Of an ExponentialMechanism.
+        How an ExponentialMechanism draws; other mechanisms have no choice.
     leftover : float, default 1e-9
         Mass of the law that need not be followed.
 

@@ -77,7 +77,7 @@ class Laboratory:
         regeneration of the kernel at an atom with uniform re-entry and k = 1/2; or, for a matrix
         with an atom, that a tour from the atom ends there, coming from that value.
     energies : ndarray of shape (data sets, points)
-        In nats.
+        Energies of the points in nats.
     counted : str
         What ``joint`` is of.
     draw_path : callable or None
@@ -317,7 +317,7 @@ class Laboratory:
         chains : int, default 4
             Independent copies.
         seed : int, default 0
-            Of the stream: these are draws for a study, never a release.
+            Seed of the random bits: these are draws for a study, never a release.
 
         Raises
         ------
@@ -394,7 +394,7 @@ def laboratory(
     loss : callable
         Maps a data set to its loss, such as ``em.losses.L1Mean``.
     domain : Domain
-        At most 1024 points; for a sampler, or with ``follow_coins``, few.
+        Its lattice has at most 1024 points; for a sampler, or with ``follow_coins``, only a few.
     neighbours : sequence of Pair or of (first, second)
         Pairs of neighbouring data sets.
     epsilon : float

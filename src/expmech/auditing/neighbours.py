@@ -116,7 +116,7 @@ def labelled(
     Returns
     -------
     list of Pair
-        Of tuples of an array of shape (rows, features) and a list of labels.
+        Each data set is an array of shape (rows, features) and a list of labels.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def values(candidates: Sequence[Any], *, rows: int = 8, adjacency: str = "replac
     Returns
     -------
     list of Pair
-        Of lists of values.
+        Each data set is a list of values.
 
     Examples
     --------
@@ -270,9 +270,9 @@ def counted(
     make : callable
         Maps a data set to its ExponentialMechanism.
     epsilon, sampler
-        Of the draws, as in :meth:`ExponentialMechanism.sample`.
+        The budget and the sampler of a draw, as in :meth:`ExponentialMechanism.sample`.
     seed : int, default 0
-        Of the seeded stream; every call continues with another one.
+        Seed of the first call's stream of random bits; every later call uses another stream.
 
     Returns
     -------

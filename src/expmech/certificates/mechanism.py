@@ -726,7 +726,7 @@ class Mechanism(ABC):
         epsilon, sampler, budget_seconds
             As for :meth:`release`.
         seed : int or sequence of int
-            Of the stream; the same seed gives the same value.
+            Seed of the random bits; the same seed gives the same value.
 
         Returns
         -------
@@ -748,7 +748,7 @@ class Mechanism(ABC):
         size : int, default 1
             How many values.
         seed : int or sequence of int
-            Of the stream; the same seed gives the same values.
+            Seed of the random bits; the same seed gives the same values.
 
         Returns
         -------

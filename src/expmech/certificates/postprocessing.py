@@ -259,13 +259,13 @@ class Coefficients(Postprocessing):
     Parameters
     ----------
     scales : tuple of float
-        Of the intercept and of each column.
+        The scale of the intercept and of each column.
     centers : tuple of float
         One per column.
     shift : float
         Added to the intercept.
     names : tuple of str, optional
-        Of the columns: coefficients are released by name.
+        Names of the columns, by which coefficients are then released.
     classes : tuple of str, optional
         One per row of a point that has several.
     """
@@ -360,7 +360,7 @@ class Directions(Postprocessing):
     variances : bool
         Whether variances follow the vectors.
     names : tuple of str, optional
-        Of the columns: directions are released by name.
+        Names of the columns, by which entries of directions are then released.
     """
 
     name = "directions"

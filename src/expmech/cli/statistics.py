@@ -552,12 +552,12 @@ def _listed(columns: list[str], candidates: list[str]) -> list[dict[str, Any]]:
 
 def _numbered_lists(lengths: list[int]) -> list[dict[str, Any]]:
     """Return columns of a plan, each with numbers in the place of its list."""
-    made = []
+    choices = []
     for name, length in zip(unnamed(lengths), lengths, strict=True):
         most = validate_integer(length, name="--candidates", owner="plan", low=2, high=1 << 22)
         numbers = tuple(range(most))
-        made.append({"column": name, "candidates": numbers, "labels": numbers})
-    return made
+        choices.append({"column": name, "candidates": numbers, "labels": numbers})
+    return choices
 
 
 def _plan_select(common: CommonSettings, candidates: Length) -> tuple[statistics.Statistic, ...]:

@@ -128,7 +128,7 @@ class Domain(ABC):
         size : int
             How many points, 1 or more.
         seed : int or sequence of int
-            Of the stream.
+            Seed of the random bits.
 
         Returns
         -------

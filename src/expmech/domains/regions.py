@@ -33,7 +33,7 @@ class Box(Grid):
     lower, upper : array-like of float
         Corners, ``lower < upper`` on every axis. Public: never computed from the data.
     bits : int, default=32
-        There are ``2^bits`` points per axis, 1 to 52.
+        Binary logarithm of the number of points per axis, from 1 to 52.
 
     Raises
     ------
@@ -103,7 +103,6 @@ class Box(Grid):
         return coordinates
 
     def locate(self, point: NDArray[np.float64]) -> Indices:
-        """Return the integer vector nearest to ``point``, which may lie outside the box."""
         return np.floor((point - self.lower) / self.steps).astype(np.int64)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -117,8 +118,28 @@ class PrivateLine(RegressorMixin, PrivateRegression):  # type: ignore[misc]
         )
         return budget, table, target, columns
 
-    def _fitted(self, statistic: Statistic, table: Any, target: Any, epsilon: Fraction) -> Self:
-        value = self._coefficients(statistic, table, target, epsilon)
+    @abstractmethod
+    def _statistic(self, columns: dict[str, Any], table: Any) -> Statistic:
+        """Return the regression on these columns."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Draw the coefficients of the regression of y on X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features: an array, a frame or a list of rows; for :class:`PrivateLinearRegression` also
+            a sparse matrix of scipy.
+        y : array-like of shape (n_samples,)
+            Target.
+
+        Returns
+        -------
+        PrivateLine
+            The fitted estimator.
+        """
+        budget, table, target, columns = self._inputs(X, y)
+        value = self._coefficients(self._statistic(columns, table), table, target, budget)
         self.intercept_, self.coef_ = float(value[0]), value[1:]
         return self
 
@@ -204,29 +225,13 @@ class PrivateLinearRegression(OptimumParameters, PrivateLine):
 
     threshold: float | None = None
 
-    def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
-        """Draw the coefficients of the regression of y on X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features: an array, a frame, a list of rows or a sparse matrix of scipy.
-        y : array-like of shape (n_samples,)
-            Target.
-
-        Returns
-        -------
-        PrivateLinearRegression
-            The fitted estimator.
-        """
-        budget, table, target, columns = self._inputs(X, y)
-        linear = Linear(
+    def _statistic(self, columns: dict[str, Any], table: Any) -> Statistic:
+        return Linear(
             **columns,
             threshold=self.threshold,
             settings=self._choices.settings(self.n_features_in_, owner="a linear regression"),
             center=is_centred(self.center, table, owner=self._name),
         )
-        return self._fitted(linear, table, target, budget)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -263,24 +268,8 @@ class PrivateRidge(PrivateLine):
     penalty: float | None = None
     radius: float | None = None
 
-    def fit(self, X: Any, y: Any) -> PrivateRidge:
-        """Draw the coefficients of the regression of y on X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        y : array-like of shape (n_samples,)
-            Target.
-
-        Returns
-        -------
-        PrivateRidge
-            The fitted estimator.
-        """
-        budget, table, target, columns = self._inputs(X, y)
-        ridge = Ridge(**columns, penalty=self.penalty, radius=self.radius)
-        return self._fitted(ridge, table, target, budget)
+    def _statistic(self, columns: dict[str, Any], table: Any) -> Statistic:
+        return Ridge(**columns, penalty=self.penalty, radius=self.radius)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ def _file(name: str) -> str:
 
 
 def read_static(name: str) -> str | None:
-    """Return a file of the page by its name; None where there is nquestion."""
+    """Return a file of the page by its name; None where there is none."""
     return _file(name) if name in STATIC else None
 
 

@@ -135,27 +135,28 @@ class Server(ThreadingHTTPServer):
         if len(path) > _LONGEST:
             raise _Refused(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
         place = urlsplit(path)
-        given = _settings(place.query)
+        settings = _settings(place.query)
         folder, _, name = place.path.lstrip("/").partition("/")
         if place.path == "/":
-            return "text/html", fill_page(read_state(given)), {}
+            return "text/html", fill_page(read_state(settings)), {}
         if folder == "static":
             return _TYPES.get(name.rpartition(".")[2], "text/plain"), _static(name), {}
         if folder == "panel":
-            panel, state = self._panel(name, given)
-            return "application/json", _json(panel, state), {}
+            panel, state = self._panel(name, settings)
+            content = panel.describe() | {"state": state.settings()}
+            return "application/json", json.dumps(content), {}
         if folder == "figure" and name.endswith(".svg"):
-            panel, _ = self._panel(name.removesuffix(".svg"), given)
+            panel, _ = self._panel(name.removesuffix(".svg"), settings)
             saved = {"Content-Disposition": f'attachment; filename="expmech-{name}"'}
             return _TYPES["svg"], standalone(panel), saved
         raise _nothing()
 
-    def _panel(self, name: str, given: dict[str, str]) -> tuple[Panel, State]:
+    def _panel(self, name: str, settings: dict[str, str]) -> tuple[Panel, State]:
         if name not in PANELS:
             raise _nothing()
-        width = _width(given.pop("width", "640"))
-        error = given.pop("error", None)
-        state = read_state(given)
+        width = _width(settings.pop("width", "640"))
+        error = settings.pop("error", None)
+        state = read_state(settings)
         with self._alone:  # the precision of ball arithmetic is one for all threads
             if error is not None:
                 state = dataclasses.replace(state, epsilon=_solve(state, error))
@@ -187,10 +188,6 @@ def _width(text: str) -> int:
 
 def _solve(state: State, error: str) -> Fraction:
     return epsilon_for(state, exact_amount(error, name="error", owner=OWNER))
-
-
-def _json(panel: Panel, state: State) -> str:
-    return json.dumps(panel.describe() | {"state": state.settings()})
 
 
 def _static(name: str) -> str:

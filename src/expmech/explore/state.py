@@ -71,7 +71,7 @@ class State:
         return urlencode(self.settings())
 
 
-def read_state(given: Mapping[str, str]) -> State:
+def read_state(texts: Mapping[str, str]) -> State:
     """Read the controls from an address; what is left out has the question's own first value.
 
     Examples
@@ -79,42 +79,42 @@ def read_state(given: Mapping[str, str]) -> State:
     >>> read_state({"question": "mean", "epsilon": "0.5"}).rows
     400
     """
-    unknown = sorted(set(given) - set(State.__dataclass_fields__))
+    unknown = sorted(set(texts) - set(State.__dataclass_fields__))
     if unknown:
         raise ParameterError(
             f"`{unknown[0][:40]}` is no setting of {OWNER}; they are"
             f" {', '.join(State.__dataclass_fields__)}."
         )
-    question = _choice(given, "question", tuple(QUESTIONS))
+    question = _choice(texts, "question", tuple(QUESTIONS))
     chosen = QUESTIONS[question]
-    lower, upper = _bounds(given, chosen)
+    lower, upper = _bounds(texts, chosen)
     whole = WHOLE | {"rows": chosen.rows, "size": chosen.size}
     numbers: dict[str, Any] = {
-        name: _whole(given, name, setting) for name, setting in whole.items()
+        name: _whole(texts, name, setting) for name, setting in whole.items()
     }
-    numbers |= {name: _decimal(given, name) for name in DECIMAL}
+    numbers |= {name: _decimal(texts, name) for name in DECIMAL}
     return State(
         question=question,
-        method=_choice(given, "method", tuple(chosen.methods)),
+        method=_choice(texts, "method", tuple(chosen.methods)),
         lower=lower,
         upper=upper,
         **numbers,
     )
 
 
-def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    return validate_choice(given.get(name, choices[0]), name=name, owner=OWNER, choices=choices)
+def _choice(texts: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    return validate_choice(texts.get(name, choices[0]), name=name, owner=OWNER, choices=choices)
 
 
-def _whole(given: Mapping[str, str], name: str, setting: Setting) -> int:
-    text = given.get(name, str(setting.start))
+def _whole(texts: Mapping[str, str], name: str, setting: Setting) -> int:
+    text = texts.get(name, str(setting.start))
     number: Any = int(text) if text.isdecimal() and len(text) < 10 else text[:40]
     return validate_integer(number, name=name, owner=OWNER, low=setting.low, high=setting.high)
 
 
-def _decimal(given: Mapping[str, str], name: str) -> Fraction:
+def _decimal(texts: Mapping[str, str], name: str) -> Fraction:
     low, high, start = DECIMAL[name]
-    amount = exact_amount(given.get(name, start), name=name, owner=OWNER)
+    amount = exact_amount(texts.get(name, start), name=name, owner=OWNER)
     if not low <= amount <= high:
         raise ParameterError(
             f"`{name}` of {OWNER} must be between {show_amount(low)} and {show_amount(high)}; got"
@@ -123,13 +123,13 @@ def _decimal(given: Mapping[str, str], name: str) -> Fraction:
     return amount
 
 
-def _bounds(given: Mapping[str, str], chosen: Question) -> tuple[float, float]:
+def _bounds(texts: Mapping[str, str], chosen: Question) -> tuple[float, float]:
     """Return the public bounds; those of a question that has its own cannot be moved."""
-    if chosen.fixed_bounds and not {"lower", "upper"} & set(given):
+    if chosen.fixed_bounds and not {"lower", "upper"} & set(texts):
         return chosen.bounds
     ends = []
     for name, start in zip(("lower", "upper"), chosen.bounds, strict=True):
-        text = given.get(name, str(start))
+        text = texts.get(name, str(start))
         try:
             number = float(text)
         except ValueError:

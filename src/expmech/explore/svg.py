@@ -75,9 +75,9 @@ class Canvas:
         """Draw a dot."""
         self.pieces.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>')
 
-    def diamond(self, x: float, y: float, kind: str, radius: float = 6.0) -> None:
+    def diamond(self, x: float, y: float, kind: str) -> None:
         """Draw a diamond, which differs from a dot also without colour."""
-        corners = ((x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y))
+        corners = ((x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y))
         self.path(corners, kind, closed=True)
 
     def text(self, x: float, y: float, text: str, kind: str = "label", at: str = "start") -> None:
@@ -122,7 +122,7 @@ class Canvas:
         if kind.startswith("dot"):
             self.dot(x, y, kind, 4.5)
         elif kind.startswith("diamond"):
-            self.diamond(x, y, kind, 5.0)
+            self.diamond(x, y, kind)
         elif kind.startswith("line"):
             self.line(x - 7.0, y, x + 7.0, y, kind)
         else:

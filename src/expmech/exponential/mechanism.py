@@ -289,7 +289,7 @@ class ExponentialMechanism(Mechanism):
         sampler : Sampler or "auto", default "auto"
             How to draw them.
         seed : int or sequence of int
-            Of the stream; the same seed gives the same values.
+            Seed of the random bits; the same seed gives the same values.
 
         Returns
         -------
@@ -315,7 +315,7 @@ class ExponentialMechanism(Mechanism):
         values : ndarray
             Every point, as a release would return it.
         probabilities : ndarray of float
-            Of each point.
+            The probability of each point.
 
         Raises
         ------

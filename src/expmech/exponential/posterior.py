@@ -30,7 +30,7 @@ class PosteriorSampling(ExponentialMechanism):
     domain : Domain
         Public: where the parameters live.
     adjacency : {"replace", "add-remove"}, default "replace"
-        That of the loss.
+        The neighbouring relation of the loss.
     base : BaseMeasure or callable, optional
         The prior.
 
@@ -55,7 +55,7 @@ class PosteriorSampling(ExponentialMechanism):
         Parameters
         ----------
         epsilon : float
-            Of the release.
+            The epsilon of the release.
 
         Returns
         -------

@@ -22,7 +22,7 @@ def event(certificate: Certificate) -> Any:
     Parameters
     ----------
     certificate : Certificate
-        Of any mechanism with a pure guarantee.
+        The certificate of a release by any mechanism with a pure guarantee.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def privacy_loss_distribution(certificate: Certificate, *, interval: float = 1e-
     Parameters
     ----------
     certificate : Certificate
-        Of any mechanism with a pure guarantee.
+        The certificate of a release by any mechanism with a pure guarantee.
     interval : float, default 1e-4
         Privacy losses are rounded up to whole multiples of it.
 

@@ -106,11 +106,11 @@ class Amount:
     Parameters
     ----------
     epsilon : Fraction, default 0
-        Of pure or approximate differential privacy.
+        Cost under pure or approximate differential privacy.
     delta : Fraction, default 0
-        Of approximate differential privacy.
+        Cost under approximate differential privacy.
     rho : Fraction, default 0
-        Of zero-concentrated differential privacy.
+        Cost under zero-concentrated differential privacy.
 
     Examples
     --------

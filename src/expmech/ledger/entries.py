@@ -29,13 +29,13 @@ class Entry:
     Parameters
     ----------
     epsilon : str, int, Fraction or float
-        Its epsilon, read as the decimal number that it prints as.
+        Epsilon of the release, read as the decimal number that it prints as.
     delta : str, int, Fraction or float, default 0
-        Its delta.
+        Delta of the release.
     statement : str, default ""
         What is released, for the history.
     certificate : str, default ""
-        Its certificate as JSON; the mechanism there says what it costs under concentrated
+        Certificate of the release as JSON; its mechanism says what it costs under concentrated
         composition.
     adjacency : str, optional
         The neighbouring relation; by default the certificate's.
@@ -66,7 +66,7 @@ class Charge:
     Parameters
     ----------
     number : int
-        Its number in the ledger, from 1.
+        Number of the charge in the ledger, from 1.
     time : str
         When it was made, in UTC.
     epsilon, delta, rho : Fraction

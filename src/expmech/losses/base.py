@@ -134,7 +134,7 @@ class Curvature:
 class Facts:
     """Everything a loss may know about itself on one domain; None where it does not know.
 
-    A loss of one's own returns this from its method ``facts(domain)``, or simply has attributes of
+    A custom loss returns this from its method ``facts(domain)``, or simply has attributes of
     these names (numbers and records may also be methods of the domain). Names that are not in this
     record are refused. What each fact means to a sampler: docs/adding_a_loss.md.
 

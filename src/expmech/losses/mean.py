@@ -139,9 +139,9 @@ class L1Mean:
         Parameters
         ----------
         coordinates : ndarray of int, shape (m,)
-            Which coordinate each value belongs to.
+            The coordinate that each value belongs to.
         values : ndarray of float, shape (m,)
-            Its value.
+            One value for each of these coordinates.
 
         Returns
         -------

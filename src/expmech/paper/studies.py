@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
@@ -32,14 +31,7 @@ _OWNER = "expmech paper"
 
 def validate_names(which: str) -> list[str]:
     """Return the studies that ``which`` names; raise, with the nearest name, when it names none."""
-    names = [*STUDIES, "all"]
-    if which not in names:
-        close = difflib.get_close_matches(which, names, n=1, cutoff=0.4)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ParameterError(
-            f"`which` of {_OWNER} must be one of {', '.join(map(repr, names))}; got"
-            f" {which!r}.{hint}"
-        )
+    validate_choice(which, name="which", owner=_OWNER, choices=[*STUDIES, "all"])
     return list(STUDIES) if which == "all" else [which]
 
 

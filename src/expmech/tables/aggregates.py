@@ -193,8 +193,8 @@ class MomentsOf(ColumnsOf):
             values = rows.columns(self.columns)
             counts = (~np.isnan(values)).sum(axis=0).tolist()
             least = fill_missing(values, self.bounds, "lower")  # which snaps to 0
-            found = moments_of(least, self.bounds, bits=self.bits, products=self.products)
-            return replace(found, counts=tuple(counts))
+            of_present = moments_of(least, self.bounds, bits=self.bits, products=self.products)
+            return replace(of_present, counts=tuple(counts))
         values = rows.filled(self.columns, self.bounds, self.missing)
         return moments_of(values, self.bounds, bits=self.bits, products=self.products)
 

@@ -211,7 +211,7 @@ def delta_from_steps(epsilon: float, log_beta: float, steps: int) -> float:
     Parameters
     ----------
     epsilon : float
-        Of the chain's target.
+        The epsilon of the chain's target law.
     log_beta : float
         Logarithm of the minorisation beta.
     steps : int
@@ -325,7 +325,7 @@ def pure_steps(
     log_beta, energy_range, log_floor : float
         As in :func:`density_distance`.
     tolerance : float
-        In (0, 1).
+        The largest relative distance of densities that is allowed, in (0, 1).
 
     Examples
     --------
@@ -443,7 +443,7 @@ def acceptance_laplace(y: float, mean: float, slope: float, alpha: float) -> flo
     y, mean : float
         The state and the mode, in [0, 1].
     slope, alpha : float
-        Of the target and of the proposals, in nats per width.
+        Rates of the target and of the proposals, in nats per width.
 
     Returns
     -------
@@ -480,7 +480,7 @@ def acceptance_laplace_infimum(mean: Sequence[float], slope: float, alpha: float
     mean : sequence of float
         The mean of the data in the unit box.
     slope, alpha : float
-        Of the target and of the proposals, in nats per width.
+        Rates of the target and of the proposals, in nats per width.
 
     Returns
     -------

@@ -79,7 +79,7 @@ def rho_of_pure(epsilon: Fraction) -> Fraction:
     Parameters
     ----------
     epsilon : Fraction
-        Of the release, at least 0.
+        The epsilon of the release, at least 0.
 
     Examples
     --------
@@ -121,9 +121,9 @@ def rho_of_discrete_laplace(epsilon: Fraction, steps: int) -> Fraction:
     Parameters
     ----------
     epsilon : Fraction
-        Of the release, at least 0.
+        The epsilon of the release, at least 0.
     steps : int
-        At least 1.
+        By how many steps neighbours move the integers in all, at least 1.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
     Parameters
     ----------
     rho, delta : Fraction
-        Of the concentrated guarantee, and of the one it is converted to.
+        The rho of the guarantee, and the delta that the converted guarantee may have.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     Parameters
     ----------
     epsilon, delta : Fraction
-        Of the guarantee that is required.
+        The guarantee that is required.
 
     Returns
     -------

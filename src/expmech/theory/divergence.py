@@ -24,7 +24,7 @@ def delta_from_tv(epsilon: float, distance: float) -> float:
     Parameters
     ----------
     epsilon : float
-        Of the laws that are near.
+        The epsilon of the laws that are near.
     distance : float
         Total variation distance, from 0 to 1.
 
@@ -48,7 +48,7 @@ def delta_from_ergodicity(
     Parameters
     ----------
     epsilon : float
-        Of the chain's target.
+        The epsilon of the chain's target law.
     constant, ratio : float
         C and r in (0, 1) of ``TV <= C V(y_0) r^m``, valid for **every** data set. The paper prints
         r^-m, which grows (errata, row 11).
@@ -110,7 +110,7 @@ def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
     p, q : array of float
         Probabilities of the same outcomes under either data set.
     epsilon : float
-        Of the claimed guarantee.
+        The epsilon of the claimed guarantee.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def true_delta(pairs: Iterable[tuple[Law, Law]], epsilon: float) -> float:
     pairs : iterable of (array, array)
         Laws of neighbouring data sets, as in :func:`hockey_stick`.
     epsilon : float
-        Of the claimed guarantee.
+        The epsilon of the claimed guarantee.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def renyi_divergence(p: Law, q: Law, order: float) -> float:
     p, q : array of float
         Probabilities of the same outcomes under either data set.
     order : float
-        a, above 1.
+        The order a of the divergence, above 1.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def true_renyi(pairs: Iterable[tuple[Law, Law]], order: float) -> float:
     pairs : iterable of (array, array)
         Laws of neighbouring data sets.
     order : float
-        Above 1.
+        The order a of the divergence, above 1.
 
     Returns
     -------

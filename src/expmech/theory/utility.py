@@ -165,7 +165,7 @@ def excess_loss_tail_log_concave(
     dimension, eta, cell_error
         As in :func:`excess_loss_log_concave`.
     excess : float
-        In units of the loss.
+        The excess loss whose probability is bounded, in units of the loss.
 
     Returns
     -------

@@ -24,15 +24,15 @@ def samplers(view: View, width: int) -> Panel:
     """Return what the plan says, live."""
     plan = view.plan
     fit = [option for option in plan.options if option.applies]
-    rest = [option for option in plan.options if not option.applies]
+    reasons = [f"{option.name}: {option.reason}" for option in plan.options if not option.applies]
     title = _message(view)
     note = () if plan.note is None else (f"{plan.note[0].upper()}{plan.note[1:]}.",)
-    unfit = (f"{len(rest)} samplers that do not apply here, and why", tuple(map(_why, rest)))
+    unfit = (f"{len(reasons)} samplers that do not apply here, and why", tuple(reasons))
     return Panel(
         title=title,
         figure=_picture(title, fit, plan.chosen, width),
         sentences=note,
-        folded=(unfit,) if rest else (),
+        folded=(unfit,) if reasons else (),
         heads=("sampler", "guarantee", "clock", "evaluations", "time, about"),
         lines=tuple(_line(option, plan.chosen) for option in fit),
         numbers=plan.describe(),
@@ -47,10 +47,6 @@ def _message(view: View) -> str:
         f"Recommended: {best.name}, about {show_seconds(best.seconds)} a draw; its clock"
         f" {'leaks' if best.timing == DATA_DEPENDENT else 'tells nothing'}."
     )
-
-
-def _why(option: Option) -> str:
-    return f"{option.name}: {option.reason}"
 
 
 def _line(option: Option, chosen: str | None) -> tuple[str, ...]:

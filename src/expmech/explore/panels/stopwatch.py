@@ -116,4 +116,4 @@ def _strip(
         drawn = tall * float(height) / peak
         canvas.box(x, floor - drawn, scale.place(high) - x - 0.5, drawn, kind)
     canvas.line(scale.start, floor, scale.end, floor, "grid")
-    canvas.diamond(scale.place(float(counts.mean())), floor, "diamond mean", 5.0)
+    canvas.diamond(scale.place(float(counts.mean())), floor, "diamond mean")

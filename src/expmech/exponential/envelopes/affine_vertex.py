@@ -419,12 +419,9 @@ class BoundVertex(RoundedImage, FittedVertex):
         lowest = self.level + Fraction(self.floor, sum(self.weights))
         mass = -float(lowest * self.slope / self.units_per_nat)
         mass -= sum(math.log(self._refusal(weight)) for weight in self.weights)
-        mass += sum(math.log(self._other_mass(pair)) for pair in self.rises)
+        for pair in self.rises:  # the steps of another coordinate, on both sides of zero
+            mass += math.log(sum(1.0 / self._refusal(rise) for rise in pair))
         return mass + self.map.log_determinant()
-
-    def _other_mass(self, pair: tuple[int, int]) -> float:
-        """Return the mass of the steps of another coordinate, on both sides of zero."""
-        return sum(1.0 / self._refusal(rise) for rise in pair)
 
     def _refusal(self, weight: int) -> float:
         """Return ``1 - exp(-rate)``: the probability that a geometric variable of it is 0."""

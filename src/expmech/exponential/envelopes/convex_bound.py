@@ -92,11 +92,12 @@ def promise(
     for slope, at, used in zip(gradient, center, push.tilt, strict=True):
         rest.append(slope + push.pull * at - used / eta)
     lowest += _bound_linear(rest, exact(curvature.gradient_error), sides)
-    hessian = exact_rows(curvature.hessian)
+    hessian, p = exact_rows(curvature.hessian), len(center)
+    pulled = make_matrix(hessian, p) + make_diagonal([push.pull] * p)
     return CurvatureBound(
         center=center,
         base=eta * lowest,
-        matrix=_add_pull(hessian, push.pull) * eta,
+        matrix=pulled * eta,
         squared_skew=_reduce_skew(curvature, hessian, push.pull) / eta,
         tilt=push.tilt,
         least=push.least,
@@ -154,12 +155,6 @@ def _bound_linear(slopes: Vector, error: fmpq, sides: list[tuple[fmpq, fmpq]]) -
     for slope, (low, up) in zip(slopes, sides, strict=True):
         least += min(slope * low, slope * up) - error * max(abs(low), abs(up))
     return least
-
-
-def _add_pull(hessian: list[list[fmpq]], pull: fmpq) -> fmpq_mat:
-    """Return ``H + pull I``."""
-    p = len(hessian)
-    return make_matrix(hessian, p) + make_diagonal([pull] * p)
 
 
 def _reduce_skew(curvature: Curvature, hessian: list[list[fmpq]], pull: fmpq) -> fmpq:

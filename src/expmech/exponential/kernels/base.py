@@ -197,7 +197,6 @@ class SymmetricKernel(Kernel):
         """
 
     def bind(self, target: Target) -> Moves:
-        """Return the moves on the target's domain."""
         return SymmetricMoves(self, target.domain)
 
 

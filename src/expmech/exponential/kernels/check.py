@@ -44,7 +44,7 @@ def check_kernel(kernel: Kernel, domain: Domain) -> None:
     kernel : Kernel
         The kernel.
     domain : Domain
-        Where it is to move.
+        The domain that the kernel is to move on.
 
     Raises
     ------

@@ -47,7 +47,7 @@ class MALA(Kernel):
     scale : float
         Standard deviation of a step, in widths of the domain.
     law : {"gaussian", "laplace"}, default "gaussian"
-        Of the step, on each axis.
+        Law of the step on each axis.
     clip : float, optional
         Longest drift on an axis, in widths of the domain, at most 4; None takes ``2 scale``, at
         most 1. It is public.
@@ -145,7 +145,7 @@ class Independence(Kernel):
     Parameters
     ----------
     envelope : Envelope
-        One that is a law of points (``is_law``), such as ``Uniform()`` or ``ProductLaplace()``. An
+        A law of points (``is_law``), such as ``Uniform()`` or ``ProductLaplace()``. An
         envelope whose energy is not a function of the point has no ratio that could be stated.
 
     Notes

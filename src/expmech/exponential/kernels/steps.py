@@ -99,7 +99,7 @@ class LaplaceSteps(StepKernel):
     Parameters
     ----------
     rates : tuple of Fraction
-        One per axis, in nats per lattice step.
+        Rates of the steps, one per axis, in nats per lattice step.
 
     Examples
     --------
@@ -137,8 +137,8 @@ class Laplace(LaplaceSteps):
     Parameters
     ----------
     rate : float, default 1.0
-        In nats per width of the domain; 1 has the best proved minorisation on a box. It is rounded
-        to a whole number of 2^-55 nats per lattice step, at least one.
+        Rate in nats per width of the domain; 1 has the best proved minorisation on a box. It is
+        rounded to a whole number of 2^-55 nats per lattice step, at least one.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class Exchange(StepKernel):
     Parameters
     ----------
     rate : float, default 1.0
-        In nats per width of the domain.
+        Rate of the amount that is moved, in nats per width of the domain.
 
     Examples
     --------
@@ -330,8 +330,8 @@ class Ball(StepKernel):
     Parameters
     ----------
     radius : float
-        In widths of the domain; rounded down to whole lattice steps of the longest axis, at least
-        one.
+        Longest step, in widths of the domain; rounded down to whole lattice steps of the longest
+        axis, at least one.
     norm : {"linf", "l1"}, default "linf"
         "linf" is a cube.
 

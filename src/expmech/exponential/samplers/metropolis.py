@@ -107,7 +107,7 @@ class Ergodicity:
         Parameters
         ----------
         epsilon : float
-            Of the chain's target.
+            The epsilon of the chain's target law.
         delta : float
             The largest delta that is acceptable.
 
@@ -123,7 +123,7 @@ class Ergodicity:
         Parameters
         ----------
         epsilon : float
-            Of the chain's target.
+            The epsilon of the chain's target law.
         steps : int
             Steps of the chain.
 

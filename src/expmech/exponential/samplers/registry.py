@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
-from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.core.errors import ParameterError, ParameterTypeError, did_you_mean
 from expmech.core.registry import Registry
 from expmech.exponential.envelopes.registry import PLANNED as ENVELOPES_PLANNED
 from expmech.exponential.samplers.base import Sampler
@@ -77,8 +75,7 @@ def validate_sampler(sampler: Sampler | str) -> Sampler | str:
         return sampler
     kind = SAMPLERS.find(sampler) if sampler in names() else None
     if kind is None:
-        close = difflib.get_close_matches(sampler, names(), n=1, cutoff=0.4)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(sampler, names(), cutoff=0.4)
         raise ParameterError(
             f"`sampler` must be one of {listed}, or a sampler object such as"
             f" Metropolis(pure=True); got {sampler!r}.{hint}"

@@ -301,7 +301,7 @@ class PrincipalDirection(Mechanism):
         size : int, default 1
             How many sets.
         seed : int or sequence of int
-            Of the stream; the same seed gives the same values.
+            Seed of the random bits; the same seed gives the same values.
 
         Returns
         -------

@@ -143,7 +143,7 @@ class Pattern(Universe):
         self.longest = len(self._places)
         if not 1 <= self.longest <= _MOST_PLACES:
             raise _misshapen(text)
-        self._made: dict[frozenset[int], _State] = {}
+        self._states: dict[frozenset[int], _State] = {}
         self._start = self._state(self._skips({0}))
         if self._start.accepts:  # a key is never empty
             raise _misshapen(text)
@@ -202,9 +202,9 @@ class Pattern(Universe):
         return frozenset(reached)
 
     def _state(self, places: frozenset[int]) -> _State:
-        if places in self._made:
-            return self._made[places]
-        if len(self._made) >= _MOST_STATES:
+        if places in self._states:
+            return self._states[places]
+        if len(self._states) >= _MOST_STATES:
             raise _misshapen(self.text)
         open_ = [place for place in places if place < len(self._places)]
         by_mark: dict[str, list[int]] = {}
@@ -218,7 +218,9 @@ class Pattern(Universe):
         following = tuple((several, self._state(after)) for several, after in steps)
         accepts = len(self._places) in places
         count = int(accepts) + sum(len(several) * after.count for several, after in following)
-        return self._made.setdefault(places, _State(accepts=accepts, count=count, steps=following))
+        return self._states.setdefault(
+            places, _State(accepts=accepts, count=count, steps=following)
+        )
 
 
 def _marks(part: str, text: str) -> frozenset[str]:

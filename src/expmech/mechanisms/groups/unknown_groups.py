@@ -240,12 +240,12 @@ class UnknownGroups(Mechanism):
     def terms(self, budget: Fraction) -> Threshold:
         """Return rate and threshold at an epsilon; raise where there is no such draw."""
         rate = budget / (2 if self.adjacency.count_is_public else 1)
-        made = functools.partial(
+        threshold_at = functools.partial(
             Threshold, rate=rate, keys=self.keys, size=self.universe.size, pure=self.delta == 0
         )
         if self.threshold is None:
-            return made(least=self._least(rate))
-        stated = made(least=self.threshold)
+            return threshold_at(least=self._least(rate))
+        stated = threshold_at(least=self.threshold)
         if stated.pure and stated.invented > _MOST_INVENTED:
             raise ParameterError(
                 f"`threshold` of {_OWNER} is too low for the universe {self.universe.text}: more"

@@ -53,9 +53,9 @@ class Vector(Protocol):
 class Body(ABC):
     """A public symmetric convex body that holds what one row can change.
 
-    A body of one's own gives :attr:`name`, :attr:`half_widths`, :meth:`holds` and
-    :meth:`describe`; its points are then drawn from the box around it. Announce it under the entry
-    point ``expmech.bodies``, or add it to ``BODIES``, so that its certificates verify.
+    A custom body defines :attr:`name`, :attr:`half_widths`, :meth:`holds` and :meth:`describe`; its
+    points are then drawn from the box around it. Announce it under the entry point
+    ``expmech.bodies``, or add it to ``BODIES``, so that its certificates verify.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Body(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return it as plain values for a certificate, without its name."""
+        """Return the body as plain values for a certificate, without its name."""
 
     @classmethod
     @abstractmethod
@@ -210,7 +210,7 @@ class BoxBody(Body):
     Parameters
     ----------
     halves : sequence of numbers
-        Positive, one per coordinate.
+        Half-widths, positive, one per coordinate.
 
     Examples
     --------
@@ -270,7 +270,7 @@ class CrossPolytope(BoxBody):
 
     @property
     def acceptance(self) -> float:
-        """One: the noise is drawn without proposals."""
+        """1: the noise is drawn without proposals."""
         return 1.0
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
@@ -340,7 +340,7 @@ class Ellipsoid(Body):
 
     @property
     def acceptance(self) -> float:
-        """One: nothing is proposed."""
+        """1: nothing is proposed."""
         return 1.0
 
     def describe(self) -> dict[str, Any]:
@@ -359,7 +359,7 @@ class EuclideanBall(Ellipsoid):
     dimension : int
         How many coordinates.
     radius : number
-        Positive.
+        The radius, positive.
 
     Examples
     --------
@@ -520,7 +520,7 @@ class ProductBody(Body):
     Parameters
     ----------
     bodies : tuple of Body
-        Their coordinates follow each other.
+        The bodies of the parts, in the order of their coordinates.
 
     Examples
     --------

@@ -203,10 +203,10 @@ class MomentVariances(OfColumns):
 
     def sums(self, count: int, snapped: Sequence[int], squares: Sequence[int]) -> list[int]:
         """Return both moments about the middle of each column in turn."""
-        half, found = self.half, []
+        half, shifted = self.half, []
         for total, square in zip(snapped, squares, strict=True):
-            found += [total - count * half, square - 2 * half * total + count * half**2]
-        return found
+            shifted += [total - count * half, square - 2 * half * total + count * half**2]
+        return shifted
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Return the L1 distance: a row moves the moments by 2 h and h^2 at most."""
@@ -233,8 +233,8 @@ class MomentVariances(OfColumns):
         if not isinstance(noise, HullNoise):
             raise ParameterError(f"Moments must have noise of the {HullNoise.name}.")
         value = self.value(noisy)
-        found = self._ends(noisy, noise, MISSED)
-        lower, upper = self._around(value, *found)
+        ends = self._ends(noisy, noise, MISSED)
+        lower, upper = self._around(value, *ends)
         near = Accuracy(lower=lower, upper=upper)
         if len(self.lower) == 1:
             return near

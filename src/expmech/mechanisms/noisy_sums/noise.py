@@ -355,12 +355,12 @@ def _confirmed(noise: CubeNoise) -> bool:
 
     def sums(a: int) -> list[flint.arb]:
         q, rest = (-rate).exp(), -(-rate).expm1()
-        found: list[flint.arb] = []
+        tails: list[flint.arb] = []
         for m in range(d + 1):
-            terms = (math.comb(m, i) * (1 << (m - i)) * found[i] for i in range(m))
+            terms = (math.comb(m, i) * (1 << (m - i)) * tails[i] for i in range(m))
             start = flint.arb(2 * a + 1) ** m * (-a * rate).exp()
-            found.append((start + q * sum(terms, flint.arb(0))) / rest)
-        return found
+            tails.append((start + q * sum(terms, flint.arb(0))) / rest)
+        return tails
 
     with flint.ctx.workprec(256 + 16 * d):
         rate = real(noise.rate / noise.parts)
@@ -368,8 +368,8 @@ def _confirmed(noise: CubeNoise) -> bool:
 
         def one(wide: int) -> flint.arb:
             w = noise._in_parts(wide)
-            found = sums(w + 1)
-            return (found[d] - (2 * w + 1) * found[d - 1]) / whole
+            tails = sums(w + 1)
+            return (tails[d] - (2 * w + 1) * tails[d - 1]) / whole
 
         def together(wide: int) -> flint.arb:
             # those within the cube: sum_{r <= w} ((2r+1)^d - (2r-1)^d) q^r by parts

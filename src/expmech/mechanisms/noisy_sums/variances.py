@@ -142,10 +142,10 @@ class ThreeSums(OfColumns):
 
         def ends(missed: Fraction) -> tuple[Any, Any]:
             if self.interval == "box":
-                found = [_box_range(three, noise.rate, missed) for three in triples]
+                intervals = [_box_range(three, noise.rate, missed) for three in triples]
             else:
-                found = [variance_range(three, noise.rate, missed) for three in triples]
-            lower, upper = zip(*found, strict=True)
+                intervals = [variance_range(three, noise.rate, missed) for three in triples]
+            lower, upper = zip(*intervals, strict=True)
             return self._around(self.value(noisy), self._numbers(lower), self._numbers(upper))
 
         lower, upper = ends(MISSED)
@@ -229,10 +229,10 @@ def variance_range(noisy: Sequence[int], rate: Fraction, missed: Fraction) -> tu
             max((1.0 - low) ** 2 - least, most - (1.0 - high) ** 2),
         )
         reach = explained(weights, missed * (1 - _MEAN_SHARE)) + _LOST
-        found = _cut(spread + nearest - reach, spread + apart + reach, least, most)
-        if found[1] - found[0] > 0.999 * (most - least):
+        cut = _cut(spread + nearest - reach, spread + apart + reach, least, most)
+        if cut[1] - cut[0] > 0.999 * (most - least):
             break
-        least, most = found
+        least, most = cut
     return least, most
 
 

@@ -136,7 +136,7 @@ class SeveralQuantiles(Mechanism):
         Parameters
         ----------
         counts : array-like of int
-            One for each of ``2^bits`` equal cells, or for each multiple of ``step``; confidential.
+            Counts of the ``2^bits`` equal cells, or of the multiples of ``step``; confidential.
         levels : sequence
             As for :meth:`from_values`.
         lower, upper : float

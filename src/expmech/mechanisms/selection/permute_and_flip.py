@@ -101,7 +101,7 @@ class PermuteAndFlip(Mechanism):
         Parameters
         ----------
         scores : array-like of shape (n,)
-            One per candidate; confidential.
+            Scores of the candidates; confidential.
         sensitivity : float or Fraction
             ``D``: how much a score may change between neighbouring data sets. Public.
         candidates : sequence, optional

@@ -103,7 +103,7 @@ class TopK(Mechanism):
     items : Candidates or None
         The public labels; None releases positions.
     counts : ndarray of int, shape (n,)
-        One per item; confidential.
+        Counts of the items; confidential.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class TopK(Mechanism):
         Parameters
         ----------
         counts : array-like of int, shape (n,)
-            One per item; confidential. A person adds at most 1 to each.
+            Counts of the items; confidential. A person adds at most 1 to each.
         k : int
             How many items to release, in order, at most 1000.
         items : sequence, optional

@@ -47,11 +47,11 @@ def _middle(summary: CellSummary, j: int) -> int:
     return int(np.abs(summary.curves[j] - 0.5).argmin())
 
 
-def _quantiles(summary: CellSummary, j: int, level: float) -> list[Interval]:
-    """Return the quantile over discretisations of P(L >= t) for each l, at that threshold."""
+def _quantiles(summary: CellSummary, j: int) -> list[Interval]:
+    """Return Q_.95 over discretisations of P(L >= t) for each l, at that threshold."""
     at, comparisons = _middle(summary, j), summary.survival.shape[1] * summary.survival.shape[2]
     return [
-        quantile_interval(summary.survival[:, i, j, at], level, comparisons)
+        quantile_interval(summary.survival[:, i, j, at], 0.95, comparisons)
         for i in range(len(summary.counts))
     ]
 
@@ -60,7 +60,7 @@ def _approach(summary: CellSummary) -> Verdict:
     """Judge whether the worst case falls with l, for every epsilon."""
     answers, texts = [], []
     for j, epsilon in enumerate(summary.epsilons):
-        series = _quantiles(summary, j, 0.95)
+        series = _quantiles(summary, j)
         answers.append(is_falling(series))
         listed = ", ".join(f"{interval.estimate:.2f}" for interval in series)
         texts.append(f"{listed} (epsilon = {epsilon:g}, continuous 0.5)")
@@ -106,7 +106,7 @@ def _worst(summary: CellSummary) -> Verdict:
 def _enough(summary: CellSummary, j: int) -> Verdict:
     """Judge whether the largest l brings the worst case near the continuous law."""
     epsilon, at = summary.epsilons[j], _middle(summary, j)
-    largest = _quantiles(summary, j, 0.95)[-1]
+    largest = _quantiles(summary, j)[-1]
     error = math.sqrt(math.log(2.0 / (1.0 - CONFIDENCE)) / 2.0 / summary.drawn[epsilon])
     limit = float(summary.curves[j, at]) + _CLOSE
     return Verdict(

@@ -139,7 +139,7 @@ class Mean(ColumnStatistic):
     labels : tuple of str, default=()
         What certificates call the columns. Default: their names or positions.
     concentrated : RhoBudget, optional
-        Of a ledger that counts in rho, see :meth:`with_rho`.
+        The budget of a ledger that counts in rho, see :meth:`with_rho`.
     exponential : bool, default=False
         Whether to use the exponential mechanism with the L1 loss, whose error is twice as large.
     dates : bool, default=False
