@@ -145,8 +145,9 @@ def test_households_of_two_files_add_up(ending: str, seed: int, tmp_path: Path) 
             write_table(pyarrow.table(held, names=list(names)), path)
 
     def opened() -> Source:
-        where = {"unit": "household", "unit_from": str(customers), "unit_on": "customer"}
-        return open_source(str(orders), **where)
+        return open_source(
+            str(orders), unit="household", unit_from=str(customers), unit_on="customer"
+        )
 
     judge_two_tables(put, opened, seed)
 

@@ -148,8 +148,9 @@ def test_households_of_two_tables_of_postgres_add_up(
                     cursor.execute(f"INSERT INTO {table} VALUES (%s, %s)", (first, row[1]))
 
     def opened() -> Source:
-        where = {"unit": "household", "unit_from": "customers", "unit_on": "customer"}
-        return open_source(address, table="orders", **where)
+        return open_source(
+            address, table="orders", unit="household", unit_from="customers", unit_on="customer"
+        )
 
     members = households(seed)
     if kind == "numbers":  # a column of numbers holds no other names
@@ -170,7 +171,8 @@ def test_households_of_two_tables_of_spark_add_up(seed: int, spark: Any) -> None
             spark.createDataFrame(rows, names).createOrReplaceTempView(table)
 
     def opened() -> Source:
-        where = {"unit": "household", "unit_from": "customers", "unit_on": "customer"}
-        return open_source("spark", table="orders", **where)
+        return open_source(
+            "spark", table="orders", unit="household", unit_from="customers", unit_on="customer"
+        )
 
     judge_two_tables(put, opened, seed)

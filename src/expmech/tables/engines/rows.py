@@ -204,7 +204,7 @@ def count_groups(source: Source, aggregation: CrossedOf) -> tuple[int, ...]:
     }
     for row in run_query(table.group_by(list(kept)).aggregate(**{count: table[count].sum()})):
         found = tuple(
-            next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), None)
+            next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), NOWHERE)
             for own in parts
         )
         if found in by_place:

@@ -57,7 +57,7 @@ class GroupsOf(Statistic):
 
     takes_delta = True
     missing_statement = "A row with a missing value is in no group."
-    covers = (  # type: ignore[assignment]
+    covers = (
         "A group is shown with an interval that misses its exact count in at most 5% of releases."
         " A group that is not shown may be of any size below the threshold, or above it by chance."
     )
