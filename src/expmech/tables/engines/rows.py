@@ -203,12 +203,12 @@ def count_groups(source: Source, aggregation: CrossedOf) -> tuple[int, ...]:
         for k, values in enumerate(aggregation.groups)
     }
     for row in run_query(table.group_by(list(kept)).aggregate(**{count: table[count].sum()})):
-        found = tuple(
-            next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), NOWHERE)
+        place = tuple(  # -1 for a value of no list
+            next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), -1)
             for own in parts
         )
-        if found in by_place:
-            counts[by_place[found]] += int(row[count])
+        if place in by_place:
+            counts[by_place[place]] += int(row[count])
     return tuple(counts)
 
 
