@@ -258,6 +258,22 @@ def test_a_threshold_too_low_for_its_universe_is_refused() -> None:
         groups.plan(1.0)
 
 
+@pytest.mark.parametrize("universe", ["text:255", "int:1"])
+def test_no_threshold_is_too_high_or_too_low_for_a_float(universe: str) -> None:
+    """``text:255`` has more keys than float64 has numbers; 2^60 rows at epsilon = 1 are e^-2^60."""
+    lowest = UnknownGroups.from_counts({"0": 5}, universe=universe, threshold=1)
+    if universe == "text:255":
+        with pytest.raises(ParameterError, match="too low for the universe text:255"):
+            lowest.plan(1.0)
+    for delta in (0, 1e-6):
+        highest = UnknownGroups.from_counts(
+            {"0": 5}, universe=universe, threshold=1 << 60, delta=delta
+        )
+        release = highest.release(epsilon=1.0)
+        assert len(release.value) == 0
+        assert all(check.holds for check in verify_certificate(release.certificate))
+
+
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_certificate_and_value_stand(delta: float, adjacency: str) -> None:

@@ -14,7 +14,9 @@ import itertools
 import random
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow.parquet import write_table
 from support import additivity
 from support.additivity import Place, check, random_tables
 from support.engines import ENGINE_WARNINGS
@@ -31,8 +33,11 @@ from support.rounds import (
     of_queries,
 )
 from support.row_expressions import COLUMNS, NAN, Writer, draw_pool
+from support.two_tables import Customers, Orders, judge_two_tables
 
 from expmech.tables.aggregates import MomentsOf
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
 from expmech.tables.sources.text_files import TextFormat
 
 pytestmark = ENGINE_WARNINGS
@@ -124,6 +129,35 @@ def test_people_add_up_whichever_of_their_rows_are_kept(place: Place, unit: str)
 @pytest.mark.parametrize("place", KINDS, indirect=True)
 def test_what_a_lookup_says_of_rows_adds_up(place: Place, column: str) -> None:
     judge_lookups(place, column)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("seed", range(20 if LONG else 3))
+def test_households_of_two_files_add_up(ending: str, seed: int, tmp_path: Path) -> None:
+    orders, customers = (tmp_path / f"{name}.{ending}" for name in ("orders", "customers"))
+
+    def put(ordered: Orders, known: Customers) -> None:
+        for path, names, rows in (
+            (orders, ("customer", "amount"), ordered),
+            (customers, ("customer", "household"), known),
+        ):
+            if ending == "csv":
+                lines = [
+                    ",".join("" if cell is None else str(cell) for cell in row) for row in rows
+                ]
+                path.write_text("\n".join([",".join(names), *lines]) + "\n")
+                continue
+            kinds = (pyarrow.string(), pyarrow.float64() if path is orders else pyarrow.string())
+            columns = list(zip(*rows, strict=True)) or [(), ()]
+            held = [pyarrow.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
+            write_table(pyarrow.table(held, names=list(names)), path)
+
+    def opened() -> Source:
+        return open_source(
+            str(orders), unit="household", unit_from=str(customers), unit_on="customer"
+        )
+
+    judge_two_tables(put, opened, seed)
 
 
 def test_refusing_what_is_missing_is_the_one_exception(tmp_path: Path) -> None:

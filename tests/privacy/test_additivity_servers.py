@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ from support.rounds import (
     of_queries,
 )
 from support.row_expressions import COLUMNS, Writer, draw_pool
+from support.two_tables import Customers, Orders, households, judge_two_tables
+
+from expmech.tables.reading import read_column
+from expmech.tables.sources.opening import open_source
+from expmech.tables.sources.source import Source
 
 pytestmark = ENGINE_WARNINGS
 
@@ -109,3 +115,57 @@ def test_people_add_up_whichever_of_their_rows_are_kept(place: Place, unit: str)
 @pytest.mark.parametrize("place", KINDS if LONG else [*KINDS[:2], KINDS[3]], indirect=True)
 def test_what_a_lookup_says_of_rows_adds_up(place: Place, column: str) -> None:
     judge_lookups(place, column)
+
+
+@pytest.mark.parametrize("seed", range(5 if LONG else 1))
+@pytest.mark.parametrize("kind", ["text", "text of any case", "numbers"])
+def test_households_of_two_tables_of_postgres_add_up(
+    kind: str, seed: int, request: pytest.FixtureRequest
+) -> None:
+    address, writer = request.getfixturevalue("postgres")
+    text = "text COLLATE any_case" if "case" in kind else "text"
+    key = "double precision" if kind == "numbers" else text
+    for table in ("orders", "customers"):
+        writer.execute(f"DROP TABLE IF EXISTS {table}")
+    writer.execute(f"CREATE TABLE orders (customer {key}, amount double precision)")
+    writer.execute(f"CREATE TABLE customers (customer {text}, household {text})")
+
+    def put(ordered: Orders, known: Customers) -> None:
+        with writer.transaction(), writer.cursor() as cursor:
+            for table, rows in (("orders", ordered), ("customers", known)):
+                cursor.execute(f"DELETE FROM {table}")
+                for row in rows:
+                    first = row[0]
+                    if kind == "numbers" and table == "orders":
+                        first = read_column([first])[0]
+                    cursor.execute(f"INSERT INTO {table} VALUES (%s, %s)", (first, row[1]))
+
+    def opened() -> Source:
+        return open_source(
+            address, table="orders", unit="household", unit_from="customers", unit_on="customer"
+        )
+
+    members = households(seed)
+    if kind == "numbers":  # a column of numbers holds no other names
+        members = [
+            replace(each, orders=[row for row in each.orders if row[0] not in ("x", "X", "y z")])
+            for each in members
+        ]
+    judge_two_tables(put, opened, seed, members)
+
+
+@pytest.mark.parametrize("seed", range(5 if LONG else 1))
+def test_households_of_two_tables_of_spark_add_up(seed: int, spark: Any) -> None:
+    def put(ordered: Orders, known: Customers) -> None:
+        for table, rows, names in (
+            ("orders", ordered, "customer string, amount double"),
+            ("customers", known, "customer string, household string"),
+        ):
+            spark.createDataFrame(rows, names).createOrReplaceTempView(table)
+
+    def opened() -> Source:
+        return open_source(
+            "spark", table="orders", unit="household", unit_from="customers", unit_on="customer"
+        )
+
+    judge_two_tables(put, opened, seed)

@@ -12,6 +12,7 @@ import pyarrow
 import pytest
 from typer.testing import CliRunner
 
+import expmech as em
 from expmech.cli.main import app
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
@@ -129,7 +130,6 @@ def test_shown_groups_serve_a_second_release(visits: Path) -> None:
 def test_an_altered_certificate_does_not_stand(
     change: Callable[[dict[str, Any]], None], delta: float
 ) -> None:
-    import expmech as em
     from expmech.ledger.verification import verify_certificate
 
     groups = em.UnknownGroups.from_counts({}, universe="text:20", delta=delta)
@@ -196,6 +196,20 @@ def test_plan_finds_the_epsilon_that_shows_groups_of_a_size() -> None:
         *("--adjacency", "add-remove", "--json"),
     )
     assert json.loads(with_delta.stdout)["epsilon"] < 0.2
+
+
+@pytest.mark.parametrize("more", [{"universe": "text:8"}, {"delta": "1e-6"}])
+def test_the_function_shows_large_values_of_a_list_a_frame_or_a_file(
+    visits: Path, more: dict[str, str]
+) -> None:
+    towns = ["Bern"] * 400 + ["Chur"] * 300 + ["Soglio", None]
+    release = em.histogram(towns, epsilon=1, **more)
+    assert list(release.value) == ["Bern", "Chur"]
+    assert release.certificate.delta == (0 if "universe" in more else pytest.approx(1e-6, rel=1))
+    from_file = em.histogram(visits, column="town", epsilon=1, adjacency="add-remove", **more)
+    assert {"Bern", "Chur"} <= set(from_file.value)
+    with pytest.raises(ParameterError, match="for values that nobody listed"):
+        em.histogram(towns, epsilon=1, categories=["Bern"], **more)
 
 
 def test_statistic_in_python() -> None:

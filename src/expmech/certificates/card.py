@@ -36,8 +36,12 @@ _FOR_READERS = (
     "together cost",
     "are kept, the least",
     "95% of releases",
+    "of the same people:",
 )
 """Words of assumptions that say how the table was read; the others are for who checks the code."""
+
+UNCHECKED = "assumed and not checked:"
+"""How an assumption of the caller begins that nothing in the program can check."""
 
 _LARGEST = 10  # an epsilon beyond which the factor is no number for people
 
@@ -87,7 +91,13 @@ def heading(statement: str) -> str:
 
 
 def guarantee(certificate: Certificate) -> str:
-    """Return the promise of a certificate in one sentence."""
+    """Return the promise of a certificate in one sentence; what nobody checked comes first."""
+    unchecked = [
+        text.removeprefix(UNCHECKED).strip()
+        for text in certificate.assumptions
+        if text.startswith(UNCHECKED)
+    ]
+    condition = f"only if (not checked) {' and '.join(unchecked)}: " if unchecked else ""
     epsilon, who = _protected(certificate)
     replaced = certificate.adjacency == Adjacency.REPLACE
     change = f"replacing {who} by any other" if replaced else f"adding or removing {who}"
@@ -101,8 +111,8 @@ def guarantee(certificate: Certificate) -> str:
     if "rho" in certificate.sampler:
         delta += f" (from rho = {certificate.sampler['rho']})"
     return (
-        f"epsilon = {float(epsilon):.6g}{delta}: {change} changes the probability of any answer by"
-        f" a factor of at most {times}{purity}."
+        f"{condition}epsilon = {float(epsilon):.6g}{delta}: {change} changes the probability of any"
+        f" answer by a factor of at most {times}{purity}."
     )
 
 

@@ -179,6 +179,18 @@ class TableOptions:
         str | None,
         typer.Option("--unit", help="Column that names people who may have several rows."),
     ] = None
+    unit_from: Annotated[
+        str | None,
+        typer.Option(
+            "--unit-from",
+            help="File, or table of the database, that has the column of --unit: another table of"
+            " the same people.",
+        ),
+    ] = None
+    unit_on: Annotated[
+        str | None,
+        typer.Option("--unit-on", help="With --unit-from: column by which both belong together."),
+    ] = None
     max_rows: Annotated[
         int | None, typer.Option("--max-rows", help="With --unit: how many rows of each count.")
     ] = None

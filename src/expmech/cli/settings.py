@@ -58,6 +58,9 @@ def open_table(place: TableOptions) -> Source:
         text_format=text_format(place) if is_text else None,
         lookup=place.lookup,
         on=place.on,
+        unit=place.unit,
+        unit_from=place.unit_from,
+        unit_on=place.unit_on,
     )
 
 
@@ -71,6 +74,8 @@ def settings_of(place: TableOptions, ledger: Path) -> dict[str, Any]:
         given["source"] = _without_password(given["source"])
     elif _is_file(given["source"]):
         given["source"] = _beside(given["source"], ledger)
+        if "unit_from" in given:
+            given["unit_from"] = _beside(given["unit_from"], ledger)
     if "lookup" in given:
         given["lookup"] = _beside(given["lookup"], ledger)
     return given
@@ -117,6 +122,12 @@ def complete(
         filled["source"] = os.path.join(folder, source)
     if place.lookup is None and place.on is None and "lookup" in known:
         filled |= {"lookup": str(ledger.path.resolve().parent / known["lookup"]), "on": known["on"]}
+    if place.unit_from is None and place.unit_on is None and "unit_from" in known:
+        folder = ledger.path.resolve().parent if _is_file(known.get("source", "")) else ""
+        filled |= {
+            "unit_from": os.path.join(folder, known["unit_from"]),
+            "unit_on": known["unit_on"],
+        }
     if place.table is None and place.query is None:
         filled["query"] = known.get("query")
         if not _is_file(filled.get("source") or place.source or ""):

@@ -50,6 +50,7 @@ from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics import (
     CountOf,
+    GroupsOf,
     HistogramIn,
     Mean,
     QuantileOf,
@@ -334,12 +335,17 @@ def histogram(
     epsilon: Any,
     edges: Sequence[Any] | None = None,
     categories: Sequence[Any] | None = None,
+    universe: str | None = None,
+    delta: Any = None,
+    consistent: bool = False,
     column: str | None = None,
     adjacency: str = "replace",
     ledger: Any = None,
     random_state: int | None = None,
 ) -> Release:
     """Release how many rows are in each of public cells, or have each of public values.
+
+    Where nobody can list the values, ``universe`` or ``delta`` show those with large counts.
 
     Parameters
     ----------
@@ -349,12 +355,23 @@ def histogram(
         Public rising numbers or dates. Each cell holds its lower edge, and the last one both.
     categories : sequence, optional
         Public values to be counted, in the place of edges.
+    universe : str, optional
+        Public set of possible values, in the place of a list: ``text:20`` (texts of up to 20
+        bytes), ``int:32`` or a pattern such as ``[A-Z]{2}[0-9]{4}``. A value that is shown may be
+        invented, with the small probability that the certificate states.
+    delta : number or str, optional
+        In the place of a list, too: only values that rows have are shown, and the guarantee is
+        (epsilon, delta).
+    consistent : bool, default False
+        Move the noisy counts of a list or of edges to the nearest ones from 0 up that keep their
+        total. It costs nothing.
 
     Returns
     -------
     Release
         ``value``, a dict of counts by cell. The last cell, "other", has the rows that are in no
-        other: missing values too. ``accuracy`` has a 95% interval for each count.
+        other: missing values too. ``accuracy`` has a 95% interval for each count. Values that
+        nobody listed come with the largest count first, and there is no cell of others.
 
     Examples
     --------
@@ -363,9 +380,19 @@ def histogram(
     ['[0, 40)', '[40, 65)', '[65, 120]', 'other']
     >>> list(em.histogram(["yes", "no", "yes"], epsilon=1.0, categories=["yes", "no"]).value)
     ['yes', 'no', 'other']
+    >>> towns = ["Bern"] * 400 + ["Chur"] * 300 + ["Soglio"]
+    >>> list(em.histogram(towns, epsilon=1.0, universe="text:8", random_state=1).value)
+    ['Bern', 'Chur']
     """
     given = _Arguments("histogram", data, column, adjacency, epsilon, ledger, random_state)
-    return given.histogram(edges, categories)
+    if universe is None and delta is None:
+        return given.histogram(edges, categories, consistent=consistent)
+    if edges is not None or categories is not None or consistent:
+        raise ParameterError(
+            "`universe` and `delta` of histogram are for values that nobody listed: leave `edges`,"
+            " `categories` and `consistent` out, or these."
+        )
+    return given.unlisted(universe, delta)
 
 
 def count(
@@ -499,8 +526,26 @@ class _Arguments:
             dates=dates,
         )
 
-    def histogram(self, edges: Sequence[Any] | None, categories: Sequence[Any] | None) -> Release:
-        cells: dict[str, Any] = {}
+    def unlisted(self, universe: str | None, delta: Any) -> Release:
+        """Return the counts of values that nobody listed."""
+        allowed = Fraction(0)
+        if delta is not None:
+            allowed = exact_amount(delta, name="delta", owner=self.owner)
+        return self._release(
+            lambda name, _: GroupsOf(
+                column=name, adjacency=self.relation, universe=universe, delta=allowed
+            ),
+            compared=True,
+        )
+
+    def histogram(
+        self,
+        edges: Sequence[Any] | None,
+        categories: Sequence[Any] | None,
+        *,
+        consistent: bool = False,
+    ) -> Release:
+        cells: dict[str, Any] = {"consistent": consistent}
         dates = False
         if edges is not None:
             try:

@@ -121,6 +121,12 @@ class ReleaseRequest:
                 "`query` needs 'add-remove' adjacency unless it only computes columns: how many"
                 " rows its result has depends on the data."
             )
+        elsewhere = source.unit_elsewhere
+        if elsewhere is not None and (self.units is None or self.units.column != elsewhere):
+            raise ParameterError(
+                f"`unit` must be {elsewhere!r}, which was found in another table: a row of that one"
+                " may belong to many rows of this one."
+            )
         if self.units is not None:
             statistic = statistic.for_units(self.units.column, self.units.max_rows)
         if self.concentrated is not None and self.units is None:  # else K rows cost K^2 rho

@@ -50,6 +50,7 @@ INVENTED = Fraction(1, 1000)
 _MOST_INVENTED = 1000
 _MOST_KEYS = 1 << 20
 _MOST_THRESHOLD = 1 << 60
+_MOST_POWER = 1200  # of two, in a number that becomes a float
 _ONCE = "a row counts for one key at most, and which one was decided from that row alone"
 _PEOPLE = (
     "each person counts once for each of at most {keys} keys: epsilon is that of one key, and delta"
@@ -93,7 +94,8 @@ class Threshold:
         """Return a bound on the number of invented keys, and the probability that there are any."""
         if not self.pure:
             return 0.0
-        return float_up(_upper(lambda: self.size * tail(self.rate, self.least)))
+        number = _upper(lambda: self.size * tail(self.rate, self.least))
+        return float_up(min(number, Fraction(1 << 1000)))  # refused long before
 
     @property
     def shown_from(self) -> int:
@@ -442,8 +444,11 @@ def _least(number: Callable[[int], flint.arb], limit: Fraction) -> int:
 
 def _upper(number: Callable[[], flint.arb]) -> Fraction:
     with flint.ctx.workprec(256):
-        mantissa, exponent = number().upper().mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+        mantissa, exponent = map(int, number().upper().mid().man_exp())
+    # what float64 cannot tell from 0 or from infinity may have more digits than memory
+    if mantissa.bit_length() + exponent < -_MOST_POWER:
+        return Fraction(1, 1 << _MOST_POWER)
+    return mantissa * Fraction(2) ** min(exponent, _MOST_POWER)
 
 
 def _assumed(parameters: Mapping[str, Any], *, pure: bool) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ from expmech.tables.sources.postponed import postpone
 
 _MEMORY = "1GB"  # what DuckDB may hold; everything here is a streaming aggregate
 _ROWS, _VIEW = "expmech_rows", "expmech_parquet"
+SECOND = "_of_people"
+"""How names of a second table of a connection end."""
 
 
 def duckdb_connection() -> Any:
@@ -46,17 +48,21 @@ def refuse_equal_names(names: Sequence[str], path: str) -> None:
         )
 
 
-def open_parquet(paths: Sequence[str]) -> Any:
-    """Return the Ibis table of Parquet files; of folders ``name=value`` the value is text."""
+def open_parquet(paths: Sequence[str], connection: Any = None) -> Any:
+    """Return the Ibis table of Parquet files; of folders ``name=value`` the value is text.
+
+    With ``connection`` it is a second table of that one.
+    """
     from pyarrow.parquet import read_schema
 
     _refuse_bad_schemas(paths)
     schema = read_schema(paths[0])
     parted = any("=" in part for path in paths for part in path.split(os.sep)[:-1])
     coarse = [field.name for field in schema if _is_coarse(field.type)]
-    connection = duckdb_connection()
+    second = connection is not None
+    connection = connection if second else duckdb_connection()
     if coarse:
-        return _with_coarse_times(connection, paths, schema, coarse)
+        return _with_coarse_times(connection, paths, schema, coarse, second=second)
     kinds = {"hive_partitioning": True, "hive_types_autocast": False} if parted else {}
     return connection.read_parquet(list(paths), **kinds)
 
@@ -133,7 +139,7 @@ def _is_coarse(kind: Any) -> bool:
 
 
 def _with_coarse_times(
-    connection: Any, paths: Sequence[str], schema: Any, coarse: Sequence[str]
+    connection: Any, paths: Sequence[str], schema: Any, coarse: Sequence[str], *, second: bool
 ) -> Any:
     """Read by Arrow, with milliseconds as whole numbers; those that are no time are missing."""
     import pyarrow
@@ -154,15 +160,16 @@ def _with_coarse_times(
         format="parquet",
         partitioning=dataset.partitioning(named, flavor="hive") if len(named) else None,
     )
-    connection.con.register(_ROWS, rows)
+    held, view = (f"{name}{SECOND if second else ''}" for name in (_ROWS, _VIEW))
+    connection.con.register(held, rows)
     columns = ", ".join(
         _moment(field.name, schema.field(field.name).type)
         if field.name in coarse
         else quoted(field.name)
         for field in every
     )
-    connection.raw_sql(f"CREATE TEMP VIEW {_VIEW} AS SELECT {columns} FROM {_ROWS}")
-    return connection.table(_VIEW)
+    connection.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT {columns} FROM {held}")
+    return connection.table(view)
 
 
 def _moment(name: str, kind: Any) -> str:

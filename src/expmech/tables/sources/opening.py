@@ -41,6 +41,7 @@ from expmech.tables.sources.text_files import (
     open_text,
     text_ending,
 )
+from expmech.tables.sources.units import with_unit
 
 _PARQUET = ".parquet"
 _PARQUET_IN = {"duckdb": open_parquet, "datafusion": open_in_datafusion}
@@ -64,6 +65,9 @@ def open_source(
     lookup: Any = None,
     on: str | None = None,
     engine: str = "duckdb",
+    unit: str | None = None,
+    unit_from: str | None = None,
+    unit_on: str | None = None,
 ) -> Source:
     r"""Open a table of a file, of PostgreSQL or of Spark; no row is read yet.
 
@@ -88,6 +92,10 @@ def open_source(
         What reads files. DataFusion reads Parquet files, in a session of this library's own whose
         settings let no row decide about another; text files and folders of partitions
         ``name=value`` are for DuckDB.
+    unit, unit_from, unit_on : str, optional
+        Where the column ``unit`` that names people is in another table of the same people: the file
+        of that table or, with PostgreSQL and Spark, its name, and the column by which rows of both
+        belong together. It is confidential too: releases of the source must protect ``unit``.
 
     Returns
     -------
@@ -120,7 +128,16 @@ def open_source(
     if engine == "polars":
         raise ParameterError(_NO_POLARS)
     validate_choice(engine, name="engine", owner="open_source", choices=tuple(_PARQUET_IN))
-    public = None if on is None else _Lookup(table=lookup, on=on)
+    joined = _Joined(lookup=None if on is None else _Lookup(table=lookup, on=on))
+    if unit_from is not None or unit_on is not None:
+        if unit is None or unit_from is None or unit_on is None:
+            raise ParameterError(
+                "`unit_from` and `unit_on` belong to `unit`: the column that names people, the"
+                " other table that has it, and the column that both tables have."
+            )
+        if engine != "duckdb":
+            raise ParameterError(f"`unit_from` needs DuckDB for files; got `engine` {engine!r}.")
+        joined = replace(joined, people=_People(table=unit_from, on=unit_on, unit=unit))
     is_address = source.startswith(("postgresql://", "postgres://"))
     if is_address or source == "spark":
         if engine != "duckdb":
@@ -133,13 +150,13 @@ def open_source(
                 f" and not both; got {table!r} and {query!r}."
             )
         if is_address:
-            return _open_postgres(source, table, query, public)
-        return _open_spark(table, query, public)
+            return _open_postgres(source, table, query, joined)
+        return _open_spark(table, query, joined)
     if table is not None:
         raise ParameterError(
             f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
         )
-    return _open_file(source, text_format, query, public, engine)
+    return _open_file(source, text_format, query, joined, engine)
 
 
 def open_frame(frame: Any, *, name: str) -> Source:
@@ -195,11 +212,28 @@ class _Lookup:
     on: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class _People:
+    """A confidential table that has the unit of each key, and the column of the key."""
+
+    table: str
+    on: str
+    unit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Joined:
+    """What is joined to a table before a query reads it."""
+
+    lookup: _Lookup | None = None
+    people: _People | None = None
+
+
 def _open_file(
     source: str,
     text_format: TextFormat | None,
     query_text: str | None,
-    lookup: _Lookup | None,
+    joined: _Joined,
     engine: str,
 ) -> Source:
     """Open the files that a path, a pattern or a folder of partitions names."""
@@ -234,11 +268,36 @@ def _open_file(
         source,
         lambda: _PARQUET_IN[engine](paths) if completed is None else open_text(paths, completed),
     )
-    return _as_source(table, identity, query, lookup, completed)
+    people = None
+    if joined.people is not None:
+        people = _file_of_people(joined.people.table, table.get_backend(), completed)
+    return _as_source(table, identity, query, joined, people, completed)
+
+
+def _file_of_people(path: str, connection: Any, text_format: TextFormat | None) -> Source:
+    """Return a second file as a table of the same connection; text is written alike in both."""
+    is_text = bool(text_ending(path))
+    if not is_text and not path.lower().endswith(_PARQUET):
+        raise DataError(f"`unit_from` must name a CSV, TSV or Parquet file here; got {path!r}.")
+    if not os.path.isfile(path):
+        raise DataError(f"There is no file {path!r}.{_near(path)}")
+    written = (text_format or TextFormat()).completed(path) if is_text else None
+
+    def read() -> Any:
+        if written is None:
+            return open_parquet([path], connection)
+        return open_text([path], written, connection)
+
+    return Source(
+        table=_reading(path, read),
+        identity=os.path.basename(path),
+        decimal="." if written is None else written.decimal,
+        public_columns=not is_text or (text_format is not None and text_format.names is not None),
+    )
 
 
 def _open_postgres(
-    address: str, table: str | None, query_text: str | None, lookup: _Lookup | None
+    address: str, table: str | None, query_text: str | None, joined: _Joined
 ) -> Source:
     """Open a table of PostgreSQL, or a query, to be read only; no user or password is kept."""
     misshapen = ParameterError(  # the parser's own message may quote a password
@@ -259,7 +318,9 @@ def _open_postgres(
         refused.callback(connection.disconnect)
         first, *_ = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
         identity = _postgres_identity(connection, tables, (host, port, path))
-        source = _as_source(_plain(connection, tables[0], first), identity, query, lookup)
+        people = _table_of_people(connection, joined.people, server)
+        plain = _plain(connection, tables[0], first)
+        source = _as_source(plain, identity, query, joined, people)
         shielded(lambda: _make_read_only(connection), unreachable)
         refused.pop_all()
     return source
@@ -273,7 +334,7 @@ def _make_read_only(connection: Any) -> None:
     connection.con.commit()
 
 
-def _open_spark(table: str | None, query_text: str | None, lookup: _Lookup | None) -> Source:
+def _open_spark(table: str | None, query_text: str | None, joined: _Joined) -> Source:
     """Open a table of the running Spark session, or a query."""
     query = None if query_text is None else read_query(query_text, dialect="spark")
     ibis = optional_module("ibis", "data")
@@ -287,14 +348,24 @@ def _open_spark(table: str | None, query_text: str | None, lookup: _Lookup | Non
         aliases=(f"spark/{'+'.join(tables)}",),
         members=tuple(f"table spark/{name}" for name in whole),
     )
-    return _as_source(_plain(connection, tables[0], first), identity, query, lookup)
+    people = _table_of_people(connection, joined.people, "spark")
+    return _as_source(_plain(connection, tables[0], first), identity, query, joined, people)
+
+
+def _table_of_people(connection: Any, people: _People | None, server: str) -> Source | None:
+    """Return a second table of a server."""
+    if people is None:
+        return None
+    table = _catalogued(connection, people.table, f"{server}/{people.table}")
+    return Source(table=_plain(connection, people.table, table), identity=people.table)
 
 
 def _as_source(
     table: Any,
     identity: _Identity,
     query: Query | None,
-    lookup: _Lookup | None,
+    joined: _Joined,
+    people: Source | None,
     text_format: TextFormat | None = None,
 ) -> Source:
     """Return a table, or the result of a query in its place, as a source."""
@@ -309,9 +380,13 @@ def _as_source(
         declares_text=text_format is None,
         encoding=None if text_format is None else text_format.encoding,
     )
-    if lookup is not None:
-        source = source.with_lookup(lookup.table, on=lookup.on, text_format=text_format)
-        table = source.table
+    if joined.lookup is not None:
+        source = source.with_lookup(
+            joined.lookup.table, on=joined.lookup.on, text_format=text_format
+        )
+    if joined.people is not None and people is not None:
+        source = with_unit(source, people, on=joined.people.on, unit=joined.people.unit)
+    table = source.table
     if query is not None:
         table, query = _query_result(source, query, is_text=text_format is not None)
     read = [] if text_format is None else [RECORD_IS_A_LINE]

@@ -53,6 +53,9 @@ class Source:
         is then refused where numbers are needed. In text files and frames it says nothing.
     encoding : str, optional
         The encoding of a text file.
+    unit_elsewhere : str, optional
+        The column of units that comes from a second table of the same people: releases must then
+        protect these.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class Source:
     keeps_all: bool = True
     declares_text: bool = False
     encoding: str | None = None
+    unit_elsewhere: str | None = None
 
     @property
     def engine(self) -> str:

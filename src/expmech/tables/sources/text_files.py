@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_integer
 from expmech.tables.reading import BLANKS
-from expmech.tables.sources.columnar import duckdb_connection, refuse_equal_names
+from expmech.tables.sources.columnar import SECOND, duckdb_connection, refuse_equal_names
 from expmech.tables.sources.execution import quoted
 
 LONGEST = 1 << 22
@@ -483,16 +483,23 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
     return tuple(name or f"column{j + 1}" for j, name in enumerate(names))
 
 
-def open_text(paths: Sequence[str], text_format: TextFormat) -> Any:
-    """Return the Ibis table of the columns of text files, as text; no row is read yet."""
+def open_text(paths: Sequence[str], text_format: TextFormat, connection: Any = None) -> Any:
+    """Return the Ibis table of the columns of text files, as text; no row is read yet.
+
+    With ``connection`` it is a second table of that one.
+    """
     headers = {path: header_names(path, text_format) for path in paths}
     for path, header in headers.items():
         refuse_equal_names(header, path)
     names = headers[paths[0]]
     if any(other != names for other in headers.values()):
         raise DataError("The files must have the same names of columns, in the same order.")
-    connection = duckdb_connection()
-    connection.con.register(_LINES, TextLines(paths, text_format, len(names)))
+    lines, view = _LINES, _VIEW
+    if connection is None:
+        connection = duckdb_connection()
+    else:
+        lines, view = lines + SECOND, view + SECOND
+    connection.con.register(lines, TextLines(paths, text_format, len(names)))
     columns = ", ".join(f"fields[{j + 1}] AS {quoted(name)}" for j, name in enumerate(names))
-    connection.raw_sql(f"CREATE TEMP VIEW {_VIEW} AS SELECT {columns} FROM {_LINES}")
-    return connection.table(_VIEW)
+    connection.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT {columns} FROM {lines}")
+    return connection.table(view)

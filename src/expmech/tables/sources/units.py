@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from expmech.core.adjacency import adjacency_of_units
-from expmech.core.errors import ParameterError
+from expmech.core.errors import DataError, ParameterError
 from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger.amounts import show_amount
 from expmech.tables.sources import casts
@@ -24,6 +24,11 @@ MOST_ROWS = 1 << 20
 _KEPT = "rows are kept, the least by a public hash"
 
 _UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
+_NUMBER, _TEXT, _LEAST = (f"expmech_key_{name}" for name in ("number", "text", "least"))
+_DIGITS = 32  # of an MD5 sum as text
+
+SAME_PEOPLE = "the tables are of the same people"
+"""How the sentence about a second table begins in a certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +91,6 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     """
     import ibis
 
-    def md5(text):  # type: ignore[no-untyped-def]
-        """Stand for the function that every engine has under this name."""
-
-    digest = ibis.udf.scalar.builtin(md5, signature=((str,), str))
     table = source.table
     names = list(table.columns)
     parts = [_part(source, name) for name in names if casts.has_key(table[name].type())]
@@ -97,19 +98,85 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     wide = table.mutate(**{_UNIT: source.text(column), _WHOLE: whole})
     # also NaN and its spellings name nobody: as one unit, one person more would move others' rows
     named = wide.filter(~source.key(column).missing())
-    hashed = named.mutate(**{_HASH: digest(named[_WHOLE])})
+    hashed = named.mutate(**{_HASH: _digest(named[_WHOLE])})
     # rows of a unit with the same content are the same row: which of them is kept does not matter
     order = [hashed[_HASH], hashed[_WHOLE]]
     window = ibis.window(group_by=hashed[_UNIT], order_by=order)
     ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
     kept = ranked.filter(ranked[_PLACE] < max_rows)
     notes = source.unit_notes
-    known = (RECORD_IS_A_LINE, LOOKUP_IS_PUBLIC)
+    known = (RECORD_IS_A_LINE, LOOKUP_IS_PUBLIC, SAME_PEOPLE)
     if not all(
         note.startswith(known) for note in notes
     ):  # a query may call another column by this name
         notes = (*notes, f"{column} names the same people in the result of the query as elsewhere")
     return replace(source, table=kept.select(*names), notes=notes)
+
+
+def with_unit(source: Source, people: Source, *, on: str, unit: str) -> Source:
+    """Return the rows with the column ``unit`` that a second table has for the key of each.
+
+    Both tables are of one connection and have the column ``on``, compared as a number or else as
+    text. A key for which ``people`` names several units has the least of them by a public hash: no
+    row of another key has a say, and no row is doubled. A row whose key is missing, or names no
+    unit there, has none.
+    """
+    import ibis
+
+    name = people.identity
+    if unit.lower() in {column.lower() for column in source.table.columns}:
+        raise DataError(
+            f"The column {unit!r} must be in {name} alone, but the table has one of this name too."
+            " Leave --unit-from out to take that one, or rename it."
+        )
+    key, known = source.key(on), people.key(on)
+    if key.time is not None or known.time is not None:
+        raise DataError(f"The column {on!r} must hold numbers or text in both tables, not times.")
+    named = people.table.filter(~known.missing() & ~people.key(unit).missing())
+    of_people = replace(people, table=named)
+    held = of_people.key(on)
+    text = casts.null("string") if held.text is None else held.text
+    is_number = held.number.notnull() & ~held.number.isnan()
+    units = of_people.staged(
+        {
+            _NUMBER: casts.cases((is_number, held.number)),
+            _TEXT: casts.cases((is_number, casts.null("string")), otherwise=text),
+            _UNIT: of_people.text(unit),
+        }
+    )
+    hashed = _digest(units[_UNIT]) + units[_UNIT]
+    least = units.group_by([_NUMBER, _TEXT]).aggregate(**{_LEAST: hashed.min()})
+    wide, found = source.table, []
+    for part, mine in ((_NUMBER, key.number), (_TEXT, key.text)):
+        if mine is None:
+            continue
+        wide = wide.mutate(**{f"{part}_here": mine})
+        own = {part: least[part], f"{part}_unit": least[_LEAST].substr(_DIGITS)}
+        there = least.filter(least[part].notnull()).select(**own)
+        wide = wide.left_join(there, wide[f"{part}_here"] == there[part])
+        found.append(f"{part}_unit")
+    note = (
+        f"{SAME_PEOPLE}: rows of the table and of {name} with the same {on} belong to one {unit},"
+        " the least by a public hash where several are named, and are added or removed together"
+    )
+    columns = {column: wide[column] for column in source.table.columns}
+    return replace(
+        source,
+        table=wide.select(**columns, **{unit: ibis.coalesce(*(wide[each] for each in found))}),
+        unit_elsewhere=unit,
+        notes=(*source.notes, note),
+        unit_notes=(*source.unit_notes, note),
+    )
+
+
+def _digest(text: Any) -> Any:
+    """Return the MD5 sum of text, as text."""
+    import ibis
+
+    def md5(text):  # type: ignore[no-untyped-def]
+        """Stand for the function that every engine has under this name."""
+
+    return ibis.udf.scalar.builtin(md5, signature=((str,), str))(text)
 
 
 def _part(source: Source, name: str) -> Any:
