@@ -476,6 +476,7 @@ class _Arguments:
             bounds=pair,
             missing=lattice["missing"],
             dates=dates,
+            step=lattice["step"],
             plan=None if share is None else plan,
         )
 
@@ -497,6 +498,7 @@ class _Arguments:
             bounds=pair,
             missing=lattice["missing"],
             dates=dates,
+            step=lattice["step"],
         )
 
     def histogram(self, edges: Sequence[Any] | None, categories: Sequence[Any] | None) -> Release:
@@ -596,6 +598,7 @@ class _Arguments:
         missing: str = "",
         compared: bool = False,
         dates: bool = False,
+        step: Fraction | None = None,
         plan: Callable[[_Made, Fraction, int | None], QuantileInterval] | None = None,
     ) -> Release:
         """Prepare, charge, aggregate and draw; ``compared`` values are read as they are.
@@ -663,6 +666,7 @@ class _Arguments:
                 adjacency=self.relation,
                 missing=missing,
                 owner=self.owner,
+                step=step,
             )
             account = self._account(source)
             (released,) = release_with_bounds(
