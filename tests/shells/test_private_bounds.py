@@ -13,6 +13,7 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 import expmech as em
+from expmech.cli import release
 from expmech.cli.main import app
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError
 from expmech.core.markup import number_text
@@ -117,15 +118,196 @@ def test_too_few_public_rows_are_refused_before_the_charge(people: Path, tmp_pat
     assert spent(account) == 0
 
 
+PRIVATE = ("--bounds", "private", "--epsilon", "1")
+
+
 @pytest.mark.parametrize("statistic", ["mean", "sum", "variance", "median", "quantile"])
-def test_the_command_line_says_how_private_bounds_are_a_release_of_their_own(
-    people: Path, account: Path, statistic: str
+def test_a_command_finds_bounds_first_and_the_ledger_holds_both_certificates(
+    people: Path, account: Path, tmp_path: Path, statistic: str
 ) -> None:
-    arguments = ("--column", "age", "--bounds", "private", "--epsilon", "1", "--ledger", account)
-    refused = call("release", statistic, people, *arguments)
-    assert refused.exit_code != 0
-    assert "`expmech release bounds`" in " ".join(refused.output.split())
-    assert spent(account) == 0
+    written = tmp_path / "release.json"
+    given = ("--column", "age", *PRIVATE, "--ledger", account, "--output", written)
+    bounds, record = shown(statistic, people, *given)
+    assert bounds["statement"] == "bounds of age"
+    assert [each["certificate"]["epsilon"] for each in (bounds, record)] == [0.2, 0.8]
+    note = f"age from {number_text(bounds['value']['lower'])} to"
+    assert any(note in text for text in record["certificate"]["assumptions"])
+    history = Ledger(account).history()
+    assert [charge.epsilon for charge in history] == [Fraction(1, 5), Fraction(4, 5)]
+    assert [record["charge"] for record in (bounds, record)] == [1, 2]
+    checked = call("verify", written, "--ledger", account)
+    assert checked.exit_code == 0, checked.output
+
+
+def test_a_command_shows_one_card_and_says_before_it_spends_when_it_will_fail(
+    people: Path, account: Path
+) -> None:
+    result = call(
+        *("release", "mean", people, "--column", "age", *PRIVATE, "--bounds-share", "0.3"),
+        *("--ledger", account),
+    )
+    text = " ".join(result.output.split())
+    assert "Private bounds are found in at least 95% of releases where" in text
+    assert "together cost epsilon = 1 by basic composition, of which the bounds cost 0.3" in text
+    assert text.count("guarantee") == 1
+
+
+def test_regressions_and_components_find_the_bounds_that_are_private(
+    people: Path, account: Path
+) -> None:
+    target = ("--target", "income", "--target-bounds", "private")
+    given = ("--column", "age", *target, "--ledger", account, "--epsilon", "1")
+    bounds, record = shown("linear", people, "--bounds", "0,100", *given)
+    assert [bounds["statement"], set(record["value"])] == [
+        "bounds of income",
+        {"intercept", "age"},
+    ]
+    both = shown("ridge", people, "--bounds", "private", *given)
+    assert [each["certificate"]["epsilon"] for each in both] == [0.1, 0.1, 0.8]
+    columns = ("--column", "age", "--column", "income", "--bounds", "0,100", "--bounds", "private")
+    _, record = shown("pca", people, *columns, "--epsilon", "1", "--ledger", account)
+    assert set(record["value"]["component 1"]) == {"age", "income"}
+
+
+def test_private_bounds_are_of_the_whole_table_where_there_are_groups_or_people(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "visits.csv"
+    rows = [f"{k % 1500},{'ab'[k % 2]},{age}" for k, age in enumerate(AGES)]
+    path.write_text("\n".join(["who,side,age", *rows]) + "\n")
+    given = ("--column", "age", "--bounds", "private", "--epsilon", "4")
+    groups = ("--by", "side", "--groups", "a,b")
+    bounds, record = shown("mean", path, *given, *groups, "--unit", "who", "--max-rows", "2")
+    assert set(record["value"]) == {"a", "b"} and set(bounds["value"]) == {"lower", "upper"}
+    assert [each["unit"]["epsilon"] for each in (bounds, record)] == ["0.8", "3.2"]
+
+
+def test_a_command_that_finds_no_bounds_spends_their_share_and_no_more(
+    people: Path, account: Path
+) -> None:
+    result = call("release", "mean", people, "--column", "note", *PRIVATE, "--ledger", account)
+    assert result.exit_code != 0
+    text = " ".join(result.output.split())
+    assert "found no private bounds of note" in text and "Epsilon = 0.2 was spent" in text
+    assert spent(account) == Fraction(1, 5)
+
+
+def test_a_command_is_refused_as_a_whole_before_bounds_are_paid(
+    people: Path, account: Path
+) -> None:
+    for wrong in (
+        ("mean", people, "--column", "age", "--bounds", "private", "--epsilon", "3.5"),
+        ("median", people, "--column", "age", *PRIVATE, "--step", "0"),
+        ("mean", people, "--column", "age", *PRIVATE, "--bounds-share", "1"),
+        (
+            "mean",
+            people,
+            "--column",
+            "age",
+            "--bounds",
+            "0,9",
+            "--bounds-share",
+            ".1",
+            *PRIVATE[2:],
+        ),
+        ("mean", people, "--column", "agee", *PRIVATE),
+        ("mean", people, "--column", "age", *PRIVATE, "--sampler", "ConfAtomPerfectX"),
+    ):
+        refused = call("release", *wrong, "--ledger", account)
+        assert refused.exit_code != 0, wrong
+        assert Ledger(account).history() == [], wrong
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_charge_that_was_never_drawn_is_redeemed(
+    people: Path, account: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """Of the bounds: they are drawn, and the rest is released; of the statistic: it is drawn."""
+    draws: list[object] = []
+    draw = release.draw
+
+    def interrupted(*arguments: Any) -> Any:
+        draws.append(arguments)
+        if len(draws) == failing + 1:
+            raise DataError("The engine stopped.")
+        return draw(*arguments)
+
+    monkeypatch.setattr(release, "draw", interrupted)
+    given = ("release", "mean", people, "--column", "age", *PRIVATE, "--ledger", account)
+    stopped = call(*given)
+    assert stopped.exit_code != 0 and f"--redeem {failing + 1}" in stopped.output
+    again = call(*given, "--redeem", failing + 1, "--json")
+    assert again.exit_code == 0, again.output
+    bounds, record = json.loads(again.stdout)
+    assert [bounds["charge"], record["charge"]] == [1, 2] and spent(account) == 1
+    assert call(*given, "--redeem", failing + 1).exit_code != 0
+    assert call(*given, "--bounds-share", "0.3", "--redeem", 2).exit_code != 0
+    assert spent(account) == 1
+
+
+PLAN = """
+source = "people.csv"
+ledger = "people.ledger"
+[defaults]
+epsilon = 0.5
+bounds = "private"
+[[release]]
+statistic = "mean"
+column = ["age", "income"]
+bounds = [[0, 100], "private"]
+[[release]]
+statistic = "median"
+column = "{column}"
+bounds_share = 0.3
+"""
+
+
+def test_a_plan_file_finds_bounds_and_can_be_continued(people: Path, account: Path) -> None:
+    plan = people.with_suffix(".toml")
+    plan.write_text(PLAN.format(column="age"))
+    forecast = call("release", "--plan", plan, "--dry-run")
+    assert forecast.exit_code == 0 and "epsilon = 1. Nothing was charged" in forecast.output
+    records = call("release", "--plan", plan, "--json")
+    assert records.exit_code == 0, records.output
+    statements = [record["statement"] for record in json.loads(records.stdout)]
+    assert statements == [
+        *("bounds of income", "mean of age, income"),
+        *("bounds of age", "0.5-quantile of age"),
+    ]
+    assert spent(account) == 1
+    again = call("release", "--plan", plan)
+    assert again.exit_code != 0 and "--again" in again.output
+    assert spent(account) == 1
+
+
+def test_a_plan_whose_bounds_are_not_found_releases_the_others(people: Path, account: Path) -> None:
+    plan = people.with_suffix(".toml")
+    plan.write_text(PLAN.format(column="note"))
+    for _ in range(2):  # to continue it charges nothing
+        result = call("release", "--plan", plan)
+        assert result.exit_code != 0
+        text = " ".join(result.output.split())
+        assert "found no private bounds of note" in text and "3 of 4 values" in text
+        assert spent(account) == Fraction(65, 100)
+
+
+def test_a_plan_says_from_which_epsilon_bounds_are_found() -> None:
+    text = call("plan", "mean", "--bounds", "private", "--shown-from", 200).output
+    assert text.startswith("epsilon = 0.4")
+    found = json.loads(
+        call("plan", "mean", "--bounds", "private", "--epsilon", "0.48", "--json").stdout
+    )
+    assert found[0]["shown_from"] <= 200 and [each["epsilon"] for each in found] == [0.096, 0.384]
+    few = ("--adjacency", "replace", "--rows", 1000)
+    assert call("plan", "bounds", *few, "--shown-from", 500).exit_code == 0
+    assert call("plan", "count", "--universe", "text:8", "--shown-from", 100).exit_code == 0
+    for wrong in (
+        ("mean", "--bounds", "0,1", "--shown-from", 100),
+        ("mean", "--bounds", "private", "--error", 1),
+        ("mean", "--bounds", "private", "--epsilon", 1, "--shown-from", 100),
+        ("bounds", *few, "--shown-from", 2000, "--epsilon", 1),
+    ):
+        assert call("plan", *wrong).exit_code != 0, wrong
 
 
 FUNCTIONS = {

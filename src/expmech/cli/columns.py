@@ -20,16 +20,9 @@ from expmech.tables.statistics import Statistic
 
 def parse_bounds(text: str) -> tuple[float, float]:
     """Read ``LOWER,UPPER``."""
-    if text.strip().lower() == "private":
-        raise ParameterError(
-            "`--bounds` must be two numbers LOWER,UPPER; got private. On the command line private"
-            " bounds are a release of their own: `expmech release bounds` with a share of epsilon,"
-            " such as a fifth, then this command with the rest and the bounds that were found as"
-            " --bounds LOWER,UPPER. Nothing was charged."
-        )
     wrong = ParameterError(
         f"`--bounds` must be two numbers LOWER,UPPER; got {text!r}. A mean and quantiles take dates"
-        " too, such as 2020-01-01,2024-12-31."
+        " too, such as 2020-01-01,2024-12-31. Where nobody knows them, --bounds private finds them."
     )
     parts = text.split(",")
     if len(parts) != 2:

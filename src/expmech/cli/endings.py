@@ -65,12 +65,13 @@ class Ending:
         with self.listening():
             self._ledger, self._holding = ledger, True
             try:
-                self._charges = tuple(work())
+                charges = tuple(work())
+                self._charges += charges
             finally:
                 self._holding = False
             if self._signal is not None:
                 raise KeyboardInterrupt
-        return list(self._charges)
+        return list(charges)
 
     @contextmanager
     def listening(self) -> Iterator[None]:

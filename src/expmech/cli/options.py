@@ -29,7 +29,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ColumnBounds = Annotated[
     list[str],
     typer.Option(
-        "--bounds", help="Public bounds LOWER,UPPER: once for all columns, or for each in order."
+        "--bounds",
+        help="Public bounds LOWER,UPPER: once for all columns, or for each in order; or private:"
+        " they are found first, with a share of epsilon.",
+    ),
+]
+BoundsShare = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds-share",
+        help="With --bounds private: the share of epsilon for bounds, 0.2 unless given.",
     ),
 ]
 Columns = Annotated[list[str], typer.Option("--column", help="Column name; repeat for several.")]
@@ -272,6 +281,7 @@ class ReleaseOptions:
             " --by, in order.",
         ),
     ] = None
+    bounds_share: BoundsShare = None
     redeem: Annotated[
         int | None,
         typer.Option("--redeem", help="Draw the value of this charge, which was never shown."),
@@ -296,6 +306,15 @@ class PlanOptions(GuaranteeOptions):
             "--error", help="Find the epsilon with at most this error in 95% of releases."
         ),
     ] = None
+    shown_from: Annotated[
+        int | None,
+        typer.Option(
+            "--shown-from",
+            help="Find the epsilon from which groups of this size are shown in 95% of releases, or"
+            " bounds found of as many rows of a like size.",
+        ),
+    ] = None
+    bounds_share: BoundsShare = None
     delta: Annotated[str | None, typer.Option("--delta", help="Of groups that nobody listed.")] = (
         None
     )

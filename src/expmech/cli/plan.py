@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import typer
 
+from expmech.certificates.plan import Plan
 from expmech.cli.columns import CommonSettings, StatisticCommand
 from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
 from expmech.cli.groups import group_of
 from expmech.cli.options import PlanOptions, make_command
+from expmech.cli.private_bounds import bounds_search, with_bounds
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ParameterError, validate_integer
@@ -22,9 +25,12 @@ from expmech.ledger import exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.tables.plan import enough
 from expmech.tables.plan import plan as plan_statistic
-from expmech.tables.statistics import Statistic
+from expmech.tables.scaling import Bounds
+from expmech.tables.statistics import BoundsOf, GroupsOf, Statistic
 
 _MOST_ROWS = 1 << 31
+_NOTHING: dict[str, Any] = dict.fromkeys(("chosen", "refusal", "excess_loss", "saturates_at"))
+_NOTHING["options"] = ()
 
 
 @user_errors()
@@ -32,48 +38,124 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
     stated = options.adjacency or Adjacency.ADD_REMOVE
     adjacency = validate_adjacency(stated, name="--adjacency", owner="plan")
     delta = exact_amount(options.delta or "0", name="--delta", owner="plan", zero=True)
-    made = command.of_numbers(CommonSettings(adjacency, delta=delta), **own)
-    statistics = made if isinstance(made, tuple) else (made,)
-    if delta and not all(statistic.takes_delta for statistic in statistics):
-        raise ParameterError("`--delta` of plan is for groups that nobody listed: leave it out.")
+    common = CommonSettings(adjacency, delta=delta)
     rows = _rows(options.rows, adjacency)
     known = {"count": rows} if adjacency.count_is_public else {"count": None, "guess": rows}
-    epsilon = _epsilon(options, statistics, known)
+
+    def make(own: Mapping[str, Any]) -> tuple[Statistic, ...]:
+        made = command.of_numbers(common, **own)
+        statistics = made if isinstance(made, tuple) else (made,)
+        if delta and not all(statistic.takes_delta for statistic in statistics):
+            raise ParameterError(
+                "`--delta` of plan is for groups that nobody listed: leave it out."
+            )
+        return statistics
+
+    private = bounds_search(
+        own,
+        options.bounds_share,
+        epsilon=Fraction(1),
+        adjacency=adjacency,
+        missing=common.missing,
+        owner="plan",
+    )
+    if private is None:
+        parts = [(statistic, Fraction(1)) for statistic in make(own)]
+        parts = [(statistic, share / len(parts)) for statistic, share in parts]
+    else:
+        later = make(with_bounds(own, dict.fromkeys(private.labels, private.stand_in)))
+        parts = [(statistic, private.column_epsilon) for statistic in private.statistics]
+        parts += [(statistic, private.rest / len(later)) for statistic in later]
+    epsilon = _epsilon(options, parts, known, private=private is not None)
     plans = [
         plan_statistic(
             statistic,
-            epsilon=epsilon / len(statistics),
+            epsilon=epsilon * share,
             **known,
             timing=options.timing,
             budget_seconds=options.budget_seconds,
         )
-        for statistic in statistics
+        for statistic, share in parts
     ]
+    if private is not None:  # bounds that stand in say nothing about the error
+        first = len(private.columns)
+        plans[first:] = [_between_found_bounds(made, private.stand_in) for made in plans[first:]]
     if options.as_json:
         named = {"statistic": command.name, "adjacency": str(adjacency)}
         described = [named | plan.describe() for plan in plans]
         output.print_json(json.dumps(described if len(plans) > 1 else described[0]))
         return
-    if options.error is not None:
+    if options.epsilon is None:
         output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
-    for statistic, plan in zip(statistics, plans, strict=True):
+    for (statistic, _), plan in zip(parts, plans, strict=True):
         if len(plans) > 1:
             text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
             output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
         output.print(plan.in_full() if options.verbose else str(plan), markup=False)
 
 
+def _between_found_bounds(plan: Plan, stand_in: Bounds) -> Plan:
+    """Return a plan between bounds that are not known yet: its error is a part of their width."""
+    note = "its bounds are found first, and the error grows with how far they are apart"
+    if plan.error is not None:
+        part = plan.error / (stand_in[1] - stand_in[0])
+        note += f": between bounds that begin or end at 0, it is {part:.2g} times that"
+    return replace(plan, error=None, note=note)
+
+
 def _epsilon(
-    options: PlanOptions, statistics: Sequence[Statistic], known: dict[str, Any]
+    options: PlanOptions,
+    parts: Sequence[tuple[Statistic, Fraction]],
+    known: dict[str, Any],
+    *,
+    private: bool,
 ) -> Fraction:
-    """Return the budget given, or the least one that keeps the error of every statistic."""
-    if (options.epsilon is None) == (options.error is None):
-        raise ParameterError("`--epsilon` or `--error` must be given, and not both.")
+    """Return the budget given, or the least one that is enough for every part of it."""
+    given = [options.epsilon, options.error, options.shown_from]
+    if sum(each is not None for each in given) != 1:
+        raise ParameterError(
+            "`--epsilon`, `--error` or `--shown-from` must be given, and one of them only."
+        )
     if options.epsilon is not None:
         return parse_epsilon(options.epsilon, owner="plan")
-    error = exact_amount(options.error, name="--error", owner="plan")
-    return len(statistics) * max(
-        enough(statistic, error=error, timing=options.timing, **known) for statistic in statistics
+    if options.shown_from is not None:
+        size = validate_integer(
+            options.shown_from, name="--shown-from", owner="plan", low=1, high=_MOST_ROWS
+        )
+        parts = [(each, share) for each, share in parts if isinstance(each, (BoundsOf, GroupsOf))]
+        if not parts:
+            raise ParameterError(
+                "`--shown-from` of plan is for groups that nobody listed and for private bounds;"
+                " for others give `--error`."
+            )
+        error = Fraction(size)
+    elif private:
+        raise ParameterError(
+            "`--error` of plan needs public bounds: how far private ones are apart is not known"
+            " yet. Give --shown-from ROWS for the epsilon at which they are found, or --epsilon."
+        )
+    else:
+        error = exact_amount(options.error, name="--error", owner="plan")
+
+    def planned(statistic: Statistic, epsilon: Fraction) -> Plan:
+        try:
+            return plan_statistic(statistic, epsilon=epsilon, timing=options.timing, **known)
+        except ParameterError:
+            if not isinstance(statistic, BoundsOf):
+                raise
+        # of a public number of rows that is too small for so small an epsilon
+        return Plan(**_NOTHING, epsilon=float(epsilon), shown_from=_MOST_ROWS + 1)
+
+    return max(
+        enough(
+            statistic,
+            error=error,
+            timing=options.timing,
+            planned=partial(planned, statistic),
+            **known,
+        )
+        / share
+        for statistic, share in parts
     )
 
 

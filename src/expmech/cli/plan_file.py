@@ -26,15 +26,23 @@ from expmech.certificates.plan import Plan, show_number, show_seconds
 from expmech.cli.columns import join
 from expmech.cli.common import new_file
 from expmech.cli.console import MISTAKE, complaints, output
-from expmech.cli.endings import ending, warn_of
+from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.options import options_of
 from expmech.cli.records import record_json, show
-from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
+from expmech.cli.release import (
+    RECORDS,
+    Record,
+    ReleaseCommand,
+    announce_bounds,
+    deliver,
+    read_command,
+    unshown,
+)
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError, did_you_mean
 from expmech.core.markup import visible
 from expmech.core.strict_json import read_json
-from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError
+from expmech.ledger import Amount, Charge, Ledger, LedgerError
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
 from expmech.tables.release import PreparedRelease
@@ -241,35 +249,106 @@ def _text(value: Any, name: str, where: str) -> str:
     return join(texts)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What one command of a plan charges and releases: places of its releases, which are public.
+
+    With private bounds they come first; what follows stands in for the release between them.
+    """
+
+    command: ReleaseCommand
+    source: Source
+    start: int
+    bounds: tuple[PreparedRelease, ...]
+    prepared: tuple[PreparedRelease, ...]
+
+    @property
+    def whole(self) -> tuple[PreparedRelease, ...]:
+        """Return all its releases."""
+        return (*self.bounds, *self.prepared)
+
+    @property
+    def fixed(self) -> dict[int, PreparedRelease]:
+        """Return by their places those that are known before anything is released."""
+        return dict(enumerate(self.bounds or self.prepared, start=self.start))
+
+
 def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
-    """Check everything public, charge all releases at once, then draw those without a value."""
+    """Check everything public, charge all releases at once, then draw those without a value.
+
+    A release between private bounds is charged when they are known.
+    """
     plan = read_plan(path)
     with ending() as end, ExitStack() as opened:
         sources = _open(plan, opened)
-        both = list(zip(plan.commands, sources, strict=True))
-        prepared = [each for command, source in both for each in command.prepare(source)]
-        (ledger, *_) = [command.ledger(source) for command, source in both]
+        parts = _parts(plan, sources)
+        whole = [each for part in parts for each in part.whole]
+        fixed = {place: each for part in parts for place, each in part.fixed.items()}
+        (ledger, *_) = [
+            command.ledger(source) for command, source in zip(plan.commands, sources, strict=True)
+        ]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
-        charges = _unfinished_run(ledger, plan, again=again)
-        _check_same(prepared, charges)
+        number, charges = _unfinished_run(ledger, plan, len(whole), again=again)
+        _check_same(fixed, charges)
         if dry_run:
-            _forecast(ledger, plan, prepared, charges, as_json=as_json)
+            _forecast(ledger, plan, parts, charges, as_json=as_json)
             return
+        announced = [each for part in parts for each in part.bounds]
+        if announced:
+            announce_bounds(announced)
         with new_file(plan.output) as file:
-            entries = _entries(ledger, plan, prepared)
-            charges = end.charged(ledger, lambda: charges or ledger.charge_all(entries))
-            records = _draw(ledger, prepared, charges, as_json=as_json)
+            if not charges:
+                ledger.require_all([each.entry() for each in whole])
+            run = _Run(ledger=ledger, end=end, name=f"{plan.digest}/{number}", charges=charges)
+            run.charge(fixed)
+            records = _draw(run, parts, as_json=as_json)
             if file is not None:
                 file.write(record_json(records, indent=2, sort_keys=True) + "\n")
-        if len(records) < len(charges):
+        if len(records) < len(whole):
             complaints.print(
-                f"error: {len(records)} of {len(charges)} values were released. Run the plan again"
+                f"error: {len(records)} of {len(whole)} values were released. Run the plan again"
                 " once the cause is mended: nothing is charged a second time.",
                 style="red",
                 markup=False,
             )
             raise typer.Exit(MISTAKE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """A run of a plan, by its name, and the charges that it has, by their places."""
+
+    ledger: Ledger
+    end: Ending
+    name: str
+    charges: dict[int, Charge]
+
+    def charge(self, prepared: Mapping[int, PreparedRelease]) -> None:
+        """Charge at once what is not charged yet."""
+        new = {place: each for place, each in prepared.items() if place not in self.charges}
+        entries = [each.entry(f"{self.name}:{place}") for place, each in new.items()]
+        if entries:
+            made = self.end.charged(self.ledger, lambda: self.ledger.charge_all(entries))
+            self.charges.update(zip(new, made, strict=True))
+
+
+def _parts(plan: PlanFile, sources: Sequence[Source]) -> list[Part]:
+    """Prepare what is public of every command."""
+    parts: list[Part] = []
+    start = 0
+    for command, source in zip(plan.commands, sources, strict=True):
+        bounds = () if command.bounded is None else tuple(command.first.prepare(source))
+        part = Part(
+            command=command,
+            source=source,
+            start=start,
+            bounds=bounds,
+            prepared=tuple(command.prepare(source)),
+        )
+        parts.append(part)
+        start += len(part.whole)
+    return parts
 
 
 def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
@@ -282,74 +361,98 @@ def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
     return [sources[command.place, command.adjacency] for command in plan.commands]
 
 
-def _unfinished_run(ledger: Ledger, plan: PlanFile, *, again: bool) -> list[Charge]:
-    """Return the charges of the latest run of this plan that has values to come, or none.
+def _unfinished_run(
+    ledger: Ledger, plan: PlanFile, size: int, *, again: bool
+) -> tuple[int, dict[int, Charge]]:
+    """Return the number of the run, and its charges if it is one that has values to come.
 
     Where the latest run is complete, running the plan anew must be asked for: it costs again.
     """
     runs = _runs(ledger, plan)
     if not runs:
-        return []
-    latest = runs[max(runs)]
+        return 1, {}
+    number = max(runs)
+    latest = runs[number]
     shown = ledger.outbox()
-    if any(charge.number not in shown for charge in latest):
-        return latest
+    if len(latest) < size or any(charge.number not in shown for charge in latest.values()):
+        return number, latest
     if not again:
+        numbers = [charge.number for charge in latest.values()]
         raise LedgerError(
-            f"All values of this plan were released already, by charges {latest[0].number} to"
-            f" {latest[-1].number}: `expmech budget recover {ledger.path}` shows them. --again"
+            f"All values of this plan were released already, by charges {min(numbers)} to"
+            f" {max(numbers)}: `expmech budget recover {ledger.path}` shows them. --again"
             " charges for new ones. Nothing was charged."
         )
-    return []
+    return number + 1, {}
 
 
-def _runs(ledger: Ledger, plan: PlanFile) -> dict[int, list[Charge]]:
-    """Return the charges of every run of this plan, by the number of the run."""
-    runs: dict[int, list[Charge]] = {}
+def _runs(ledger: Ledger, plan: PlanFile) -> dict[int, dict[int, Charge]]:
+    """Return the charges of every run of this plan, by the number of the run and their places."""
+    runs: dict[int, dict[int, Charge]] = {}
     for charge in ledger.history():
-        digest, _, place = charge.run.partition("/")
-        if place and digest == plan.digest:
-            runs.setdefault(int(place.partition(":")[0]), []).append(charge)
+        digest, _, where = charge.run.partition("/")
+        if where and digest == plan.digest:
+            number, _, place = where.partition(":")
+            runs.setdefault(int(number), {})[int(place)] = charge
     return runs
 
 
-def _entries(ledger: Ledger, plan: PlanFile, prepared: Sequence[PreparedRelease]) -> list[Entry]:
-    number = max(_runs(ledger, plan), default=0) + 1
-    return [each.entry(f"{plan.digest}/{number}:{k}") for k, each in enumerate(prepared)]
-
-
-def _check_same(prepared: Sequence[PreparedRelease], charges: Sequence[Charge]) -> None:
+def _check_same(prepared: Mapping[int, PreparedRelease], charges: Mapping[int, Charge]) -> None:
     """Raise unless every charge, if there are any, was made for the release at its place.
 
     The number of rows is in certificates where it is public: a table that changed since is noticed.
     """
-    if not charges:
-        return
-    paid = [(charge.statement, charge.certificate, charge.groups) for charge in charges]
-    entries = [each.entry() for each in prepared]
-    if paid != [(entry.statement, entry.certificate, entry.groups) for entry in entries]:
-        raise LedgerError(
-            "The plan was charged for, and what it asks for has changed since: the table has"
-            " another number of rows, or the program is another version. Nothing was drawn."
-        )
+    for place, each in prepared.items():
+        entry, charge = each.entry(), charges.get(place)
+        asked = (entry.statement, entry.certificate, entry.groups)
+        if charge and asked != (charge.statement, charge.certificate, charge.groups):
+            raise LedgerError(
+                "The plan was charged for, and what it asks for has changed since: the table has"
+                " another number of rows, or the program is another version. Nothing was drawn."
+            )
 
 
-def _draw(
-    ledger: Ledger,
-    prepared: Sequence[PreparedRelease],
-    charges: Sequence[Charge],
-    *,
-    as_json: bool,
-) -> list[Record]:
+def _draw(run: _Run, parts: Sequence[Part], *, as_json: bool) -> list[Record]:
     """Show what is in the outbox; draw, keep and then show what is not."""
-    shown, records = ledger.outbox(), []
-    for each, charge in zip(prepared, charges, strict=True):
+    records: list[Record] = []
+    for part in parts:
+        prepared = dict(enumerate(part.prepared, start=part.start + len(part.bounds)))
+        if part.command.bounded is not None:
+            bounds = _draw_each(run, part.fixed, as_json=as_json)
+            records += bounds
+            if len(bounds) < len(part.bounds):
+                continue  # said already
+            try:
+                values = [record["value"] for record in bounds]
+                command = part.command.bounded.between(values, None)
+                prepared = dict(zip(prepared, command.prepare(part.source), strict=True))
+                _check_same(prepared, run.charges)
+                run.charge(prepared)
+            except ExpmechError as error:  # the others are not held up by it
+                complaints.print(f"error: {error}", style="red", markup=False)
+                continue
+        records += _draw_each(run, prepared, as_json=as_json)
+    if as_json:
+        try:
+            output.print_json(record_json(records))
+        except OSError as error:
+            raise unshown(records, run.ledger.path, error) from None
+    return records
+
+
+def _draw_each(
+    run: _Run, prepared: Mapping[int, PreparedRelease], *, as_json: bool
+) -> list[Record]:
+    """Return the records of releases that were charged, each shown when it is there."""
+    shown, records = run.ledger.outbox(), []
+    for place, each in prepared.items():
+        charge = run.charges[place]
         try:
             if charge.number in shown:
                 record = read_json(shown[charge.number], name=f"The value of {charge.number}")
             else:
                 warn_of(each.request, [each.certificate])
-                record = deliver(ledger, charge, each)
+                record = deliver(run.ledger, charge, each)
         except ExpmechError as error:  # the others are not held up by it
             text = f"error: {each.statement}, charge {charge.number}: {error}"
             complaints.print(text, style="red", markup=False)
@@ -359,33 +462,32 @@ def _draw(
             try:
                 show(record)
             except OSError as error:
-                raise unshown([record], ledger.path, error) from None
-    if as_json:
-        try:
-            output.print_json(record_json(records))
-        except OSError as error:
-            raise unshown(records, ledger.path, error) from None
+                raise unshown([record], run.ledger.path, error) from None
     return records
 
 
 def _forecast(
     ledger: Ledger,
     plan: PlanFile,
-    prepared: Sequence[PreparedRelease],
-    charges: Sequence[Charge],
+    parts: Sequence[Part],
+    charges: Mapping[int, Charge],
     *,
     as_json: bool,
 ) -> None:
     """Print what each release costs and takes; raise where the budget does not suffice."""
+    prepared = [each for part in parts for each in part.whole]
     if not charges:
-        ledger.require_all(_entries(ledger, plan, prepared))
+        ledger.require_all([each.entry() for each in prepared])
     costs = _costs(ledger, prepared) if not charges else [Fraction(0)] * len(prepared)
     seconds = [len(each.parts) * each.public.seconds for each in prepared]
+    between = [0 < len(part.bounds) <= k for part in parts for k in range(len(part.whole))]
     rows = []
-    for each, cost, time in zip(prepared, costs, seconds, strict=True):
+    for each, cost, time, later in zip(prepared, costs, seconds, between, strict=True):
         epsilon = show_amount(each.request.epsilon)
         plan_of = _plan(each)
         error = plan_of.expected_error or "not known beforehand"
+        if later:
+            error = "known when the bounds are"
         evaluations = _evaluations(plan_of)
         rows.append((each.statement, epsilon, show_amount(cost), error, evaluations, time))
     if as_json:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -30,13 +30,14 @@ from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.groups import group_of
 from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
+from expmech.cli.private_bounds import BoundedCommand, bounds_search
 from expmech.cli.records import record_json, show, with_digest
 from expmech.cli.settings import complete, open_table
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice
 from expmech.core.strict_json import read_json
-from expmech.ledger import Charge, Ledger, LedgerError, exact_amount
+from expmech.ledger import Charge, Entry, Ledger, LedgerError, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import SINGLE
 from expmech.tables.aggregates import validate_different
@@ -70,7 +71,10 @@ _LIST_FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseCommand:
-    """What a command line, or an entry of a plan file, asks for; no table was touched yet."""
+    """What a command line, or an entry of a plan file, asks for; no table was touched yet.
+
+    With ``bounded`` the statistics stand in for those between bounds that are found first.
+    """
 
     request: ReleaseRequest
     statistics: tuple[Statistic, ...]
@@ -79,6 +83,19 @@ class ReleaseCommand:
     as_json: bool = False
     check: Fraction | None = None
     """What is spent besides on how many values are usable numbers."""
+    bounded: BoundedCommand | None = None
+
+    @property
+    def first(self) -> ReleaseCommand:
+        """Return the release of the private bounds that the command needs before it."""
+        if self.bounded is None:
+            raise ValueError("All bounds are public.")
+        search = self.bounded.search
+        request = ReleaseRequest(
+            epsilon=search.bounds_epsilon, timing=self.request.timing, units=self.request.units
+        )
+        statistics = search.statistics
+        return replace(self, request=request, statistics=statistics, bounded=None, check=None)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -127,6 +144,52 @@ def read_command(
 ) -> ReleaseCommand:
     """Check the options of a release before the table is touched."""
     place, adjacency = complete(place, budget.adjacency, options.ledger, owner=_OWNER)
+    missing = check_missing(options.missing, adjacency, owner=_OWNER)
+    epsilon = parse_epsilon(budget.epsilon, owner=_OWNER)
+    if options.redeem is not None and options.ledger is None:
+        raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
+
+    def make(
+        own: Mapping[str, Any], epsilon: Fraction, notes: tuple[str, ...], redeem: int | None
+    ) -> ReleaseCommand:
+        return _read(
+            statistic,
+            place=place,
+            budget=budget,
+            options=replace(options, redeem=redeem),
+            own=own,
+            adjacency=adjacency,
+            missing=missing,
+            epsilon=epsilon,
+            notes=notes,
+        )
+
+    search = bounds_search(
+        own,
+        options.bounds_share,
+        epsilon=epsilon,
+        adjacency=adjacency,
+        missing=missing,
+        owner=_OWNER,
+    )
+    if search is None:
+        return make(own, epsilon, (), options.redeem)
+    return replace(BoundedCommand(search=search, own=own, make=make).stand_in(), options=options)
+
+
+def _read(
+    statistic: StatisticCommand,
+    *,
+    place: TableOptions,
+    budget: BudgetOptions,
+    options: ReleaseOptions,
+    own: Mapping[str, Any],
+    adjacency: Adjacency,
+    missing: str,
+    epsilon: Fraction,
+    notes: tuple[str, ...],
+) -> ReleaseCommand:
+    """Check the options of a release between public bounds."""
     delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
     rho = None if options.ledger is None else Ledger(options.ledger).rho_budget(options.redeem)
     by = tuple(options.by or ())
@@ -140,7 +203,7 @@ def read_command(
         raise ParameterError(_LIST_FIRST.format(by=by[0]))
     common = CommonSettings(
         adjacency,
-        missing=check_missing(options.missing, adjacency, owner=_OWNER),
+        missing=missing,
         sampler_named=options.sampler is not None or options.delta is not None,
         bounded_range=rho is not None and budget.timing != CONSTANT,
         by=by[0] if unlisted else None,
@@ -150,7 +213,7 @@ def read_command(
     statistics = made if isinstance(made, tuple) else (made,)
     own_delta = all(each.takes_delta for each in statistics)
     request = ReleaseRequest(
-        epsilon=parse_epsilon(budget.epsilon, owner=_OWNER),
+        epsilon=epsilon,
         delta=delta,
         sampler=choose(options.sampler, None if own_delta else options.delta),
         timing=budget.timing,
@@ -158,12 +221,11 @@ def read_command(
         by=() if unlisted else by,
         groups={} if unlisted else _groups(options, adjacency),
         units=make_units(place.unit, place.max_rows, adjacency, spelt=("`--unit`", "`--max-rows`")),
+        notes=notes,
         concentrated=rho,
     )
     if request.units is not None and options.delta is not None and not own_delta:
         raise ParameterError("`--unit` needs a pure release: leave --delta out.")
-    if options.redeem is not None and options.ledger is None:
-        raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
     return ReleaseCommand(
         request=request,
         statistics=statistics,
@@ -178,21 +240,99 @@ def read_command(
 
 def run(command: ReleaseCommand) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
-    options = command.options
+    options, bounds = command.options, list[Record]()
     with ending() as end, closing(command.open()) as source, new_file(options.output) as file:
-        prepared = command.prepare(source)
-        records = _release(command, prepared, source, end)
-        several = len(prepared) > 1
+        if command.bounded is not None:
+            command, bounds = _find_bounds(command, command.bounded, source, end)
+        with _bounds_noted(command if bounds else None):
+            prepared = command.prepare(source)
+            records = _release(command, prepared, source, end)
+        written = [*bounds, *records]
+        several = len(bounds) + len(prepared) > 1
         try:
-            if file is not None and records:
-                written = records if several else records[0]
-                file.write(record_json(written, indent=2, sort_keys=True) + "\n")
+            if file is not None and written:
+                text = record_json(written if several else written[0], indent=2, sort_keys=True)
+                file.write(text + "\n")
                 file.flush()
         finally:
             end.printing = True
-            _show(command, prepared, records)
-        if len(records) < (1 if options.redeem is not None else len(prepared)):
+            shown = written if command.as_json or options.verbose else records
+            _show(command, shown, several=several)
+        if len(records) < (1 if command.options.redeem is not None else len(prepared)):
             raise typer.Exit(MISTAKE)
+
+
+def _find_bounds(
+    command: ReleaseCommand, bounded: BoundedCommand, source: Source, end: Ending
+) -> tuple[ReleaseCommand, list[Record]]:
+    """Release private bounds; return the command between them, and their records.
+
+    What public quantities or the ledger refuse of the whole is refused before the first charge.
+    """
+    ledger, number = command.ledger(source), command.options.redeem
+    prepared, later = command.first.prepare(source), command.prepare(source)
+    announce_bounds(prepared)
+    if ledger is not None and number is not None:
+        records, own = _redeemed_bounds(ledger, number, prepared, end)
+        return bounded.between([each["value"] for each in records], own), records
+    if ledger is not None:
+        ledger.require_all([each.entry() for each in (*prepared, *later)])
+    records = _release(command.first, prepared, source, end)
+    if len(records) < len(prepared):
+        raise typer.Exit(MISTAKE)
+    return bounded.between([each["value"] for each in records], None), records
+
+
+def announce_bounds(prepared: Sequence[PreparedRelease]) -> None:
+    """Say, before it is spent, from how many rows on bounds are found."""
+    shown_from = max(each.certificate.sampler["shown_from"] for each in prepared)
+    complaints.print(
+        f"Private bounds are found in at least 95% of releases where {shown_from} values of a"
+        " column are of a like size; where none are found, their share of epsilon is spent.",
+        markup=False,
+    )
+
+
+def _redeemed_bounds(
+    ledger: Ledger, number: int, prepared: Sequence[PreparedRelease], end: Ending
+) -> tuple[list[Record], int | None]:
+    """Return the bounds that belong to a charge, and the charge if it is that of the statistic."""
+    kept, records, own = ledger.outbox(), list[Record](), False
+    for each in prepared:
+        entry = each.entry(SINGLE)
+        same = [charge.number for charge in ledger.history() if charge.run and charge.is_for(entry)]
+        if not same:
+            raise LedgerError(
+                f"Charge {number} was made for another release: no {each.statement} with this share"
+                " of epsilon was charged. Ask for the same one, with the same options."
+            )
+        of_bounds = min(same, key=lambda charge: abs(charge - number))
+        own = own or of_bounds == number
+        if of_bounds in kept and of_bounds != number:
+            record = read_json(kept[of_bounds], name=f"The value of {of_bounds}")
+        else:
+            (charge,) = end.charged(ledger, partial(_redeem_one, ledger, of_bounds, entry))
+            record = deliver(ledger, charge, each)
+        records.append(record)
+    return records, None if own else number
+
+
+def _redeem_one(ledger: Ledger, number: int, entry: Entry) -> list[Charge]:
+    return [ledger.redeem(number, entry)]
+
+
+@contextmanager
+def _bounds_noted(command: ReleaseCommand | None) -> Iterator[None]:
+    """Add to an error inside which private bounds were found before."""
+    try:
+        yield
+    except BaseException as error:  # Ctrl-C too
+        if command is not None:
+            (note, *_) = command.request.notes
+            error.add_note(
+                f"The {note}. Give these as public bounds to release the statistic alone."
+            )
+        raise
 
 
 def _release(
@@ -322,11 +462,9 @@ def _accuracy(prepared: PreparedRelease, releases: dict[str, Release]) -> dict[s
     return accuracy
 
 
-def _show(
-    command: ReleaseCommand, prepared: Sequence[PreparedRelease], records: Sequence[Record]
-) -> None:
+def _show(command: ReleaseCommand, records: Sequence[Record], *, several: bool) -> None:
     try:
-        if command.as_json and len(prepared) > 1:
+        if command.as_json and several:
             output.print_json(record_json(records))
             return
         for record in records:

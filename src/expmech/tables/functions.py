@@ -503,6 +503,7 @@ class _Arguments:
             bounds=pair,
             missing=lattice["missing"],
             dates=dates,
+            step=lattice["step"],
             plan=None if share is None else plan,
         )
 
@@ -524,6 +525,7 @@ class _Arguments:
             bounds=pair,
             missing=lattice["missing"],
             dates=dates,
+            step=lattice["step"],
         )
 
     def unlisted(self, universe: str | None, delta: Any) -> Release:
@@ -641,6 +643,7 @@ class _Arguments:
         missing: str = "",
         compared: bool = False,
         dates: bool = False,
+        step: Fraction | None = None,
         plan: Callable[[_Made, Fraction, int | None], QuantileInterval] | None = None,
     ) -> Release:
         """Prepare, charge, aggregate and draw; ``compared`` values are read as they are.
@@ -708,6 +711,7 @@ class _Arguments:
                 adjacency=self.relation,
                 missing=missing,
                 owner=self.owner,
+                step=step,
             )
             account = self._account(source)
             (released,) = release_with_bounds(

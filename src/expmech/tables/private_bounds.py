@@ -40,6 +40,7 @@ class BoundsSearch:
     """How bounds of columns are found: the epsilon of the whole, and the share for all bounds.
 
     ``owner`` is whom errors name, and ``labels`` what errors and certificates call the columns.
+    ``step`` is what answers are multiples of, if they are.
     """
 
     columns: tuple[Column, ...]
@@ -49,6 +50,12 @@ class BoundsSearch:
     adjacency: Adjacency
     missing: str
     owner: str
+    step: Fraction | None = None
+
+    @property
+    def stand_in(self) -> Bounds:
+        """Return bounds of a column whose own are not known yet, with room for multiples."""
+        return STAND_IN if self.step is None else (0.0, float(1000 * abs(self.step)))
 
     @property
     def bounds_epsilon(self) -> Fraction:
@@ -134,7 +141,7 @@ def release_with_bounds(
     before the first charge.
     """
     first = prepare(search.statistics, search.column_epsilon, search.notes)
-    stand_in = make((STAND_IN,) * len(search.columns))
+    stand_in = make((search.stand_in,) * len(search.columns))
     later = prepare(stand_in, search.rest / len(stand_in), ())
     if ledger is not None:
         ledger.require_all([each.entry() for each in (*first, *later)])

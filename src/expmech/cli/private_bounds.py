@@ -1,0 +1,125 @@
+"""`--bounds private`: a release of bounds, then that of the statistic between them.
+
+The command of the statistic is read twice: with bounds that stand in, so that what is refused is
+refused before anything is charged, and with the bounds that were found. Page:
+docs/guides/bounds_nobody_knows.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from expmech.cli.columns import for_each, unnamed
+from expmech.core.adjacency import Adjacency
+from expmech.core.errors import ParameterError
+from expmech.core.rounding import EPSILON_MIN
+from expmech.domains.regions import decimal_fraction
+from expmech.ledger.amounts import show_amount
+from expmech.tables.private_bounds import (
+    DEFAULT_SHARE,
+    PRIVATE,
+    BoundsSearch,
+    parse_share,
+)
+from expmech.tables.scaling import Bounds
+
+if TYPE_CHECKING:
+    from expmech.cli.release import ReleaseCommand
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedCommand:
+    """How the bounds of a command are found, and the command that follows.
+
+    ``make`` takes the options of the statistic, the epsilon that is left for it, notes, and the
+    charge that is redeemed, if any.
+    """
+
+    search: BoundsSearch
+    own: Mapping[str, Any]
+    make: Callable[[Mapping[str, Any], Fraction, tuple[str, ...], int | None], ReleaseCommand]
+
+    def stand_in(self) -> ReleaseCommand:
+        """Return the command for bounds that stand in for those that are not known yet."""
+        own = with_bounds(self.own, dict.fromkeys(self.search.labels, self.search.stand_in))
+        return replace(self.make(own, self.search.rest, (), None), bounded=self)
+
+    def between(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
+        """Return the command for released bounds; raise where none were found."""
+        pairs = self.search.pairs(values)
+        own = with_bounds(self.own, dict(zip(self.search.labels, pairs, strict=True)))
+        return self.make(own, self.search.rest, (self.search.note(pairs),), redeem)
+
+
+def bounds_search(
+    own: Mapping[str, Any],
+    share: str | None,
+    *,
+    epsilon: Fraction,
+    adjacency: Adjacency,
+    missing: str,
+    owner: str,
+) -> BoundsSearch | None:
+    """Return how private bounds are found; None where all bounds are public."""
+    names = tuple(name for name, text in _bounds_of(own) if _are_private(text))
+    if not names:
+        if share is not None:
+            raise ParameterError(
+                f"`--bounds-share` of {owner} belongs to private bounds: give --bounds private, or"
+                " leave it out."
+            )
+        return None
+    step = own.get("step")
+    search = BoundsSearch(
+        columns=names,
+        labels=names,
+        epsilon=epsilon,
+        share=parse_share(share or DEFAULT_SHARE, name="--bounds-share", owner=owner),
+        adjacency=adjacency,
+        missing=missing,
+        owner=owner,
+        step=None if step is None else decimal_fraction(step, name="--step", owner=owner),
+    )
+    if min(search.column_epsilon, search.rest) < EPSILON_MIN:
+        raise ParameterError(
+            f"`--epsilon` of {owner} must leave the bounds of each column, and the statistic, at"
+            f" least 2^-20; got {show_amount(epsilon)}."
+        )
+    return search
+
+
+def with_bounds(own: Mapping[str, Any], pairs: Mapping[str, Bounds]) -> dict[str, Any]:
+    """Return the options of a statistic with these bounds in the place of private ones."""
+    texts = {name: f"{lower!r},{upper!r}" for name, (lower, upper) in pairs.items()}
+    fields = _fields(own)
+    given = [texts[name] if _are_private(text) else text for name, text in _bounds_of(own)]
+    changed: dict[str, Any] = {"bounds": given}
+    if "target_bounds" in fields:
+        *changed["bounds"], changed["target_bounds"] = given
+    if "table" in own:
+        return {**own, "table": replace(own["table"], **changed)}
+    return {**own, **changed}
+
+
+def _fields(own: Mapping[str, Any]) -> Mapping[str, Any]:
+    return vars(own["table"]) if "table" in own else own
+
+
+def _bounds_of(own: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return every column with its bounds as they were given, the target last; a plan has none."""
+    fields = _fields(own)
+    bounds = fields.get("bounds")
+    if not bounds:
+        return []
+    columns = fields["column"] if "column" in fields else unnamed(bounds)
+    pairs = list(zip(columns, for_each(columns, bounds, "--bounds"), strict=True))
+    if "target_bounds" in fields:
+        pairs.append((fields["target"], fields["target_bounds"]))
+    return pairs
+
+
+def _are_private(text: str) -> bool:
+    return text.strip().lower() == PRIVATE
