@@ -22,6 +22,7 @@ import typer
 from rich.table import Table
 from typer.models import OptionInfo
 
+from expmech.certificates.card import usual_name
 from expmech.certificates.plan import Plan, show_number, show_seconds
 from expmech.cli.columns import join
 from expmech.cli.common import new_file
@@ -37,7 +38,7 @@ from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Charge, Entry, Ledger, LedgerError
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
-from expmech.tables.release import PreparedRelease
+from expmech.tables.release import LEAST_ROWS, PreparedRelease
 from expmech.tables.sources.source import Source
 
 _TOP = ("source", "ledger", "output", "defaults", "release")
@@ -242,8 +243,13 @@ def _text(value: Any, name: str, where: str) -> str:
     return join(texts)
 
 
-def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
-    """Check everything public, charge all releases at once, then draw those without a value."""
+def run_plan(
+    path: Path, *, dry_run: bool, again: bool, as_json: bool, rows: int | None = None
+) -> None:
+    """Check everything public, charge all releases at once, then draw those without a value.
+
+    ``rows`` is a public guess of the number of rows, for the errors that a dry run expects.
+    """
     plan = read_plan(path)
     with ending() as end, ExitStack() as opened:
         sources = _open(plan, opened)
@@ -255,7 +261,7 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
         charges = _unfinished_run(ledger, plan, again=again)
         _check_same(prepared, charges)
         if dry_run:
-            _forecast(ledger, plan, prepared, charges, as_json=as_json)
+            _forecast(ledger, plan, prepared, charges, as_json=as_json, guess=rows)
             return
         with new_file(plan.output) as file:
             entries = _entries(ledger, plan, prepared)
@@ -376,6 +382,7 @@ def _forecast(
     charges: Sequence[Charge],
     *,
     as_json: bool,
+    guess: int | None,
 ) -> None:
     """Print what each release costs and takes; raise where the budget does not suffice."""
     if not charges:
@@ -385,8 +392,8 @@ def _forecast(
     rows = []
     for each, cost, time in zip(prepared, costs, seconds, strict=True):
         epsilon = show_amount(each.request.epsilon)
-        plan_of = _plan(each)
-        error = plan_of.expected_error or "not known beforehand"
+        plan_of = _plan(each, guess)
+        error = plan_of.expected_error or _unknown_error(each, guess)
         evaluations = _evaluations(plan_of)
         rows.append((each.statement, epsilon, show_amount(cost), error, evaluations, time))
     if as_json:
@@ -395,7 +402,7 @@ def _forecast(
         return
     table = Table("release", "epsilon", "cost here", "error in 95% of releases", "time to draw")
     for statement, epsilon, cost_text, error, _, time in rows:
-        table.add_row(visible(statement), epsilon, cost_text, error, show_seconds(time))
+        table.add_row(visible(usual_name(statement)), epsilon, cost_text, error, show_seconds(time))
     output.print(table)
     output.print(
         f"The draws take about {show_seconds(sum(seconds))}, by a public forecast; reading the"
@@ -414,12 +421,22 @@ def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction
     return ledger.limits.costs(amounts, spent)
 
 
-def _plan(prepared: PreparedRelease) -> Plan:
+def _plan(prepared: PreparedRelease, guess: int | None) -> Plan:
     """Return the plan of a release, with its expected error, from public quantities."""
     request, count = prepared.request, prepared.certificate.domain.get("count")
     made = prepared.mechanism.plan(request.row_epsilon, timing=request.timing)
     ranks = prepared.statistic.rank_error(request.row_epsilon, count)
-    return replace(made, ranks=ranks)
+    error = made.error
+    if error is None and guess is not None and not request.by:
+        error = prepared.statistic.error_at(request.row_epsilon, guess)
+    return replace(made, ranks=ranks, error=error)
+
+
+def _unknown_error(prepared: PreparedRelease, guess: int | None) -> str:
+    """Say what the error of a release depends on."""
+    if prepared.request.by or prepared.statistic.error_at(Fraction(1), LEAST_ROWS) is None:
+        return "not known beforehand"
+    return "depends on the number of rows: give --rows" if guess is None else "not known beforehand"
 
 
 def _evaluations(plan: Plan) -> str:
