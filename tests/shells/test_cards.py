@@ -146,6 +146,56 @@ def test_a_dry_run_lists_the_expected_error_of_each_release(survey: Path, tmp_pa
     assert Ledger(ledger).spent[0] == Fraction(0)
 
 
+def test_a_dry_run_takes_a_guess_of_the_rows_where_their_number_is_confidential(
+    survey: Path, tmp_path: Path
+) -> None:
+    ledger, plan = tmp_path / "survey.ledger", tmp_path / "plan.toml"
+    assert run("budget", "init", ledger, survey, "--epsilon", "9").exit_code == 0
+    plan.write_text(
+        f"ledger = {str(ledger)!r}\n[[release]]\nstatistic = 'mean'\ncolumn = 'age'\n"
+        "bounds = '0,100'\nepsilon = 1\n"
+    )
+
+    def error(*more: str) -> str:
+        done = run("release", "--plan", plan, "--dry-run", "--json", *more)
+        assert done.exit_code == 0, done.stderr
+        return str(json.loads(done.stdout)[0]["error"])
+
+    assert error() == "depends on the number of rows: give --rows"
+    few, many = (float(error("--rows", n).split()[1]) for n in ("100", "1000"))
+    assert 9 < few / many < 11
+    assert run("release", "--plan", plan, "--rows", "100").exit_code == 2
+    assert run("release", "--plan", plan, "--dry-run", "--rows", "1").exit_code == 1
+    assert Ledger(ledger).spent[0] == Fraction(0)
+
+
+def test_every_card_of_numbers_says_their_bounds(survey: Path) -> None:
+    own = ("--column", "age", "--bounds", "0,100", "--epsilon", "2")
+    target = ("--target", "income", "--target-bounds", "0,100000")
+    bounds = "0 to 100; values outside are clipped"
+    for statistic, more, shown in (
+        ("mean", (), bounds),
+        ("variance", (), bounds),
+        ("median", (), bounds),
+        ("median", ("--step", "1"), bounds),
+        ("linear", target, "age 0 to 100, income 0 to 100000; values outside are clipped"),
+        ("ridge", target, "age 0 to 100, income 0 to 100000; values outside are clipped"),
+        ("logistic", ("--target", "who", "--positive", "p1"), f"age {bounds}"),
+    ):
+        card = run("release", statistic, survey, *own, *more).stdout
+        assert f"  bounds        {shown}\n" in card, card
+
+
+def test_a_budget_calls_a_median_so(survey: Path, tmp_path: Path) -> None:
+    path = tmp_path / "survey.ledger"
+    assert run("budget", "init", path, survey, "--epsilon", "9").exit_code == 0
+    asked = ("--column", "age", "--bounds", "0,100", "--epsilon", "1", "--ledger", path)
+    assert run("release", "median", survey, *asked).exit_code == 0
+    for words in (("show",), ("history",)):
+        text = " ".join(run("budget", *words, path).stdout.split())
+        assert "median of age" in text and "0.5-quantile" not in text, text
+
+
 def test_a_regression_says_why_it_has_no_interval(survey: Path, tmp_path: Path) -> None:
     path = tmp_path / "survey.ledger"
     assert run("budget", "init", path, survey, "--epsilon", "9").exit_code == 0

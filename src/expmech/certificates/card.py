@@ -42,6 +42,8 @@ _FOR_READERS = (
 
 UNCHECKED = "assumed and not checked:"
 """How an assumption of the caller begins that nothing in the program can check."""
+CLIPPED = "values were clipped to public bounds: "
+"""How the assumption begins that names bounds which are not in the domain of a certificate."""
 
 _LARGEST = 10  # an epsilon beyond which the factor is no number for people
 
@@ -126,7 +128,9 @@ def assumed(certificate: Certificate) -> list[Row]:
     if bounds:
         rows.append(("bounds", f"{bounds}; values outside are clipped"))
     for text in certificate.assumptions:
-        if any(word in text.lower() for word in _FOR_READERS):
+        if text.startswith(CLIPPED):
+            rows.append(("bounds", f"{text.removeprefix(CLIPPED)}; values outside are clipped"))
+        elif any(word in text.lower() for word in _FOR_READERS):
             rows.append(("reading" if rows[-1][0] not in ("reading", "") else "", text))
     if certificate.timing == "data-dependent":
         rows.append(("timing", "the running time may tell an observer about the data: hide it"))
@@ -146,6 +150,8 @@ def _bounds(certificate: Certificate) -> str:
     """Return the public bounds of the columns, as far as the certificate holds them."""
     domain, labels = certificate.domain, certificate.postprocessing.get("labels", [])
     lower, upper = domain.get("lower"), domain.get("upper")
+    if isinstance(lower, float) and isinstance(upper, float):  # of multiples of a step
+        lower, upper = [lower], [upper]
     if not (isinstance(lower, list | tuple) and isinstance(upper, list | tuple)):
         return ""
     shown = date_text if certificate.postprocessing.get("map") == Dates.name else number_text

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from expmech.certificates.card import usual_name
 from expmech.cli.columns import of_units
 from expmech.cli.common import user_errors
 from expmech.cli.console import output
@@ -139,8 +140,8 @@ def recover(
     for waiting in opened.history():
         if waiting.run and waiting.number not in drawn:
             output.print(
-                f"Charge {waiting.number}, {waiting.statement}, has no value yet: ask for the same"
-                f" release with --redeem {waiting.number}, or run its plan again.",
+                f"Charge {waiting.number}, {usual_name(waiting.statement)}, has no value yet:"
+                f" ask for the same release with --redeem {waiting.number}, or run its plan again.",
             )
 
 
@@ -170,7 +171,9 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
     for charge in charges:
         amounts = (show_amount(charge.epsilon), show_amount(charge.delta))
         groups = ", ".join(charge.groups)
-        table.add_row(str(charge.number), charge.time, *amounts, charge.statement, groups)
+        table.add_row(
+            str(charge.number), charge.time, *amounts, usual_name(charge.statement), groups
+        )
     output.print(table)
 
 
@@ -232,7 +235,8 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     if costs:
         table = Table("number", "released", "epsilon", "cost here")
         for cost in costs:
-            table.add_row(*map(str, cost.values()))
+            named = cost | {"statement": usual_name(str(cost["statement"]))}
+            table.add_row(*map(str, named.values()))
         output.print(table)
     for sentence in sentences:
         output.print(sentence)
@@ -252,7 +256,9 @@ def remaining_releases(ledger: Ledger) -> list[str]:
     """Return sentences: how many more of the latest releases there can be, or of a usual one."""
     kinds: dict[tuple[str, Fraction], Amount] = {}
     for charge in reversed(ledger.history()):
-        kinds.setdefault((charge.statement or "a release", charge.epsilon), charge.amount)
+        kinds.setdefault(
+            (usual_name(charge.statement) or "a release", charge.epsilon), charge.amount
+        )
     if not kinds:
         rho = rho_of_bounded_range if ledger.wants_bounded_range else rho_of_pure
         usual = Amount(epsilon=_USUAL, rho=rho(_USUAL))

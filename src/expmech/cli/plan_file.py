@@ -22,6 +22,7 @@ import typer
 from rich.table import Table
 from typer.models import OptionInfo
 
+from expmech.certificates.card import usual_name
 from expmech.certificates.plan import Plan, show_number, show_seconds
 from expmech.cli.columns import join
 from expmech.cli.common import new_file
@@ -45,7 +46,7 @@ from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Charge, Ledger, LedgerError
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
-from expmech.tables.release import PreparedRelease
+from expmech.tables.release import LEAST_ROWS, PreparedRelease
 from expmech.tables.sources.source import Source
 
 _TOP = ("source", "ledger", "output", "defaults", "release")
@@ -273,10 +274,13 @@ class Part:
         return dict(enumerate(self.bounds or self.prepared, start=self.start))
 
 
-def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
+def run_plan(
+    path: Path, *, dry_run: bool, again: bool, as_json: bool, rows: int | None = None
+) -> None:
     """Check everything public, charge all releases at once, then draw those without a value.
 
-    A release between private bounds is charged when they are known.
+    A release between private bounds is charged when they are known. ``rows`` is a public guess of
+    the number of rows, for the errors that a dry run expects.
     """
     plan = read_plan(path)
     with ending() as end, ExitStack() as opened:
@@ -292,7 +296,7 @@ def run_plan(path: Path, *, dry_run: bool, again: bool, as_json: bool) -> None:
         number, charges = _unfinished_run(ledger, plan, len(whole), again=again)
         _check_same(fixed, charges)
         if dry_run:
-            _forecast(ledger, plan, parts, charges, as_json=as_json)
+            _forecast(ledger, plan, parts, charges, as_json=as_json, guess=rows)
             return
         announced = [each for part in parts for each in part.bounds]
         if announced:
@@ -473,6 +477,7 @@ def _forecast(
     charges: Mapping[int, Charge],
     *,
     as_json: bool,
+    guess: int | None,
 ) -> None:
     """Print what each release costs and takes; raise where the budget does not suffice."""
     prepared = [each for part in parts for each in part.whole]
@@ -484,8 +489,8 @@ def _forecast(
     rows = []
     for each, cost, time, later in zip(prepared, costs, seconds, between, strict=True):
         epsilon = show_amount(each.request.epsilon)
-        plan_of = _plan(each)
-        error = plan_of.expected_error or "not known beforehand"
+        plan_of = _plan(each, guess)
+        error = plan_of.expected_error or _unknown_error(each, guess)
         if later:
             error = "known when the bounds are"
         evaluations = _evaluations(plan_of)
@@ -496,7 +501,7 @@ def _forecast(
         return
     table = Table("release", "epsilon", "cost here", "error in 95% of releases", "time to draw")
     for statement, epsilon, cost_text, error, _, time in rows:
-        table.add_row(visible(statement), epsilon, cost_text, error, show_seconds(time))
+        table.add_row(visible(usual_name(statement)), epsilon, cost_text, error, show_seconds(time))
     output.print(table)
     output.print(
         f"The draws take about {show_seconds(sum(seconds))}, by a public forecast; reading the"
@@ -515,12 +520,22 @@ def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction
     return ledger.limits.costs(amounts, spent)
 
 
-def _plan(prepared: PreparedRelease) -> Plan:
+def _plan(prepared: PreparedRelease, guess: int | None) -> Plan:
     """Return the plan of a release, with its expected error, from public quantities."""
     request, count = prepared.request, prepared.certificate.domain.get("count")
     made = prepared.mechanism.plan(request.row_epsilon, timing=request.timing)
     ranks = prepared.statistic.rank_error(request.row_epsilon, count)
-    return replace(made, ranks=ranks)
+    error = made.error
+    if error is None and guess is not None and not request.by:
+        error = prepared.statistic.error_at(request.row_epsilon, guess)
+    return replace(made, ranks=ranks, error=error)
+
+
+def _unknown_error(prepared: PreparedRelease, guess: int | None) -> str:
+    """Say what the error of a release depends on."""
+    if prepared.request.by or prepared.statistic.error_at(Fraction(1), LEAST_ROWS) is None:
+        return "not known beforehand"
+    return "depends on the number of rows: give --rows" if guess is None else "not known beforehand"
 
 
 def _evaluations(plan: Plan) -> str:

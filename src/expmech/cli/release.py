@@ -35,7 +35,7 @@ from expmech.cli.records import record_json, show, with_digest
 from expmech.cli.settings import complete, open_table
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
-from expmech.core.errors import ExpmechError, ParameterError, validate_choice
+from expmech.core.errors import ExpmechError, ParameterError, validate_choice, validate_integer
 from expmech.core.strict_json import read_json
 from expmech.ledger import Charge, Entry, Ledger, LedgerError, exact_amount
 from expmech.ledger.amounts import show_amount
@@ -57,6 +57,7 @@ Aggregates = Mapping[str, Any]
 RECORDS = {"place": TableOptions, "budget": BudgetOptions, "options": ReleaseOptions}
 _OWNER = "release"
 _MOST_CELLS = 1 << 20
+_MOST_ROWS = 1 << 31
 _FEW = (
     " A group of few rows, or of none, gives a value that says little: release the count of each"
     " group beside it."
@@ -573,18 +574,30 @@ def whole(
     again: Annotated[
         bool, typer.Option("--again", help="With --plan: charge for a second run of it.")
     ] = False,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows", help="With --dry-run: a public guess of the number of rows, for the errors."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Release one statistic of a table, or all that a plan lists."""
     if plan is None:
         if context.invoked_subcommand is None:
             raise typer.BadParameter("a statistic, or --plan FILE, is needed.")
-        if dry_run or again or as_json:
-            raise typer.BadParameter("--dry-run and --again belong to --plan; --json comes last.")
+        if dry_run or again or as_json or rows is not None:
+            raise typer.BadParameter(
+                "--dry-run, --again and --rows belong to --plan; --json comes last."
+            )
         return
     if context.invoked_subcommand is not None:
         raise typer.BadParameter("--plan stands alone: the plan names its statistics.")
+    if rows is not None and not dry_run:
+        raise typer.BadParameter("--rows belongs to --dry-run.")
     from expmech.cli.plan_file import run_plan
 
     with user_errors():
-        run_plan(plan, dry_run=dry_run, again=again, as_json=as_json)
+        if rows is not None:
+            validate_integer(rows, name="--rows", owner=_OWNER, low=2, high=_MOST_ROWS)
+        run_plan(plan, dry_run=dry_run, again=again, as_json=as_json, rows=rows)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from expmech.certificates.card import CLIPPED
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import Coefficients
 from expmech.core.adjacency import Adjacency
@@ -118,6 +119,22 @@ class Regression(Statistic):
         return self.labels[-1] if self.labels else str(self.target)
 
     @property
+    def clipping(self) -> dict[str, Bounds]:
+        """The public bounds to which values are clipped, by what certificates call the column."""
+        labels = self.labels[: len(self.columns)] or tuple(map(str, self.columns))
+        return dict(zip(labels, self.bounds, strict=True))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        pairs = {
+            label: f"{low:.12g} to {high:.12g}" for label, (low, high) in self.clipping.items()
+        }
+        same = len(set(pairs.values())) == 1 < len(pairs)
+        named = {"all columns": next(iter(pairs.values()))} if same else pairs
+        texts = ", ".join(f"{label} {pair}" for label, pair in named.items())
+        return (*super().notes, f"{CLIPPED}{texts}")
+
+    @property
     def names(self) -> tuple[str, ...] | None:
         """What the slopes are called."""
         return tuple(map(str, self.columns)) if self.named else None
@@ -128,6 +145,10 @@ class NumberRegression(Regression):
     """A regression of a target that is a number within ``target_bounds``."""
 
     target_bounds: Bounds
+
+    @property
+    def clipping(self) -> dict[str, Bounds]:
+        return super().clipping | {self.target_label: self.target_bounds}
 
     @property
     def scalings(self) -> tuple[Scaling, ...]:
