@@ -66,6 +66,10 @@ def _nothing_remembered() -> None:
     release = sys.modules.get("expmech.tables.release")
     if release is not None:
         release.remembered_release.cache_clear()
+    choose = sys.modules.get("expmech.exponential.samplers.choose")
+    if choose is not None:
+        choose._CHOSEN.clear()
+        sys.modules["expmech.exponential.target.calibration"].calibrate_within.cache_clear()
 
 
 @pytest.fixture(autouse=True)

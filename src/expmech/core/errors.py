@@ -177,17 +177,24 @@ def validate_vector(
     value: Any, *, name: str, owner: str, length: int | None = None, confidential: bool = False
 ) -> NDArray[np.float64]:
     """Return ``value`` as a finite float64 vector; a confidential one is not shown in errors."""
-    shown = "something else" if confidential else repr(value)
     rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
-    error = ParameterTypeError(f"`{name}` of {owner} must be {rule}; got {shown}.")
-    vector = _array_of(value, error)
+
+    def wrong(kind: type[ExpmechError]) -> ExpmechError:  # an array takes long to write
+        shown = "something else" if confidential else repr(value)
+        return kind(f"`{name}` of {owner} must be {rule}; got {shown}.")
+
+    plain = type(value) is list and all(type(entry) is float for entry in value)
+    if plain or type(value) is np.ndarray:
+        vector = np.asarray(value)
+    else:
+        vector = _array_of(value, wrong(ParameterTypeError))
     if vector.dtype.kind not in "fiu":
-        raise error
+        raise wrong(ParameterTypeError)
     vector = np.array(vector, dtype=np.float64, order="C")
     if vector.ndim != 1 or vector.size == 0 or (length is not None and vector.size != length):
         raise ParameterError(f"`{name}` of {owner} must be {rule}; got shape {vector.shape}.")
     if not np.isfinite(vector).all():
-        raise ParameterError(f"`{name}` of {owner} must be {rule}; got {shown}.")
+        raise wrong(ParameterError)
     return vector
 
 

@@ -176,11 +176,8 @@ class L1Mean:
 
         It holds at points of ``domain``.
         """
-        box = domain.lower, domain.upper
-        size = sum(
-            Fraction(max(abs(a), abs(b), abs(lo), abs(up)))
-            for a, b, lo, up in zip(*box, self.lower, self.upper, strict=True)
-        )
+        ends = (domain.lower, domain.upper, self.lower, self.upper)
+        size = sum(map(Fraction, np.abs(ends).max(axis=0).tolist()), Fraction(0))
         return 4 * (len(self._mean) + 2) * size * Fraction(1, 1 << 53)
 
     def bound(self, domain: Region) -> float:

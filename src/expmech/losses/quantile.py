@@ -61,6 +61,7 @@ class Quantile:
     """
 
     loss_error = Fraction(1, 1 << 20)
+    _lattice: dict[str, Any] | None = None
 
     @np.errstate(all="ignore")
     def __init__(
@@ -140,6 +141,54 @@ class Quantile:
         loss._set_count(total)
         return loss
 
+    @classmethod
+    def from_counts(
+        cls,
+        counts: NDArray[np.int64],
+        *,
+        points: NDArray[np.float64],
+        grid: Grid,
+        q: float | Fraction,
+        lower: float,
+        upper: float,
+        adjacency: str = "replace",
+    ) -> Quantile:
+        """Return the loss of values that lie at the first points of a grid of one dimension.
+
+        Parameters
+        ----------
+        counts : ndarray of int, shape (k,)
+            How many values lie at each of these points; confidential.
+        points : ndarray of shape (k,)
+            The first points of the grid.
+        grid : Grid
+            The public lattice.
+        q, lower, upper, adjacency
+            As for the class.
+
+        Returns
+        -------
+        Quantile
+
+        Examples
+        --------
+        >>> from expmech.domains import Box
+        >>> box = Box([0.0], [1.0], bits=1)
+        >>> counted = Quantile.from_counts(
+        ...     np.array([3, 1]), points=box.points(np.array([[0], [1]]))[:, 0], grid=box,
+        ...     q=0.5, lower=0.0, upper=1.0,
+        ... )
+        >>> counted(np.array([[0.25], [0.75]]))
+        array([0., 1.])
+        """
+        loss = cls.__new__(cls)
+        loss._set_public(q, lower, upper, adjacency)
+        loss._edges, loss._lattice = points, grid.describe()
+        loss._ranks = np.zeros(counts.size + 1, dtype=np.int64)
+        np.cumsum(counts, out=loss._ranks[1:])
+        loss._set_count(int(loss._ranks[-1]))
+        return loss
+
     def _set_public(self, q: float | Fraction, lower: float, upper: float, adjacency: str) -> None:
         self.q = validate_fraction(q, name="q", owner=_OWNER)
         self.lower = float(validate_number(lower, name="lower", owner=_OWNER))
@@ -187,6 +236,8 @@ class Quantile:
 
     def _on(self, grid: Grid) -> Quantile:
         """Return the loss of the values moved to the points in whose cells they lie."""
+        if self._lattice is not None and self._lattice == grid.describe():
+            return self  # its points are where the values are
         moved = copy.copy(self)
         last = np.minimum(grid.locate(grid.upper), grid.points_per_axis - 1)
         cells = np.clip(grid.locate(self._edges[:, None]), grid.locate(grid.lower), last)
@@ -220,8 +271,11 @@ class Quantile:
 
     def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each row."""
-        if self._ranks is not None and np.array_equal(y[:, 0], self._edges):  # all public
-            return self._loss_between(self._ranks[:-1], self._ranks[1:])
+        if self._ranks is not None and len(y):
+            first = int(np.searchsorted(self._edges, y[0, 0]))
+            if np.array_equal(y[:, 0], self._edges[first : first + len(y)]):  # all public
+                ranks = self._ranks[first : first + len(y) + 1]
+                return self._loss_between(ranks[:-1], ranks[1:])
         return self.lower_bound(y, y)
 
     def lower_bound(
@@ -245,7 +299,8 @@ class Quantile:
         self, below: NDArray[np.int64], up_to: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return the loss where so many values lie below an interval, and up to its end."""
-        loss = np.maximum(below - self._target, self._target - up_to)
+        loss = below - self._target
+        np.maximum(loss, self._target - up_to, out=loss)
         return np.asarray(np.maximum(loss, 0.0, out=loss), dtype=np.float64)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import flint
 import numpy as np
@@ -162,12 +163,28 @@ def _need_growth(target: Target) -> tuple[Grid, Growth]:
 def _slopes(target: Target, growth: Growth) -> list[int]:
     """Return whole units a lattice step that the growth certifies, a coordinate each."""
     domain = need_grid(target, "ProductLaplace")
-    # R is at most 2^59, also where E saturates
-    most = ENERGY_CAP // (2 * domain.points_per_axis * domain.dimension)
+    ends = tuple(domain.lower.tolist()), tuple(domain.upper.tolist())
+    rates = tuple(growth.rates.tolist())
+    return list(
+        _public_slopes(rates, *ends, domain.points_per_axis, target.eta, target.units_per_nat)
+    )
+
+
+@lru_cache(maxsize=256)  # of public numbers
+def _public_slopes(
+    rates: tuple[float, ...],
+    lower: tuple[float, ...],
+    upper: tuple[float, ...],
+    points: int,
+    eta: float,
+    units: int,
+) -> tuple[int, ...]:
+    most = ENERGY_CAP // (2 * points * len(lower))  # R is at most 2^59, also where E saturates
     slopes = []
-    for rate, step in zip(growth.rates.tolist(), _exact_steps(domain), strict=True):
-        slopes.append(min(most, math.floor(_rise(target, rate) * step)))
-    return slopes
+    for rate, low, high in zip(rates, lower, upper, strict=True):
+        step = Fraction(high - low) / points
+        slopes.append(min(most, math.floor(Fraction(eta) * Fraction(rate) * units * step)))
+    return tuple(slopes)
 
 
 def _rise(target: Target, rate: float) -> Fraction:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from expmech.certificates.forecast import BLOCK, MOST_EVALUATIONS, Pace
 from expmech.certificates.plan import Option, Plan, over_budget, show_number
@@ -192,6 +193,35 @@ def choose_sampler(
     UnsupportedError
         Where a plan recommends none; the text says what would help.
     """
+    key = _public_key(problem, epsilon, requirement)
+    remembered = None if key is None else _CHOSEN.get(key)
+    if remembered is not None:
+        return remembered, remembered.calibrate(problem, epsilon)
+    sampler, target = _choose_anew(problem, epsilon, requirement, owner)
+    if key is not None:
+        if len(_CHOSEN) >= _MOST_REMEMBERED:
+            _CHOSEN.clear()
+        _CHOSEN[key] = sampler
+    return sampler, target
+
+
+_MOST_REMEMBERED = 256
+_CHOSEN: dict[tuple[Any, ...], Sampler] = {}
+"""Which sampler was chosen, by all that is public about a problem; nothing of the data is kept."""
+
+
+def _public_key(
+    problem: Problem, epsilon: Fraction, requirement: TimingRequirement
+) -> tuple[Any, ...] | None:
+    """Return all that a choice may depend on; None where that is more than numbers can tell."""
+    if not problem.proved or problem.base is not None:
+        return None
+    return epsilon, requirement, problem.public_key
+
+
+def _choose_anew(
+    problem: Problem, epsilon: Fraction, requirement: TimingRequirement, owner: str
+) -> tuple[Sampler, Target]:
     targets = _Targets(problem, epsilon)
     automatic = [sampler for sampler in PLANNED if sampler.automatic]
     constant = [sampler for sampler in automatic if sampler.timing == CONSTANT]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.rounding import float_down, float_up
@@ -72,6 +73,7 @@ def calibrate(
     )
 
 
+@lru_cache(maxsize=256)  # of public numbers
 def calibrate_within(
     epsilon: Fraction,
     sensitivity: Fraction,

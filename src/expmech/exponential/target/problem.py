@@ -303,12 +303,15 @@ _PUBLIC = (
 )
 
 
-def _public_facts(facts: Facts) -> list[Any]:
+def _plain(fact: Any) -> Any:
+    return tuple(np.ravel(fact).tolist()) if isinstance(fact, (np.ndarray, list)) else fact
+
+
+def _public_facts(known: Facts) -> list[Any]:
     """Return the public facts, and which facts there are of those that depend on the data."""
-    stated = [getattr(facts, name) for name in _PUBLIC]
     return [
-        *(fact.tolist() if isinstance(fact, np.ndarray) else fact for fact in stated),
-        *(getattr(facts, name) is None for name in _OF_DATA),
+        *(_plain(getattr(known, name)) for name in _PUBLIC),
+        *(getattr(known, name) is None for name in _OF_DATA),
     ]
 
 
@@ -368,6 +371,22 @@ class Problem:
             terms=known.terms,
             terms_lower_bound=known.terms_lower_bound,
             find_curvature=known.curvature,
+        )
+
+    @property
+    def public_key(self) -> tuple[Any, ...]:
+        """All that is public about the problem, to find what was computed of an equal one."""
+        growth, form, affine = self.growth, self.integer_form, self.affine
+        named = ("gradient", "gradient_error", "find_curvature", *_OF_DATA[-3:])
+        return (
+            *(type(self.loss), type(self.domain), repr(self.domain.describe())),
+            *(_plain(getattr(self, name)) for name in _PUBLIC),
+            *(getattr(self, name) is None for name in named),
+            None if growth is None else _plain(growth.rates),
+            growth.slack if growth is not None and growth.public_slack else None,
+            None if form is None else (form.count, form.scales),
+            None if affine is None else affine.norm,
+            self.evaluation_seconds,
         )
 
     @property

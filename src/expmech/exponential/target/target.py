@@ -94,6 +94,8 @@ TABLE_LIMIT = 1 << 22
 LIST_LIMIT = 1 << 24
 """Longest list of candidates that is ever tabulated: nothing else serves a list of any scores."""
 
+_PART = 1 << 14
+
 ENERGY_ROUNDING = 257
 """Units by which rounding the product eta * L and then the energy may lower it."""
 
@@ -366,7 +368,16 @@ class Target:
         indices = self.all_indices(self._table_limit) if self.is_tabulated else None
         if indices is None:
             return None
-        return indices, ExponentialTable(self.energy(indices), self.units_per_nat)
+        return indices, ExponentialTable(self._all_energies(indices), self.units_per_nat)
+
+    def _all_energies(self, indices: Indices) -> Energies:
+        """Return the energies of many points, of a built-in loss in parts that fit a cache."""
+        if not self.problem.proved:
+            return self.energy(indices)
+        energies = np.empty(len(indices), dtype=np.int64)
+        for start in range(0, len(indices), _PART):
+            energies[start : start + _PART] = self.energy(indices[start : start + _PART])
+        return energies
 
     @property
     def knows_normaliser(self) -> bool:

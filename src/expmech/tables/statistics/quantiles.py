@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 
 import numpy as np
@@ -161,6 +162,7 @@ class QuantileOf(HistogramStatistic):
         return single_rank_error(self.q, epsilon, self.adjacency)
 
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
+        points_of(self.lattice, self.bounds)  # raises before anything is charged
         rows = np.array([count], dtype=np.int64)  # in the first cell, which is enough of a table
         loss = rank_loss(rows, self.q, self.lattice, self.bounds, self.adjacency)
         return ExponentialMechanism(loss=loss, domain=self.lattice, adjacency=self.adjacency)
@@ -250,6 +252,24 @@ def mechanism_for(
     return RecursiveQuantiles if many else JointQuantiles
 
 
+def points_of(lattice: Box | Multiples, bounds: Bounds) -> NDArray[np.float64]:
+    """Return all points of a lattice; raise where float64 does not tell them apart."""
+    step = lattice.step if isinstance(lattice, Multiples) else None
+    return _points(*bounds, lattice.bits, step)
+
+
+@lru_cache(maxsize=2)  # up to 32 MB each
+def _points(lower: float, upper: float, bits: int, step: Fraction | None) -> NDArray[np.float64]:
+    lattice = lattice_of(lower, upper, bits=bits, step=step)
+    points = lattice.points(np.arange(lattice.count)[:, None])[:, 0]
+    if (np.diff(points) <= 0).any():
+        raise ParameterError(
+            "The `bounds` of a quantile are too near to each other for so many cells."
+        )
+    points.flags.writeable = False
+    return points
+
+
 def rank_loss(
     counts: NDArray[np.int64],
     q: Fraction,
@@ -261,11 +281,10 @@ def rank_loss(
     total = int(counts.sum())
     if total > _MOST_ROWS:
         raise ParameterError("A quantile takes at most 2^31 rows.")
-    middles = lattice.points(np.arange(len(counts))[:, None])[:, 0]
-    return Quantile.from_ranks(
-        edges=middles,
-        ranks=np.cumsum(counts) - counts,
-        count=total,
+    return Quantile.from_counts(
+        counts,
+        points=points_of(lattice, bounds)[: len(counts)],
+        grid=lattice,
         q=q,
         lower=bounds[0],
         upper=bounds[1],
