@@ -73,7 +73,7 @@ class PrivateRegression(SamplerParameters, PrivateEstimator):
             numbers = read_numbers(table, columns=d)
             if self._takes_labels:
                 return ArrayRows(numbers=numbers, target=target)
-            return ArrayRows(numbers=np.column_stack([numbers, read_column(target)]))
+            return ArrayRows(numbers=numbers, last=read_column(target))
 
         (release,) = self._draw([statistic], DeferredRows(table=table, read=read), epsilon=epsilon)
         self.certificate_ = release.certificate

@@ -463,10 +463,12 @@ class DesignOf(ColumnsOf):
             targets = class_places(rows.target, self.classes, self.missing)
         else:
             targets = rows.columns((self.target,))[:, 0]
-        features, targets = rows.filled_with_targets(
-            self.columns, self.bounds, targets, self.target_bounds or (0.0, 1.0), self.missing
+        features, targets = rows.with_targets(
+            self.columns, targets, self.target_bounds or (0.0, 1.0), self.missing
         )
-        return ArrayTable(ScaledRows(features, self.scalings), self._scaled_target(targets))
+        stands = [stand_in(pair, self.missing) for pair in self.bounds]
+        design = ScaledRows(features, self.scalings, stands)
+        return ArrayTable(design, self._scaled_target(targets))
 
     def of_sparse(self, rows: SparseRows) -> ArrayTable:
         if self.center:

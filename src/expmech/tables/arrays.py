@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.errors import ParameterError
+from expmech.core.errors import DataError, ParameterError
 from expmech.tables.expressions import Column
 from expmech.tables.keys import places_of
-from expmech.tables.reading import fill_missing, missing_rows
+from expmech.tables.reading import FOUND_MISSING, WHOLE_ROWS, fill_missing, missing_rows
 from expmech.tables.scaling import Bounds
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class ArrayRows:
         The labels of a classification, as the caller gave them.
     names : tuple of str, default=()
         The names of the columns of numbers, for statistics that call them by name.
+    last : ndarray of shape (n_rows,), optional
+        One more column of numbers, after the others.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class ArrayRows:
     raw: Any = None
     target: Any = None
     names: tuple[str, ...] = ()
+    last: Numbers | None = None
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -69,9 +72,14 @@ class ArrayRows:
         positions = [
             self.names.index(column) if column in self.names else int(column) for column in columns
         ]
+        numbers, width = self.numbers, self.numbers.shape[1]
+        if self.last is not None and width in positions:
+            if positions == [width]:
+                return self.last[:, None]
+            numbers = np.column_stack([numbers, self.last])
         if positions == list(range(len(positions))):  # no copy: nothing writes to what was read
-            return self.numbers[:, : len(positions)]
-        return self.numbers[:, positions]
+            return numbers[:, : len(positions)]
+        return numbers[:, positions]
 
     def filled(self, columns: Sequence[Column], bounds: Sequence[Bounds], missing: str) -> Numbers:
         """Return columns with public stand-ins for what is missing, or without those rows."""
@@ -86,12 +94,22 @@ class ArrayRows:
         missing: str,
     ) -> tuple[Numbers, Numbers]:
         """Return columns and targets, filled alike."""
+        features, filled = self.with_targets(columns, targets, target_bounds, missing)
+        return fill_missing(features, bounds, missing), filled
+
+    def with_targets(
+        self, columns: Sequence[Column], targets: Numbers, target_bounds: Bounds, missing: str
+    ) -> tuple[Numbers, Numbers]:
+        """Return the rows that are kept, with targets filled and columns as they are."""
         features = self.columns(columns)
+        if missing == "skip":
+            raise ParameterError(WHOLE_ROWS)
+        if missing == "error" and np.isnan(features).any():
+            raise DataError(FOUND_MISSING)
         if missing == "drop":
             kept = ~(missing_rows(features) | np.isnan(targets))
             features, targets = features[kept], targets[kept]
-        filled = fill_missing(targets[:, None], (target_bounds,), missing)[:, 0]
-        return fill_missing(features, bounds, missing), filled
+        return features, fill_missing(targets[:, None], (target_bounds,), missing)[:, 0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,6 +5,7 @@ Standardised rows: docs/theory/principal_direction.md, section 7.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,10 +86,16 @@ def scalings(bounds: Sequence[Bounds], *, center: bool = True) -> tuple[Scaling,
     return tuple(Scaling(pair, middle, half) for pair, middle, half in triples)
 
 
-def snapped_columns(rows: NDArray[np.float64], maps: Sequence[Scaling]) -> NDArray[np.float64]:
+def snapped_columns(
+    rows: NDArray[np.float64],
+    maps: Sequence[Scaling],
+    stands: Sequence[float] | None = None,
+    out: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Return columns scaled to [-1, 1], each entry the nearest multiple of 2^-20.
 
-    An engine computes the same ones: :func:`expmech.tables.engines.sums.nearest`.
+    What is missing counts as the number ``stands`` has for its column, where that is given. An
+    engine computes the same ones: :func:`expmech.tables.engines.sums.nearest`.
 
     Examples
     --------
@@ -96,8 +103,8 @@ def snapped_columns(rows: NDArray[np.float64], maps: Sequence[Scaling]) -> NDArr
     >>> snapped_columns(rows, [Scaling((0.0, 8.0), middle=4.0, half=4.0)]).tolist()
     [[-1.0], [0.25]]
     """
-    result = np.empty(rows.shape)
-    for place, block in _scaled_blocks(rows, maps):
+    result = np.empty(rows.shape) if out is None else out
+    for place, block in _scaled_blocks(rows, maps, stands):
         block += 0.5
         np.floor(block, out=block)
         np.multiply(block, 2.0**-STEP_BITS, out=result[place])
@@ -107,8 +114,13 @@ def snapped_columns(rows: NDArray[np.float64], maps: Sequence[Scaling]) -> NDArr
 class ScaledRows(LazyRows):
     """A constant and the columns of :func:`snapped_columns`."""
 
-    def __init__(self, rows: NDArray[np.float64], maps: Sequence[Scaling]) -> None:
-        self._rows, self._maps = rows, maps
+    def __init__(
+        self,
+        rows: NDArray[np.float64],
+        maps: Sequence[Scaling],
+        stands: Sequence[float] | None = None,
+    ) -> None:
+        self._rows, self._maps, self._stands = rows, maps, stands
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -116,24 +128,29 @@ class ScaledRows(LazyRows):
 
     def __getitem__(self, rows: slice) -> NDArray[np.float64]:
         chosen = self._rows[rows]
-        result = np.ones((len(chosen), len(self._maps) + 1))
-        result[:, 1:] = snapped_columns(chosen, self._maps)
+        result = np.empty((len(chosen), len(self._maps) + 1))
+        result[:, 0] = 1.0
+        snapped_columns(chosen, self._maps, self._stands, out=result[:, 1:])
         return result
 
 
 def _scaled_blocks(
-    rows: NDArray[np.float64], maps: Sequence[Scaling]
+    rows: NDArray[np.float64], maps: Sequence[Scaling], stands: Sequence[float] | None = None
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Yield clipped rows in steps of their maps, so few at a time that they stay in the cache."""
-    table = np.array([(*s.bounds, s.middle, s.factor) for s in maps]).T
+    replacements = [math.nan] * len(maps) if stands is None else stands
+    pairs = zip(maps, replacements, strict=True)
+    table = np.array([(*s.bounds, s.middle, s.factor, number) for s, number in pairs]).T
     size = max(1, min(len(rows), _CACHED // len(maps)))
     # as many copies of the bounds as rows: NumPy is slow where it repeats short ones itself
     tiles = [np.tile(line, (size, 1)) for line in table]
     for first in range(0, len(rows), size):
         place = slice(first, first + size)
-        low, high, middle, factor = (tile[: len(rows[place])] for tile in tiles)
+        low, high, middle, factor, number = (tile[: len(rows[place])] for tile in tiles)
         block = np.maximum(rows[place], low)  # first: nothing overflows
         np.minimum(block, high, out=block)
+        if stands is not None:  # after clipping: a public number lies within the bounds
+            np.copyto(block, number, where=np.isnan(block))
         block -= middle
         block *= factor
         yield place, block

@@ -276,28 +276,23 @@ class Cells:
     @property
     def log2_size(self) -> Indices:
         """Logarithm of the number of points of each cell."""
-        return np.asarray(self.bits.sum(axis=1), dtype=np.int64)
+        return np.asarray(np.einsum("ij->i", self.bits))
 
     def take(self, rows: NDArray[Any]) -> Cells:
         """Return the cells named by a mask or an index array."""
-        return Cells(
-            **{field.name: getattr(self, field.name)[rows] for field in dataclasses.fields(self)}
-        )
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Cells(**{name: part.take(places, axis=0) for name, part in vars(self).items()})
 
     @property
     def bytes(self) -> int:
         """Memory the cells take."""
-        return sum(getattr(self, field.name).nbytes for field in dataclasses.fields(self))
+        return sum(part.nbytes for part in vars(self).values())
 
 
 def join(parts: Sequence[Cells]) -> Cells:
     """Return all cells of ``parts``."""
-    fields = dataclasses.fields(Cells)
     return Cells(
-        **{
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields
-        }
+        **{name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])}
     )
 
 

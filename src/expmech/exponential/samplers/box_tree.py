@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import flint
@@ -306,6 +306,7 @@ class BoxTreeChain(PointChain):
     batch: int | None
     memory: int
     cuts_finely: bool = False
+    first: dict[int, Tree] = field(default_factory=dict)  # the first tree, by copies
 
     def start(self, coins: Coins, size: int) -> BoxTreeState:
         """Return copies that have proposed nothing and share a tree of one cell."""
@@ -317,7 +318,10 @@ class BoxTreeChain(PointChain):
         size = len(state.proposals)
         if self.cuts_finely and size == 1:
             return self._step_finely(state, coins)
-        tree = self.refine(state.tree[0], size)
+        tree = state.tree[0]
+        if tree is self.root and size not in self.first:
+            self.first[size] = self.refine(tree, size)
+        tree = self.first[size] if tree is self.root else self.refine(tree, size)
         batch = max(1, (self.batch or LOT) // size)
         chosen, proposed = tree.propose(coins, size * batch, self.bounds.box.bits)
         inside = np.flatnonzero(self.target.contains(proposed))

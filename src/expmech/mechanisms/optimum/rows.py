@@ -131,8 +131,8 @@ class ExactSums:
             self.values[j] = [old + new for old, new in zip(self.values[j], line, strict=True)]
 
 
-def _blocks(count: int, dimension: int) -> Iterator[slice]:
-    size = min(BLOCK, max(256, _CACHED // dimension))
+def _blocks(count: int, dimension: int, entries: int = _CACHED) -> Iterator[slice]:
+    size = min(BLOCK, max(256, entries // dimension))
     return (slice(first, first + size) for first in range(0, count, size))
 
 
@@ -155,7 +155,7 @@ def prepare_rows(
     factors = np.ones(table.shape[0])
     if isinstance(table, (np.ndarray, LazyRows)):
         matrix = np.empty(table.shape)
-        for rows in _blocks(*table.shape):
+        for rows in _blocks(*table.shape, _CACHED // 2):
             factors[rows] = _shorten(table[rows], norms, matrix[rows])
     else:
         matrix, factors = _shorten_sparse(table, norms)
@@ -173,18 +173,27 @@ def count_within(features: Any, counts: NDArray[np.int64], limits: Sequence[Frac
     Entries are clipped and snapped toward zero first, so that squares are whole numbers.
     """
     most = np.array([(limit * (1 << 2 * STEP_BITS)).__floor__() for limit in limits])
-    totals = np.zeros(len(most), dtype=np.int64)
+    rising = np.argsort(most)
+    totals = np.zeros(len(most) + 1)  # by the first limit that holds; below 2^53 exact
+
+    def add(squares: Floats, rows: slice) -> None:
+        places = np.searchsorted(most[rising], squares)
+        totals[:] += np.bincount(places, counts[rows], totals.size)
+
     if isinstance(features, (np.ndarray, LazyRows)):
-        for rows in _blocks(*features.shape):
-            block = np.nan_to_num(np.clip(features[rows], -1.0, 1.0, dtype=np.float64), nan=0.0)
-            block = np.trunc(block * _UNIT)
-            squares = np.einsum("ij,ij->i", block, block)
-            totals += counts[rows] @ (squares[:, None] <= most)
+        for rows in _blocks(*features.shape, _CACHED // 2):
+            block = np.clip(features[rows], -1.0, 1.0, dtype=np.float64)
+            np.copyto(block, 0.0, where=np.isnan(block))
+            block *= _UNIT
+            np.trunc(block, out=block)
+            add(np.einsum("ij,ij->i", block, block), rows)
     else:
         matrix, row_of = _clipped_sparse(features)
         squares = np.bincount(row_of, np.trunc(matrix.data * _UNIT) ** 2, matrix.shape[0])
-        totals += counts @ (squares[:, None] <= most)
-    return [int(total) for total in totals]
+        add(squares, slice(None))
+    within = np.empty(len(most), dtype=np.int64)
+    within[rising] = np.cumsum(totals[:-1])
+    return within.tolist()
 
 
 def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
