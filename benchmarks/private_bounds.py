@@ -29,6 +29,18 @@ COLUMNS: dict[str, Callable[[np.random.Generator, int], Values]] = {
 }
 FURTHER: dict[str, Callable[[np.random.Generator, int], Values]] = {
     "normal about 50": lambda r, n: r.normal(50.0, 10.0, n),
+    "normal about -200": lambda r, n: r.normal(-200.0, 30.0, n),
+    "ages": lambda r, n: np.clip(r.gamma(4.0, 10.0, n), 0.0, 100.0).round(),
+    "percentages": lambda r, n: 100.0 * r.beta(2.0, 5.0, n),
+    "counts": lambda r, n: r.poisson(2.0, n).astype(float),
+    "money": lambda r, n: r.lognormal(10.0, 0.6, n),
+    "temperatures": lambda r, n: r.normal(36.8, 0.5, n),
+    "two groups": lambda r, n: np.where(
+        r.random(n) < 0.7, r.normal(10.0, 2.0, n), r.normal(60.0, 5.0, n)
+    ),
+    "Student, 3 degrees": lambda r, n: r.standard_t(3, n),
+    "minus exponential": lambda r, n: -r.exponential(20.0, n),
+    "mostly zero": lambda r, n: np.where(r.random(n) < 0.8, 0.0, r.lognormal(3.0, 1.0, n)),
     "all equal": lambda r, n: np.full(n, 7.3),
 }
 SIZES = ((1000, 0.5), (100_000, 0.05))
@@ -61,7 +73,7 @@ def measure(name: str, adjacency: str, n: int, epsilon: float, repeats: int) -> 
 
 def _far(values: Values, lower: float, upper: float) -> bool:
     """Tell whether a bound is more than two cells beyond the data: octaves, or parts of one."""
-    width = (upper - lower) / 2  # bounds of one sign that do not start at zero: equal cells
+    width = (upper - lower) / 2
     low, high = float(values.min()), float(values.max())
     if lower > 0.0 or upper < 0.0:
         octave = 2.0 ** float(np.floor(np.log2(max(abs(lower), abs(upper)) * 0.999))) / 32
@@ -109,11 +121,14 @@ def page(repeats: int) -> str:
     lines.append("| more than two cells outside | " + " | ".join(far_away) + " |")
     lines += [
         "",
-        "Under replace noise is twice as large, so that it needs twice as many rows for the same. All"
-        " equal values have no error to compare with (nan): their bounds are one cell, an eighth."
-        " Outside counts a bound more than two octaves beyond the octave of the outermost value, also"
-        " where cells are half octaves; of equal cells, one beyond by more than three cells and by half"
-        " the width of the bounds.",
+        "The first seven columns are those of the goal; the others were looked at as well while the"
+        " rules were made. Under replace noise is twice as large, so that it needs twice as many rows"
+        " for the same; at n = 1000 and epsilon = 0.5 the goal is not met there. A column about zero"
+        " and one of two groups are the hardest: a sign or a group that few rows have may be missed,"
+        " and then it is clipped. Of a column that is mostly zero, the others are not seen by so few"
+        " rows. All equal values have no error to compare with (nan). Outside counts a bound more than"
+        " two octaves beyond the octave of the outermost value, also where cells are half octaves; of"
+        " an interval that does not begin at zero, one beyond by half of its width.",
     ]
     return "\n".join(lines) + "\n"
 

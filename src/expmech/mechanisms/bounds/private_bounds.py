@@ -1,4 +1,4 @@
-"""Bounds of a column: noise on counts by sign and exponent, then public rules.
+"""Bounds of a column: noise on counts by sign and exponent, then a choice of an interval.
 
 Theory page: docs/theory/private_bounds.md.
 """
@@ -29,7 +29,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.coins import Coins
+from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
@@ -37,19 +37,20 @@ from expmech.core.errors import (
     validate_integer,
 )
 from expmech.core.rounding import float_down
+from expmech.exponential.target import ENERGY_CAP
 from expmech.mechanisms.bounds import rule
 from expmech.mechanisms.bounds.grid import LARGEST, NOWHERE, Magnitudes
-from expmech.theory.concentrated import rho_of_discrete_laplace
+from expmech.mechanisms.selection.permute_and_flip import first_of_a_random_order
+from expmech.theory.concentrated import rho_of_discrete_laplace, rho_of_pure
 
 _OWNER, _KIND = "PrivateBounds", "Bounds"
-OCTAVES_SHARE = Fraction(3, 4)
-"""Share of epsilon for counts by exponent; the rest is for equal cells of one or two octaves."""
+OCTAVES_SHARE = Fraction(2, 3)
+"""Share of epsilon for counts by exponent; the rest is for the choice of an interval in them."""
 
 _FINE_FROM = 500
 """Rows times epsilon from which cells are half an octave, split at 3/2."""
 
 _FARTHEST_ZOOM = 8.0  # bounds of one sign whose ratio is at most this are looked at more closely
-WORTH = 8.0  # equal cells are used where they make bounds so many times narrower than from zero on
 _SMALLEST = 2.0**-940  # bounds of smaller numbers would be too near to each other to divide by
 _MOST_ROWS = 1 << 60
 _ONCE = "a row counts for one cell at most, and which one was decided from that row alone"
@@ -66,7 +67,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramTerms:
-    """The public half: the rates of both histograms, and how finely octaves are cut."""
+    """The public half: the rates of both steps, and how finely octaves are cut."""
 
     rate: Fraction
     split: int
@@ -78,8 +79,8 @@ class HistogramTerms:
         return self.rate * OCTAVES_SHARE
 
     @property
-    def equal_rate(self) -> Fraction:
-        """Return the rate of the noise on counts of equal cells."""
+    def closer_rate(self) -> Fraction:
+        """Return what one value outside adds to the energy of an interval, in nats."""
         return self.rate - self.octaves_rate
 
     @property
@@ -122,8 +123,8 @@ class PrivateBounds(Mechanism):
     """Find bounds of a column by noisy counts of its values by sign and binary exponent.
 
     Cells whose noisy counts are large are seen, and the bounds reach from the first to the last of
-    them. A column far from zero, such as years, is looked at a second time by equal cells. Where
-    no cell is seen, there are no bounds. Make one with :meth:`from_counts` or
+    them. Of a column far from zero, such as years, a narrower interval is chosen. Where no cell is
+    seen, there are no bounds. Make one with :meth:`from_counts` or
     :meth:`from_values`.
 
     Parameters
@@ -285,25 +286,36 @@ class PrivateBounds(Mechanism):
         step = grid.parts // split
         inner, outer = grid.edge(grid.zero + step * (near - 1) + 1), self._edge(far, split)
         if inner > _SMALLEST and outer <= min(_FARTHEST_ZOOM * inner, LARGEST / 2):
-            last_inner = grid.edge(grid.zero + step * (far - 1) + 1)
-            octave = math.ldexp(1.0, math.frexp(last_inner)[1] - 1)
-            width = octave / (grid.parts // 2 * split)
-            inside = np.zeros(round((outer - inner) / width), dtype=np.int64)
-            for place, n in numbers:
-                size = sign * grid.edge(place)
-                if inner <= size < outer:
-                    inside[int((size - inner) // width)] += n
-            noise = coins.discrete_laplace(terms.equal_rate, len(inside))
-            closer = rule.find_equal(inside + noise, float(terms.equal_rate))
-            octaves = int(noisy[ends[0] : ends[1] + 1].sum())
-            if (
-                closer is not None
-                and (closer[1] + 1 - closer[0]) * width <= outer / WORTH
-                and rule.holds_most(inside + noise, closer, float(terms.equal_rate), octaves)
-            ):
-                inner, outer = inner + closer[0] * width, inner + (closer[1] + 1) * width
-                return (inner, outer) if sign > 0 else (-outer, -inner)
-        return _spaced(0.0, outer) if sign > 0 else _spaced(-outer, 0.0)
+            rows = float(noisy[ends[0] : ends[1] + 1].sum())
+            inner, outer = self._closer(coins, terms, sign, outer, rows)
+        else:
+            inner = 0.0
+        return _spaced(inner, outer) if sign > 0 else _spaced(-outer, 0.0 - inner)
+
+    def _closer(
+        self, coins: Coins, terms: HistogramTerms, sign: int, outer: float, rows: float
+    ) -> Bounds:
+        """Return an interval between zero and ``outer`` by permute-and-flip.
+
+        Its energy is the number of values outside, and what its width is worth by public rules.
+        """
+        grid = self.grid
+        places = np.array([place for place in self.counts if place != NOWHERE], dtype=np.int64)
+        counts = np.array([self.counts[place] for place in places.tolist()], dtype=np.int64)
+        sizes = np.array([sign * grid.edge(place) for place in places.tolist()])
+        order = np.argsort(sizes)
+        up_to = np.concatenate([[0], np.cumsum(counts[order])])
+        ends, halvings = rule.intervals(grid.parts)
+        unit = math.ldexp(0.5, math.frexp(np.nextafter(outer, 0.0))[1]) / grid.parts
+        below, above = up_to[np.searchsorted(sizes[order], ends * unit)].T
+        outside = int(up_to[-1]) - (above - below)
+        worth = rule.worth_of_a_halving(rows, float(terms.closer_rate))
+        widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
+        each = math.floor(terms.closer_rate * UNITS_PER_NAT)
+        energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths
+        chosen = first_of_a_random_order(coins, energies - energies.min())
+        lower, upper = (ends[chosen] * unit).tolist()
+        return lower, min(upper, outer) if lower < outer else upper
 
     def _edge(self, cell: int, split: int) -> float:
         """Return the far end of a cell, counted from zero."""
@@ -367,12 +379,10 @@ class PrivateBounds(Mechanism):
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of both histograms, of one count moved by one or of two at half the rate."""
+        """Return that of one count moved by one, or of two at half the rate, and of the choice."""
         parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
-        shares = (OCTAVES_SHARE, 1 - OCTAVES_SHARE)
-        return parts * sum(
-            (rho_of_discrete_laplace(epsilon * share / parts, 1) for share in shares), Fraction(0)
-        )
+        octaves = parts * rho_of_discrete_laplace(epsilon * OCTAVES_SHARE / parts, 1)
+        return octaves + rho_of_pure(epsilon * (1 - OCTAVES_SHARE))
 
 
 def _terms(

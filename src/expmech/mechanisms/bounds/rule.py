@@ -16,8 +16,12 @@ FALSE = 5e-4
 """How often a test of cells without rows shows one, at most."""
 
 _WALKED = 0.03  # how often a next cell without rows is taken for one with rows
-_LEFT_OUT = 1 / 16  # share of rows that equal cells may leave out
-_FADING = 3.0  # times the level of the walk: an end with fewer rows is not a sharp one
+_SMALLER = 2  # cells of smaller sizes that are counted for the other sign
+_FALLING = 0.75  # an end has so many rows of its neighbour at most where rows thin out
+_RISING = 1.25  # and the neighbour hardly more than the one before it
+_MATTERS = 0.3  # rows times the rate of noise from which they are worth a wider cell
+_WORTH = 1 / 24  # of the rows, times the rate: what half the width is worth
+_MOST_WORTH = 4.0  # nats; more would cut off rows that matter
 WINDOWS = (1, 2, 4)
 """How many neighbouring cells are tested together: rows that are spread are seen as well."""
 
@@ -51,6 +55,8 @@ def level(width: int, chance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 WALK = float(level(1, np.array([_WALKED]))[0])
+JUMPS = tuple(float(level(1, np.array([chance]))[0]) for chance in (_WALKED, 2e-3, 5e-4))
+"""What the next cells must reach: the next one, and those one and two beyond it."""
 
 
 def threshold(units: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
@@ -60,14 +66,16 @@ def threshold(units: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
 
 @functools.cache
 def octave_levels(octaves: int, least: int, split: int) -> Levels:
-    """Return the levels of cells by sign and exponent, with zero in the middle.
+    """Return the levels of windows of cells by sign and exponent, with zero in the middle.
 
-    Cells near 1 are tested at lower levels than far ones. No window has cells of both signs.
+    Cells near 1 are tested at lower levels than far ones. No window has cells of both signs. After
+    the levels of each size come those of such windows together with their mirrors, which begin at
+    the first cell above zero.
     """
     exponents = least + np.arange(octaves * split) // split
     size = (1.0 + np.abs(exponents) / _HALF_WEIGHT) ** -2.0
     weights = np.concatenate([size[::-1], [1.0], size])
-    weights *= FALSE / (len(WINDOWS) * weights.sum())
+    weights *= FALSE / (2 * len(WINDOWS) * weights.sum())
     middle = octaves * split
     levels = []
     for width in WINDOWS:
@@ -75,6 +83,10 @@ def octave_levels(octaves: int, least: int, split: int) -> Levels:
         units = level(width, weights[starts + width // 2])
         mixed = (starts <= middle) & (starts + width > middle) & (width > 1)
         levels.append(np.where(mixed, np.inf, units))
+    positive = 2.0 * weights[middle + 1 :]
+    for width in WINDOWS:
+        starts = np.arange(max(0, len(positive) - width + 1))
+        levels.append(level(2 * width, positive[starts + width // 2]))
     return tuple(levels)
 
 
@@ -92,33 +104,72 @@ def seen(noisy: Counts, rate: float, levels: Levels) -> set[int]:
 
     Of a window, the cells count that reach the level of the walk; all of them where none does.
     """
-    sums = np.concatenate([[0], np.cumsum(noisy)])
     least = threshold(np.array([WALK]), rate)[0]
     cells: set[int] = set()
-    for width, units in zip(WINDOWS, levels, strict=True):
-        if len(units) == 0:
-            continue
-        shown = np.flatnonzero(sums[width:] - sums[:-width] >= threshold(units, rate))
-        new: set[int] = set()
-        for start in shown.tolist():
+    for width, units in zip(WINDOWS, levels, strict=False):
+        for start in _reaching(noisy, width, threshold(units, rate)):
             window = range(start, start + width)
             if not cells.intersection(window):
-                new.update([k for k in window if noisy[k] >= least] or window)
-        cells |= new
+                cells.update([k for k in window if noisy[k] >= least] or window)
     return cells
 
 
+def seen_on_both_sides(noisy: Counts, rate: float, levels: Levels) -> set[int]:
+    """Return the cells of windows that are seen together with their mirrors, on both sides."""
+    middle = len(noisy) // 2
+    both = noisy[middle + 1 :] + noisy[:middle][::-1]
+    least = threshold(level(2, np.array([_WALKED])), rate)[0]
+    steps: set[int] = set()
+    for width, units in zip(WINDOWS, levels[len(WINDOWS) :], strict=False):
+        for start in _reaching(both, width, threshold(units, rate)):
+            window = range(start, start + width)
+            if not steps.intersection(window):
+                steps.update([k for k in window if both[k] >= least] or window)
+    return {middle + sign * (step + 1) for step in steps for sign in (-1, 1)}
+
+
+def _reaching(noisy: Counts, width: int, least: NDArray[np.float64]) -> list[int]:
+    """Return where windows of this width begin whose sums reach their levels."""
+    if len(least) == 0:
+        return []
+    sums = np.concatenate([[0], np.cumsum(noisy)])
+    return np.flatnonzero(sums[width:] - sums[:-width] >= least).tolist()
+
+
 def hull(noisy: Counts, rate: float, cells: set[int]) -> Ends | None:
-    """Return the first and the last cell seen, walked outward while the next one has rows."""
+    """Return the first and the last cell seen, walked outward while one of the next has rows."""
     if not cells:
         return None
-    least = threshold(np.array([WALK]), rate)[0]
-    first, last = min(cells), max(cells)
-    while first > 0 and noisy[first - 1] >= least:
-        first -= 1
-    while last < len(noisy) - 1 and noisy[last + 1] >= least:
-        last += 1
-    return first, last
+    return _walk(noisy, rate, min(cells), -1), _walk(noisy, rate, max(cells), 1)
+
+
+def _walk(noisy: Counts, rate: float, start: int, step: int) -> int:
+    levels = [threshold(np.array([units]), rate)[0] for units in JUMPS]
+    while True:
+        ahead = [start + step * k for k in range(1, len(levels) + 1)]
+        reached = [
+            cell
+            for cell, least in zip(ahead, levels, strict=True)
+            if 0 <= cell < len(noisy) and noisy[cell] >= least
+        ]
+        if not reached:
+            return start
+        start = reached[-1]
+
+
+def thins_out(noisy: Counts, rate: float, last: int, step: int) -> bool:
+    """Tell whether rows go on beyond an end, by the last three counts towards it.
+
+    Their ratios fall evenly towards an end of many columns: so much is expected in the next cell.
+    """
+    cells = [last - 2 * step, last - step, last]
+    middle = len(noisy) // 2
+    if any((cell - middle) * step <= 0 for cell in cells):
+        return False
+    before, near, end = (float(noisy[cell]) for cell in cells)
+    if not (0.0 < end < _FALLING * near and near < _RISING * before):
+        return False
+    return end * (end / near) ** 2 * before / near >= _MATTERS / rate
 
 
 def find_octaves(noisy: Counts, rate: float, levels: Levels) -> Ends | None:
@@ -129,42 +180,58 @@ def find_octaves(noisy: Counts, rate: float, levels: Levels) -> Ends | None:
     """
     cells = seen(noisy, rate, levels)
     middle = len(noisy) // 2
+    if not cells - {middle}:
+        cells |= seen_on_both_sides(noisy, rate, levels)
     sides = {np.sign(cell - middle) for cell in cells} - {0}
     if len(sides) == 1:
         ends = hull(noisy, rate, {cell for cell in cells if cell != middle})
         first, last = ends if ends is not None else (middle, middle)
-        mirrored = slice(2 * middle - last, 2 * middle - first + 1)
-        other = noisy[mirrored]
-        cells |= {k + mirrored.start for k in seen(other, rate, equal_levels(len(other)))}
-    return hull(noisy, rate, cells)
-
-
-def find_equal(noisy: Counts, rate: float) -> Ends | None:
-    """Return the first and the last cell of a column, from cells of equal width.
-
-    Where the outermost cell has few rows, rows that thin out were missed beyond it: that end is
-    moved outward by half of the width.
-    """
-    ends = hull(noisy, rate, seen(noisy, rate, equal_levels(len(noisy))))
+        cells |= other_side(noisy, rate, 2 * middle - last, 2 * middle - first)
+    ends = hull(noisy, rate, cells)
     if ends is None:
         return None
     first, last = ends
-    few = _FADING * threshold(np.array([WALK]), rate)[0]
-    more = (last - first + 1) // 3
-    if noisy[first] < few:
-        first = max(0, first - more)
-    if noisy[ends[1]] < few:
-        last = min(len(noisy) - 1, last + more)
-    return first, last
+    return (
+        max(0, first - thins_out(noisy, rate, first, -1)),
+        min(len(noisy) - 1, last + thins_out(noisy, rate, last, 1)),
+    )
 
 
-def holds_most(noisy: Counts, ends: Ends, rate: float, octaves: int) -> bool:
-    """Tell whether equal cells from first to last hold what was counted by exponent, nearly.
+def other_side(noisy: Counts, rate: float, first: int, last: int) -> set[int]:
+    """Return the cells of the other sign that are seen, by windows and by all of them together.
 
-    Where few of them are seen because rows are spread over many, they hold a part only. Then
-    ``octaves``, the noisy count by exponent, is larger by more than noise explains.
+    Smaller sizes are added to the latter: a column about zero has them.
     """
-    first, last = ends
-    inside = int(noisy[first : last + 1].sum())
-    noise = math.sqrt(2.0 * (last - first + 1)) / rate  # standard deviation of their sum
-    return octaves - inside <= _LEFT_OUT * octaves + 2.0 * noise
+    new = {first + k for k in seen(noisy[first : last + 1], rate, equal_levels(last + 1 - first))}
+    middle = len(noisy) // 2
+    if first > middle:
+        inner = slice(max(middle + 1, first - _SMALLER), last + 1)
+    else:
+        inner = slice(first, min(middle, last + 1 + _SMALLER))
+    together = noisy[inner]
+    if new or together.sum() < threshold(level(len(together), np.array([FALSE])), rate)[0]:
+        return new
+    return set(range(first, last + 1))
+
+
+@functools.cache
+def intervals(parts: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return intervals between zero and a power of two, and how many halvings narrower they are.
+
+    Ends are counted in places of the outermost octave: from zero on there are ``2 * parts``.
+    """
+    whole = 2 * parts
+    ends, halvings = [], []
+    width = whole
+    while width >= 4:
+        for narrowed in (width, width * 3 // 4):
+            starts = np.arange(0, whole - narrowed + 1, width // 4)
+            ends.append(np.column_stack([starts, starts + narrowed]))
+            halvings.append(np.full(len(starts), math.log2(whole / narrowed)))
+        width //= 2
+    return np.concatenate(ends), np.concatenate(halvings)
+
+
+def worth_of_a_halving(rows: float, rate: float) -> float:
+    """Return how many nats an interval of half the width is preferred by, of so many rows."""
+    return max(0.0, min(_MOST_WORTH, rows * rate * _WORTH))
