@@ -1,6 +1,7 @@
 """Make the made-up tables of the pages and examples: python examples/data/make.py [FOLDER].
 
-survey.csv has one row per person. visits.csv has one row per visit, and people have several.
+survey.csv has one row per person. visits.csv has one row per visit, and people have several;
+patients.csv says in which household each of them lives.
 regions.csv is public: it says in which region a town lies.
 """
 
@@ -59,6 +60,19 @@ def visits(people: int = 400) -> list[list[object]]:
     return table
 
 
+def patients(people: int = 400) -> list[list[object]]:
+    """Return the household of every patient, from one to four in each."""
+    sizes = (1, 2, 1, 3, 2, 1, 4, 2, 1, 2)
+    table: list[list[object]] = [["patient", "household"]]
+    household, left = 1, sizes[0]
+    for number in range(1, people + 1):
+        if left == 0:
+            household, left = household + 1, sizes[household % len(sizes)]
+        table.append([f"k{number:03d}", f"h{household:03d}"])
+        left -= 1
+    return table
+
+
 def regions() -> list[list[object]]:
     """Return the public table of towns and regions."""
     places = ("north", "middle", "middle", "east", "middle")
@@ -68,7 +82,12 @@ def regions() -> list[list[object]]:
 def main() -> None:
     """Write the tables into a folder, this one by default."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    tables = {"survey.csv": survey(), "visits.csv": visits(), "regions.csv": regions()}
+    tables = {
+        "survey.csv": survey(),
+        "visits.csv": visits(),
+        "patients.csv": patients(),
+        "regions.csv": regions(),
+    }
     for name, table in tables.items():
         with (folder / name).open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(table)

@@ -84,6 +84,21 @@ def test_every_statistic_of_groups_takes_a_crossing(
         assert set(map(float, value.values())) == {0.0, 10.0, 20.0}
 
 
+def test_a_condition_holds_within_every_group_and_spellings_of_a_value_add_up(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "sizes.csv"
+    rows = ["7,yes,1", " 7.0 ,yes,5", "7e0,no,9", "seven,yes,9", "8,yes,9", ",yes,9", "nan,no,9"]
+    rows += ["2020-01-31,yes,9", "2020-01-31 00:00,no,9", "2020-02-31,no,9"]
+    path.write_text("\n".join(["size,answer,age", *rows]) + "\n")
+    sizes = ("--by", "size", "--groups", "7,seven,9,2020-01-31")
+    value = read(run("release", "count", path, *sizes, *SURE, "--json"))["value"]
+    assert value == {"7": 3, "seven": 1, "9": 0, "2020-01-31": 2}
+    older = ("--where", "age > 4")
+    value = read(run("release", "count", path, *sizes, *older, *SURE, "--json"))["value"]
+    assert value == {"7": 2, "seven": 1, "9": 0, "2020-01-31": 2}
+
+
 def test_a_plan_file_crosses_too(survey: Path, ledger: Path) -> None:
     survey.with_name("towns.txt").write_text("\n".join(TOWNS) + "\n")
     plan, head = survey.with_name("plan.toml"), 'ledger = "survey.ledger"\n[[release]]\n'

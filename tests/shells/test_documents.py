@@ -132,7 +132,7 @@ def test_no_sentence_of_readme_and_guides_is_long() -> None:
 
 def test_the_made_up_tables_are_what_their_script_makes(tmp_path: Path) -> None:
     made = runpy.run_path(str(ROOT / "examples/data/make.py"))
-    for name in ("survey", "visits", "regions"):
+    for name in ("survey", "visits", "patients", "regions"):
         with (ROOT / f"examples/data/{name}.csv").open(encoding="utf-8") as file:
             assert list(csv.reader(file)) == [list(map(str, row)) for row in made[name]()]
 

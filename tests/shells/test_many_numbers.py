@@ -82,6 +82,19 @@ def test_small_releases_take_gaussian_noise_and_verify(
     assert "from rho = " in call("budget", "recover", ledger).output.replace("\n", " ")
 
 
+def test_counts_of_groups_are_one_vector_with_the_noise_of_a_histogram(
+    people: Path, ledger: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "r.json"
+    by = ("--by", "town", "--groups", "a,b,c", "--output", file)
+    record = released(people, ledger, "count", "0.02", *by)
+    stated = record["certificate"]
+    assert stated["sampler"]["noise"] == GAUSSIAN
+    assert stated["domain"]["size"] == 3
+    checked = call("verify", file, "--ledger", ledger)
+    assert checked.exit_code == 0, checked.output
+
+
 def test_a_large_release_stays_pure_where_epsilon_is_the_cheaper_way(
     people: Path, ledger: Path
 ) -> None:
