@@ -143,7 +143,7 @@ def test_a_release_counts_usable_values_for_a_little_more(survey: Path, tmp_path
     mean, usable = json.loads(file.read_text())
     assert (mean["certificate"]["epsilon"], usable["certificate"]["epsilon"]) == (1.0, 100.0)
     assert usable["value"] == usable["accuracy"]["lower"] == 54
-    assert any("unknown without --check" in sentence for sentence in mean["reading"])
+    assert any("unknown unless --check" in sentence for sentence in mean["reading"])
     refused = run("release", "mean", *asked, "--check", "101")
     assert refused.exit_code == 3 and Ledger(ledger).spent[0] == 101, "both or none are charged"
 

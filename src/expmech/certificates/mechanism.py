@@ -116,6 +116,8 @@ class Release:
     ends : tuple of Release, default ()
         The releases of the lower and the upper end of the interval, where it was bought with a
         share of epsilon.
+    reading : tuple of str, default ()
+        How values were read: the public rule for missing ones first.
 
     Examples
     --------
@@ -132,6 +134,7 @@ class Release:
     bounds: tuple[Release, ...] = ()
     accuracy_statement: str = ""
     ends: tuple[Release, ...] = ()
+    reading: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return value, interval, guarantee and what is assumed, on a card of a few lines."""
@@ -173,7 +176,8 @@ class Release:
         near = [("accuracy", self.accuracy_statement)] if self.accuracy_statement else []
         together = math.fsum(each.certificate.epsilon for each in (self, *self.ends))
         promise = guarantee(dataclasses.replace(self.certificate, epsilon=together))
-        return [*study, *near, ("guarantee", promise), *assumed(self.certificate)]
+        values = [("values", visible(" ".join(self.reading)))] if self.reading else []
+        return [*study, *near, ("guarantee", promise), *assumed(self.certificate), *values]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from expmech.certificates.card import usual_name
 from expmech.core.adjacency import validate_relation
 from expmech.core.errors import ParameterError
 from expmech.core.markup import card, values_table, visible
@@ -485,7 +486,12 @@ class Ledger:
         ]
         rows.append(("counts", f"{counts}, {self.limits.composition} composition"))
         lines = [
-            (str(charge.number), charge.statement, show_amount(charge.epsilon), show_amount(cost))
+            (
+                str(charge.number),
+                usual_name(charge.statement),
+                show_amount(charge.epsilon),
+                show_amount(cost),
+            )
             for charge, cost in zip(charges, costs, strict=True)
         ]
         heads = ("number", "released", "epsilon", "cost here")

@@ -217,10 +217,10 @@ class PreparedRelease:
         return self._stated(self._draw(aggregate).study(seed))
 
     def _stated(self, released: Release) -> Release:
-        """Return a release of quantiles with what is said in public of their ranks."""
-        if self._ranks is None:
-            return released
-        return dataclasses.replace(released, accuracy_statement=within_ranks(self._ranks))
+        """Return a release with how it was read and, of quantiles, what is said of their ranks."""
+        ranks = self._ranks
+        stated = released.accuracy_statement if ranks is None else within_ranks(ranks)
+        return dataclasses.replace(released, accuracy_statement=stated, reading=self.reading)
 
     @cached_property
     def _ranks(self) -> float | None:

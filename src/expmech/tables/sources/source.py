@@ -191,7 +191,7 @@ class Source:
         if any(self.column(name).type().is_string() for name in columns):
             sentences.append(
                 f"Text like -3{self.decimal}5 or true is a number, other text is missing; its"
-                " share is unknown without --check (or, for the steward, expmech check)."
+                " share is unknown unless --check released it."
             )
         return tuple(sentences)
 
