@@ -106,9 +106,9 @@ class Wealth:
         return self.epsilon_beyond(-np.inf)
 
     def epsilon_beyond(self, bound: float) -> float:
-        """Return the end of the run of refutations, where those up to a bound are refuted too.
+        """Return where the run of refuted epsilons ends, if those up to a bound count as refuted.
 
-        That is minus infinity where not even epsilon = 0 is refuted.
+        It is minus infinity where not even epsilon = 0 is refuted.
         """
         fails = np.flatnonzero(~self._reached & (self.epsilons > bound))
         first = int(fails[0]) if fails.size else len(self.epsilons)

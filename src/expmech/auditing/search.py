@@ -111,7 +111,7 @@ def _candidate(event: Event, p: float, q: float, draws: int, rule: Rule) -> Cand
 def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent:
     """Take labels in the order of their ratios, as many as gain most in the other half.
 
-    In the draws that gave the order the first few look best, by luck as well.
+    The first few labels look best in the draws that gave the order, partly by luck.
     """
     even, odd = (_tally(first[j::2], second[j::2], labels) for j in (0, 1))
     most = int(np.argmax(_curve(_by_ratio(even), odd, rule) + _curve(_by_ratio(odd), even, rule)))
