@@ -34,8 +34,8 @@ _LEVELS = np.unique(np.concatenate([np.linspace(0.0, 1.0, 40), _TAILS, 1.0 - _TA
 """Shares of the pooled draws below the edges of a feature."""
 
 _GRID = 7  # edges of a grid over two features
-_FEATURES = 3  # the best so many are paired
-_LEAST = 10  # draws to judge by
+_FEATURES = 3  # so many of the best are paired
+_LEAST = 10  # draws that an event is judged by
 _PLAIN = 1.15  # a later event must gain this much more than one that is easier to state
 
 
