@@ -148,13 +148,13 @@ AuditedMechanism = Callable[[Any, int], Any]
 
 _OWNER = "audit"
 _LEAST = 20  # draws on each side of a pair before the first search
-_SEARCH = 0.2  # of all draws, at most, before an event is fixed
+_SEARCH = 0.2  # share of all draws, at most, that is drawn before an event is fixed
 _CLEAR = 40.0  # nats that the rest of the draws should gain: enough to stop the search
 _SEEN = 300  # draws on either side before a clear event stops the search
 _WORTH = 0.5  # nats: below, rather find a bound under the claim than bet against it
 _EARLY = 0.1  # the share of the error probability for stopping early; the last test has the rest
 _LOTS = 12
-_AGREED = 0.7  # of the best gain, by events from either half of the draws: search no further
+_AGREED = 0.7  # share of the best gain that events from both halves must reach to end the search
 
 
 @dataclass

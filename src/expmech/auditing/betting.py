@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _STEP, _MOST = 0.01, 20.0
-_SHARES = np.linspace(0.0, 0.95, 96)  # of the largest stake, at which a single loss ruins
-_CAUTION = 0.5  # standard errors by which a stake takes an estimate nearer to the claim
-DOUBT = 3.0  # and the choice among many events: the best of them is best by luck as well
+_SHARES = np.linspace(0.0, 0.95, 96)  # stakes to try, over the largest: one loss ruins there
+_CAUTION = 0.5  # standard errors by which estimates are moved toward the claim
+DOUBT = 3.0  # the same for the choice among many events: the best one is best by luck too
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Wealth:
         return self.epsilon_beyond(-np.inf)
 
     def epsilon_beyond(self, bound: float) -> float:
-        """Return the end of the run of refutations, where those up to a bound are refuted too.
+        """Return where the run of refuted epsilons ends, if those up to a bound count as refuted.
 
-        That is minus infinity where not even epsilon = 0 is refuted.
+        It is minus infinity where not even epsilon = 0 is refuted.
         """
         fails = np.flatnonzero(~self._reached & (self.epsilons > bound))
         first = int(fails[0]) if fails.size else len(self.epsilons)
@@ -159,11 +159,11 @@ def _log_factors(stakes: Floats, ratios: Floats, delta: float) -> tuple[Floats, 
 
 Whole = NDArray[np.int64]
 
-_SHARE = 0.02  # of alpha, for the set that the smaller probability surely lies in
-_CELLS = 128  # in that set
+_SHARE = 0.02  # part of alpha for an interval that holds the smaller probability
+_CELLS = 128  # that cut this interval
 _SPREAD = 12.0  # standard deviations beyond which binomial mass is bounded, not added up
 _SLACK = 1e-9  # more than that mass, and than rounding
-_HALVINGS = 9  # of the range of epsilon, to find the bound
+_HALVINGS = 9  # halvings of the range of epsilon, to find the bound
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _LARGE = 1e300  # stands for infinity; nan, and what an output does not have, go
 _ABSENT = 2 * _LARGE
 _EXTRA = ("number of parts of ", "code of ")
 _PARTS, _CODE = (f"{prefix}{{}}" for prefix in _EXTRA)
-_MOST_PARTS = 256  # of one output, in its order
+_MOST_PARTS = 256  # first parts of an output that are looked at
 _MOST_NAMES = 1024
 
 

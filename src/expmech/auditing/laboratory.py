@@ -54,8 +54,8 @@ REGENERATION = "regenerated at an atom"
 class Laboratory:
     """Exact laws of a chain on neighbouring data sets, for every number of steps.
 
-    Made by :func:`laboratory`. Curves are arrays over the numbers of steps ``0 .. steps``, each the
-    worst over the pairs.
+    The function :func:`laboratory` returns it. Curves are arrays over the numbers of steps ``0 ..
+    steps``, each the worst over the pairs.
 
     Parameters
     ----------

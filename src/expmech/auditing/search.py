@@ -34,8 +34,8 @@ _LEVELS = np.unique(np.concatenate([np.linspace(0.0, 1.0, 40), _TAILS, 1.0 - _TA
 """Shares of the pooled draws below the edges of a feature."""
 
 _GRID = 7  # edges of a grid over two features
-_FEATURES = 3  # the best so many are paired
-_LEAST = 10  # draws to judge by
+_FEATURES = 3  # so many of the best are paired
+_LEAST = 10  # draws that an event is judged by
 _PLAIN = 1.15  # a later event must gain this much more than one that is easier to state
 
 
@@ -111,7 +111,7 @@ def _candidate(event: Event, p: float, q: float, draws: int, rule: Rule) -> Cand
 def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent:
     """Take labels in the order of their ratios, as many as gain most in the other half.
 
-    In the draws that gave the order the first few look best, by luck as well.
+    The first few labels look best in the draws that gave the order, partly by luck.
     """
     even, odd = (_tally(first[j::2], second[j::2], labels) for j in (0, 1))
     most = int(np.argmax(_curve(_by_ratio(even), odd, rule) + _curve(_by_ratio(odd), even, rule)))

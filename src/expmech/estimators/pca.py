@@ -117,7 +117,7 @@ class PrivatePCA(
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the coordinates of rows, centred and scaled, along the components.
 
-        What is missing counts as at the fit, where that gives it a value; else it is refused.
+        A missing value counts as at the fit, where that gives it a value; otherwise it is refused.
         """
         table = self._validate_new(X, self.bounds)
         with np.errstate(all="ignore"):

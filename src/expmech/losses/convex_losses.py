@@ -390,7 +390,7 @@ class LinearRisk(RowTerms):
 class QuantileRegression(LinearRisk):
     """``L(y) = sum_i max(q r_i, (q - 1) r_i)``, ``r_i = z_i - x_i.y``: a quantile given features.
 
-    With q = 1/2 least absolute deviations.
+    With q = 1/2 these are least absolute deviations.
 
     Parameters
     ----------

@@ -48,9 +48,9 @@ def released_epsilon(n: int, epsilon: float) -> float:
 
 
 def log_beta_laplace_printed(n: int, epsilon: float, d: int, alpha: float) -> float:
-    """Return the log of the paper's minorisation constant for Laplace proposals as printed.
+    """Return the log of the paper's minorisation constant for Laplace proposals, as printed.
 
-    It is not one (errata, row 8).
+    The printed number is no minorisation constant (errata, row 8).
     """
     return (
         d * math.log(2.0 * alpha)

@@ -169,7 +169,7 @@ def stationary_law(kernel: Matrix) -> Matrix:
 def released_law(kernel: Matrix) -> Matrix:
     """Return the invariant law given that the chain is not at the atom, the last state.
 
-    What ConfAtomPerfect releases.
+    This is the law that ConfAtomPerfect releases.
     """
     law = stationary_law(kernel)[:-1]
     return np.asarray(law / law.sum())

@@ -99,7 +99,7 @@ def ratio_interval(
 ) -> Interval:
     """Return the ratio of two sums over paired values and a normal interval for it.
 
-    By the spread of what the ratio leaves of each value above; of at least 30 pairs.
+    It follows from the spread of ``above - ratio below`` over the pairs, at least 30 of them.
     """
     one, other = (np.asarray(x, dtype=np.float64).ravel() for x in (above, below))
     ratio = float(one.sum() / other.sum())

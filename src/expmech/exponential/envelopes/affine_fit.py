@@ -295,9 +295,10 @@ def _make_system(part: _Part, split: Split, step: fmpq, points: int) -> System:
 
 
 def _bound_distance(part: _Part, split: Split, system: System, inverse: CertifiedMap) -> fmpq:
-    """Bound what the norm may lack of ``(s - delta) |u|``, the loss error apart (Theorem 3).
+    """Bound how far the norm may fall below ``(s - delta) |u|`` (Theorem 3).
 
-    That is ``(s + delta) kappa + tau + box_norm(C, 1/2) + box_norm(A_S, v) + pi``.
+    The bound is ``(s + delta) kappa + tau + box_norm(C, 1/2) + box_norm(A_S, v) + pi``; the loss
+    error is not included.
     """
     k = len(split.columns)
     kappa = vector_norm([HALF] * k, part.norm)

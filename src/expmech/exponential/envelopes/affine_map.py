@@ -98,7 +98,7 @@ def in_lattice_steps(matrix: Rows, columns: tuple[int, ...], steps: Vector) -> f
 def invert(system: System) -> CertifiedMap | None:
     """Return a map near ``T = s C^-1``, ``t = C^-1 (c - O j)``, with an error below s.
 
-    It is None where no precision gives one.
+    Return None where no precision gives one.
     """
     exponent = _choose_exponent(system)
     best: CertifiedMap | None = None
@@ -166,10 +166,9 @@ def _choose_exponent(system: System) -> int:
 
 
 def _guess_map(system: System, exponent: int, precision: int) -> AffineMap | None:
-    """Round the solution that ball arithmetic finds.
+    """Round the solution that ball arithmetic finds; None where C looks singular.
 
-    None where C is singular, or not to be told from singular at this precision. Nothing rests on
-    the solution but the cost.
+    Only the cost depends on the solution, and no guarantee does.
     """
     with flint.ctx.workprec(precision):
         try:

@@ -88,7 +88,7 @@ def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
 def _find_optimum(matrix: Floats, vector: Floats) -> _Optimum | None:
     """Minimise the largest residual over the unit L1 ball.
 
-    None where the ball holds the zero, or where equations cannot be solved.
+    Return None where the ball holds the zero, or where equations cannot be solved.
     """
     p = len(vector)
     try:
@@ -338,7 +338,7 @@ def _fit_half_space(
 ) -> _HalfSpace | None:
     """Return a half-space that holds every (u, j) that reaches the ball.
 
-    None where a rise would be less than 1.
+    Return None where a rise would be less than 1.
     """
     exact_weights = list(map(fmpq, weights))
     drift = []

@@ -50,7 +50,7 @@ class BoundEnvelope(Protocol):
 class ReentryLaw(BoundEnvelope, Protocol):
     """An envelope whose energy is a function of the point, ``r(y) ~ exp(-R(y))`` with a known sum.
 
-    What an atom re-enters by.
+    A chain with an artificial atom leaves the atom by it.
     """
 
     @property
@@ -94,7 +94,7 @@ class Envelope(ABC):
     def likely_proposals(self, target: Target) -> int | None:
         """Return about how many proposals a draw takes, by public quantities; None: unknown.
 
-        Only the sizes of lots follow from it, and with them how many proposals are made in vain.
+        It decides only the sizes of lots, and so how many proposals are not used.
         """
         return None
 

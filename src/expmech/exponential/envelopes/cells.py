@@ -312,7 +312,7 @@ def whole(bounds: CellBounds) -> Cells:
 
 
 def look(cells: Cells, bounds: CellBounds) -> Cells:
-    """Evaluate each cell at its middle, and raise its bound by what is found.
+    """Evaluate each cell at its middle, and raise its bound accordingly.
 
     In a ball, where the middle may lie outside, the point of the cell nearest to zero is taken.
     """

@@ -47,10 +47,7 @@ class BoundConvex(RoundedImage):
     tilt: Tilt | None = None
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
-        """Draw a shell's Gaussian, then u, kept if it falls into that shell.
-
-        Then return the image of u.
-        """
+        """Draw u from a shell's Gaussian, kept if it falls into that shell; return its image."""
         steps, energies, kept = self._propose_steps(coins, size)
         indices = np.full(
             steps.shape, -1, dtype=np.int64

@@ -303,7 +303,7 @@ def fit_shells(
 ) -> Shells | None:
     """Return shells up to ``|u|^2 < last`` with R at most ``G(scale |u|^2)`` and ``top``.
 
-    None if one would be flat.
+    Return None if one of them would be flat.
     """
     # no coordinate, no length: the tilt has the only one
     if dimension == 0:

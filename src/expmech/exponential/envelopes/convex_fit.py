@@ -60,8 +60,8 @@ class Whitening:
 def whiten(metric: fmpq_mat, push: list[fmpq], step: fmpq) -> Whitening | None:
     """Return a certified T with ``T' K T ~ step^2 I``; None if K is not certified positive.
 
-    With a push b the first column is along ``K^-1 b`` and as long as makes ``b'T ~ (step, 0, ..,
-    0)``.
+    With a push b the first column has the direction of ``K^-1 b``, and the length at which ``b'T ~
+    (step, 0, .., 0)``.
     """
     p = metric.nrows()
     tilted = any(push)
@@ -337,7 +337,7 @@ def _fit_shells_below(
 ) -> Shells | None:
     """Return shells below ``G(scale |u|^2)`` and below where energies saturate.
 
-    None where that leaves less than a nat, or a shell would be flat.
+    Return None where that leaves less than a nat, or a shell would be flat.
     """
     top = ENERGY_CAP + offset
     if climb is not None:

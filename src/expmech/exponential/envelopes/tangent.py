@@ -121,7 +121,7 @@ def touch(
 ) -> BoundTangent | None:
     """Return the envelope of the plane that touches at ``contact``.
 
-    None where energies saturate, which says nothing about a tangent.
+    Return None where energies saturate: an energy at the cap gives no tangent.
     """
     if energy <= -ENERGY_CAP:
         return None

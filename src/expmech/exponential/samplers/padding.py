@@ -104,7 +104,7 @@ class PadChain(PointChain):
 def padded_axes(target: Target) -> Grid | None:
     """Return the box on which coordinates are padded one by one, or None where they cannot be.
 
-    For a loss with declared terms and Lipschitz constants, on axes of at most 2^16 points.
+    The loss must declare terms and Lipschitz constants, and axes have at most 2^16 points.
     """
     box, problem = target.box, target.problem
     knows = problem.terms is not None and problem.lipschitz is not None
@@ -200,7 +200,7 @@ class SeparablePadChain(PointChain):
 def certified_share(share: float) -> float:
     """Return ``p_0 / p_X``, at most 1; raise where a declaration behind p_0 is false.
 
-    It is given within 2^-47 of the true number.
+    The result is within 2^-47 of the true number.
     """
     if share > 1.0 + 2.0**-46:
         raise EnvelopeViolatedError

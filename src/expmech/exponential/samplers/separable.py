@@ -157,9 +157,9 @@ class SeparableTreeChain(PointChain):
 
 
 def with_base(target: Target) -> tuple[NDArray[np.float64] | None, float]:
-    """Return Lipschitz constants of the loss with its base measure, and the base's error.
+    """Return Lipschitz constants of the loss with its base measure, and the error of the base.
 
-    Both in units of the loss; None where loss or base has no constants.
+    Both are in units of the loss; the constants are None where loss or base has none.
     """
     lipschitz, measure = target.problem.lipschitz, target.measure
     if measure is None or lipschitz is None:
@@ -280,7 +280,7 @@ class SeparableChain(PointChain):
 class Separable(Sampler):
     """Draw exactly from f(y) ~ exp(-sum_j E_j(y_j)), coordinate by coordinate.
 
-    For a loss that is a sum over the coordinates of a box.
+    The loss must be a sum over the coordinates of a box.
 
     Notes
     -----

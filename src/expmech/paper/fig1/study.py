@@ -1,8 +1,4 @@
-"""Figure 1.
-
-What delta a Metropolis chain of m steps costs on Example 1, and where the printed Laplace bound is
-false.
-"""
+"""Figure 1: the delta of m Metropolis steps on Example 1, and where the printed bound is false."""
 
 from __future__ import annotations
 
