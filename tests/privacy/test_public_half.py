@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -191,21 +192,21 @@ def made_problems() -> list[em.ExponentialMechanism]:
     return [*means, fewer, *medians, declared]
 
 
-@pytest.mark.parametrize("timing", ["auto", "constant", "unprotected"])
-def test_a_choice_that_is_remembered_is_the_one_that_is_made(timing: str) -> None:
-    def chosen(mechanism: Any, epsilon: float) -> tuple[str, str]:
+def test_a_choice_that_is_remembered_is_the_one_that_is_made() -> None:
+    def chosen(k: int, epsilon: float, timing: str) -> tuple[str, str]:
         try:
-            ready = mechanism.prepare(epsilon=epsilon, timing=timing)
+            ready = made_problems()[k].prepare(epsilon=epsilon, timing=timing)
         except em.UnsupportedError as error:
             return "refused", str(error)
-        return ready.sampler.label, ready.certificate.to_json()
+        return str(ready.sampler), ready.certificate.to_json()
 
-    cases = [(k, epsilon) for epsilon in (0.01, 1.0, 50.0) for k in range(len(made_problems()))]
-    remembered = [chosen(made_problems()[k], epsilon) for k, epsilon in cases * 2]
+    numbers = range(len(made_problems()))
+    cases = list(itertools.product(numbers, (0.01, 1.0, 50.0), ("auto", "constant", "unprotected")))
+    remembered = [chosen(*case) for case in cases * 2]
     anew = []
-    for k, epsilon in cases:
+    for case in cases:
         choose._CHOSEN.clear()
-        anew.append(chosen(made_problems()[k], epsilon))
+        anew.append(chosen(*case))
     assert remembered == anew * 2
     assert len({name for name, _ in anew}) > 1
 
