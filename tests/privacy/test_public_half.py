@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, LossError, ParameterError, ParameterTypeError
+from expmech.exponential.samplers import Sampler, choose
 from expmech.mechanisms.noisy_sums import NoisySums
 from expmech.mechanisms.noisy_sums.interpretations import Counts
 from expmech.mechanisms.optimum import ArrayTable
@@ -161,6 +163,61 @@ def test_the_loss_of_other_data_is_the_law_of_other_data() -> None:
     assert np.array_equal(
         ready.sample(50, seed=1).values, public.sample(epsilon=3.0, size=50, seed=1).values
     )
+
+
+def test_integer_sums_are_those_of_the_data() -> None:
+    box, rows = em.Box([0.0], [1.0], bits=6), np.array([[0.2], [0.9], [0.8]])
+    ready = em.ExponentialMechanism(loss=em.losses.L1Mean(np.zeros((3, 1))), domain=box).prepare(
+        epsilon=3.0
+    )
+    own = em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=box)
+    assert own.target(epsilon=3.0).integer is not None
+    draws = ready.with_data(em.losses.L1Mean(rows)).sample(50, seed=1).values
+    assert np.array_equal(draws, own.sample(epsilon=3.0, size=50, seed=1).values)
+
+
+def made_problems() -> list[em.ExponentialMechanism]:
+    rows = np.linspace(0.0, 1.0, 60).reshape(30, 2)
+    boxes = [em.Box([0.0] * 2, [1.0] * 2, bits=bits) for bits in (4, 32)]
+    means = [em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=box) for box in boxes]
+    fewer = em.ExponentialMechanism(loss=em.losses.L1Mean(rows[:2]), domain=boxes[1])
+    narrow = em.Box([0.0], [1.0], bits=8)
+    losses = [
+        em.losses.Quantile(rows[:, 0], q=q, lower=0.0, upper=1.0) for q in (Fraction(1, 2), 0.9)
+    ]
+    medians = [em.ExponentialMechanism(loss=loss, domain=narrow) for loss in losses]
+    declared = em.ExponentialMechanism(
+        loss=em.losses.L1Mean(rows), domain=boxes[1], bound=9.0, sensitivity=1.0
+    )
+    return [*means, fewer, *medians, declared]
+
+
+def test_a_choice_that_is_remembered_is_the_one_that_is_made() -> None:
+    def chosen(k: int, epsilon: float, timing: str) -> tuple[str, str]:
+        try:
+            ready = made_problems()[k].prepare(epsilon=epsilon, timing=timing)
+        except em.UnsupportedError as error:
+            return "refused", str(error)
+        return str(ready.sampler), ready.certificate.to_json()
+
+    numbers = range(len(made_problems()))
+    cases = list(itertools.product(numbers, (0.01, 1.0, 50.0), ("auto", "constant", "unprotected")))
+    remembered = [chosen(*case) for case in cases * 2]
+    anew = []
+    for case in cases:
+        choose._CHOSEN.clear()
+        anew.append(chosen(*case))
+    assert remembered == anew * 2
+    assert len({name for name, _ in anew}) > 1
+
+
+def test_what_is_remembered_of_a_choice_is_keyed_by_public_numbers_only() -> None:
+    rows = np.linspace(0.0, 1.0, 40).reshape(20, 2)
+    for table in (rows, 1.0 - rows, 0.0 * rows):
+        loss = em.losses.L1Mean(table)
+        em.ExponentialMechanism(loss=loss, domain=em.Box([0.0] * 2, [1.0] * 2)).prepare(epsilon=1.0)
+    assert len(choose._CHOSEN) == 1
+    assert all(isinstance(sampler, Sampler) for sampler in choose._CHOSEN.values())
 
 
 @pytest.mark.parametrize("changed", [{"sensitivity": 0.5}, {"convex": True}])

@@ -352,8 +352,9 @@ class PreparedDraw:
         public_steps = self.sampler is not None and self.sampler.timing == CONSTANT
         with shown(lambda: self.seconds, public_steps=public_steps):
             drawn = self._draw(Coins(bits), 1)
-        source = OPERATING_SYSTEM if kind == RELEASE else SEEDED
-        certificate = dataclasses.replace(self.certificate, kind=kind, randomness=source)
+        certificate = self.certificate
+        if kind == STUDY:
+            certificate = dataclasses.replace(certificate, kind=STUDY, randomness=SEEDED)
         accuracy = None
         if self.accuracy is not None and drawn.noisy is not None:
             accuracy = self.accuracy(drawn.noisy[0]).postprocessed(self.postprocessing)

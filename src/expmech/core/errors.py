@@ -213,7 +213,8 @@ def confidential_array(values: Any, *, name: str, owner: str, kinds: str = "fiu"
 
 def confidential_integers(values: Iterable[Any], error: ExpmechError) -> list[int]:
     """Return confidential whole numbers as Python integers; raise ``error`` where one is none."""
-    listed = shielded(lambda: list(values), error) if not isinstance(values, list) else values
+    plain = isinstance(values, (list, tuple))  # which cannot fail
+    listed = list(values) if plain else shielded(lambda: list(values), error)
     if all(type(value) is int for value in listed):
         return list(listed)
     return shielded(lambda: [int(value) for value in listed], error)

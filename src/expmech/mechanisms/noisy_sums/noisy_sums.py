@@ -528,7 +528,7 @@ class NoisyMean(NoisySums):
         else:
             self._means = CentredMeans(**columns, own_counts=isinstance(count, Sequence))
         super().__init__(
-            totals=self._totals_of(self._counts, self._sums),
+            totals=self._row_totals,
             interpretation=self._means,
             adjacency=relation,
             concentrated=concentrated,
@@ -562,10 +562,12 @@ class NoisyMean(NoisySums):
             )
         return counts, listed
 
-    def _totals_of(self, counts: list[int], sums: list[int]) -> list[int]:
+    @property
+    def _row_totals(self) -> list[int]:
+        """What noise is added to."""
         if isinstance(self._means, Means):
-            return self._means.sums(counts[0], sums)
-        return self._means.sums(counts, sums)
+            return self._means.sums(self._counts[0], self._sums)
+        return self._means.sums(self._counts, self._sums)
 
     def with_data(self, data: Any) -> Self:
         """Return the mean of other rows: of a pair of their ``count`` and their ``sums``."""
@@ -573,8 +575,9 @@ class NoisyMean(NoisySums):
         counts, sums = self._checked_rows(count, totals, self.adjacency)
         if self._means.count not in (None, counts[0]):
             raise ParameterError(f"`count` of {self.name} is public and cannot change.")
-        made = super().with_data(self._totals_of(counts, sums))
+        made = copy.copy(self)
         made._counts, made._sums = counts, sums
+        made._totals = made._row_totals
         return made
 
     @classmethod
