@@ -1,4 +1,4 @@
-"""Groups of commands that are known by name and help, and made when they are called."""
+"""Groups whose commands are made when they are called, and commands that start quickly."""
 
 from __future__ import annotations
 
@@ -7,6 +7,43 @@ from functools import cache
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+
+def _keeping_text(parameters: list[Any]) -> list[Any]:
+    """Let options keep a text, and that they were not given; Typer converts other values.
+
+    Of these two Typer gives back the same, but it imports Pydantic to do so.
+    """
+    for parameter in parameters:
+        if "process_value" not in vars(parameter):
+            parameter.process_value = _process_of(parameter)
+    return parameters
+
+
+def _process_of(parameter: Any) -> Callable[[Any, Any], Any]:
+    convert, several = parameter.process_value, getattr(parameter, "multiple", False)
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+
+    def process_value(context: Any, value: Any) -> Any:
+        if value is None and not parameter.required:
+            kept: Any = () if several else None
+        elif value and kind is str and isinstance(value, str):
+            kept = value
+        elif value and kind == list[str] and isinstance(value, (list, tuple)):
+            kept = list(value)
+        else:
+            return convert(context, value)
+        return kept if parameter.callback is None else parameter.callback(context, parameter, kept)
+
+    return process_value
+
+
+class QuickCommand(TyperCommand):
+    """A command of Typer's that does not import Pydantic for texts."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the option for help among them."""
+        return _keeping_text(super().get_params(ctx))
 
 
 class LoadingGroup(TyperGroup):
@@ -18,6 +55,10 @@ class LoadingGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = {name: TyperCommand(name, help=text) for name, text in self.helps.items()}
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the option for help among them."""
+        return _keeping_text(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names, made, and the other arguments."""

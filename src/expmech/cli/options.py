@@ -14,6 +14,8 @@ from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
+from expmech.cli.groups import QuickCommand
+
 Adjacency = Annotated[
     str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")
 ]
@@ -392,7 +394,7 @@ def add_command(
     run.__signature__ = inspect.Signature(options.parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options.parameters}
     run.__doc__ = maker.__doc__
-    app.command(name)(run)
+    app.command(name, cls=QuickCommand)(run)
 
 
 def make_command(
