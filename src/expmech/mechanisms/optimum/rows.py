@@ -155,7 +155,7 @@ def prepare_rows(
     factors = np.ones(table.shape[0])
     if isinstance(table, (np.ndarray, LazyRows)):
         matrix = np.empty(table.shape)
-        for rows in _blocks(*table.shape, _CACHED // 2):
+        for rows in _blocks(len(matrix), matrix.shape[1], _CACHED // 2):
             factors[rows] = _shorten(table[rows], norms, matrix[rows])
     else:
         matrix, factors = _shorten_sparse(table, norms)
@@ -181,7 +181,8 @@ def count_within(features: Any, counts: NDArray[np.int64], limits: Sequence[Frac
         totals[:] += np.bincount(places, counts[rows], totals.size)
 
     if isinstance(features, (np.ndarray, LazyRows)):
-        for rows in _blocks(*features.shape, _CACHED // 2):
+        count, dimension = features.shape
+        for rows in _blocks(count, dimension, _CACHED // 2):
             block = np.clip(features[rows], -1.0, 1.0, dtype=np.float64)
             np.copyto(block, 0.0, where=np.isnan(block))
             block *= _UNIT
@@ -189,7 +190,8 @@ def count_within(features: Any, counts: NDArray[np.int64], limits: Sequence[Frac
             add(np.einsum("ij,ij->i", block, block), rows)
     else:
         matrix, row_of = _clipped_sparse(features)
-        squares = np.bincount(row_of, np.trunc(matrix.data * _UNIT) ** 2, matrix.shape[0])
+        whole = np.trunc(matrix.data * _UNIT)
+        squares = np.bincount(row_of, whole**2, matrix.shape[0]).astype(np.float64)
         add(squares, slice(None))
     within = np.empty(len(most), dtype=np.int64)
     within[rising] = np.cumsum(totals[:-1])

@@ -164,14 +164,13 @@ def cumulate(numbers: Scaled, starts: NDArray[np.bool_] | None = None) -> Scaled
     mantissa[:size], exponent[:size] = numbers
     exponent[size:] = exponent[size - 1 : size]
     grid = Scaled(mantissa.reshape(-1, _ROW), exponent.reshape(-1, _ROW))
-    begins = np.zeros(size + missing, dtype=np.bool_)
+    begins = np.zeros((grid.mantissa.shape[0], _ROW), dtype=np.bool_)
     if starts is not None:
-        begins[:size] = starts
-    begins = begins.reshape(-1, _ROW)
+        begins.reshape(-1)[:size] = starts
     rows = len(begins)
     parts = [slice(first, first + _PART // _ROW) for first in range(0, rows, _PART // _ROW)]
-    mixed = begins.any(axis=1)
-    fresh = mixed.copy()
+    fresh = np.asarray(begins.any(axis=1))
+    mixed = fresh.copy()
     for part in parts:
         low, high = grid.exponent[part].min(axis=1), grid.exponent[part].max(axis=1)
         mixed[part] |= high - low > _SPREAD
