@@ -16,6 +16,7 @@ from expmech.estimators import (
     PrivatePCA,
     PrivateQuantile,
     PrivateRidge,
+    PrivateScaler,
     PrivateSelector,
     PrivateSum,
     PrivateVariance,
@@ -46,6 +47,8 @@ ESTIMATORS: list[Any] = [
     PrivatePCA(bounds=(-10, 10), center="bounds", random_state=0),
     PrivatePCA(bounds=(-10, 10), center="private", random_state=0),
     PrivatePCA(bounds=(-10, 10), center="bounds", random_state=0, adjacency="add-remove"),
+    PrivateScaler(epsilon=1000, random_state=0),
+    PrivateScaler(epsilon=1000, random_state=0, adjacency="add-remove"),
     PrivateSelector(bounds=(-10, 10), random_state=0),
 ]
 
@@ -63,7 +66,8 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     expected = dict(EXPECTED)
     if isinstance(estimator, (PrivateRidge, PrivateLinearRegression)):
         expected["check_supervised_y_no_nan"] = NO_VALUE_IS_REFUSED
-    private = getattr(estimator, "bounds", None) == "private"
+    scaler = isinstance(estimator, PrivateScaler)
+    private = scaler or getattr(estimator, "bounds", None) == "private"
     if private:
         expected["check_fit2d_1sample"] = "no private bounds are found in one row"
     needs_labels = isinstance(estimator, PrivateLogisticRegression)  # none can be inferred

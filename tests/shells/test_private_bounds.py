@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import expmech as em
@@ -17,7 +18,15 @@ from expmech.cli import release
 from expmech.cli.main import app
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError
 from expmech.core.markup import number_text
-from expmech.estimators import PrivateMean, PrivateQuantile, PrivateSum, PrivateVariance
+from expmech.estimators import (
+    PrivateLogisticRegression,
+    PrivateMean,
+    PrivateQuantile,
+    PrivateScaler,
+    PrivateSum,
+    PrivateVariance,
+    check_pipeline,
+)
 from expmech.ledger import Ledger, LedgerError
 from expmech.ledger.verification import verify_certificate
 
@@ -450,3 +459,36 @@ def test_an_estimator_refuses_other_words_for_bounds() -> None:
         PrivateMean(bounds="secret").fit(TABLE)
     with pytest.raises(ParameterError, match="bounds_share"):
         PrivateMean(bounds="private", bounds_share=2).fit(TABLE)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_a_scaler_maps_private_bounds_to_a_range_and_stands_before_a_model(
+    tmp_path: Path, adjacency: str
+) -> None:
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="people", epsilon=5, adjacency=adjacency)
+    scaler = PrivateScaler(epsilon=2, ledger=ledger, adjacency=adjacency, feature_range=(0, 1))
+    model = PrivateLogisticRegression(
+        epsilon=3, bounds_X=(0, 1), classes=[False, True], ledger=ledger, adjacency=adjacency
+    )
+    if adjacency == "add-remove":
+        model.set_params(rows=ROWS)
+    pipeline = make_pipeline(scaler, model)
+    assert check_pipeline(pipeline).stands
+    pipeline.fit(TABLE, AGES > 50)
+    assert [charge.epsilon for charge in ledger.history()] == [1, 1, 3] and ledger.left[0] == 0
+    for certificate in scaler.bounds_certificates_:
+        assert all(check.holds for check in verify_certificate(certificate))
+    (low, high), _ = scaler.bounds_
+    rows = [[low - 5, 20_000], [high + 5, 20_000], [(low + high) / 2, np.nan]]
+    scaled = scaler.transform(rows)
+    assert scaled[:, 0].tolist() == [0.0, 1.0, 0.5] and np.isnan(scaled[2, 1])
+    assert pipeline.score(TABLE, AGES > 50) > 0.6
+
+
+def test_a_scaler_refuses_what_is_no_range_and_says_what_it_spent(tmp_path: Path) -> None:
+    for wrong in ((1, 0), (0, 0), "ab", (0, 1, 2), (0, float("inf"))):
+        with pytest.raises(ParameterError, match="feature_range"):
+            PrivateScaler(feature_range=wrong).fit(TABLE)
+    ledger = Ledger.create(tmp_path / "a.ledger", data_set="few", epsilon=1, adjacency="add-remove")
+    with pytest.raises(DataError, match=r"Epsilon = 1 was spent on bounds\. Give"):
+        PrivateScaler(adjacency="add-remove", ledger=ledger).fit([[1.0], [2.0]])

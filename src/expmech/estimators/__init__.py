@@ -10,6 +10,7 @@ from expmech.estimators.regression import (
     PrivateLogisticRegression,
     PrivateRidge,
 )
+from expmech.estimators.scaler import PrivateScaler
 from expmech.estimators.selector import PrivateSelector
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "PrivatePCA",
     "PrivateQuantile",
     "PrivateRidge",
+    "PrivateScaler",
     "PrivateSelector",
     "PrivateSum",
     "PrivateVariance",

@@ -98,12 +98,13 @@ class BoundsSearch:
             for label, value in named.items()
             if value != FoundBounds.none
         }
+        unspent = f", and the other {show_amount(self.rest)} was not spent" if self.rest else ""
         others = f" Those of others are public now: {_listed(pairs)}." if pairs else ""
         raise DataError(
             f"{self.owner} found no private bounds of {', '.join(without)}: too few values are of a"
-            f" like size. Epsilon = {show_amount(self.bounds_epsilon)} was spent on bounds, and the"
-            f" other {show_amount(self.rest)} was not spent.{others} Give public bounds, or take a"
-            " larger epsilon or a larger share of it for bounds."
+            f" like size. Epsilon = {show_amount(self.bounds_epsilon)} was spent on bounds"
+            f"{unspent}.{others} Give public bounds, or take a larger epsilon or a larger share of"
+            " it for bounds."
         )
 
     def note(self, pairs: Sequence[Bounds]) -> str:
