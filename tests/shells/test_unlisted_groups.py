@@ -200,7 +200,7 @@ def test_plan_finds_the_epsilon_that_shows_groups_of_a_size() -> None:
 
 @pytest.mark.parametrize("more", [{"universe": "text:8"}, {"delta": "1e-6"}])
 def test_the_function_shows_large_values_of_a_list_a_frame_or_a_file(
-    visits: Path, more: dict[str, str]
+    visits: Path, more: dict[str, Any]
 ) -> None:
     towns = ["Bern"] * 400 + ["Chur"] * 300 + ["Soglio", None]
     release = em.histogram(towns, epsilon=1, **more)

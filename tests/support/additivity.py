@@ -545,8 +545,41 @@ def crossed_questions() -> list[Question]:
 
         return requested(request) if where else replace(requested(request), alone=of_row)
 
+    def moments(lists: dict[str, tuple[Any, ...]], missing: str) -> Question:
+        """Ask for moments of all groups at once; in its place for each group by itself."""
+        each = asked.MomentsOf(
+            columns=("f", "i"), bounds=BOUNDS[:2], missing=missing, bits=8, products=True
+        )
+        groups = tuple(itertools.product(*lists.values()))
+        request = asked.GroupedOf(by=tuple(lists), groups=groups, each=each)
+        text = f"{request}"
+
+        def together(rows: TableRows) -> Answer:
+            return _by_place(text, rows.aggregate(request))
+
+        def apart(rows: TableRows) -> Answer:
+            parts = [TableRows(source=rows.source, by=tuple(lists), group=own) for own in groups]
+            return _by_place(text, [part.aggregate(each) for part in parts])
+
+        return Question(
+            expressions=(text,),
+            ask=together,
+            alone=Question(expressions=(text,), ask=apart),
+        )
+
     plain = [question(lists, None) for lists in CROSSINGS]
-    return [*plain, question(CROSSINGS[0], "f > 0")]
+    rules = zip(CROSSINGS, ("lower", "skip", "drop"), strict=True)
+    summed = [moments(lists, rule) for lists, rule in rules]
+    return [*plain, question(CROSSINGS[0], "f > 0"), *summed]
+
+
+def _by_place(text: str, found: Sequence[asked.Moments]) -> Answer:
+    """Return the moments of groups as numbers by place and part."""
+    return {
+        (text, (k, part)): number
+        for k, each in enumerate(found)
+        for (_, part), number in _of(text, each).items()
+    }
 
 
 ZONES = ("north", "south", "east")

@@ -41,6 +41,7 @@ from expmech.ledger import Charge, Entry, Ledger, LedgerError, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import SINGLE
 from expmech.tables.aggregates import validate_different
+from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.source import Source
@@ -410,6 +411,11 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
     request, seconds = prepared.request, prepared.public.seconds
     if seconds >= LONG and not complaints.is_terminal:  # no progress bar is shown
         complaints.print(announcement(seconds))
+    grouped = together(prepared.parts, prepared.aggregation)
+    if aggregates is None and grouped is not None:
+        source = next(iter(prepared.parts.values())).source
+        whole = TableRows(source=source).aggregate(grouped)
+        aggregates = dict(zip(prepared.parts, whole, strict=True))
     with shown_passes() as progress:  # a regression reads its rows while it draws
         releases = {
             group: prepared.release(

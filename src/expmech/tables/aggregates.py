@@ -392,6 +392,18 @@ class CrossedOf(Aggregation):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupedOf(Aggregation):
+    """The same moments of each of disjoint groups, as :class:`CrossedOf` has them."""
+
+    by: tuple[Column, ...]
+    groups: tuple[tuple[Any, ...], ...]
+    each: MomentsOf
+
+    def of_arrays(self, rows: ArrayRows) -> tuple[Moments, ...]:
+        raise ParameterError("Groups of rows need a table, such as open_frame makes, not arrays.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlagsOf(Aggregation):
     """How many rows satisfy each of several conditions, and how many there are."""
 

@@ -38,7 +38,7 @@ from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import charges_noted
 from expmech.tables.aggregates import Aggregation, Rows
-from expmech.tables.engines.rows import TableRows
+from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import MOST_ROWS, Units
 from expmech.tables.statistics.base import Statistic, one_of_several
@@ -142,7 +142,10 @@ class ReleaseRequest:
         numbers = [str(column) for column in aggregation.number_columns]
         for name in numbers:
             source.require_numbers(name)
-        for rows in parts.values():
+        grouped = together(parts, aggregation)
+        if grouped is not None:
+            TableRows(source=source).check(grouped)
+        for rows in parts.values() if grouped is None else ():
             rows.check(aggregation)
         first = next(iter(parts.values()))
         notes = () if self.units is None else self.units.notes(self.epsilon)

@@ -17,10 +17,12 @@ from expmech.tables.aggregates import (
     CrossedOf,
     DesignOf,
     FlagsOf,
+    GroupedOf,
     HistogramOf,
     KeysOf,
     LabelledRowsOf,
     MagnitudesOf,
+    Moments,
     MomentsOf,
     ProductsOf,
     ScoresOf,
@@ -30,8 +32,10 @@ from expmech.tables.aggregates import (
 from expmech.tables.engines.sums import (
     fresh_names,
     labelled_rows,
+    moment_totals,
     moments,
     present,
+    read_moments,
     standardised_products,
     steps_of,
 )
@@ -156,59 +160,110 @@ def count_keys(source: Source, aggregation: KeysOf) -> dict[str, int]:
 
 
 def count_groups(source: Source, aggregation: CrossedOf) -> tuple[int, ...]:
-    """Return how many rows are in each of disjoint groups, by one query.
-
-    Rows are counted by the values that are stored, and only the different ones are compared with
-    the lists: equal bytes have equal keys. Nothing but listed values and counts leaves the engine.
-    """
-    (prefix,) = fresh_names(source.table.columns, 1)
-    count, counted = f"{prefix}n", f"{prefix}c"
-    keys = [
-        {value: canonical_key(value) for value in dict.fromkeys(values)}
-        for values in zip(*aggregation.groups, strict=True)
-    ]
-    columns = {f"{prefix}v{j}": str(column) for j, column in enumerate(aggregation.by)}
-    places = [{key: k for k, key in enumerate(dict.fromkeys(own.values()))} for own in keys]
-    stored = {
-        name: _as_stored(source, column, of_column)
-        for (name, column), of_column in zip(columns.items(), places, strict=True)
-    }
+    """Return how many rows are in each of disjoint groups, by one query."""
+    count, counted = fresh_names(source.table.columns, 4)[2:]
+    lists = GroupLists.of(source, aggregation)
     held = {}
     if aggregation.condition is not None:
         held = {counted: flag(source, aggregation.condition)}
-    rows = source.staged(stored | held)
+    rows = source.staged({**lists.stored, **held})
     number = rows.count(where=rows[counted]) if held else rows.count()
-    different = replace(source, table=rows.group_by(list(stored)).aggregate(**{count: number}))
-    parts = [
-        _listed_parts(different, name, of_column, placed=source.key(column).time is not None)
-        for (name, column), of_column in zip(columns.items(), places, strict=True)
-    ]
-    counts = [0] * len(aggregation.groups)
-    if not all(parts):  # a column can have no value of its list
-        return tuple(counts)
-    every = {name: part for own in parts for name, part in own.items()}
-    computed = {name: value for name, (value, _) in every.items()}
-    table = different.staged({**computed, count: different.table[count]})
-    kept = {  # other values are NULL
-        name: cases(
-            (table[name].isin(source.listed(list(at))), table[name]),
-            otherwise=null(table[name].type()),
+    return tuple(int(row.get(count, 0)) for row in lists.totals(rows, {count: number}))
+
+
+def moments_by_group(source: Source, aggregation: GroupedOf) -> tuple[Moments, ...]:
+    """Return the moments of each of disjoint groups, by one query."""
+    lists = GroupLists.of(source, aggregation)
+    rows, totals = moment_totals(source, aggregation.each, lists.stored)
+    return tuple(
+        read_moments(aggregation.each, rows, row) for row in lists.totals(rows.table, totals)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupLists:
+    """Columns that tell disjoint groups apart, and the public lists of their values.
+
+    ``stored`` are the columns as they are stored, by the names that a query gives them; ``places``
+    has for each the place of every key of its list, and ``keys`` the key of each listed value.
+    """
+
+    source: Source
+    groups: tuple[tuple[Any, ...], ...]
+    stored: Mapping[str, Any]
+    times: tuple[bool, ...]
+    keys: tuple[Mapping[Any, Key], ...]
+    places: tuple[Mapping[Key, int], ...]
+
+    @classmethod
+    def of(cls, source: Source, aggregation: CrossedOf | GroupedOf) -> GroupLists:
+        """Look the columns up; raise where there is none of a name."""
+        prefix = fresh_names(source.table.columns, 2)[1]  # the first is that of other columns
+        keys = tuple(
+            {value: canonical_key(value) for value in dict.fromkeys(values)}
+            for values in zip(*aggregation.groups, strict=True)
         )
-        for name, (_, at) in every.items()
-    }
-    table = table.select(**kept, **{count: table[count]})
-    by_place = {
-        tuple(at[own[value]] for at, own, value in zip(places, keys, values, strict=True)): k
-        for k, values in enumerate(aggregation.groups)
-    }
-    for row in run_query(table.group_by(list(kept)).aggregate(**{count: table[count].sum()})):
-        place = tuple(  # -1 for a value of no list
-            next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), -1)
-            for own in parts
+        places = tuple(
+            {key: k for k, key in enumerate(dict.fromkeys(own.values()))} for own in keys
         )
-        if place in by_place:
-            counts[by_place[place]] += int(row[count])
-    return tuple(counts)
+        columns = [str(column) for column in aggregation.by]
+        return cls(
+            source=source,
+            groups=aggregation.groups,
+            stored={
+                f"{prefix}{j}": _as_stored(source, column, own)
+                for j, (column, own) in enumerate(zip(columns, places, strict=True))
+            },
+            times=tuple(source.key(column).time is not None for column in columns),
+            keys=keys,
+            places=places,
+        )
+
+    def totals(self, rows: Any, totals: Mapping[str, Any]) -> list[dict[str, int]]:
+        """Return the sums of each group; empty where it has no rows.
+
+        Rows are summed by the values that are stored, and only the different ones are compared with
+        the lists: equal bytes have equal keys. Nothing but listed values and sums leaves it.
+        """
+        grouped = rows.group_by(list(self.stored)).aggregate(**totals)
+        different = replace(self.source, table=grouped)
+        parts = [
+            _listed_parts(different, name, own, placed=placed)
+            for name, own, placed in zip(self.stored, self.places, self.times, strict=True)
+        ]
+        found: list[dict[str, int]] = [{} for _ in self.groups]
+        if not all(parts):  # a column can have no value of its list
+            return found
+        every = {name: part for own in parts for name, part in own.items()}
+        table = different.staged(
+            {name: value for name, (value, _) in every.items()}
+            | {name: grouped[name] for name in totals}
+        )
+        kept = {  # other values are NULL
+            name: cases(
+                (table[name].isin(self.source.listed(list(at))), table[name]),
+                otherwise=null(table[name].type()),
+            )
+            for name, (_, at) in every.items()
+        }
+        table = table.select(**kept, **{name: table[name] for name in totals})
+        summed = table.group_by(list(kept)).aggregate(
+            **{name: table[name].sum() for name in totals}
+        )
+        group_at = {
+            tuple(at[own[v]] for at, own, v in zip(self.places, self.keys, values, strict=True)): k
+            for k, values in enumerate(self.groups)
+        }
+        for row in run_query(summed):
+            place = tuple(  # -1 for a value of no list
+                next((at[row[name]] for name, (_, at) in own.items() if row[name] is not None), -1)
+                for own in parts
+            )
+            if place in group_at:
+                own = found[group_at[place]]
+                for name in totals:
+                    own[name] = own.get(name, 0) + int(row[name])
+        return found
 
 
 def _as_stored(source: Source, column: str, places: Mapping[Key, int]) -> Any:
@@ -409,6 +464,7 @@ _COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
     TallyOf: tally,
     KeysOf: count_keys,
     CrossedOf: count_groups,
+    GroupedOf: moments_by_group,
     FlagsOf: flags,
     LabelledRowsOf: labelled_rows,
     ProductsOf: standardised_products,
@@ -497,3 +553,11 @@ class TableRows:
         for column, value in zip(self.by, self.group, strict=True):
             part = part.where(column, value)
         return part
+
+
+def together(parts: Mapping[str, TableRows], aggregation: Aggregation) -> GroupedOf | None:
+    """Return the aggregation of all groups in one pass; None where each takes its own."""
+    if len(parts) < 2 or not isinstance(aggregation, MomentsOf):
+        return None
+    by = next(iter(parts.values())).by
+    return GroupedOf(by=by, groups=tuple(rows.group for rows in parts.values()), each=aggregation)

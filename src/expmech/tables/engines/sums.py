@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +78,14 @@ def snap_columns(
     label: tuple[Any, Any] | None = None,
     maps: Sequence[tuple[float, float]] | None = None,
     dates: bool = False,
+    carried: Mapping[str, Any] | None = None,
 ) -> SnappedColumns:
     """Return columns clipped and snapped to whole numbers, missing values by the public rule.
 
     ``label`` is an expression of whole numbers, and one that says whether it is missing; it becomes
     the last column. ``maps`` are the origin of each column and its number of steps per unit; None:
     the lower bound, and ``2^bits`` steps per width. ``rounding`` is by default :func:`nearest`.
-    ``dates`` are read as days.
+    ``dates`` are read as days. ``carried`` are expressions that become columns as they are.
     """
     rule = validate_missing(missing, owner="the data layer")
     validate_columns(columns, bounds)
@@ -93,7 +94,8 @@ def snap_columns(
     read = source.days if dates else source.number
     raw = {f"{prefix}r{j}": read(name) for j, name in enumerate(columns)}
     flags = {} if label is None else {f"{prefix}f": label[0], f"{prefix}g": label[1]}
-    table = source.staged({**raw, **flags})
+    carried = carried or {}
+    table = source.staged({**raw, **flags, **carried})
     absent = [~present(table[name]) for name in raw] + ([table[f"{prefix}g"]] if flags else [])
     lost = functools.reduce(operator.or_, absent)
     if rule == "drop":
@@ -112,7 +114,8 @@ def snap_columns(
     there = {}
     if rule == "skip":  # what is missing was snapped from the lower bound, to 0
         there = {f"{prefix}t{j}": present(table[name]) for j, name in enumerate(raw)}
-    chosen = table.select(**dict(zip(names, snapped, strict=True)), **flag, **there)
+    kept = {name: table[name] for name in carried}
+    chosen = table.select(**dict(zip(names, snapped, strict=True)), **flag, **there, **kept)
     return SnappedColumns(
         table=chosen,
         names=names,
@@ -168,42 +171,62 @@ def steps_of(
 
 def moments(source: Source, aggregation: MomentsOf) -> Moments:
     """Return the count, the integer sums and, if asked, the integer cross products."""
+    rows, totals = moment_totals(source, aggregation)
+    (row,) = run_query(rows.table.aggregate(**totals))
+    return read_moments(aggregation, rows, row)
+
+
+def moment_totals(
+    source: Source, aggregation: MomentsOf, carried: Mapping[str, Any] | None = None
+) -> tuple[SnappedColumns, dict[str, Any]]:
+    """Return snapped columns, and what is summed and counted of them, by name."""
     columns, bits, products = aggregation.columns, aggregation.bits, aggregation.products
     most = _MOST_PRODUCT_BITS if products else 52
     validate_integer(bits, name="bits", owner="moments", low=1, high=most)
-    names = [str(column) for column in columns]
     rows = snap_columns(
         source,
-        names,
+        [str(column) for column in columns],
         aggregation.bounds,
         bits=bits,
         missing=aggregation.missing,
         dates=aggregation.dates,
+        carried=carried,
     )
     d, table, prefix = len(columns), rows.table, rows.prefix
     values = [table[name] for name in rows.names]
     pairs = [(i, j) for i in range(d) for j in range(i, d)] if products else []
-    totals = {f"{prefix}s{j}": _wide_sum(table, value) for j, value in enumerate(values)}
+    totals = {f"{prefix}n": table.count()}
+    totals |= {f"{prefix}s{j}": _wide_sum(table, value) for j, value in enumerate(values)}
     totals |= {f"{prefix}p{i}_{j}": _wide_sum(table, values[i] * values[j]) for i, j in pairs}
     totals |= {name: table.count(where=table[name]) for name in rows.present}
     if rows.lost is not None:
         totals[f"{prefix}m"] = table.count(where=table[rows.lost])
-    (row,) = run_query(table.aggregate(**{f"{prefix}n": table.count()}, **totals))
-    count = int(row[f"{prefix}n"])
-    sums = {name: int(sum_or_zero(row[name], count)) for name in totals}
-    if sums.get(f"{prefix}m"):
+    return rows, totals
+
+
+def read_moments(
+    aggregation: MomentsOf, rows: SnappedColumns, row: Mapping[str, Any] | None
+) -> Moments:
+    """Return the moments of a line of a result; None where there are no rows."""
+    d, prefix = len(aggregation.columns), rows.prefix
+    count = int((row or {}).get(f"{prefix}n", 0))
+
+    def total(name: str) -> int:
+        return int(sum_or_zero((row or {}).get(name), count))
+
+    if rows.lost is not None and total(f"{prefix}m"):
         raise DataError(FOUND_MISSING)
     crossed = []
-    if products:
+    if aggregation.products:
         for i in range(d):
             names = [f"{prefix}p{min(i, j)}_{max(i, j)}" for j in range(d)]
-            crossed.append(tuple(sums[name] for name in names))
+            crossed.append(tuple(map(total, names)))
     return Moments(
         count=count,
-        sums=tuple(sums[f"{prefix}s{j}"] for j in range(d)),
+        sums=tuple(total(f"{prefix}s{j}") for j in range(d)),
         products=tuple(crossed),
-        bits=bits,
-        counts=tuple(sums[name] for name in rows.present),
+        bits=aggregation.bits,
+        counts=tuple(map(total, rows.present)),
     )
 
 
