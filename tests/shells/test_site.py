@@ -120,6 +120,12 @@ def test_the_search_knows_pages_headings_and_names(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text())
     places = {entry["location"] for entry in index["docs"]}
     assert {"theory/bounds.html#1-the-floor-p_0", "reference/domains.html#expmech.Box"} <= places
+    (recipe,) = (
+        entry
+        for entry in index["docs"]
+        if entry["location"] == "guides/from_scikit_learn.html#categorical-features"
+    )
+    assert "one-hot encoding" in recipe["text"] and "OneHotEncoder" in recipe["text"]
 
 
 def test_the_search_works_from_a_disk_without_a_network(site: Path) -> None:

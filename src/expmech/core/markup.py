@@ -101,18 +101,19 @@ def values_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, names: 
 
     The first columns, so many as ``names``, are aligned left; the others hold numbers.
     """
-    left, right = f"{_CELL};{_RULE}", f"{_CELL};{_RULE};text-align:right"
+    left, right = f"{_CELL};{_RULE}", f"{_CELL};{_RULE};text-align:right;white-space:nowrap"
 
     def line(cells: Sequence[str], tag: str) -> str:
+        whole = ";overflow-wrap:normal" if tag == "th" else ""
         return "".join(
-            f'<{tag} style="{left if k < names else right}">{escape(cell)}</{tag}>'
+            f'<{tag} style="{left if k < names else right}{whole}">{escape(cell)}</{tag}>'
             for k, cell in enumerate(cells)
         )
 
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
     return (
-        f'<table style="{_TABLE};font-variant-numeric:tabular-nums">'
-        f"<thead><tr>{line(heads, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+        f'<div style="overflow-x:auto"><table style="{_TABLE};font-variant-numeric:tabular-nums">'
+        f"<thead><tr>{line(heads, 'th')}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
