@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.certificates.mechanism import Draws, Mechanism
+from expmech.tables.arrays import ArrayRows
 from expmech.tables.statistics import Statistic
 
 Numbers = NDArray[np.float64]
@@ -63,6 +64,21 @@ class MadeUpTable:
 
     rows: Any
     truth: Any
+
+
+def array_rows(numbers: Numbers, truth: Any) -> MadeUpTable:
+    """Return a table of numbers."""
+    return MadeUpTable(rows=ArrayRows(numbers=numbers), truth=truth)
+
+
+def far_end(value: float, lower: float, upper: float) -> float:
+    """Return the bound that is further away."""
+    return upper if value - lower < upper - value else lower
+
+
+def shown(number: float) -> str:
+    """Return a number as a sentence has it."""
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
 
 
 class Question(ABC):

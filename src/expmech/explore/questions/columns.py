@@ -19,8 +19,15 @@ from expmech.explore.laws import (
     noisy_cells,
     noisy_log_chances,
 )
-from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
-from expmech.explore.questions.rows import array_rows, shown
+from expmech.explore.questions.base import (
+    MadeUpTable,
+    Numbers,
+    Question,
+    QuestionState,
+    Setting,
+    array_rows,
+    shown,
+)
 from expmech.explore.questions.snippets import statistic_lines
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.tables.statistics import HistogramIn, Mean, QuantileOf, QuantilesOf, Statistic

@@ -12,8 +12,15 @@ from expmech.certificates.mechanism import Draws
 from expmech.core.adjacency import Adjacency
 from expmech.domains import Box, L1Ball
 from expmech.explore.laws import lattice_cells, lattice_log_chances
-from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
-from expmech.explore.questions.rows import far_end, shown
+from expmech.explore.questions.base import (
+    MadeUpTable,
+    Numbers,
+    Question,
+    QuestionState,
+    Setting,
+    far_end,
+    shown,
+)
 from expmech.explore.questions.snippets import mechanism_lines
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean, RidgeGradient

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from expmech.core.adjacency import Adjacency
-from expmech.explore.questions.base import MadeUpTable, Numbers, Question, QuestionState, Setting
-from expmech.explore.questions.rows import array_rows, far_end, shown
+from expmech.explore.questions.base import (
+    MadeUpTable,
+    Numbers,
+    Question,
+    QuestionState,
+    Setting,
+    array_rows,
+    far_end,
+    shown,
+)
 from expmech.explore.questions.snippets import statistic_lines
 from expmech.tables.statistics import Linear, Ridge, Statistic
 

@@ -14,8 +14,7 @@ import numpy as np
 from expmech.paper.example1 import slope
 from expmech.paper.fig2 import counts
 from expmech.paper.fig2.drawn_counts import count_apart, write_counts
-from expmech.paper.fig2.plot import plot_grid, plot_readings
-from expmech.paper.fig2.sweep import plot_sweep
+from expmech.paper.fig2.plot import plot_grid, plot_readings, plot_sweep
 from expmech.paper.fig2.verdicts import judge
 from expmech.paper.options import Options
 from expmech.paper.plotting import write_table
