@@ -308,21 +308,21 @@ def _count_times(source: Source, column: EngineKey, keys: Sequence[Key]) -> tupl
 def flags(source: Source, aggregation: FlagsOf) -> Tally:
     """Return how many rows satisfy each condition, and how many there are."""
     (prefix,) = fresh_names(source.table.columns, 1)
-    decided = {
-        f"{prefix}f{k}": flag(source, condition)
+    # not `count(where=...)`: FILTER takes DuckDB twice as long as a CASE
+    counts = {
+        f"{prefix}f{k}": cases((flag(source, condition), 1), otherwise=null("int64")).count()
         for k, condition in enumerate(aggregation.conditions)
     }
-    table = source.staged(decided) if decided else source.table
-    counts = {name: table.count(where=table[name]) for name in decided}
+    table = source.table
     (row,) = run_query(table.aggregate(**{f"{prefix}n": table.count()}, **counts))
     rows = int(row[f"{prefix}n"])
     return Tally(counts=tuple(int(sum_or_zero(row[name], rows)) for name in counts), rows=rows)
 
 
 def flag(source: Source, condition: Condition) -> Any:
-    """Return whether a condition holds for each row; never NULL."""
+    """Return a condition that is true for the rows it holds for, and for others false or NULL."""
     try:
-        return source.compiler.holds(condition)
+        return source.compiler.passes(condition)
     except OutsideGrammarError as error:
         reason = str(error)
     raise DataError(f"`--where` does not fit the columns of {source.identity}: {reason}.")
@@ -359,10 +359,12 @@ def _cell(number: Any, aggregation: CellsOf | HistogramOf, engine: str) -> Any:
     import ibis
 
     if isinstance(aggregation, CellsOf):
-        edges = aggregation.edges
-        within = present(number) & (number >= constant(edges[0])) & (number <= constant(edges[-1]))
+        edges, last = aggregation.edges, len(aggregation.edges) - 2
+        # no engine has NaN between two numbers
+        within = (number >= constant(edges[0])) & (number <= constant(edges[-1]))
         steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
-        return ibis.cases((~within, NOWHERE), *steps, else_=len(edges) - 2).cast("int64")
+        place = ibis.cases(*steps, else_=last) if steps else ibis.literal(last)
+        return ibis.cases((within, place), else_=NOWHERE).cast("int64")
     rule = validate_missing(aggregation.missing, owner="the data layer")
     pair = validate_bounds(aggregation.bounds, name=str(aggregation.column))
     lattice = aggregation.lattice

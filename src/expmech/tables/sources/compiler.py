@@ -89,13 +89,14 @@ class Compiler:
         else:
             value = self.column(node.value)
         number = casts.number(value, engine=self.engine, decimal=self.decimal)
-        branches = [(number.isnan(), null("float64"))]
+        whole = kind == NUMBER and self.column(node.value).type().is_integer()
+        branches = [] if whole else [(number.isnan(), null("float64"))]  # no NaN among integers
         if operand:  # as arithmetic takes it, so that no result leaves the range of float64
             limit = 2.0**OPERAND_BITS
             high, low, least = constant(limit), constant(-limit), constant(1 / limit)
             branches += [(number > high, high), (number < low, low)]
             branches += [(number.abs() < least, constant(0.0))]
-        return cases(*branches, otherwise=number)
+        return cases(*branches, otherwise=number) if branches else number
 
     def text(self, node: Node) -> Any:
         """Return texts without blanks around them; NULL for what is missing."""
@@ -161,11 +162,17 @@ class Compiler:
 
     def holds(self, node: Node) -> Any:
         """Return whether a condition is true; never NULL."""
+        return self.passes(node).fill_null(False)
+
+    def passes(self, node: Node) -> Any:
+        """Return a condition that is true where it holds, and elsewhere false or NULL."""
         if node.name in ("and", "or"):
-            return _joined(node.name, [self.holds(part) for part in node.parts])
+            return _joined(node.name, [self.passes(part) for part in node.parts])
+        if node.name == "holds":
+            return self.passes(node.parts[0])
         if node.name == "one_of":  # false anyway for what is missing
             return self._one_of(node.parts[0], node.value)[0]
-        return self.truth(node).fill_null(False)
+        return self.truth(node)
 
     def _missing(self, node: Node) -> Any:
         kind = self.kind(node)
