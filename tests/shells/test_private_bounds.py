@@ -302,11 +302,11 @@ def test_a_plan_whose_bounds_are_not_found_releases_the_others(people: Path, acc
 
 def test_a_plan_says_from_which_epsilon_bounds_are_found() -> None:
     text = call("plan", "mean", "--bounds", "private", "--shown-from", 200).output
-    assert text.startswith("epsilon = 0.4")
+    assert text.startswith("epsilon = 0.555 is enough")
     found = json.loads(
-        call("plan", "mean", "--bounds", "private", "--epsilon", "0.48", "--json").stdout
+        call("plan", "mean", "--bounds", "private", "--epsilon", "0.56", "--json").stdout
     )
-    assert found[0]["shown_from"] <= 200 and [each["epsilon"] for each in found] == [0.096, 0.384]
+    assert found[0]["shown_from"] <= 200 and [each["epsilon"] for each in found] == [0.112, 0.448]
     few = ("--adjacency", "replace", "--rows", 1000)
     assert call("plan", "bounds", *few, "--shown-from", 500).exit_code == 0
     assert call("plan", "count", "--universe", "text:8", "--shown-from", 100).exit_code == 0

@@ -124,10 +124,13 @@ def test_each_release_of_a_continued_plan_is_compared_with_its_own_charge(
     true = batch._runs
 
     def swapped(*told: Any) -> Any:
-        return {number: [run[1], run[0], *run[2:]] for number, run in true(*told).items()}
+        return {number: run | {0: run[1], 1: run[0]} for number, run in true(*told).items()}
 
     def fewer(*told: Any) -> Any:
-        return {number: run[:-1] for number, run in true(*told).items()}
+        return {
+            number: {place: run[place] for place in sorted(run)[:-1]}
+            for number, run in true(*told).items()
+        }
 
     for other in (swapped, fewer):
         with monkeypatch.context() as patch:

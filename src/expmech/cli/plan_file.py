@@ -302,7 +302,9 @@ def run_plan(
         if announced:
             announce_bounds(announced)
         with new_file(plan.output) as file:
-            if not charges:
+            if charges:  # of the run that is continued
+                end.charged(ledger, lambda: list(charges.values()))
+            else:
                 ledger.require_all([each.entry() for each in whole])
             run = _Run(ledger=ledger, end=end, name=f"{plan.digest}/{number}", charges=charges)
             run.charge(fixed)
@@ -406,10 +408,10 @@ def _check_same(prepared: Mapping[int, PreparedRelease], charges: Mapping[int, C
 
     The number of rows is in certificates where it is public: a table that changed since is noticed.
     """
-    for place, each in prepared.items():
+    for place, each in prepared.items() if charges else ():
         entry, charge = each.entry(), charges.get(place)
         asked = (entry.statement, entry.certificate, entry.groups)
-        if charge and asked != (charge.statement, charge.certificate, charge.groups):
+        if charge is None or asked != (charge.statement, charge.certificate, charge.groups):
             raise LedgerError(
                 "The plan was charged for, and what it asks for has changed since: the table has"
                 " another number of rows, or the program is another version. Nothing was drawn."
@@ -430,7 +432,8 @@ def _draw(run: _Run, parts: Sequence[Part], *, as_json: bool) -> list[Record]:
                 values = [record["value"] for record in bounds]
                 command = part.command.bounded.between(values, None)
                 prepared = dict(zip(prepared, command.prepare(part.source), strict=True))
-                _check_same(prepared, run.charges)
+                charged = prepared.keys() & run.charges.keys()
+                _check_same({place: prepared[place] for place in charged}, run.charges)
                 run.charge(prepared)
             except ExpmechError as error:  # the others are not held up by it
                 complaints.print(f"error: {error}", style="red", markup=False)
