@@ -178,9 +178,9 @@ def test_every_card_of_numbers_says_their_bounds(survey: Path) -> None:
         ("variance", (), bounds),
         ("median", (), bounds),
         ("median", ("--step", "1"), bounds),
-        ("linear", target, "age 0 to 100, income 0 to 100000; values outside are clipped"),
-        ("ridge", target, "age 0 to 100, income 0 to 100000; values outside are clipped"),
-        ("logistic", ("--target", "who", "--positive", "p1"), f"age {bounds}"),
+        ("linear", target, "0 to 100, and the target to 0 to 100000; values outside are clipped"),
+        ("ridge", target, "0 to 100, and the target to 0 to 100000; values outside are clipped"),
+        ("logistic", ("--target", "who", "--positive", "p1"), bounds),
     ):
         card = run("release", statistic, survey, *own, *more).stdout
         assert f"  bounds        {shown}\n" in card, card

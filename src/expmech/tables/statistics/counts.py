@@ -263,6 +263,11 @@ class MissingOf(ConditionCounts):
 class UsableOf(MissingOf):
     """How many values of each column were read as a number, with discrete Laplace noise.
 
+    Parameters
+    ----------
+    columns, adjacency, labels, missing, named
+        As for :class:`MissingOf`.
+
     Examples
     --------
     >>> UsableOf(columns=("income",), adjacency=Adjacency.REPLACE).name

@@ -119,20 +119,16 @@ class Regression(Statistic):
         return self.labels[-1] if self.labels else str(self.target)
 
     @property
-    def clipping(self) -> dict[str, Bounds]:
-        """The public bounds to which values are clipped, by what certificates call the column."""
-        labels = self.labels[: len(self.columns)] or tuple(map(str, self.columns))
-        return dict(zip(labels, self.bounds, strict=True))
+    def clipping(self) -> str:
+        """The public bounds to which values are clipped."""
+        pairs = [f"{low:.12g} to {high:.12g}" for low, high in self.bounds]
+        if len(pairs) > 1 and len(set(pairs)) == 1:
+            return f"{pairs[0]} for each column"
+        return ", ".join(pairs) + (" in the order of the columns" if len(pairs) > 1 else "")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        pairs = {
-            label: f"{low:.12g} to {high:.12g}" for label, (low, high) in self.clipping.items()
-        }
-        same = len(set(pairs.values())) == 1 < len(pairs)
-        named = {"all columns": next(iter(pairs.values()))} if same else pairs
-        texts = ", ".join(f"{label} {pair}" for label, pair in named.items())
-        return (*super().notes, f"{CLIPPED}{texts}")
+        return (*super().notes, f"{CLIPPED}{self.clipping}")
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -147,8 +143,9 @@ class NumberRegression(Regression):
     target_bounds: Bounds
 
     @property
-    def clipping(self) -> dict[str, Bounds]:
-        return super().clipping | {self.target_label: self.target_bounds}
+    def clipping(self) -> str:
+        low, high = self.target_bounds
+        return f"{super().clipping}, and the target to {low:.12g} to {high:.12g}"
 
     @property
     def scalings(self) -> tuple[Scaling, ...]:
