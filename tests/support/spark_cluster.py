@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from support.statistics import ready
 
 COLUMNS, BOUNDS = ("a", "b", "c"), ((-2.0, 2.0), (-5.0, 5.0), (0.0, 6.0))
 NAMES = ("north", "south", "west")
+PAUSE = 0.1  # seconds between two looks at a log
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,12 @@ def spark_cluster(workers: int = 2, memory: str = "700m") -> Iterator[Cluster]:
 
 
 def _wait_for(log: Path, workers: int) -> None:
-    end = time.monotonic() + PATIENCE
-    while log.read_text(errors="replace").count("Registering worker") < workers:
-        if time.monotonic() > end:
-            raise TimeoutError(f"no cluster: {log.read_text(errors='replace')[-2000:]}")
-        time.sleep(0.1)
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / PAUSE)):
+        if log.read_text(errors="replace").count("Registering worker") >= workers:
+            return
+        pause.wait(PAUSE)
+    raise TimeoutError(f"no cluster: {log.read_text(errors='replace')[-2000:]}")
 
 
 def linear() -> Statistic:

@@ -45,8 +45,7 @@ from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.source import Source
-from expmech.tables.statistics import Statistic, UsableOf
-from expmech.tables.statistics.base import check_missing
+from expmech.tables.statistics.base import Statistic, check_missing
 
 if TYPE_CHECKING:
     from expmech.exponential.samplers import Sampler
@@ -115,6 +114,8 @@ class ReleaseCommand:
         prepared = [share.prepare(statistic, source) for statistic in self.statistics]
         if self.check is None:
             return prepared
+        from expmech.tables.statistics.counts import UsableOf
+
         columns = dict.fromkeys(
             column for each in prepared for column in each.aggregation.number_columns
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expmech.certificates.mechanism import Release
 from expmech.certificates.postprocessing import FoundBounds
@@ -21,8 +21,10 @@ from expmech.ledger.amounts import show_amount
 from expmech.tables.aggregates import Column
 from expmech.tables.release import PreparedRelease
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics import BoundsOf, Statistic
-from expmech.tables.statistics.base import one_of_several
+from expmech.tables.statistics.base import Statistic, one_of_several
+
+if TYPE_CHECKING:
+    from expmech.tables.statistics.bounds import BoundsOf
 
 PRIVATE = "private"
 DEFAULT_SHARE = 0.2
@@ -75,6 +77,8 @@ class BoundsSearch:
     @property
     def statistics(self) -> tuple[BoundsOf, ...]:
         """Return the bounds of each column, as a statistic."""
+        from expmech.tables.statistics.bounds import BoundsOf
+
         return tuple(
             BoundsOf(column=column, label=label, adjacency=self.adjacency, missing=self.missing)
             for column, label in zip(self.columns, self.labels, strict=True)
