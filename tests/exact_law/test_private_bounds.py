@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -253,6 +254,43 @@ def test_bounds_are_near_the_values_and_their_certificate_stands(
     for wrong in ({"lower": 0.0, "upper": 1.01}, {"lower": 2.0, "upper": 1.0}, "none", 3.0):
         assert not verify_value(made.certificate, wrong).holds
     assert rho_of(made.certificate, Fraction(1)) < Fraction(1, 2)
+
+
+def test_a_rate_that_a_row_would_pay_twice_does_not_verify(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = PrivateBounds.from_values(np.full(20_000, 7.3), adjacency="replace")
+    shipped = private_bounds._terms
+
+    def terms(*public: Any) -> private_bounds.HistogramTerms:
+        right = shipped(*public)
+        return dataclasses.replace(right, rate=2 * right.rate)
+
+    monkeypatch.setattr(private_bounds, "_terms", terms)
+    certificate = made.prepare(epsilon=1).certificate
+    assert "eta" in {check.claim for check in verify_certificate(certificate) if not check.holds}
+
+
+@pytest.mark.parametrize("counts", [{5: 10**30}, {5: 1 << 60, 6: 1}])
+def test_counts_that_do_not_fit_are_refused_and_not_repeated(counts: dict[int, int]) -> None:
+    """Their sums would begin again below zero."""
+    for adjacency in ("add-remove", "replace"):
+        with pytest.raises(ParameterError, match="all together"):
+            PrivateBounds.from_counts(counts, adjacency=adjacency)
+    assert PrivateBounds.from_counts({5: 1 << 60}).study(epsilon=1, seed=1).value is not None
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_bounds_of_any_grid_are_bounds_that_there_can_be(adjacency: str) -> None:
+    """Also where a grid ends above or below 1, or above the least interval."""
+    for least, largest, parts in ((1, 3, 4), (0, 5, 2), (1000, 1024, 64), (-1073, -1000, 8)):
+        grid = Magnitudes(least=least, largest=largest, parts=parts)
+        for place in (*range(1, grid.zero + 1, max(1, grid.zero // 30)), 0):
+            for sign in (-1, 1):
+                counts = {grid.zero + sign * place: 30_000}
+                made = PrivateBounds.from_counts(counts, adjacency=adjacency, grid=grid)
+                drawn = made.study(epsilon=1.0, seed=place)
+                assert PrivateBounds.admits(drawn.certificate, np.array(drawn.value))
 
 
 @pytest.mark.parametrize("column", [[], [None, None], [float("nan")] * 5])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 import expmech as em
 from expmech.core.adjacency import Adjacency
 from expmech.domains.base import probe_indices
-from expmech.estimators import PrivateMean
+from expmech.estimators import PrivateMean, PrivateSelector
 from expmech.mechanisms.noisy_sums import HullNoise
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.tables.arrays import ArrayRows
@@ -352,6 +353,32 @@ def test_what_is_remembered_of_a_preparation_is_keyed_by_public_arguments_only()
     assert fit([[0.1], [0.2]], epsilon=2.0) == 4
     assert fit([[0.1], [0.2]], adjacency="add-remove") == 5
     assert fit([[0.7]] * 9, adjacency="add-remove") == 5
+
+
+@dataclass(frozen=True)
+class NearestTo:
+    """A score of the caller's, equal to every other one."""
+
+    goal: float = field(compare=False, repr=False)
+
+    def __call__(self, rows: Any, targets: Any, candidate: float) -> float:
+        return -abs(candidate - self.goal) * len(rows)
+
+
+def test_what_a_caller_wrote_is_asked_again_for_every_release() -> None:
+    """Two functions may be equal, and written alike, and score differently."""
+    for goal in (1.0, 3.0):
+        selector = PrivateSelector(
+            candidates=[1, 2, 3], scoring=NearestTo(goal), sensitivity=4, epsilon=1000.0
+        )
+        assert selector.fit(np.zeros((50, 1))).best_ == goal
+
+
+def test_public_arguments_that_are_equal_and_of_another_kind_are_prepared_by_themselves() -> None:
+    for values in ((1, 2), (True, 2), (1.0, 2)):
+        histogram = HistogramIn(column=0, categories=values, adjacency=Adjacency.REPLACE)
+        made = prepare_release(histogram, epsilon=Fraction(1), count=9)
+        assert repr(made.statistic) == repr(histogram)
 
 
 def test_a_preparation_that_is_remembered_is_the_one_that_is_made() -> None:

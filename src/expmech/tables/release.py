@@ -19,6 +19,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -285,9 +287,9 @@ def _prepare(
     request: ReleaseRequest, statistic: Statistic, count: int | None, **public: Any
 ) -> PreparedRelease:
     """Return the public half, made once for equal public arguments."""
-    arguments = (request, statistic, count, *public.items())
     timed = request.budget_seconds is not None or request.sampler != "auto"
-    if timed or not _is_fixed(statistic, arguments):
+    asked = [value for name, value in vars(request).items() if name != "groups"]
+    if timed or not _is_plain((statistic, count, *asked, *public.values())):
         return _made(request, statistic, count, **public)
     return remembered_release(request, statistic, count, spelling=repr(statistic), **public)
 
@@ -337,19 +339,22 @@ def _made(
     )
 
 
-def _is_fixed(statistic: Statistic, arguments: tuple[Any, ...]) -> bool:
-    """Tell whether what a statistic says in public cannot change: a frozen record of plain values.
+_PLAIN = {type(None), bool, int, float, str, Fraction, Decimal, date, datetime, Adjacency}
 
-    A class outside the library may hold what is no such value; it is asked every time.
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is a number, text, or a frozen record of the library of such values.
+
+    Equal ones that are written alike are then the same. A class or a function outside the library
+    may be equal to another one that does something else: nothing that holds one is remembered.
     """
-    parameters = vars(type(statistic)).get("__dataclass_params__")
-    if parameters is None or not (parameters.frozen and parameters.eq):
-        return False
-    try:
-        hash(arguments)
-    except TypeError:
-        return False
-    return True
+    if type(value) is tuple:
+        return set(map(type, value)) <= _PLAIN or all(map(_is_plain, value))
+    parameters = vars(type(value)).get("__dataclass_params__")
+    if parameters is None:
+        return type(value) in _PLAIN
+    ours = type(value).__module__.startswith("expmech.") and parameters.frozen and parameters.eq
+    return ours and all(_is_plain(getattr(value, part.name)) for part in dataclasses.fields(value))
 
 
 @lru_cache(maxsize=64)

@@ -53,6 +53,7 @@ _FINE_FROM = 500
 _FARTHEST_ZOOM = 8.0  # bounds of one sign whose ratio is at most this are looked at more closely
 _SMALLEST = 2.0**-940  # bounds of smaller numbers would be too near to each other to divide by
 _MOST_ROWS = 1 << 60
+_ROUNDED = Fraction(1, 1 << 52)  # of a rate, where it becomes a float
 _ONCE = "a row counts for one cell at most, and which one was decided from that row alone"
 _SEEN = (
     "bounds are found in at least 95% of releases where {shown_from} values of the column have"
@@ -115,6 +116,8 @@ def _kept(counts: Mapping[int, int], grid: Magnitudes) -> dict[int, int]:
     )
     if any(not NOWHERE <= place < grid.size for place in kept):
         raise ParameterError(f"`counts` of {_OWNER} must be of places of the grid.")
+    if sum(kept.values()) > _MOST_ROWS:
+        raise ParameterError(f"`counts` of {_OWNER} must be at most 2^60, all together.")
     return kept
 
 
@@ -315,6 +318,8 @@ class PrivateBounds(Mechanism):
         energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths
         chosen = first_of_a_random_order(coins, energies - energies.min())
         lower, upper = (ends[chosen] * unit).tolist()
+        least = grid.edge(grid.zero + 1)  # smaller numbers are in its place
+        lower, upper = lower if lower >= least else 0.0, max(upper, least)
         return lower, min(upper, outer) if lower < outer else upper
 
     def _edge(self, cell: int, split: int) -> float:
@@ -331,7 +336,8 @@ class PrivateBounds(Mechanism):
         least, largest = c.domain["exponents"]
         grid = Magnitudes(least=least, largest=largest, parts=c.domain["parts"])
         rows = c.domain["count"] if adjacency.count_is_public else parameters["rows"]
-        low, high = (_terms(budget, adjacency, rows, grid) for budget in budgets(c))
+        least_paid, most_paid = paid = budgets(c)
+        low, high = (_terms(budget, adjacency, rows, grid) for budget in paid)
         kept = {name: parameters[name] for name in ("shown_from", "split")}
         stated = {} if adjacency.count_is_public else {"rows": rows}
         expected = {"sampler": _OWNER, **high.parameters, **stated, **kept}
@@ -345,8 +351,8 @@ class PrivateBounds(Mechanism):
             check_equal("delta", float(c.delta), 0.0),
             Check(
                 claim="eta",
-                holds=float_down(low.rate) <= c.eta <= float_down(high.rate),
-                detail=f"{c.eta!r}, recomputed {float_down(high.rate)!r}",
+                holds=least_paid * (1 - _ROUNDED) <= Fraction(c.eta) * parts <= most_paid,
+                detail=f"{c.eta!r}, paid {parts} times, of {float(most_paid)!r}",
             ),
             Check(
                 claim="cells",
@@ -369,13 +375,15 @@ class PrivateBounds(Mechanism):
 
     @classmethod
     def admits(cls, certificate: Certificate, point: NDArray[Any] | None) -> bool:
-        """Tell whether there are no bounds, or both are edges of places."""
+        """Tell whether there are no bounds, or both are edges of places or stand for such."""
         if point is None or point.shape not in ((0,), (2,)):
             return False
         least, largest = certificate.domain["exponents"]
         grid = Magnitudes(least=least, largest=largest, parts=certificate.domain["parts"])
         ends = point.tolist()
-        return ends == sorted(set(ends)) and all(grid.is_edge(end) for end in ends)
+        if ends != sorted(set(ends)):
+            return False
+        return all(grid.is_edge(end) or abs(end) in (1.0, _SMALLEST) for end in ends)
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
