@@ -45,8 +45,7 @@ from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
 from expmech.tables.sources.source import Source
-from expmech.tables.statistics import Statistic, UsableOf
-from expmech.tables.statistics.base import check_missing
+from expmech.tables.statistics.base import Statistic, check_missing
 
 if TYPE_CHECKING:
     from expmech.exponential.samplers import Sampler
@@ -123,6 +122,8 @@ class ReleaseCommand:
                 "`--check` counts the values that are usable numbers, and"
                 f" {prepared[0].statement} reads no column as numbers: leave it out."
             )
+        from expmech.tables.statistics import UsableOf
+
         usable = UsableOf(columns=tuple(columns), adjacency=self.adjacency, named=True)
         asked = replace(self.request, epsilon=self.check, delta=Fraction(0), sampler="auto")
         return [*prepared, asked.prepare(usable, source)]

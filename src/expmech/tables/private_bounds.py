@@ -21,8 +21,7 @@ from expmech.ledger.amounts import show_amount
 from expmech.tables.aggregates import Column
 from expmech.tables.release import PreparedRelease
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics import BoundsOf, Statistic
-from expmech.tables.statistics.base import one_of_several
+from expmech.tables.statistics.base import Statistic, one_of_several
 
 PRIVATE = "private"
 DEFAULT_SHARE = 0.2
@@ -73,8 +72,10 @@ class BoundsSearch:
         return self.epsilon - self.bounds_epsilon
 
     @property
-    def statistics(self) -> tuple[BoundsOf, ...]:
+    def statistics(self) -> tuple[Statistic, ...]:
         """Return the bounds of each column, as a statistic."""
+        from expmech.tables.statistics import BoundsOf
+
         return tuple(
             BoundsOf(column=column, label=label, adjacency=self.adjacency, missing=self.missing)
             for column, label in zip(self.columns, self.labels, strict=True)
