@@ -293,7 +293,7 @@ def run_plan(
         ]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
-        number, charges = _unfinished_run(ledger, plan, len(whole), again=again)
+        number, charges = _unfinished_run(ledger, plan, parts, again=again)
         _check_same(fixed, charges)
         if dry_run:
             _forecast(ledger, plan, parts, charges, as_json=as_json, guess=rows)
@@ -312,9 +312,14 @@ def run_plan(
             if file is not None:
                 file.write(record_json(records, indent=2, sort_keys=True) + "\n")
         if len(records) < len(whole):
+            remedy = (
+                "Run the plan again once the cause is mended: nothing is charged a second time."
+            )
+            values = _values(ledger, run.charges)
+            if not any(_waits(part, values) for part in parts):
+                remedy = "Without bounds the others never are; --again charges for a new run."
             complaints.print(
-                f"error: {len(records)} of {len(whole)} values were released. Run the plan again"
-                " once the cause is mended: nothing is charged a second time.",
+                f"error: {len(records)} of {len(whole)} values were released. {remedy}",
                 style="red",
                 markup=False,
             )
@@ -368,7 +373,7 @@ def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
 
 
 def _unfinished_run(
-    ledger: Ledger, plan: PlanFile, size: int, *, again: bool
+    ledger: Ledger, plan: PlanFile, parts: Sequence[Part], *, again: bool
 ) -> tuple[int, dict[int, Charge]]:
     """Return the number of the run, and its charges if it is one that has values to come.
 
@@ -379,17 +384,38 @@ def _unfinished_run(
         return 1, {}
     number = max(runs)
     latest = runs[number]
-    shown = ledger.outbox()
-    if len(latest) < size or any(charge.number not in shown for charge in latest.values()):
+    values = _values(ledger, latest)
+    if again and not any(_waits(part, values) for part in parts):
+        return number + 1, {}
+    if len(values) < sum(len(part.whole) for part in parts):
         return number, latest
-    if not again:
-        numbers = [charge.number for charge in latest.values()]
-        raise LedgerError(
-            f"All values of this plan were released already, by charges {min(numbers)} to"
-            f" {max(numbers)}: `expmech budget recover {ledger.path}` shows them. --again"
-            " charges for new ones. Nothing was charged."
-        )
-    return number + 1, {}
+    numbers = [charge.number for charge in latest.values()]
+    raise LedgerError(
+        f"All values of this plan were released already, by charges {min(numbers)} to"
+        f" {max(numbers)}: `expmech budget recover {ledger.path}` shows them. --again"
+        " charges for new ones. Nothing was charged."
+    )
+
+
+def _values(ledger: Ledger, charges: Mapping[int, Charge]) -> dict[int, str]:
+    """Return the records that the outbox has, by their places."""
+    shown = ledger.outbox()
+    return {
+        place: shown[charge.number] for place, charge in charges.items() if charge.number in shown
+    }
+
+
+def _waits(part: Part, values: Mapping[int, str]) -> bool:
+    """Return whether a value of a command is to come: none is where its bounds were not found."""
+    if all(place in values for place in range(part.start, part.start + len(part.whole))):
+        return False
+    if part.command.bounded is not None and all(place in values for place in part.fixed):
+        bounds = [read_json(values[place], name="A value")["value"] for place in part.fixed]
+        try:
+            part.command.bounded.between(bounds, None)
+        except ExpmechError:
+            return False
+    return True
 
 
 def _runs(ledger: Ledger, plan: PlanFile) -> dict[int, dict[int, Charge]]:
