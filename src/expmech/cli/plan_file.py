@@ -48,6 +48,7 @@ from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
 from expmech.tables.release import LEAST_ROWS, PreparedRelease
 from expmech.tables.sources.source import Source
+from expmech.tables.sources.text_files import text_ending
 
 _TOP = ("source", "ledger", "output", "defaults", "release")
 _WHOLE_RUN = ("ledger", "output", "redeem", "json", "verbose")
@@ -162,6 +163,11 @@ def _near(source: str, folder: Path) -> str:
     return str(folder / source) if is_file else source
 
 
+def _is_file(table: str) -> bool:
+    """Return whether a second table is a file; of a server it is the name of a table."""
+    return bool(text_ending(table)) or table.lower().endswith(".parquet")
+
+
 def _near_list(text: str, folder: Path) -> str:
     """Return a public list, or ``@FILE`` whose path is read from the folder of the plan."""
     return f"@{folder / text[1:]}" if text.startswith("@") else text
@@ -193,7 +199,9 @@ def _command(
     given = {option.name: option.default for option in options.parameters} | dict(base)
     for key, value in values.items():
         typed = _typed(known[key], key, value, where)
-        if key in (*_LISTS, "classes"):
+        if key == "lookup" or (key == "unit-from" and _is_file(typed)):
+            typed = _near(typed, folder)
+        elif key in (*_LISTS, "classes"):
             several = isinstance(typed, list)
             texts = [_near_list(text, folder) for text in (typed if several else [typed])]
             typed = texts if several else texts[0]
