@@ -103,6 +103,62 @@ def test_a_postponed_package_is_the_package_to_whoever_uses_it(tmp_path: Path) -
     assert "late.many.two" in loaded(code, folder=tmp_path)
 
 
+def test_a_module_of_a_postponed_package_may_import_a_name_of_the_package(tmp_path: Path) -> None:
+    package = tmp_path / "late" / "many"
+    package.mkdir(parents=True)
+    (tmp_path / "late" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text(
+        "from late.many.one import A\nfrom late.many.two import B\n"
+    )
+    (package / "one.py").write_text("A = 1")
+    (package / "two.py").write_text("from late.many import A\nB = A + 1")
+    code = """if True:
+        from expmech.tables.sources.postponed import postpone
+        postpone("late.many")
+        from late.many.two import B
+        assert B == 2
+    """
+    assert "late.many.one" in loaded(code, folder=tmp_path)
+
+
+def test_every_compiler_of_ibis_works_after_they_were_postponed() -> None:
+    code = """if True:
+        from expmech.tables.sources.postponed import postpone
+        postpone("ibis.backends.sql.compilers")
+        import ibis.backends.sql.compilers as compilers
+        assert compilers.risingwave.compiler
+        from ibis.backends.sql.compilers import *
+        assert all(hasattr(compilers, name) for name in compilers.__all__)
+        assert BigQueryCompiler is compilers.bigquery.BigQueryCompiler
+    """
+    assert "ibis.backends.sql.compilers.trino" in loaded(code)
+
+
+def test_threads_that_use_a_postponed_package_at_once_all_get_their_names(tmp_path: Path) -> None:
+    package = tmp_path / "late" / "many"
+    package.mkdir(parents=True)
+    (tmp_path / "late" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text(
+        "import threading\n"
+        "import late\n"
+        "other = threading.Thread(target=late.ask)\n"
+        "other.start()\n"
+        "other.join(0.2)\n"
+        "A, B = 1, 2\n"
+    )
+    code = """if True:
+        import late
+        seen = []
+        late.ask = lambda: seen.append(late.many.B)
+        from expmech.tables.sources.postponed import postpone
+        postpone("late.many")
+        assert late.many.A == 1
+        late.many.other.join()
+        assert seen == [2]
+    """
+    loaded(code, folder=tmp_path)
+
+
 def test_the_help_of_a_group_makes_none_of_its_commands() -> None:
     modules = loaded(RUN, "release", "--help")
     assert "expmech.cli.statistics" in modules

@@ -254,6 +254,10 @@ def test_a_charge_that_was_never_drawn_is_redeemed(
     assert spent(account) == 1
 
 
+def refuse(error: Exception) -> None:
+    raise error
+
+
 PLAN = """
 source = "people.csv"
 ledger = "people.ledger"
@@ -298,6 +302,32 @@ def test_a_plan_whose_bounds_are_not_found_releases_the_others(people: Path, acc
         text = " ".join(result.output.split())
         assert "found no private bounds of note" in text and "3 of 4 values" in text
         assert spent(account) == Fraction(65, 100)
+
+
+def test_a_plan_whose_bounds_were_not_found_can_be_run_again(people: Path, account: Path) -> None:
+    """No value of its run is to come, so --again charges for the whole plan, as for any other."""
+    plan = people.with_suffix(".toml")
+    plan.write_text(PLAN.format(column="note"))
+    first = call("release", "--plan", plan)
+    assert "--again charges for a new run" in " ".join(first.output.split())
+    assert "nothing is charged a second time" not in " ".join(first.output.split())
+    assert call("release", "--plan", plan, "--again").exit_code != 0
+    assert spent(account) == 2 * Fraction(65, 100)
+    assert call("release", "--plan", plan).exit_code != 0
+    assert spent(account) == 2 * Fraction(65, 100)
+
+
+def test_a_plan_with_a_value_to_come_is_continued_even_with_again(
+    people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = people.with_suffix(".toml")
+    plan.write_text(PLAN.format(column="age"))
+    with monkeypatch.context() as broken:
+        broken.setattr(release, "draw", lambda *given: refuse(DataError("The engine stopped.")))
+        stopped = call("release", "--plan", plan)
+    assert "nothing is charged a second time" in " ".join(stopped.output.split())
+    assert call("release", "--plan", plan, "--again").exit_code == 0
+    assert spent(account) == 1
 
 
 def test_a_plan_says_from_which_epsilon_bounds_are_found() -> None:

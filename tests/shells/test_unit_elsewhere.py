@@ -59,6 +59,34 @@ def test_a_ledger_knows_the_other_table_and_the_release_is_verified(shop: Path) 
     assert checked.exit_code == 0, checked.output
 
 
+def test_a_plan_file_finds_other_tables_from_its_own_folder(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("towns.csv").write_text("customer_id,town\n1,Bern\n2,Chur\n3,Bern\n4,Chur\n")
+    made = run("budget", "init", "s.ledger", "orders.csv", *FOUND, "--epsilon", 9)
+    assert made.exit_code == 0, made.output
+    plan = """
+    source = "orders.csv"
+    ledger = "s.ledger"
+    unit-from = "customers.csv"
+    unit-on = "customer_id"
+    lookup = "towns.csv"
+    on = "customer_id"
+    max-rows = 2
+    [[release]]
+    statistic = "count"
+    by = "town"
+    groups = "Bern,Chur"
+    epsilon = 1
+    """
+    Path("plan.toml").write_text(plan)
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    shown = run("release", "--plan", "../plan.toml")
+    assert shown.exit_code == 0, shown.output
+    assert "rows of the table and of customers.csv" in " ".join(shown.stdout.split())
+
+
 def test_a_query_reads_the_rows_with_their_unit(shop: Path) -> None:
     query = "SELECT amount, household FROM source WHERE amount > 10"
     asked = ("release", "count", "orders.csv", *FOUND, "--max-rows", 9, *SURE, "--json")

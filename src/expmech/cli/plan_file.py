@@ -48,6 +48,7 @@ from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import price
 from expmech.tables.release import LEAST_ROWS, PreparedRelease
 from expmech.tables.sources.source import Source
+from expmech.tables.sources.text_files import text_ending
 
 _TOP = ("source", "ledger", "output", "defaults", "release")
 _WHOLE_RUN = ("ledger", "output", "redeem", "json", "verbose")
@@ -162,6 +163,11 @@ def _near(source: str, folder: Path) -> str:
     return str(folder / source) if is_file else source
 
 
+def _is_file(table: str) -> bool:
+    """Return whether a second table is a file; of a server it is the name of a table."""
+    return bool(text_ending(table)) or table.lower().endswith(".parquet")
+
+
 def _near_list(text: str, folder: Path) -> str:
     """Return a public list, or ``@FILE`` whose path is read from the folder of the plan."""
     return f"@{folder / text[1:]}" if text.startswith("@") else text
@@ -193,7 +199,9 @@ def _command(
     given = {option.name: option.default for option in options.parameters} | dict(base)
     for key, value in values.items():
         typed = _typed(known[key], key, value, where)
-        if key in (*_LISTS, "classes"):
+        if key == "lookup" or (key == "unit-from" and _is_file(typed)):
+            typed = _near(typed, folder)
+        elif key in (*_LISTS, "classes"):
             several = isinstance(typed, list)
             texts = [_near_list(text, folder) for text in (typed if several else [typed])]
             typed = texts if several else texts[0]
@@ -293,7 +301,7 @@ def run_plan(
         ]
         if ledger is None:
             raise LedgerError(f"{path} names no ledger.")
-        number, charges = _unfinished_run(ledger, plan, len(whole), again=again)
+        number, charges = _unfinished_run(ledger, plan, parts, again=again)
         _check_same(fixed, charges)
         if dry_run:
             _forecast(ledger, plan, parts, charges, as_json=as_json, guess=rows)
@@ -312,9 +320,14 @@ def run_plan(
             if file is not None:
                 file.write(record_json(records, indent=2, sort_keys=True) + "\n")
         if len(records) < len(whole):
+            remedy = (
+                "Run the plan again once the cause is mended: nothing is charged a second time."
+            )
+            values = _values(ledger, run.charges)
+            if not any(_waits(part, values) for part in parts):
+                remedy = "Without bounds the others never are; --again charges for a new run."
             complaints.print(
-                f"error: {len(records)} of {len(whole)} values were released. Run the plan again"
-                " once the cause is mended: nothing is charged a second time.",
+                f"error: {len(records)} of {len(whole)} values were released. {remedy}",
                 style="red",
                 markup=False,
             )
@@ -368,7 +381,7 @@ def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
 
 
 def _unfinished_run(
-    ledger: Ledger, plan: PlanFile, size: int, *, again: bool
+    ledger: Ledger, plan: PlanFile, parts: Sequence[Part], *, again: bool
 ) -> tuple[int, dict[int, Charge]]:
     """Return the number of the run, and its charges if it is one that has values to come.
 
@@ -379,17 +392,38 @@ def _unfinished_run(
         return 1, {}
     number = max(runs)
     latest = runs[number]
-    shown = ledger.outbox()
-    if len(latest) < size or any(charge.number not in shown for charge in latest.values()):
+    values = _values(ledger, latest)
+    if again and not any(_waits(part, values) for part in parts):
+        return number + 1, {}
+    if len(values) < sum(len(part.whole) for part in parts):
         return number, latest
-    if not again:
-        numbers = [charge.number for charge in latest.values()]
-        raise LedgerError(
-            f"All values of this plan were released already, by charges {min(numbers)} to"
-            f" {max(numbers)}: `expmech budget recover {ledger.path}` shows them. --again"
-            " charges for new ones. Nothing was charged."
-        )
-    return number + 1, {}
+    numbers = [charge.number for charge in latest.values()]
+    raise LedgerError(
+        f"All values of this plan were released already, by charges {min(numbers)} to"
+        f" {max(numbers)}: `expmech budget recover {ledger.path}` shows them. --again"
+        " charges for new ones. Nothing was charged."
+    )
+
+
+def _values(ledger: Ledger, charges: Mapping[int, Charge]) -> dict[int, str]:
+    """Return the records that the outbox has, by their places."""
+    shown = ledger.outbox()
+    return {
+        place: shown[charge.number] for place, charge in charges.items() if charge.number in shown
+    }
+
+
+def _waits(part: Part, values: Mapping[int, str]) -> bool:
+    """Return whether a value of a command is to come: none is where its bounds were not found."""
+    if all(place in values for place in range(part.start, part.start + len(part.whole))):
+        return False
+    if part.command.bounded is not None and all(place in values for place in part.fixed):
+        bounds = [read_json(values[place], name="A value")["value"] for place in part.fixed]
+        try:
+            part.command.bounded.between(bounds, None)
+        except ExpmechError:
+            return False
+    return True
 
 
 def _runs(ledger: Ledger, plan: PlanFile) -> dict[int, dict[int, Charge]]:

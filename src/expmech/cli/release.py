@@ -124,6 +124,8 @@ class ReleaseCommand:
                 "`--check` counts the values that are usable numbers, and"
                 f" {prepared[0].statement} reads no column as numbers: leave it out."
             )
+        from expmech.tables.statistics import UsableOf
+
         usable = UsableOf(columns=tuple(columns), adjacency=self.adjacency, named=True)
         asked = replace(self.request, epsilon=self.check, delta=Fraction(0), sampler="auto")
         return [*prepared, asked.prepare(usable, source)]

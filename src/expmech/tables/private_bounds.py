@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from expmech.certificates.mechanism import Release
 from expmech.certificates.postprocessing import FoundBounds
@@ -22,9 +22,6 @@ from expmech.tables.aggregates import Column
 from expmech.tables.release import PreparedRelease
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics.base import Statistic, one_of_several
-
-if TYPE_CHECKING:
-    from expmech.tables.statistics.bounds import BoundsOf
 
 PRIVATE = "private"
 DEFAULT_SHARE = 0.2
@@ -75,9 +72,9 @@ class BoundsSearch:
         return self.epsilon - self.bounds_epsilon
 
     @property
-    def statistics(self) -> tuple[BoundsOf, ...]:
+    def statistics(self) -> tuple[Statistic, ...]:
         """Return the bounds of each column, as a statistic."""
-        from expmech.tables.statistics.bounds import BoundsOf
+        from expmech.tables.statistics import BoundsOf
 
         return tuple(
             BoundsOf(column=column, label=label, adjacency=self.adjacency, missing=self.missing)
