@@ -126,9 +126,9 @@ def test_the_screen_tells_the_interval_and_no_inner_numbers(survey: Path) -> Non
     assert "sensitivity   4.29497e+09" in verbose and "noise scale" in verbose
     quantile = ["--column", "age", "--bounds", "0,120", "--epsilon", "1"]
     told = run("release", "quantile", survey, *quantile, "--adjacency", "replace").stdout
-    near = "With 95% probability each value is within 8 ranks of the true quantile"
+    near = "With 95% probability each answer is within 8 ranks of the true quantile"
     assert near in " ".join(told.split())
-    last = "Values are counted at the possible answer nearest to them."
+    last = "Each value counts as the possible answer nearest to it."
     assert last not in " ".join(told.split())
     told = run("release", "quantile", survey, *quantile, "--verbose").stdout
     assert last in " ".join(told.split())
