@@ -281,7 +281,7 @@ def main() -> None:
             ),
             "",
             *prose(
-                """Controls: without the clamp at 500 nats ("as they come", what was released before)
+                """Controls: without the clamp at 500 nats ("as they come")
                 the same attack tells a best candidate that is 708 ahead from one that is 709 ahead.
                 What promises nothing is below for comparison."""
             ),

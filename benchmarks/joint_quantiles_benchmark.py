@@ -5,8 +5,8 @@
 Through `PrivateQuantile` with default settings, epsilon = 1, n = 1000. Columns: all values equal; hours
 worked (70% at 40, the others whole numbers about 35); incomes (60% zeros, a lognormal tail); ages in
 whole years; normal values. The error of a data set is the mean over levels of |answer - true quantile|,
-or of the ranks between the answer and its quantile. "Before" is the law of earlier versions: the rank
-#{x < y} alone, 2^16 points, no spreading.
+or of the ranks between the answer and its quantile. "Plain rank" is the law by
+the rank #{x < y} alone, on 2^16 points, without spreading.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def shipped(problem: Problem, values: Values, seed: int) -> Values:
     return np.asarray(estimator.fit(values[:, None]).quantiles_[:, 0])
 
 
-def before(problem: Problem, values: Values, seed: int) -> Values:
-    """Draw from the law of earlier versions; for one level the joint law is that of one."""
+def plain_rank(problem: Problem, values: Values, seed: int) -> Values:
+    """Draw by the rank #{x < y} alone; for one level the joint law is that of one."""
     made = JointQuantiles.from_values(
         values,
         levels=problem.levels,
@@ -179,14 +179,14 @@ def mean_error(
 
 def table(problems: list[Problem], sets: int, *, many: int) -> list[str]:
     lines = [
-        "| column | bounds | levels | adjacency | goal | expmech | before | data sets |",
+        "| column | bounds | levels | adjacency | goal | expmech | plain rank | data sets |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for problem in problems:
         number = sets if problem.m < 29 else many
         ours = mean_error(shipped, problem, number)
-        old = mean_error(before, problem, min(number, 40))
-        goal = "as before" if problem.goal is None else f"{problem.goal:g}"
+        old = mean_error(plain_rank, problem, min(number, 40))
+        goal = "as plain rank" if problem.goal is None else f"{problem.goal:g}"
         step = "" if problem.step is None else f", step {problem.step}"
         lines.append(
             f"| {problem.column}{step} | {problem.bounds[0]:g} to {problem.bounds[1]:g} | {problem.m}"
@@ -244,8 +244,8 @@ def main() -> None:
         "",
         f"One run of `benchmarks/joint_quantiles_benchmark.py`, Python {platform.python_version()},"
         f" NumPy {np.__version__}.",
-        "Mean error (standard error) through `PrivateQuantile` with default settings. `before` is the"
-        " law of earlier versions.",
+        "Mean error (standard error) through `PrivateQuantile` with default settings. `plain rank`"
+        " is the law by the rank of values below alone, without spreading them.",
         "",
         "## Errors in value",
         "",

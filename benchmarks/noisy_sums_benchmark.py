@@ -1,4 +1,4 @@
-"""Error of several sums at once: noise of the earlier law against that of today, in one run.
+"""Error of several sums at once: joint noise against independent Laplace noise, in one run.
 
 ``python -m benchmarks.noisy_sums_benchmark`` writes benchmarks/results/noisy_sums.md.
 """
@@ -39,7 +39,7 @@ def error(meaning: Any, sums: list[int], truth: Any, noise: Any) -> float:
 
 
 def means(size: int, adjacency: em.Adjacency) -> float:
-    """Return the error of means today over that of independent Laplace noise."""
+    """Return the error of means over that of independent Laplace noise."""
     rows = np.random.default_rng(size).uniform(0, 1, (ROWS, size))
     steps = np.floor(rows * 2**BITS + 0.5).astype(np.int64)
     own: dict[str, Any] = {"lower": (0.0,) * size, "upper": (1.0,) * size, "bits": BITS}
@@ -54,7 +54,7 @@ def means(size: int, adjacency: em.Adjacency) -> float:
 
 
 def variance(mean: float, size: int = 1) -> float:
-    """Return the error of variances today over that of Laplace noise on pairs of rows."""
+    """Return the error of variances over that of Laplace noise on pairs of rows."""
     rows = mean + np.random.default_rng(3).uniform(-0.1, 0.1, (ROWS, size))
     steps = np.floor((rows + 1) * 2 ** (BITS - 1) + 0.5).astype(np.int64)
     told = (ROWS, steps.sum(axis=0).tolist(), (steps**2).sum(axis=0).tolist())
@@ -67,7 +67,7 @@ def variance(mean: float, size: int = 1) -> float:
 
 
 def conditions(size: int) -> float:
-    """Return the error of counts of conditions today over that of Laplace noise."""
+    """Return the error of counts of conditions over that of Laplace noise."""
     counts, sums = Counts(size=size, disjoint=False, count=ROWS), [ROWS // 2] * size
     replace = em.Adjacency.REPLACE
     before = error(counts, sums, ROWS // 2, counts.laplace(replace, EPSILON))
@@ -106,10 +106,10 @@ def lines() -> list[str]:
         "# Several sums at once",
         "",
         "`python -m benchmarks.noisy_sums_benchmark`. Mean absolute error of a number at epsilon = 1"
-        f" and {ROWS} rows, over {DRAWS} draws: the law of today over independent Laplace noise, as"
-        " earlier versions had it, in one run. A histogram keeps its law.",
+        f" and {ROWS} rows, over {DRAWS} draws: joint noise over independent Laplace noise,"
+        " in one run. For a histogram both are the same.",
         "",
-        "| statistic | today / earlier | goal, at most |",
+        "| statistic | joint / independent | goal, at most |",
         "|---|---|---|",
         *(f"| {name} | {ratio:.3f} | {goal} |" for name, ratio, goal in rows),
         "",

@@ -211,11 +211,11 @@ def compared(scores: dict[str, list[float]], tables: list[Table]) -> tuple[list[
 
 
 def unseen_section(scores: dict[str, list[float]]) -> list[str]:
-    """Return the lines on the tables that were not looked at before."""
+    """Return the lines on the tables that no rule was tuned on."""
     lines, held, asked = compared(scores, unseen())
     if asked == 0:
         return []
-    title = f"## Tables that were not looked at before: {held} of {asked} goals hold"
+    title = f"## Tables that no rule was tuned on: {held} of {asked} goals hold"
     return ["", title, "", *prose(FRESH), "", *lines]
 
 

@@ -126,9 +126,9 @@ def test_the_screen_tells_the_interval_and_no_inner_numbers(survey: Path) -> Non
     assert "sensitivity   4.29497e+09" in verbose and "noise scale" in verbose
     quantile = ["--column", "age", "--bounds", "0,120", "--epsilon", "1"]
     told = run("release", "quantile", survey, *quantile, "--adjacency", "replace").stdout
-    near = "With 95% probability each value is within 8 ranks of the true quantile"
+    near = "With 95% probability each answer is within 8 ranks of the true quantile"
     assert near in " ".join(told.split())
-    last = "Values are counted at the possible answer nearest to them."
+    last = "Each value counts as the possible answer nearest to it."
     assert last not in " ".join(told.split())
     told = run("release", "quantile", survey, *quantile, "--verbose").stdout
     assert last in " ".join(told.split())
@@ -210,8 +210,8 @@ REFUSED = {
     "release histogram {} --column sex --categories f,other --epsilon 1": "must not hold 'other'",
     "release missing {} --column age --column AGE --epsilon 1": "must differ",
     "release sum {} --column age --bounds 1000000,1000000.1 --epsilon 1": "a million times",
-    "plan mean --bounds 0,1": "`--epsilon` or `--error`",
-    "plan mean --bounds 0,1 --error 0.1 --epsilon 1": "`--epsilon` or `--error`",
+    "plan mean --bounds 0,1": "`--epsilon`, `--error` or `--shown-from`",
+    "plan mean --bounds 0,1 --error 0.1 --epsilon 1": "`--epsilon`, `--error` or `--shown-from`",
     "plan mean --bounds 0,1 --error 0.1": "no public quantity decides",
     "plan variance --bounds 0,1 --adjacency add-remove --error 0.1": "no public quantity decides",
     "plan mean --bounds 0,1 --adjacency replace --rows 10 --error 1e-12": "within reach",

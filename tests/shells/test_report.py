@@ -105,7 +105,7 @@ def test_the_page_shows_values_intervals_and_pictures_and_needs_nothing_else(
         "PrivateRidge: a model",
         "Its value is not kept in the ledger",
         "epsilon = 0.45 and delta = 0 were spent of a total of 2 and 0.000001",
-        "What is left is enough for: PrivateRidge: a model, at 0.05",
+        "more: PrivateRidge: a model at epsilon = 0.05",
     ):
         assert part in found.text, part
     assert "secret place" not in done.stdout

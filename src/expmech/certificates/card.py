@@ -67,13 +67,19 @@ class ShownValue:
 
 
 def usual_name(statement: str) -> str:
-    """Return a statement with a quantile by its usual name.
+    """Return a statement with a quantile by its usual name, and what released it said once.
 
     Examples
     --------
     >>> usual_name("0.5-quantile of income"), usual_name("0.9-quantile of age by town")
     ('median of income', '0.9 quantile of age by town')
+    >>> usual_name("median: 0.5-quantile of income"), usual_name("PrivateRidge: a model")
+    ('median of income', 'PrivateRidge: a model')
     """
+    function, colon, released = statement.partition(": ")
+    if colon and function.isidentifier():
+        name = usual_name(released)
+        return name if name.startswith(f"{function} of ") else f"{function}: {name}"
     level, dash, rest = statement.partition("-quantile of ")
     if not dash or not re.fullmatch(r"[0-9.]+", level):
         return statement

@@ -312,10 +312,9 @@ def _finite(numbers: tuple[float | None, ...]) -> list[float | None]:
 def within_ranks(ranks: float) -> str:
     """Say how near quantiles are to the true ones."""
     return (
-        f"With 95% probability each value is within {show_number(math.ceil(ranks))} ranks of the"
-        " true quantile, where values lie about evenly around it or are tied; where they leave a"
-        " wide gap there, it may be more. Values are counted at the possible answer nearest to"
-        " them."
+        f"With 95% probability each answer is within {show_number(math.ceil(ranks))} ranks of the"
+        " true quantile, if the values near it lie about evenly or are tied; beside a wide gap it"
+        " may be more. Each value counts as the possible answer nearest to it."
     )
 
 

@@ -262,14 +262,14 @@ def remaining_releases(ledger: Ledger) -> list[str]:
     if not kinds:
         rho = rho_of_bounded_range if ledger.wants_bounded_range else rho_of_pure
         usual = Amount(epsilon=_USUAL, rho=rho(_USUAL))
-        kinds = {("a quantile, say", _USUAL): usual}
+        kinds = {("a quantile", _USUAL): usual}
     sentences = []
     for (statement, epsilon), amount in list(kinds.items())[:_KINDS]:
-        release, times = f"{statement}, at {show_amount(epsilon)}", ledger.times(amount)
-        often = "once more" if times == 1 else f"about {times} times more"
+        release, times = f"{statement} at epsilon = {show_amount(epsilon)}", ledger.times(amount)
+        often = "one more" if times == 1 else f"about {times} more"
         sentences.append(
-            f"What is left is enough for: {release}, {often}."
+            f"What is left is enough for {often}: {release}."
             if times
-            else f"Nothing is left for: {release}."
+            else f"Not enough is left for: {release}."
         )
     return sentences

@@ -313,7 +313,7 @@ class PlanOptions(GuaranteeOptions):
         typer.Option(
             "--shown-from",
             help="Find the epsilon from which groups of this size are shown in 95% of releases, or"
-            " bounds found of as many rows of a like size.",
+            " bounds found of as many rows of similar size.",
         ),
     ] = None
     bounds_share: BoundsShare = None

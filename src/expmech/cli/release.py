@@ -293,7 +293,7 @@ def announce_bounds(prepared: Sequence[PreparedRelease]) -> None:
     shown_from = max(each.certificate.sampler["shown_from"] for each in prepared)
     complaints.print(
         f"Private bounds are found in at least 95% of releases where {shown_from} values of a"
-        " column are of a like size; where none are found, their share of epsilon is spent.",
+        " column are of similar size; where none are found, their share of epsilon is spent.",
         markup=False,
     )
 

@@ -213,17 +213,17 @@ def _promise(ledger: Ledger) -> list[str]:
     change, _, public = describe_adjacency(ledger.adjacency).partition("; ")
     factor = math.exp(min(float(spent[0]), 700.0))
     return [
-        "The numbers below were drawn with randomness that hides every single one. Whatever"
-        f" somebody knows already, and whatever they compute from this page, {change} changes the"
-        f" probability of any conclusion by a factor of at most {factor:.4g}"
+        "The numbers below were drawn with random noise. Whatever somebody knows already, and"
+        f" whatever they compute from this page, {change} changes the probability of any conclusion"
+        f" by a factor of at most {factor:.4g}"
         + (f", up to a chance of {float(spent[1]):.3g}." if spent[1] else ".")
         + (f" {public.capitalize()}." if public else ""),
         f"So far epsilon = {show_amount(spent[0])} and delta = {show_amount(spent[1])} were spent"
         f" of a total of {show_amount(total[0])} and {show_amount(total[1])}, by"
         f" {ledger.limits.composition} composition. The ledger refuses to go beyond the total.",
-        "That is no promise that a number is near the truth. Where an interval is given it covers"
-        " the statistic of the data in 95% of releases; it does not cover how the data differ from"
-        " the world they come from.",
+        "A promise of privacy says nothing about accuracy. Where an interval is given, it contains"
+        " the exact value of the table in at least 95% of releases. It does not say how far the"
+        " table is from the population behind it.",
     ]
 
 

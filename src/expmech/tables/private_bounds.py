@@ -103,7 +103,7 @@ class BoundsSearch:
         others = f" Those of others are public now: {_listed(pairs)}." if pairs else ""
         raise DataError(
             f"{self.owner} found no private bounds of {', '.join(without)}: too few values are of a"
-            f" like size. Epsilon = {show_amount(self.bounds_epsilon)} was spent on bounds"
+            f" similar size. Epsilon = {show_amount(self.bounds_epsilon)} was spent on bounds"
             f"{unspent}.{others} Give public bounds, or take a larger epsilon or a larger share of"
             " it for bounds."
         )

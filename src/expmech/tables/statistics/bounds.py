@@ -21,7 +21,7 @@ _NOT_COUNTED = "A missing value is not counted."
 class BoundsOf(Statistic):
     """Bounds between which most values of a column lie, found privately.
 
-    Values that few rows have may lie outside. Where too few rows are of a like size, none are
+    Values that few rows have may lie outside. Where too few rows are of similar size, none are
     found, and the budget is spent all the same.
 
     Parameters

@@ -314,7 +314,9 @@ class TopOf(Statistic):
     '2 most frequent city'
     """
 
-    shortfall = "no place of the list falls short of what is due to it by more than {:.3g} rows"
+    shortfall = (
+        "each value of the list occurs in at most {:.3g} fewer rows than the one due in its place"
+    )
     column: Column
     candidates: tuple[Any, ...]
     labels: tuple[Any, ...]
