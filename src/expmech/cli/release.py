@@ -114,8 +114,6 @@ class ReleaseCommand:
         prepared = [share.prepare(statistic, source) for statistic in self.statistics]
         if self.check is None:
             return prepared
-        from expmech.tables.statistics.counts import UsableOf
-
         columns = dict.fromkeys(
             column for each in prepared for column in each.aggregation.number_columns
         )
