@@ -254,6 +254,52 @@ def test_a_charge_that_was_never_drawn_is_redeemed(
     assert spent(account) == 1
 
 
+def test_a_charge_is_redeemed_between_its_own_bounds_though_another_run_came_between(
+    people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("release", "mean", people, "--column", "age", *PRIVATE, "--ledger", account)
+    draw = release.draw
+    wide = {"lower": 0.0, "upper": 2.0**20}
+
+    def interrupted(*arguments: Any) -> Any:  # while the bounds of one run are drawn, another runs
+        with monkeypatch.context() as other:
+            drawn: list[Any] = []
+
+            def widened(*inner: Any) -> Any:
+                drawn.append(draw(*inner))
+                return drawn[0] | {"value": wide} if len(drawn) == 1 else drawn[-1]
+
+            other.setattr(release, "draw", widened)
+            assert call(*given).exit_code == 0
+        monkeypatch.setattr(release, "draw", lambda *rest: refuse(DataError("It stopped.")))
+        return draw(*arguments)
+
+    with monkeypatch.context():
+        monkeypatch.setattr(release, "draw", interrupted)
+        stopped = call(*given)
+    assert "--redeem 4" in " ".join(stopped.output.split()), stopped.output
+    monkeypatch.setattr(release, "draw", draw)
+    again = call(*given, "--redeem", 4, "--json")
+    assert again.exit_code == 0, again.output
+    assert [record["charge"] for record in json.loads(again.stdout)] == [1, 4]
+    assert spent(account) == 2
+
+
+def test_bounds_that_were_charged_together_are_redeemed_together(
+    people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = ("--column", "age", "--column", "income", "--bounds", "private")
+    given = ("release", "mean", people, *several, "--epsilon", 1, "--ledger", account)
+    for _ in range(2):  # two runs that ended between the charge of their bounds and the draw
+        with monkeypatch.context() as broken:
+            broken.setattr(release, "aggregate_together", lambda _: refuse(DataError("No.")))
+            assert call(*given).exit_code != 0
+    again = call(*given, "--redeem", 3, "--json")
+    assert again.exit_code == 0, again.output
+    records = json.loads(again.stdout)
+    assert [record["charge"] for record in records] == [3, 4, 5]
+
+
 def refuse(error: Exception) -> None:
     raise error
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from expmech.certificates.postprocessing import FoundBounds
 from expmech.cli.columns import for_each, unnamed
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import EPSILON_MIN
 from expmech.domains.regions import decimal_fraction
 from expmech.ledger.amounts import show_amount
+from expmech.ledger.entries import read_certificate
 from expmech.tables.private_bounds import (
     DEFAULT_SHARE,
     PRIVATE,
@@ -52,6 +54,13 @@ class BoundedCommand:
         pairs = self.search.pairs(values)
         own = with_bounds(self.own, dict(zip(self.search.labels, pairs, strict=True)))
         return self.make(own, self.search.rest, (self.search.note(pairs),), redeem)
+
+    def stands_in(self, certificate: str, values: Sequence[Any]) -> bool:
+        """Return whether a certificate of the statistic notes these released bounds."""
+        if FoundBounds.none in values:
+            return False
+        read = read_certificate(certificate)
+        return read is not None and self.search.note(self.search.pairs(values)) in read.assumptions
 
 
 def bounds_search(

@@ -276,7 +276,7 @@ def _find_bounds(
     prepared, later = command.first.prepare(source), command.prepare(source)
     announce_bounds(prepared)
     if ledger is not None and number is not None:
-        records, own = _redeemed_bounds(ledger, number, prepared, end)
+        records, own = _redeemed_bounds(ledger, number, bounded, prepared, end)
         return bounded.between([each["value"] for each in records], own), records
     if ledger is not None:
         ledger.require_all([each.entry() for each in (*prepared, *later)])
@@ -297,27 +297,52 @@ def announce_bounds(prepared: Sequence[PreparedRelease]) -> None:
 
 
 def _redeemed_bounds(
-    ledger: Ledger, number: int, prepared: Sequence[PreparedRelease], end: Ending
+    ledger: Ledger,
+    number: int,
+    bounded: BoundedCommand,
+    prepared: Sequence[PreparedRelease],
+    end: Ending,
 ) -> tuple[list[Record], int | None]:
-    """Return the bounds that belong to a charge, and the charge if it is that of the statistic."""
-    kept, records, own = ledger.outbox(), list[Record](), False
-    for each in prepared:
-        entry = each.entry(SINGLE)
-        same = [charge.number for charge in ledger.history() if charge.run and charge.is_for(entry)]
-        if not same:
-            raise LedgerError(
-                f"Charge {number} was made for another release: no {each.statement} with this share"
-                " of epsilon was charged. Ask for the same one, with the same options."
-            )
-        of_bounds = min(same, key=lambda charge: abs(charge - number))
-        own = own or of_bounds == number
-        if of_bounds in kept and of_bounds != number:
-            record = read_json(kept[of_bounds], name=f"The value of {of_bounds}")
-        else:
-            (charge,) = end.charged(ledger, partial(_redeem_one, ledger, of_bounds, entry))
-            record = deliver(ledger, charge, each)
-        records.append(record)
-    return records, None if own else number
+    """Return the bounds that belong to a charge, and the charge if it is that of the statistic.
+
+    Bounds of one run were charged together, so their numbers follow each other.
+    """
+    kept, history = ledger.outbox(), ledger.history()
+    entries = [each.entry(SINGLE) for each in prepared]
+    runs = [history[k : k + len(entries)] for k in range(len(history) - len(entries) + 1)]
+    runs = [
+        charges
+        for charges in runs
+        if all(
+            each.run and each.is_for(entry) for each, entry in zip(charges, entries, strict=True)
+        )
+    ]
+    for charges in runs:
+        if all(each.number != number for each in charges):
+            continue
+        records = list[Record]()
+        for charge, each, entry in zip(charges, prepared, entries, strict=True):
+            if charge.number in kept and charge.number != number:
+                records.append(_kept_record(kept, charge))
+            else:
+                redeem = partial(_redeem_one, ledger, charge.number, entry)
+                records.append(deliver(ledger, end.charged(ledger, redeem)[0], each))
+        return records, None
+    certificates = [each.certificate for each in history if each.number == number]
+    for charges in reversed(runs):
+        if certificates and all(each.number in kept for each in charges):
+            records = [_kept_record(kept, each) for each in charges]
+            if bounded.stands_in(certificates[0], [each["value"] for each in records]):
+                return records, number
+    raise LedgerError(
+        f"Charge {number} was made for another release: no"
+        f" {' and '.join(each.statement for each in prepared)} with this share of epsilon was"
+        " charged for it. Ask for the same one, with the same options."
+    )
+
+
+def _kept_record(kept: Mapping[int, str], charge: Charge) -> Record:
+    return read_json(kept[charge.number], name=f"The value of {charge.number}")  # type: ignore[no-any-return]
 
 
 def _redeem_one(ledger: Ledger, number: int, entry: Entry) -> list[Charge]:

@@ -415,8 +415,8 @@ def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, 
         )
     if source.engine != "duckdb" and source.notes:  # the engine knows its tables, not the join
         raise ParameterError(
-            "`--query` with --lookup must be a plain SELECT ... FROM one table, with at most a"
-            f" WHERE, of expressions that are read row by row; got {query.text}."
+            "`--query` with --lookup or --unit-from must be a plain SELECT ... FROM one table,"
+            f" with at most a WHERE, of expressions that are read row by row; got {query.text}."
         )
     if source.engine == "duckdb":  # what the text calls the table of a file
         table = source.table
