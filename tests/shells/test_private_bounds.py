@@ -519,7 +519,7 @@ def test_an_estimator_finds_bounds_of_each_column_and_spends_epsilon(
 def test_an_estimator_that_finds_bounds_of_some_columns_says_which() -> None:
     few = np.column_stack([INCOMES, np.full(ROWS, np.nan)])
     mean = PrivateMean(bounds="private", adjacency="add-remove", epsilon=2)
-    with pytest.raises(DataError, match=r"of column 1: .*now: column 0 from 0 to"):
+    with pytest.raises(DataError, match=r"of column 1: .*now: column 0 from [\d,]+ to"):
         mean.fit(few)
     assert not hasattr(mean, "mean_")
 
