@@ -128,9 +128,9 @@ def page(repeats: int) -> str:
         " and then it is clipped. Of a column that is mostly zero, the others are not seen by so few"
         " rows. All equal values have no error to compare with (nan). Outside counts a bound more than"
         " two octaves beyond the octave of the outermost value, also where cells are half octaves; of"
-        " an interval that does not begin at zero, one beyond by half of its width. At"
-        " n = 1000 bounds far outside are more frequent than the goal allows: a width is chosen by"
-        " few rows there, and the next one is sometimes as good.",
+        " an interval that does not begin at zero, one beyond by half of its width. Under"
+        " replace at n = 1000 bounds far outside are more frequent than the goal allows: a width is"
+        " chosen by few rows there, and the next one is sometimes as good.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -42,7 +42,7 @@ def low_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule, "JUMPS", (1.0,))
     monkeypatch.setattr(rule, "_SMALLER", 0)
     monkeypatch.setattr(rule, "_WORTH", 0.5)
-    monkeypatch.setattr(rule, "intervals", lambda parts: (np.array(INTERVALS), HALVINGS))
+    monkeypatch.setattr(rule, "intervals", lambda *_: (np.array(INTERVALS), HALVINGS))
 
 
 INTERVALS = [(0, 8), (4, 8), (4, 6)]  # in quarters: 0 to 2, 1 to 2, 1 to 1.5
@@ -346,13 +346,41 @@ def test_a_spread_column_is_not_narrowed_to_its_most_frequent_values(
 
 
 def test_intervals_are_of_whole_places_and_narrower_ones_are_worth_more() -> None:
-    for parts in (2, 4, 64):
-        ends, halvings = rule.intervals(parts)
+    for parts, rows in itertools.product((2, 4, 64), (100.0, 10_000.0)):
+        ends, halvings = rule.intervals(parts, rows, 0.1)
         assert ends.min() == 0 and ends.max() == 2 * parts
         assert len({tuple(pair) for pair in ends.tolist()}) == len(ends)
         widths = ends[:, 1] - ends[:, 0]
         assert np.allclose(2.0 * parts / widths, 2.0**halvings)
-        assert widths.max() == 2 * parts and (parts == 2 or widths.min() == 3)
+        assert widths.max() == 2 * parts
+        assert widths.min() == (max(4, parts // 8) if rows == 100.0 else 3)
+
+
+def test_a_spread_column_of_few_rows_is_not_narrowed() -> None:
+    values = np.random.default_rng(1).uniform(0.0, 1.0, 1000)
+    made = PrivateBounds.from_values(values, adjacency="replace")
+    found = [made.study(epsilon=0.1, seed=seed).value for seed in range(60)]
+    assert sum(upper - lower >= 0.75 for lower, upper in found) >= 57
+
+
+def test_rows_below_bounds_and_certain_cells_are_read_from_both_signs() -> None:
+    noisy = np.array([0, 5, 60, 100, 40, 20, 0, 0, 0, 0, 0])  # -3 is the last of the bounds
+    for cells, mirrored in ((noisy, False), (noisy[::-1].copy(), True)):
+
+        def ends(first: int, last: int, flip: bool = mirrored) -> tuple[int, int]:
+            return (10 - last, 10 - first) if flip else (first, last)
+
+        assert rule.goes_on_to_zero(cells, ends(1, 3), 1)  # 40 beside 165, and 20 are zero's
+        assert rule.certain(cells, ends(1, 3)) == ends(2, 3)
+        assert not rule.goes_on_to_zero(cells, ends(1, 4), 1)
+
+
+def test_years_of_few_rows_are_rarely_given_bounds_far_outside() -> None:
+    years = np.random.default_rng(1).integers(1950, 2011, 1000).astype(float)
+    for adjacency in ("add-remove", "replace"):
+        made = PrivateBounds.from_values(years, adjacency=adjacency)
+        found = [made.study(epsilon=0.1, seed=seed).value for seed in range(60)]
+        assert sum(lower >= 1850.0 and upper <= 2110.0 for lower, upper in found) >= 57
 
 
 def test_one_more_cell_is_taken_where_rows_thin_out_and_not_at_a_sharp_end() -> None:

@@ -288,19 +288,29 @@ class PrivateBounds(Mechanism):
         near, far = sorted((abs(first), abs(last)))
         step = grid.parts // split
         inner, outer = grid.edge(grid.zero + step * (near - 1) + 1), self._edge(far, split)
-        if inner > _SMALLEST and outer <= min(_FARTHEST_ZOOM * inner, LARGEST / 2):
+        near_zero = outer > min(_FARTHEST_ZOOM * inner, LARGEST / 2) or inner <= _SMALLEST
+        if not near_zero and not rule.goes_on_to_zero(noisy, ends, split):
             rows = float(noisy[ends[0] : ends[1] + 1].sum())
-            inner, outer = self._closer(coins, terms, sign, outer, rows)
+            near, far = sorted(abs(end - middle) for end in rule.certain(noisy, ends))
+            apart = self._edge(near, split), grid.edge(grid.zero + step * (far - 1) + 1)
+            inner, outer = self._closer(coins, terms, sign, outer, rows, apart)
         else:
             inner = 0.0
         return _spaced(inner, outer) if sign > 0 else _spaced(-outer, 0.0 - inner)
 
     def _closer(
-        self, coins: Coins, terms: HistogramTerms, sign: int, outer: float, rows: float
+        self,
+        coins: Coins,
+        terms: HistogramTerms,
+        sign: int,
+        outer: float,
+        rows: float,
+        apart: Bounds,
     ) -> Bounds:
         """Return an interval between zero and ``outer`` by permute-and-flip.
 
-        Its energy is the number of values outside, and what its width is worth by public rules.
+        Its energy is the number of values outside, and what its width is worth by public rules. It
+        begins below the first number of ``apart`` and ends above the second.
         """
         grid = self.grid
         places = np.array([place for place in self.counts if place != NOWHERE], dtype=np.int64)
@@ -308,11 +318,14 @@ class PrivateBounds(Mechanism):
         sizes = np.array([sign * grid.edge(place) for place in places.tolist()])
         order = np.argsort(sizes)
         up_to = np.concatenate([[0], np.cumsum(counts[order])])
-        ends, halvings = rule.intervals(grid.parts)
+        rate = float(terms.closer_rate)
+        ends, halvings = rule.intervals(grid.parts, rows, rate)
         unit = math.ldexp(0.5, math.frexp(np.nextafter(outer, 0.0))[1]) / grid.parts
+        both = (ends[:, 0] * unit < apart[0]) & (ends[:, 1] * unit > apart[1])
+        ends, halvings = ends[both], halvings[both]
         below, above = up_to[np.searchsorted(sizes[order], ends * unit)].T
         outside = int(up_to[-1]) - (above - below)
-        worth = rule.worth_of_a_halving(rows, float(terms.closer_rate))
+        worth = rule.worth_of_a_halving(rows, rate)
         widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
         each = math.floor(terms.closer_rate * UNITS_PER_NAT)
         energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths

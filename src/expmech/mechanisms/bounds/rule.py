@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 FALSE = 5e-4
 """How often a test of cells without rows shows one, at most."""
 
+_OTHER = FALSE / 2  # and cells of the other sign, in each of two tests
 _WALKED = 0.03  # how often a next cell without rows is taken for one with rows
 _SMALLER = 2  # cells of smaller sizes that are counted for the other sign
 _FALLING = 0.75  # an end has so many rows of its neighbour at most where rows thin out
 _RISING = 1.25  # and the neighbour hardly more than the one before it
+_BELOW = 0.2  # of the rows within bounds of one sign: with more below, rows go on towards zero
+_CERTAIN = 0.15  # of the rows within bounds: a cell with as many is not noise alone
 _MATTERS = 0.3  # rows times the rate of noise from which they are worth a wider cell
-_WORTH = 1 / 24  # of the rows, times the rate: what half the width is worth
+_WORTH = 0.15  # of the rows, times the rate: what half the width is worth
 _MOST_WORTH = 4.0  # nats; more would cut off rows that matter
+_MANY = 28.0  # rows times the rate from which five halvings are worth fewer nats than most rows
 WINDOWS = (1, 2, 4)
 """How many neighbouring cells are tested together: rows that are spread are seen as well."""
 
@@ -93,7 +97,7 @@ def octave_levels(octaves: int, least: int, split: int) -> Levels:
 @functools.cache
 def equal_levels(cells: int) -> Levels:
     """Return the levels of cells that are looked for alike."""
-    chance = np.array([FALSE / (len(WINDOWS) * cells)])
+    chance = np.array([_OTHER / (len(WINDOWS) * cells)])
     return tuple(
         np.full(max(0, cells - width + 1), float(level(width, chance)[0])) for width in WINDOWS
     )
@@ -209,22 +213,48 @@ def other_side(noisy: Counts, rate: float, first: int, last: int) -> set[int]:
     else:
         inner = slice(first, min(middle, last + 1 + _SMALLER))
     together = noisy[inner]
-    if new or together.sum() < threshold(level(len(together), np.array([FALSE])), rate)[0]:
+    if new or together.sum() < threshold(level(len(together), np.array([_OTHER])), rate)[0]:
         return new
     return set(range(first, last + 1))
 
 
-@functools.cache
-def intervals(parts: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def goes_on_to_zero(noisy: Counts, ends: Ends, split: int) -> bool:
+    """Tell whether the two octaves between zero and bounds of one sign have many rows."""
+    first, last = ends
+    middle = len(noisy) // 2
+    if first > middle:
+        below = noisy[max(middle + 1, first - 2 * split) : first]
+    else:
+        below = noisy[last + 1 : min(middle, last + 1 + 2 * split)]
+    return bool(below.sum() > _BELOW * noisy[first : last + 1].sum())
+
+
+def certain(noisy: Counts, ends: Ends) -> Ends:
+    """Return the first and the last cell, within bounds, of which an interval must have a part."""
+    first, last = ends
+    within = noisy[first : last + 1]
+    cells = first + np.flatnonzero(within >= _CERTAIN * within.sum())
+    return int(cells[0]), int(cells[-1])
+
+
+def intervals(
+    parts: int, rows: float, rate: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return intervals between zero and a power of two, and how many halvings narrower they are.
 
-    Ends are counted in places of the outermost octave: from zero on there are ``2 * parts``.
+    Ends are counted in places of the outermost octave: from zero on there are ``2 * parts``. Few
+    rows choose among fewer intervals, or they would often choose a wrong one.
     """
+    return _intervals(parts, rows * rate >= _MANY)
+
+
+@functools.cache
+def _intervals(parts: int, many: bool) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     whole = 2 * parts
     ends, halvings = [], []
     width = whole
-    while width >= 4:
-        for narrowed in (width, width * 3 // 4):
+    while width >= (4 if many else max(4, whole // 16)):
+        for narrowed in (width, width * 3 // 4)[: 1 + many]:
             starts = np.arange(0, whole - narrowed + 1, width // 4)
             ends.append(np.column_stack([starts, starts + narrowed]))
             halvings.append(np.full(len(starts), math.log2(whole / narrowed)))
