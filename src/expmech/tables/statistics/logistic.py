@@ -191,10 +191,9 @@ class LogisticLikelihood(LabelRegression):
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         zeros = np.zeros((1, len(self.columns)))
         rows = TargetRows(features=zeros, targets=np.zeros(1), counts=np.array([count]))
+        loss = self.data(rows, epsilon)
         domain = L2Ball(len(self.bounds) + 1, self._radius(count, epsilon))
-        return ExponentialMechanism(
-            loss=self.data(rows, epsilon), domain=domain, adjacency=self.adjacency
-        )
+        return ExponentialMechanism(loss=loss, domain=domain, adjacency=self.adjacency)
 
     def _radius(self, count: int, epsilon: Fraction) -> float:
         if self.radius is not None:
