@@ -352,9 +352,15 @@ def _is_plain(value: Any) -> bool:
         return set(map(type, value)) <= _PLAIN or all(map(_is_plain, value))
     parameters = vars(type(value)).get("__dataclass_params__")
     if parameters is None:
-        return type(value) in _PLAIN
+        return type(value) in _PLAIN or _is_scalar(value)
     ours = type(value).__module__.startswith("expmech.") and parameters.frozen and parameters.eq
     return ours and all(_is_plain(getattr(value, part.name)) for part in dataclasses.fields(value))
+
+
+def _is_scalar(value: Any) -> bool:
+    """Tell whether a value is a number or a text of NumPy, as the classes of labels are."""
+    numpy = isinstance(value, np.generic) and type(value).__module__ == "numpy"
+    return numpy and value.dtype.kind in "biufU"
 
 
 @lru_cache(maxsize=64)
