@@ -85,6 +85,7 @@ def test_the_trade_is_said_before_it_is_spent_and_on_the_card(visits: Path) -> N
     text = " ".join(result.output.split())
     assert "Epsilon = 0.5 chooses how many rows of each who count, from 1 to 1024" in text
     assert "further rows are left out. A row is then released at 0.5 over that number" in text
+    assert "With fewer than 400 people it is often far too large" in text
     assert "rows beyond it are left out, and a larger one leaves less epsilon for a row" in text
     assert text.index("chooses") < text.index("number of rows")
 
@@ -190,6 +191,17 @@ def test_a_plan_file_finds_limits_and_can_be_continued(
     forecast = call("release", "--plan", plan, "--dry-run")
     assert forecast.exit_code == 0, forecast.output
     assert "epsilon = 2. Nothing was charged" in forecast.output
+    assert "Epsilon = 0.2 chooses how many rows of each who count" in forecast.output
+    listed = call("release", "--plan", plan, "--dry-run", "--json")
+    rows = json.loads(listed.stdout)
+    assert [row["statement"] for row in rows[:2]] == [
+        "limit of rows of each who",
+        "number of rows, within the row limit",
+    ]
+    assert [row["error"] for row in rows if row["error"].startswith("known after")] == [
+        *["known after the row limit"] * 2,
+        "known after the row limit and bounds",
+    ]
     draws: list[object] = []
     draw = release.draw
 

@@ -39,6 +39,7 @@ from expmech.cli.release import (
     read_command,
     unshown,
 )
+from expmech.cli.row_limits import LimitedCommand
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError, did_you_mean
 from expmech.core.markup import visible
@@ -296,14 +297,14 @@ def run_plan(
             raise LedgerError(f"{path} names no ledger.")
         number, charges = _unfinished_run(ledger, plan, len(whole), again=again)
         _check_same(fixed, charges)
-        if dry_run:
-            _forecast(ledger, plan, parts, charges, as_json=as_json, guess=rows)
-            return
         pairs = [
             pair for part in parts for pair in zip(part.command.bounded, part.stages, strict=True)
         ]
         for text in dict.fromkeys(each.announcement(stage) for each, stage in pairs):
             complaints.print(text, markup=False)
+        if dry_run:
+            _forecast(ledger, plan, parts, charges, as_json=as_json, guess=rows)
+            return
         with new_file(plan.output) as file:
             if charges:  # of the run that is continued
                 end.charged(ledger, lambda: list(charges.values()))
@@ -498,7 +499,10 @@ def _forecast(
                 f"known when the {later} are" if later == "bounds" else f"known after the {later}"
             )
         evaluations = _evaluations(plan_of)
-        rows.append((each.statement, epsilon, show_amount(cost), error, evaluations, time))
+        statement, units = each.statement, each.request.units
+        if units is not None and LimitedCommand.found in later:  # which stands in
+            statement = f"{statement.removesuffix(units.statement)}, within the row limit"
+        rows.append((statement, epsilon, show_amount(cost), error, evaluations, time))
     if as_json:
         names = ("statement", "epsilon", "cost", "error", "evaluations", "seconds")
         output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))

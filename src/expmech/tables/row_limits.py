@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from expmech.core.errors import ParameterError
@@ -21,6 +22,12 @@ AUTO = "auto"
 DEFAULT_SHARE = "0.2"
 """Measured on synthetic tables, beside 0.05 and 0.1: the least error of counts."""
 
+_ENOUGH = 200
+"""People times epsilon of the limit from which at most a few in 100 limits are far too large.
+
+All limits above the largest number of rows have the loss n/20: exp(-200 / 20 / 1.9) is 1/200, and
+there are up to 20 of them.
+"""
 STAND_IN = 1
 """The limit of a release whose own is not known yet; what it costs does not depend on it."""
 
@@ -66,11 +73,12 @@ class RowLimitSearch:
     @property
     def announcement(self) -> str:
         """Return what is said before anything is spent."""
+        people = ceil(_ENOUGH / self.search_epsilon)
         return (
             f"Epsilon = {show_amount(self.search_epsilon)} chooses how many rows of each"
             f" {self.column} count, from 1 to {ROW_LIMITS[-1]}, so that about 95% have no more;"
             f" further rows are left out. A row is then released at {show_amount(self.rest)} over"
-            " that number."
+            f" that number. With fewer than {people} people it is often far too large."
         )
 
 
