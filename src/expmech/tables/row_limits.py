@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger import exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.tables.sources.units import ROW_LIMITS, Units
-from expmech.tables.statistics.row_limits import RowLimit
+
+if TYPE_CHECKING:
+    from expmech.tables.statistics import RowLimit
 
 AUTO = "auto"
 DEFAULT_SHARE = "0.2"
@@ -58,6 +60,8 @@ class RowLimitSearch:
     @property
     def statistics(self) -> tuple[RowLimit, ...]:
         """Return the limit, as a statistic."""
+        from expmech.tables.statistics import RowLimit  # most commands need none
+
         return (RowLimit(unit=self.column),)
 
     def note(self, limit: Any) -> str:

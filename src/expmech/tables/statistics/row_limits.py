@@ -27,6 +27,10 @@ class RowLimit(Selection):
     ----------
     unit : str
         The column that names people.
+    missing : str, default="auto"
+        Not used: every person has a number of rows.
+    exponential : bool, default=False
+        Whether to use the exponential mechanism instead of permute-and-flip.
 
     Examples
     --------
