@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from expmech.tables.aggregates import MomentsOf
+from expmech.tables.aggregates import MomentsOf, TallyOf
 from expmech.tables.reading import BLANKS
-from expmech.tables.sources.units import Units
+from expmech.tables.sources.units import ROW_LIMITS, ROWS, Units
 from support import additivity
 from support.additivity import Checked, Place, Question, check, random_tables
 from support.row_expressions import COLUMNS, WORDS, Pool, Writer, draw_pool
@@ -96,6 +96,9 @@ def judge_people(place: Place, unit: str) -> None:
     keys = additivity.keys_request("w" if unit == "s" else "s", unit)
     requests = [request, keys, *(additivity.standard_requests() if LONG else ())]
     questions = [additivity.requested(request, units=units) for request in requests]
+    once = Units(column=unit, max_rows=1, counted=True)
+    limits = TallyOf(column=ROWS, candidates=ROW_LIMITS)
+    questions.append(additivity.requested(limits, units=once))
     tables = [generator.sample(range(6), k) for k in (6, 4, 2)]
     judge(check(place, persons, questions, tables, 3), cases=3 * len(questions))
 

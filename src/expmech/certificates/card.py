@@ -35,6 +35,7 @@ _FOR_READERS = (
     "encod",
     "together cost",
     "are kept, the least",
+    "counts once, by how many rows",
     "95% of releases",
     "of the same people:",
 )

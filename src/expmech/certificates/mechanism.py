@@ -109,8 +109,8 @@ class Release:
         How far the truth may be, by the law of the noise and by what was released; None where that
         cannot be said without looking at the data.
     bounds : tuple of Release, default ()
-        The releases of private bounds that this one rests on, one per column, each with its own
-        certificate; they were paid for as well. Empty where bounds were given.
+        The releases of private bounds that this one rests on, one per column, or of a row limit,
+        each with its own certificate; they were paid for as well. Empty where these were given.
     accuracy_statement : str, default ""
         What is said in public about how near a quantile is: in ranks, or about its interval.
     ends : tuple of Release, default ()

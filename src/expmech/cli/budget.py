@@ -19,11 +19,10 @@ from expmech.cli.options import Json, TableOptions, add_command
 from expmech.cli.records import show as show_release
 from expmech.cli.settings import open_table, settings_of
 from expmech.core.adjacency import Adjacency, unit_of
-from expmech.core.errors import ExpmechError, ParameterError, validate_integer
+from expmech.core.errors import ExpmechError, ParameterError
 from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Ledger
 from expmech.ledger.amounts import show_amount
-from expmech.tables.sources.units import MOST_ROWS
 from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
 
 app = typer.Typer(
@@ -83,10 +82,6 @@ def init(
                 relation = of_units(table.unit, adjacency)
             elif table.max_rows is not None:
                 raise ParameterError("`--max-rows` needs --unit: the column that names people.")
-            if table.max_rows is not None:
-                validate_integer(
-                    table.max_rows, name="--max-rows", owner="budget init", low=1, high=MOST_ROWS
-                )
         created = Ledger.create(
             ledger,
             data_set=identity,

@@ -203,7 +203,12 @@ class TableOptions:
         typer.Option("--unit-on", help="With --unit-from: column by which both belong together."),
     ] = None
     max_rows: Annotated[
-        int | None, typer.Option("--max-rows", help="With --unit: how many rows of each count.")
+        str | None,
+        typer.Option(
+            "--max-rows",
+            help="With --unit: how many rows of each count. auto: that is found first, with a share"
+            " of epsilon, so that about 95% of people have no more.",
+        ),
     ] = None
     delimiter: Annotated[
         str | None,
@@ -284,6 +289,13 @@ class ReleaseOptions:
         ),
     ] = None
     bounds_share: BoundsShare = None
+    max_rows_share: Annotated[
+        str | None,
+        typer.Option(
+            "--max-rows-share",
+            help="With --max-rows auto: the share of epsilon for the limit, 0.2 unless given.",
+        ),
+    ] = None
     redeem: Annotated[
         int | None,
         typer.Option("--redeem", help="Draw the value of this charge, which was never shown."),

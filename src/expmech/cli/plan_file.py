@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -34,11 +35,11 @@ from expmech.cli.release import (
     RECORDS,
     Record,
     ReleaseCommand,
-    announce_bounds,
     deliver,
     read_command,
     unshown,
 )
+from expmech.cli.row_limits import LimitedCommand
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError, did_you_mean
 from expmech.core.markup import visible
@@ -262,24 +263,25 @@ def _text(value: Any, name: str, where: str) -> str:
 class Part:
     """What one command of a plan charges and releases: places of its releases, which are public.
 
-    With private bounds they come first; what follows stands in for the release between them.
+    A row limit and private bounds come first; what follows stands in for the release for them.
     """
 
     command: ReleaseCommand
     source: Source
     start: int
-    bounds: tuple[PreparedRelease, ...]
+    stages: tuple[tuple[PreparedRelease, ...], ...]
     prepared: tuple[PreparedRelease, ...]
 
     @property
     def whole(self) -> tuple[PreparedRelease, ...]:
         """Return all its releases."""
-        return (*self.bounds, *self.prepared)
+        return (*chain(*self.stages), *self.prepared)
 
     @property
     def fixed(self) -> dict[int, PreparedRelease]:
         """Return by their places those that are known before anything is released."""
-        return dict(enumerate(self.bounds or self.prepared, start=self.start))
+        first = self.stages[0] if self.stages else self.prepared
+        return dict(enumerate(first, start=self.start))
 
 
 def run_plan(
@@ -303,12 +305,14 @@ def run_plan(
             raise LedgerError(f"{path} names no ledger.")
         number, charges = _unfinished_run(ledger, plan, parts, again=again)
         _check_same(fixed, charges)
+        pairs = [
+            pair for part in parts for pair in zip(part.command.bounded, part.stages, strict=True)
+        ]
+        for text in dict.fromkeys(each.announcement(stage) for each, stage in pairs):
+            complaints.print(text, markup=False)
         if dry_run:
             _forecast(ledger, plan, parts, charges, as_json=as_json, guess=rows)
             return
-        announced = [each for part in parts for each in part.bounds]
-        if announced:
-            announce_bounds(announced)
         with new_file(plan.output) as file:
             if charges:  # of the run that is continued
                 end.charged(ledger, lambda: list(charges.values()))
@@ -357,12 +361,11 @@ def _parts(plan: PlanFile, sources: Sequence[Source]) -> list[Part]:
     parts: list[Part] = []
     start = 0
     for command, source in zip(plan.commands, sources, strict=True):
-        bounds = () if command.bounded is None else tuple(command.first.prepare(source))
         part = Part(
             command=command,
             source=source,
             start=start,
-            bounds=bounds,
+            stages=tuple(tuple(each.prepare(source)) for each in command.before),
             prepared=tuple(command.prepare(source)),
         )
         parts.append(part)
@@ -417,12 +420,17 @@ def _waits(part: Part, values: Mapping[int, str]) -> bool:
     """Return whether a value of a command is to come: none is where its bounds were not found."""
     if all(place in values for place in range(part.start, part.start + len(part.whole))):
         return False
-    if part.command.bounded is not None and all(place in values for place in part.fixed):
-        bounds = [read_json(values[place], name="A value")["value"] for place in part.fixed]
+    command, place = part.command, part.start
+    for stage in part.stages:
+        places = range(place, place + len(stage))
+        if not all(each in values for each in places):
+            return True
+        found = [read_json(values[each], name="A value")["value"] for each in places]
         try:
-            part.command.bounded.between(bounds, None)
+            command = command.bounded[0].after(found, None)
         except ExpmechError:
             return False
+        place += len(stage)
     return True
 
 
@@ -456,23 +464,20 @@ def _draw(run: _Run, parts: Sequence[Part], *, as_json: bool) -> list[Record]:
     """Show what is in the outbox; draw, keep and then show what is not."""
     records: list[Record] = []
     for part in parts:
-        prepared = dict(enumerate(part.prepared, start=part.start + len(part.bounds)))
-        if part.command.bounded is not None:
-            bounds = _draw_each(run, part.fixed, as_json=as_json)
-            records += bounds
-            if len(bounds) < len(part.bounds):
-                continue  # said already
+        command, prepared = part.command, part.fixed
+        records += (drawn := _draw_each(run, prepared, as_json=as_json))
+        while command.bounded and len(drawn) == len(prepared):  # else it was said already
             try:
-                values = [record["value"] for record in bounds]
-                command = part.command.bounded.between(values, None)
-                prepared = dict(zip(prepared, command.prepare(part.source), strict=True))
+                command = command.bounded[0].after([record["value"] for record in drawn], None)
+                stage = (*command.before, command)[0].prepare(part.source)
+                prepared = dict(enumerate(stage, start=max(prepared) + 1))
                 charged = prepared.keys() & run.charges.keys()
                 _check_same({place: prepared[place] for place in charged}, run.charges)
                 run.charge(prepared)
             except ExpmechError as error:  # the others are not held up by it
                 complaints.print(f"error: {error}", style="red", markup=False)
-                continue
-        records += _draw_each(run, prepared, as_json=as_json)
+                break
+            records += (drawn := _draw_each(run, prepared, as_json=as_json))
     if as_json:
         try:
             output.print_json(record_json(records))
@@ -522,16 +527,21 @@ def _forecast(
         ledger.require_all([each.entry() for each in prepared])
     costs = _costs(ledger, prepared) if not charges else [Fraction(0)] * len(prepared)
     seconds = [len(each.parts) * each.public.seconds for each in prepared]
-    between = [0 < len(part.bounds) <= k for part in parts for k in range(len(part.whole))]
+    between = [_found_first(part, k) for part in parts for k in range(len(part.whole))]
     rows = []
     for each, cost, time, later in zip(prepared, costs, seconds, between, strict=True):
         epsilon = show_amount(each.request.epsilon)
         plan_of = _plan(each, guess)
         error = plan_of.expected_error or _unknown_error(each, guess)
         if later:
-            error = "known when the bounds are"
+            error = (
+                f"known when the {later} are" if later == "bounds" else f"known after the {later}"
+            )
         evaluations = _evaluations(plan_of)
-        rows.append((each.statement, epsilon, show_amount(cost), error, evaluations, time))
+        statement, units = each.statement, each.request.units
+        if units is not None and LimitedCommand.found in later:  # which stands in
+            statement = f"{statement.removesuffix(units.statement)}, within the row limit"
+        rows.append((statement, epsilon, show_amount(cost), error, evaluations, time))
     if as_json:
         names = ("statement", "epsilon", "cost", "error", "evaluations", "seconds")
         output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
@@ -548,6 +558,15 @@ def _forecast(
     total = show_amount(sum(costs, Fraction(0)))
     state = "It was charged already and can be continued." if charges else "Nothing was charged."
     output.print(f"Together epsilon = {total}. {state}", markup=False)
+
+
+def _found_first(part: Part, place: int) -> str:
+    """Return what must be found before the error of a release is known; nothing, of the first."""
+    if not part.stages or place < len(part.stages[0]):
+        return ""
+    stages = zip(part.command.bounded, part.stages, strict=True)
+    found = [each.found for each, stage in stages for _ in stage]
+    return " and ".join(dict.fromkeys(found[:place]))
 
 
 def _costs(ledger: Ledger, prepared: Sequence[PreparedRelease]) -> list[Fraction]:

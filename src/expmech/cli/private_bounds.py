@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from expmech.certificates.postprocessing import FoundBounds
 from expmech.cli.columns import for_each, unnamed
@@ -26,6 +26,7 @@ from expmech.tables.private_bounds import (
     BoundsSearch,
     parse_share,
 )
+from expmech.tables.release import PreparedRelease, ReleaseRequest
 from expmech.tables.scaling import Bounds
 
 if TYPE_CHECKING:
@@ -43,13 +44,31 @@ class BoundedCommand:
     search: BoundsSearch
     own: Mapping[str, Any]
     make: Callable[[Mapping[str, Any], Fraction, tuple[str, ...], int | None], ReleaseCommand]
+    found: ClassVar[str] = "bounds"
+
+    def request(self, command: ReleaseRequest) -> ReleaseRequest:
+        """Return what is asked of the release of the bounds."""
+        return ReleaseRequest(
+            epsilon=self.search.bounds_epsilon,
+            timing=command.timing,
+            units=command.units,
+            notes=command.notes,
+        )
+
+    def announcement(self, prepared: Sequence[PreparedRelease]) -> str:
+        """Return what is said before it is spent: from how many rows on bounds are found."""
+        shown_from = max(each.certificate.sampler["shown_from"] for each in prepared)
+        return (
+            f"Private bounds are found in at least 95% of releases where {shown_from} values of a"
+            " column are of similar size; where none are found, their share of epsilon is spent."
+        )
 
     def stand_in(self) -> ReleaseCommand:
         """Return the command for bounds that stand in for those that are not known yet."""
         own = with_bounds(self.own, dict.fromkeys(self.search.labels, self.search.stand_in))
-        return replace(self.make(own, self.search.rest, (), None), bounded=self)
+        return replace(self.make(own, self.search.rest, (), None), bounded=(self,))
 
-    def between(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
+    def after(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
         """Return the command for released bounds; raise where none were found."""
         pairs = self.search.pairs(values)
         own = with_bounds(self.own, dict(zip(self.search.labels, pairs, strict=True)))

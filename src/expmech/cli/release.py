@@ -32,7 +32,8 @@ from expmech.cli.groups import group_of
 from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
 from expmech.cli.private_bounds import BoundedCommand, bounds_search
 from expmech.cli.records import record_json, show, with_digest
-from expmech.cli.settings import complete, open_table
+from expmech.cli.row_limits import LimitedCommand
+from expmech.cli.settings import complete, open_table, row_limit
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ExpmechError, ParameterError, validate_choice, validate_integer
@@ -44,6 +45,7 @@ from expmech.tables.aggregates import validate_different
 from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
+from expmech.tables.row_limits import AUTO, RowLimitSearch, row_limit_search
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics.base import Statistic, check_missing
 
@@ -74,7 +76,8 @@ _LIST_FIRST = (
 class ReleaseCommand:
     """What a command line, or an entry of a plan file, asks for; no table was touched yet.
 
-    With ``bounded`` the statistics stand in for those between bounds that are found first.
+    With ``bounded`` the statistics stand in for those between bounds, or of rows within a limit,
+    that are found first, in this order.
     """
 
     request: ReleaseRequest
@@ -84,19 +87,21 @@ class ReleaseCommand:
     as_json: bool = False
     check: Fraction | None = None
     """What is spent besides on how many values are usable numbers."""
-    bounded: BoundedCommand | None = None
+    bounded: tuple[BoundedCommand | LimitedCommand, ...] = ()
 
     @property
-    def first(self) -> ReleaseCommand:
-        """Return the release of the private bounds that the command needs before it."""
-        if self.bounded is None:
-            raise ValueError("All bounds are public.")
-        search = self.bounded.search
-        request = ReleaseRequest(
-            epsilon=search.bounds_epsilon, timing=self.request.timing, units=self.request.units
+    def before(self) -> tuple[ReleaseCommand, ...]:
+        """Return the releases of a row limit and of private bounds that the command needs."""
+        return tuple(
+            replace(
+                self,
+                request=each.request(self.request),
+                statistics=each.search.statistics,
+                bounded=(),
+                check=None,
+            )
+            for each in self.bounded
         )
-        statistics = search.statistics
-        return replace(self, request=request, statistics=statistics, bounded=None, check=None)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -104,12 +109,15 @@ class ReleaseCommand:
         return self.statistics[0].adjacency
 
     def open(self) -> Source:
-        """Open the table, or its rows that count where people have several; a schema is public."""
-        source, units = open_table(self.place), self.request.units
-        return source if units is None else units.bound(source)
+        """Open the table; a schema is public."""
+        return open_table(self.place)
 
     def prepare(self, source: Source) -> list[PreparedRelease]:
-        """Prepare what is public of each statistic; together they spend the epsilon asked for."""
+        """Prepare what is public of each statistic; together they spend the epsilon asked for.
+
+        Where people have several rows, it is of the rows that count.
+        """
+        source = source if self.request.units is None else self.request.units.bound(source)
         share = self.request.share(len(self.statistics))
         prepared = [share.prepare(statistic, source) for statistic in self.statistics]
         if self.check is None:
@@ -152,32 +160,65 @@ def read_command(
     if options.redeem is not None and options.ledger is None:
         raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
 
-    def make(
-        own: Mapping[str, Any], epsilon: Fraction, notes: tuple[str, ...], redeem: int | None
+    def read(
+        place: TableOptions, epsilon: Fraction, notes: tuple[str, ...], redeem: int | None
     ) -> ReleaseCommand:
-        return _read(
-            statistic,
-            place=place,
-            budget=budget,
-            options=replace(options, redeem=redeem),
-            own=own,
+        def make(
+            own: Mapping[str, Any], epsilon: Fraction, more: tuple[str, ...], redeem: int | None
+        ) -> ReleaseCommand:
+            return _read(
+                statistic,
+                place=place,
+                budget=budget,
+                options=replace(options, redeem=redeem),
+                own=own,
+                adjacency=adjacency,
+                missing=missing,
+                epsilon=epsilon,
+                notes=(*more, *notes),
+            )
+
+        search = bounds_search(
+            own,
+            options.bounds_share,
+            epsilon=epsilon,
             adjacency=adjacency,
             missing=missing,
-            epsilon=epsilon,
-            notes=notes,
+            owner=_OWNER,
         )
+        if search is None:
+            return make(own, epsilon, (), redeem)
+        stand_in = BoundedCommand(search=search, own=own, make=make).stand_in()
+        return replace(stand_in, options=replace(options, redeem=redeem))
 
-    search = bounds_search(
-        own,
-        options.bounds_share,
-        epsilon=epsilon,
-        adjacency=adjacency,
-        missing=missing,
-        owner=_OWNER,
-    )
-    if search is None:
-        return make(own, epsilon, (), options.redeem)
-    return replace(BoundedCommand(search=search, own=own, make=make).stand_in(), options=options)
+    limit = _row_limit_search(place, options, epsilon)
+    if limit is None:
+        return read(place, epsilon, (), options.redeem)
+
+    def of_limit(most: int, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
+        return read(replace(place, max_rows=str(most)), limit.rest, notes, redeem)
+
+    return replace(LimitedCommand(search=limit, make=of_limit).stand_in(), options=options)
+
+
+def _row_limit_search(
+    place: TableOptions, options: ReleaseOptions, epsilon: Fraction
+) -> RowLimitSearch | None:
+    """Return how the row limit of people is found; None where it is public, or there is none."""
+    if place.max_rows == AUTO and place.unit is not None:
+        return row_limit_search(
+            place.unit,
+            epsilon=epsilon,
+            share=options.max_rows_share,
+            name="--max-rows-share",
+            owner=_OWNER,
+        )
+    if options.max_rows_share is not None:
+        raise ParameterError(
+            f"`--max-rows-share` of {_OWNER} belongs to --max-rows auto: give both, or leave it"
+            " out."
+        )
+    return None
 
 
 def _read(
@@ -204,6 +245,9 @@ def _read(
     unlisted = bool(by) and not options.groups
     if unlisted and statistic.name != "count":
         raise ParameterError(_LIST_FIRST.format(by=by[0]))
+    limit = None
+    if place.max_rows is not None:  # without --unit it is refused, whatever it is
+        limit = 1 if place.max_rows == AUTO else row_limit(place.max_rows, owner=_OWNER)
     common = CommonSettings(
         adjacency,
         missing=missing,
@@ -223,7 +267,7 @@ def _read(
         budget_seconds=budget.budget_seconds,
         by=() if unlisted else by,
         groups={} if unlisted else _groups(options, adjacency),
-        units=make_units(place.unit, place.max_rows, adjacency, spelt=("`--unit`", "`--max-rows`")),
+        units=make_units(place.unit, limit, adjacency, spelt=("`--unit`", "`--max-rows`")),
         notes=notes,
         concentrated=rho,
     )
@@ -245,8 +289,10 @@ def run(command: ReleaseCommand) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
     options, bounds = command.options, list[Record]()
     with ending() as end, closing(command.open()) as source, new_file(options.output) as file:
-        if command.bounded is not None:
-            command, bounds = _find_bounds(command, command.bounded, source, end)
+        while command.bounded:
+            with _bounds_noted(command if bounds else None):
+                command, found = _find_first(command, source, end)
+            bounds += found
         with _bounds_noted(command if bounds else None):
             prepared = command.prepare(source)
             records = _release(command, prepared, source, end)
@@ -265,41 +311,33 @@ def run(command: ReleaseCommand) -> None:
             raise typer.Exit(MISTAKE)
 
 
-def _find_bounds(
-    command: ReleaseCommand, bounded: BoundedCommand, source: Source, end: Ending
+def _find_first(
+    command: ReleaseCommand, source: Source, end: Ending
 ) -> tuple[ReleaseCommand, list[Record]]:
-    """Release private bounds; return the command between them, and their records.
+    """Release a row limit or private bounds; return the command for them, and their records.
 
     What public quantities or the ledger refuse of the whole is refused before the first charge.
     """
     ledger, number = command.ledger(source), command.options.redeem
-    prepared, later = command.first.prepare(source), command.prepare(source)
-    announce_bounds(prepared)
+    (first, *_), (bounded, *_) = command.before, command.bounded
+    prepared, *between = (each.prepare(source) for each in command.before)
+    later = [*itertools.chain(*between), *command.prepare(source)]
+    complaints.print(bounded.announcement(prepared), markup=False)
     if ledger is not None and number is not None:
         records, own = _redeemed_bounds(ledger, number, bounded, prepared, end)
-        return bounded.between([each["value"] for each in records], own), records
+        return bounded.after([each["value"] for each in records], own), records
     if ledger is not None:
         ledger.require_all([each.entry() for each in (*prepared, *later)])
-    records = _release(command.first, prepared, source, end)
+    records = _release(first, prepared, source, end)
     if len(records) < len(prepared):
         raise typer.Exit(MISTAKE)
-    return bounded.between([each["value"] for each in records], None), records
-
-
-def announce_bounds(prepared: Sequence[PreparedRelease]) -> None:
-    """Say, before it is spent, from how many rows on bounds are found."""
-    shown_from = max(each.certificate.sampler["shown_from"] for each in prepared)
-    complaints.print(
-        f"Private bounds are found in at least 95% of releases where {shown_from} values of a"
-        " column are of similar size; where none are found, their share of epsilon is spent.",
-        markup=False,
-    )
+    return bounded.after([each["value"] for each in records], None), records
 
 
 def _redeemed_bounds(
     ledger: Ledger,
     number: int,
-    bounded: BoundedCommand,
+    bounded: BoundedCommand | LimitedCommand,
     prepared: Sequence[PreparedRelease],
     end: Ending,
 ) -> tuple[list[Record], int | None]:
@@ -356,10 +394,11 @@ def _bounds_noted(command: ReleaseCommand | None) -> Iterator[None]:
         yield
     except BaseException as error:  # Ctrl-C too
         if command is not None:
-            (note, *_) = command.request.notes
-            error.add_note(
-                f"The {note}. Give these as public bounds to release the statistic alone."
-            )
+            for note in command.request.notes:
+                error.add_note(
+                    f"The {note}. Give this in public (--bounds, --max-rows) to release the rest"
+                    " alone."
+                )
         raise
 
 
@@ -465,6 +504,8 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
     if request.units is not None:
         unit = {"column": request.units.column, "max_rows": request.units.max_rows}
         record["unit"] = unit | {"epsilon": show_amount(request.epsilon)}
+        if request.units.counted:
+            record["unit"]["counted"] = True
     return record
 
 

@@ -17,11 +17,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from expmech.cli.columns import split
 from expmech.cli.options import TableOptions
 from expmech.core.adjacency import Adjacency, unit_of, validate_adjacency
-from expmech.core.errors import ParameterError
+from expmech.core.errors import ParameterError, validate_integer
 from expmech.ledger import Ledger, LedgerError
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.text_files import TextFormat, text_ending
+from expmech.tables.sources.units import MOST_ROWS
 
 _CONSTANT = ("unit", "max_rows", "delimiter", "quote", "encoding", "decimal", "names")
 """Options that every release of a ledger shares, once `budget init` was given them."""
@@ -70,6 +71,8 @@ def settings_of(place: TableOptions, ledger: Path) -> dict[str, Any]:
     A file is noted by its path from the folder of the ledger, so that both can move together.
     """
     given = {name: value for name, value in vars(place).items() if value is not None}
+    if "max_rows" in given:
+        given["max_rows"] = row_limit(given["max_rows"], owner="budget init")
     if "://" in given["source"]:
         given["source"] = _without_password(given["source"])
     elif _is_file(given["source"]):
@@ -79,6 +82,15 @@ def settings_of(place: TableOptions, ledger: Path) -> dict[str, Any]:
     if "lookup" in given:
         given["lookup"] = _beside(given["lookup"], ledger)
     return given
+
+
+def row_limit(text: str, *, owner: str) -> int:
+    """Return how many rows of a person count; raise where the option holds no such number."""
+    if not text.isdecimal():
+        raise ParameterError(
+            f"`--max-rows` of {owner} must be a whole number, or for a release auto; got {text!r}."
+        )
+    return validate_integer(int(text), name="--max-rows", owner=owner, low=1, high=MOST_ROWS)
 
 
 def _beside(file: str, ledger: Path) -> str:
@@ -107,6 +119,8 @@ def complete(
     if not relation.startswith(neighbours):
         ledger.require_adjacency(neighbours)
     known = {"unit": unit_of(relation)} | ledger.settings
+    if "max_rows" in known:
+        known["max_rows"] = str(known["max_rows"])
     for name in _CONSTANT:
         value, own = getattr(place, name), known.get(name)
         if None not in (value, own) and not _same(name, value, own):

@@ -217,6 +217,7 @@ def _check_statement(record: dict[str, Any], certificate: Certificate) -> Check:
     unit, end = record.get("unit"), ""
     if isinstance(unit, dict):
         end = f", at most {unit.get('max_rows')} rows of each {unit.get('column')}"
+        end = "" if unit.get("counted") is True else end
     statement = str(record["statement"])
     holds = statement.startswith(start) and statement.endswith(end)
     if "groups" not in record:
@@ -247,7 +248,8 @@ def _check_unit(unit: Any, certificate: Certificate) -> Check:
         holds = not speaks_of_units(certificate.assumptions)
         return Check(claim="unit", holds=holds, detail="one row" if holds else detail)
     try:
-        units = Units(column=unit["column"], max_rows=unit["max_rows"])
+        counted = unit.get("counted", False)
+        units = Units(column=unit["column"], max_rows=unit["max_rows"], counted=counted is True)
         epsilon = exact_amount(unit["epsilon"], name="epsilon", owner="unit")
         noted = set(units.notes(epsilon)) <= set(certificate.assumptions)
         holds = noted and epsilon_up(epsilon / units.max_rows) == certificate.epsilon

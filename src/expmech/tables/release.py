@@ -39,6 +39,7 @@ from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import charges_noted
+from expmech.tables import row_limits
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.sources.source import Source
@@ -153,7 +154,7 @@ class ReleaseRequest:
         notes = () if self.units is None else self.units.notes(self.epsilon)
         statement = " by ".join(filter(None, (statistic.name, " and ".join(self.by))))
         if self.units is not None:
-            statement += f", at most {self.units.max_rows} rows of each {self.units.column}"
+            statement += self.units.statement
         prepared = _prepare(
             dataclasses.replace(self, notes=(*self.notes, *notes, *aggregation.engine_notes)),
             statistic,
@@ -452,7 +453,8 @@ def release(
     epsilon: Any,
     ledger: Ledger | str | Path | None = None,
     unit: str | None = None,
-    max_rows: int | None = None,
+    max_rows: int | str | None = None,
+    max_rows_share: Any = None,
     sampler: Sampler | str = "auto",
     timing: str = AUTO,
     budget_seconds: float | None = None,
@@ -474,15 +476,18 @@ def release(
     unit : str or None
         Where people have several rows: the column that names them. Epsilon is then that of one
         unit added or removed, which the certificate says.
-    max_rows : int or None
-        How many rows of each unit count; given together with ``unit``.
+    max_rows : int, "auto" or None
+        How many rows of each unit count; given together with ``unit``. "auto" finds the number by a
+        release before, about a 95% quantile of rows per unit: the certificate says what it is.
+    max_rows_share : number or str, optional
+        With "auto" the share of epsilon that the limit costs. Default: 0.2.
     sampler, timing, budget_seconds
         As for the estimators.
 
     Returns
     -------
     Release
-        ``value``, ``certificate`` and ``accuracy``.
+        ``value``, ``certificate`` and ``accuracy``; ``bounds`` holds the release of the row limit.
 
     Raises
     ------
@@ -510,10 +515,44 @@ def release(
         sampler=sampler,
         timing=timing,
         budget_seconds=budget_seconds,
-        units=make_units(unit, max_rows, statistic.adjacency),
         concentrated=None if account is None else account.rho_budget(),
     )
-    units = request.units
-    prepared = request.prepare(statistic, source if units is None else units.bound(source))
+    automatic = max_rows == row_limits.AUTO
+    search = None
+    if automatic and unit is not None:
+        search = row_limits.row_limit_search(
+            unit,
+            epsilon=request.epsilon,
+            share=max_rows_share,
+            name="max_rows_share",
+            owner="release",
+        )
+        request = dataclasses.replace(request, epsilon=search.rest)
+    elif max_rows_share is not None:
+        raise ParameterError(
+            '`max_rows_share` of release belongs to max_rows="auto": give both, or leave it out.'
+        )
+    given = row_limits.STAND_IN if automatic else max_rows
+
+    def prepared_for(limit: Any, notes: tuple[str, ...]) -> PreparedRelease:
+        units = make_units(unit, limit, statistic.adjacency)
+        asked = dataclasses.replace(request, units=units, notes=notes)
+        return asked.prepare(statistic, source if units is None else units.bound(source))
+
+    prepared = prepared_for(given, ())
+    if search is not None:
+        asked = ReleaseRequest(epsilon=search.search_epsilon, timing=timing, units=search.units)
+        first = asked.prepare(search.statistics[0], search.units.bound(source))
+        if account is not None:
+            account.require_all([first.entry(), prepared.entry()])
+        (found,) = release_all([first], first.parts[""], ledger=account)
+        note = search.note(found.value)
+        try:
+            prepared = prepared_for(found.value, (note,))
+            (released,) = release_all([prepared], prepared.parts[""], ledger=account)
+        except BaseException as error:  # Ctrl-C too
+            error.add_note(f"The {note}. Give it as `max_rows` to release the statistic alone.")
+            raise
+        return dataclasses.replace(released, bounds=(found,))
     (released,) = release_all([prepared], prepared.parts[""], ledger=account)
     return released

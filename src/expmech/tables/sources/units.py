@@ -21,7 +21,13 @@ from expmech.tables.sources.text_files import RECORD_IS_A_LINE
 
 MOST_ROWS = 1 << 20
 
+ROW_LIMITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+"""Public numbers, one of which says how many rows a unit has: the least not below, or the last."""
+ROWS = "rows"
+"""The column of :func:`rows_per_unit`."""
+
 _KEPT = "rows are kept, the least by a public hash"
+_ONCE = "counts once, by how many rows it has"
 
 _UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
 _NUMBER, _TEXT, _LEAST = (f"expmech_key_{name}" for name in ("number", "text", "least"))
@@ -44,6 +50,9 @@ class Units:
         The column that names the unit of each row.
     max_rows : int
         How many rows of a unit count: those least by a public hash of their content.
+    counted : bool, default=False
+        Whether a unit is instead one row, which says how many it has: see :func:`rows_per_unit`.
+        ``max_rows`` is then 1.
 
     Examples
     --------
@@ -53,6 +62,7 @@ class Units:
 
     column: str
     max_rows: int
+    counted: bool = False
 
     @property
     def adjacency(self) -> str:
@@ -68,9 +78,20 @@ class Units:
             )
         return share
 
+    @property
+    def statement(self) -> str:
+        """Return what follows the name of a release."""
+        return "" if self.counted else f", at most {self.max_rows} rows of each {self.column}"
+
     def notes(self, epsilon: Fraction) -> tuple[str, ...]:
         """Return what a certificate says about it."""
         column, of_row = self.column, show_amount(self.of_a_row(epsilon))
+        if self.counted:
+            return (
+                f"each {column} {_ONCE}, and rows that name none are left out: epsilon = {of_row}"
+                f" for one number is epsilon = {show_amount(epsilon)} for one {column} added or"
+                " removed with all its rows",
+            )
         return (
             f"of each {column} at most {self.max_rows} {_KEPT} of their content, and rows that name"
             f" none are left out: epsilon = {of_row} for one row is epsilon ="
@@ -80,6 +101,8 @@ class Units:
 
     def bound(self, source: Source) -> Source:
         """Return the rows that count."""
+        if self.counted:
+            return rows_per_unit(source, self.column)
         return bound_units(source, self.column, self.max_rows)
 
 
@@ -104,13 +127,32 @@ def bound_units(source: Source, column: str, max_rows: int) -> Source:
     window = ibis.window(group_by=hashed[_UNIT], order_by=order)
     ranked = hashed.mutate(**{_PLACE: ibis.row_number().over(window)})
     kept = ranked.filter(ranked[_PLACE] < max_rows)
+    return replace(source, table=kept.select(*names), notes=_notes(source, column))
+
+
+def rows_per_unit(source: Source, column: str) -> Source:
+    """Return one row for each unit, whose only column says how many rows it has.
+
+    That number is one of :data:`ROW_LIMITS`, a function of the rows of the unit alone; rows that
+    name no unit are left out.
+    """
+    named = replace(source, table=source.table.filter(~source.key(column).missing()))
+    texts = named.staged({_UNIT: named.text(column)})
+    each = texts.group_by(_UNIT).aggregate(**{ROWS: texts.count()})
+    cells = [(each[ROWS] <= limit, limit) for limit in ROW_LIMITS[:-1]]
+    number = casts.cases(*cells, otherwise=ROW_LIMITS[-1]).cast("int64")
+    return replace(source, table=each.select(**{ROWS: number}), notes=_notes(source, column))
+
+
+def _notes(source: Source, column: str) -> tuple[str, ...]:
+    """Return what a guarantee of units rests on because of how the rows are read."""
     notes = source.unit_notes
     known = (RECORD_IS_A_LINE, LOOKUP_IS_PUBLIC, SAME_PEOPLE)
     if not all(
         note.startswith(known) for note in notes
     ):  # a query may call another column by this name
         notes = (*notes, f"{column} names the same people in the result of the query as elsewhere")
-    return replace(source, table=kept.select(*names), notes=notes)
+    return notes
 
 
 def with_unit(source: Source, people: Source, *, on: str, unit: str) -> Source:
@@ -190,4 +232,4 @@ def _part(source: Source, name: str) -> Any:
 
 def speaks_of_units(assumptions: Sequence[str]) -> bool:
     """Return whether a certificate is of a release in which people have several rows."""
-    return any(_KEPT in text for text in assumptions)
+    return any(_KEPT in text or _ONCE in text for text in assumptions)

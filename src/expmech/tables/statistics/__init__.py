@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from expmech.tables.statistics.quantiles import QuantileOf, QuantilesOf
     from expmech.tables.statistics.regression import Linear, RegressionChoices
     from expmech.tables.statistics.ridge import Ridge
+    from expmech.tables.statistics.row_limits import RowLimit
     from expmech.tables.statistics.selection import BestScore, LargestTotal, MostFrequent, TopOf
     from expmech.tables.statistics.sums import Mean, SumOf, VarianceOf
 
@@ -41,6 +42,7 @@ __all__ = [
     "QuantilesOf",
     "RegressionChoices",
     "Ridge",
+    "RowLimit",
     "Statistic",
     "SumOf",
     "TopOf",
@@ -61,6 +63,7 @@ __getattr__, __dir__ = names_on_demand(
         "quantiles": "QuantileOf QuantilesOf",
         "regression": "Linear RegressionChoices",
         "ridge": "Ridge",
+        "row_limits": "RowLimit",
         "selection": "BestScore LargestTotal MostFrequent TopOf",
         "sums": "Mean SumOf VarianceOf",
     },
