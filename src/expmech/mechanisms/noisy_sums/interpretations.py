@@ -296,7 +296,7 @@ def nearest_counts(noisy: Sequence[int], total: int | None = None) -> list[int]:
     same step, but for those that stop at 0; of what is then too much, the largest give one each.
 
     >>> nearest_counts([5, -2, 3, 1]), nearest_counts([5, -2, 3, 1], 10), nearest_counts([-3, 1])
-    ([4, 0, 2, 1], [6, 0, 3, 1], [0, 0])
+    ([4, 0, 2, 1], [5, 0, 3, 2], [0, 0])
     """
     whole = max(0, sum(noisy)) if total is None else total
     falling = sorted(noisy, reverse=True)
