@@ -1,4 +1,4 @@
-"""Exact draws from the exponential mechanism of differential privacy.
+"""Release statistics of confidential tables with exact differential privacy.
 
 Names are loaded on first use, so that ``import expmech`` and ``expmech --help`` stay quick.
 """

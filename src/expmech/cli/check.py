@@ -66,7 +66,7 @@ def check(
         typer.Option("--column", help="Look at this column only; repeat for several."),
     ] = None,
 ) -> None:
-    """Look at a table for the steward's eyes only; nothing is written, nothing is charged.
+    """Show how a file is read and what is missing, for the steward's eyes only; nothing is charged.
 
     Shows encodings, delimiter, numbers and missing values by column, and rows per person with
     --unit. Never publish what it prints.

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from expmech.cli.app import app as app
     from expmech.cli.app import load as load
 
-ABOUT = "Exact draws from the exponential mechanism of differential privacy."
+ABOUT = "Release statistics of confidential tables with exact differential privacy."
 VERSION_HELP = "Show the version."
 COMMANDS = {
-    "check": "Look at a table for the steward's eyes only; nothing is written, nothing is charged.",
+    "check": "Show how a file is read and what is missing, for the steward's eyes only; nothing is"
+    " charged.",
     "release": "Release one statistic of a table, or all that a plan lists.",
     "plan": "Show what a release would guarantee and cost; no data are read.",
     "budget": "The privacy budget of a data set.",
