@@ -288,7 +288,8 @@ def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
 def _below_best(scores: ArrayLike) -> NDArray[np.float64]:
     """Return how far each confidential score lies below the best."""
     values = validate_vector(scores, name="scores", owner=_OWNER, confidential=True)
-    return np.subtract(values.max(), values, out=values)  # which is a copy
+    np.subtract(values.max(), values, out=values)  # which is a copy
+    return values
 
 
 def _positions(coins: Coins, energies: NDArray[np.int64], size: int) -> NDArray[np.int64]:
