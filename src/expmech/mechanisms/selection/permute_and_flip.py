@@ -106,7 +106,8 @@ class PermuteAndFlip(Mechanism):
         sensitivity : float or Fraction
             ``D``: how much a score may change between neighbouring data sets. Public.
         candidates : sequence, optional
-            Public labels; by default positions are released.
+            Public labels; by default positions are released. A list is kept, not copied: leave it
+            unchanged.
         monotone : bool, default False
             Whether between neighbours all scores move the same way (or stay), as counts do under
             "add-remove": a promise of the caller's.
