@@ -157,8 +157,9 @@ class Coins:
             it as the precision grows.
         """
         words = self.bits.take(np.uint64, probability.size)
-        distance = words * 2.0**-_WORD
-        np.subtract(probability, distance, out=distance)
+        # their upper 63 bits, which are signed integers too: those are converted six times as fast
+        distance = (words >> 1).view(np.int64) * -(2.0 ** (1 - _WORD))
+        distance += probability
         heads = distance > 0.0
         np.abs(distance, out=distance)
         for j in np.flatnonzero(distance <= self.guard):

@@ -49,28 +49,41 @@ class ExponentialTable:
     """
 
     def __init__(self, energies: NDArray[np.int64], units_per_nat: int = UNITS_PER_NAT) -> None:
+        self.energies = energies
         self.unit = Fraction(1, units_per_nat)
         self.minimum = int(energies.min())
-        self.shifted = energies - self.minimum
         self.scale = 1 << min(40, _LOG2_TOTAL - int(energies.size).bit_length())
 
-    @cached_property
-    def weights(self) -> NDArray[np.int64]:
-        """The integer weight of each index."""
-        return weigh(self.shares(), self.scale)
+    @property
+    def shifted(self) -> NDArray[np.int64]:
+        """``E_j - E_min``."""
+        return self.energies - self.minimum
+
+    def above(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return ``E_j - E_min`` of some entries."""
+        return np.asarray(self.energies[index] - self.minimum)
 
     @cached_property
     def cumulative(self) -> NDArray[np.int64]:
-        """Running sums of the weights."""
-        return np.cumsum(self.weights)
+        """Running sums of the integer weights, after a 0."""
+        sums = np.empty(self.energies.size + 1, dtype=np.int64)
+        sums[0] = 0
+        for part in cached_parts(self.energies.size):
+            weights = weigh(self._share(part), self.scale)
+            weights[0] += sums[part.start]
+            np.cumsum(weights, out=sums[part.start + 1 : part.stop + 1])
+        return sums
 
     def shares(self) -> NDArray[np.float64]:
         """Return ``exp(-(E_j - E_min))`` in float64; below exp(-500) a weight is 1 in any case."""
-        shares = np.empty(self.shifted.size)
+        shares = np.empty(self.energies.size)
         for part in cached_parts(shares.size):
-            np.multiply(self.shifted[part], -float(self.unit), out=shares[part])
-            exp_evenly(shares[part])
+            self._share(part, shares[part])
         return shares
+
+    def _share(self, part: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        above = self.energies[part] - self.minimum
+        return exp_evenly(np.multiply(above, -float(self.unit), out=out))
 
     def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
         """Return ``size`` independent indices."""
@@ -78,12 +91,12 @@ class ExponentialTable:
 
     def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return indices drawn by weight and whether each is accepted."""
-        index = coins.categorical(self.cumulative, size)
+        index = coins.categorical(self.cumulative[1:], size)
         return index, coins.bernoulli_exp(
-            self.shifted[index],
+            self.above(index),
             rate=self.unit,
             numerator=self.scale,
-            denominator=self.weights[index],
+            denominator=self.cumulative[index + 1] - self.cumulative[index],
         )
 
     def sum(self, precision: int) -> flint.arb:
@@ -91,7 +104,7 @@ class ExponentialTable:
 
         A term of zero energy takes half as long: do not use it where the time must be constant.
         """
-        with flint.ctx.workprec(precision + self.shifted.size.bit_length()):
+        with flint.ctx.workprec(precision + self.energies.size.bit_length()):
             total, scale = flint.arb(0), self.unit.denominator
             for above in self.shifted.tolist():
                 total += flint.arb(flint.fmpq(-above, scale)).exp()
@@ -131,7 +144,7 @@ class ConstantTimeTable:
         owned = slot < self.weights.size
         index = np.where(owned, slot, 0)
         kept = coins.bernoulli_exp(
-            self.table.shifted[index],
+            self.table.above(index),
             rate=self.table.unit,
             numerator=self.scale,
             denominator=self.weights[index],

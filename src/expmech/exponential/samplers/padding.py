@@ -177,7 +177,7 @@ class SeparablePadChain(PointChain):
     def share(self, j: int, precision: int) -> flint.arb:
         """Enclose ``p_0 / p_X = p_0 N / sum_i exp(-(E_j(i) - min E_j))`` of coordinate j."""
         with flint.ctx.workprec(precision + 64):
-            points = flint.arb(len(self.tables[j].shifted))
+            points = flint.arb(len(self.tables[j].energies))
             return _exactly(self.floors[j]) * points / self.tables[j].sum(precision + 64)
 
     @cached_property

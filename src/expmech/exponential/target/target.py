@@ -16,7 +16,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.coins import UNITS_PER_NAT, Coins, ExponentialTable
+from expmech.core.coins import UNITS_PER_NAT, Coins, ExponentialTable, cached_parts
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.domains import Domain, Grid, Indices, Region
 from expmech.exponential.target.calibration import ENERGY_CAP, ROUNDING_UNITS, calibrate_within
@@ -94,7 +94,8 @@ TABLE_LIMIT = 1 << 22
 LIST_LIMIT = 1 << 24
 """Longest list of candidates that is ever tabulated: nothing else serves a list of any scores."""
 
-_PART = 1 << 14
+_PART = 1 << 14  # points a built-in loss is asked for at once
+_LOT = 1 << 17  # points a caller's is, which may be slow to start
 
 ENERGY_ROUNDING = 257
 """Units by which rounding the product eta * L and then the energy may lower it."""
@@ -218,12 +219,15 @@ class Target:
             raise LossError(NOT_REPEATABLE)
 
     def _round(self, losses: NDArray[np.float64]) -> Energies:
-        scaled = losses * self.eta
-        scaled *= self.units_per_nat
-        np.rint(scaled, out=scaled)
-        if self._may_saturate:
-            np.clip(scaled, -ENERGY_CAP, ENERGY_CAP, out=scaled)
-        return scaled.astype(np.int64)
+        energies = np.empty(losses.size, dtype=np.int64)
+        for part in cached_parts(losses.size):
+            scaled = losses[part] * self.eta
+            scaled *= self.units_per_nat
+            np.rint(scaled, out=scaled)
+            if self._may_saturate:
+                np.clip(scaled, -ENERGY_CAP, ENERGY_CAP, out=scaled)
+            energies[part] = scaled
+        return energies
 
     @cached_property
     def _may_saturate(self) -> bool:
@@ -371,12 +375,11 @@ class Target:
         return indices, ExponentialTable(self._all_energies(indices), self.units_per_nat)
 
     def _all_energies(self, indices: Indices) -> Energies:
-        """Return the energies of many points, of a built-in loss in parts that fit a cache."""
-        if not self.problem.proved:
-            return self.energy(indices)
+        """Return the energies of many points, in parts: fresh memory is what takes longest."""
+        lot = _PART if self.problem.proved else _LOT
         energies = np.empty(len(indices), dtype=np.int64)
-        for start in range(0, len(indices), _PART):
-            energies[start : start + _PART] = self.energy(indices[start : start + _PART])
+        for start in range(0, len(indices), lot):
+            energies[start : start + lot] = self.energy(indices[start : start + lot])
         return energies
 
     @property

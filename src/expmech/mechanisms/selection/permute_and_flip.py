@@ -43,6 +43,7 @@ _ONE_WAY = (
     " the caller declares"
 )
 _PLATFORM = f"NumPy's exp is accurate to 16 units in the last place; {SECRET_KEY}"
+_ROW = 1 << 12  # candidates whose winners are counted together
 _NOTE = (
     "permute-and-flip: one coin per candidate, whatever the scores, and an expected loss never"
     " above that of the exponential mechanism; --sampler asks for the latter, whose privacy loss"
@@ -105,7 +106,8 @@ class PermuteAndFlip(Mechanism):
         sensitivity : float or Fraction
             ``D``: how much a score may change between neighbouring data sets. Public.
         candidates : sequence, optional
-            Public labels; by default positions are released.
+            Public labels; by default positions are released. A list is kept, not copied: leave it
+            unchanged.
         monotone : bool, default False
             Whether between neighbours all scores move the same way (or stay), as counts do under
             "add-remove": a promise of the caller's.
@@ -209,8 +211,9 @@ class PermuteAndFlip(Mechanism):
         # of subnormal numbers, which may take longer, and none overflows, which would be warned of
         energies = np.empty(self.losses.size, dtype=np.int64)
         for part in cached_parts(self.losses.size):
-            scaled = np.clip(self.losses[part], 0.25 / scale, 2 * ENERGY_CAP / scale) * scale
-            np.minimum(scaled, float(ENERGY_CAP), out=scaled)
+            scaled = np.clip(self.losses[part], 0.25 / scale, 2 * ENERGY_CAP / scale)
+            scaled *= scale
+            np.clip(scaled, 0.0, ENERGY_CAP, out=scaled)  # three times as fast as `minimum`
             energies[part] = np.rint(scaled, out=scaled)
         return energies
 
@@ -254,16 +257,18 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
     ``p = exp(-energies 2^-40)``: the first of a random order to win its coin. Order and coins are
     independent, so that is a uniform one of all that win; the least energy must be 0, whose coin
     always does. As many coins as energies and one word for the place, whatever they are, and the
-    place is found in one pass over all: a list of the winners would take as long as it is.
+    place is found by counts of rows of one length: a list of the winners would take as long as it
+    is.
     """
     heads = coins.bernoulli_exp(energies)
-    place = coins.one_below(int(np.count_nonzero(heads)))
-    position = passed = 0
-    for part in cached_parts(heads.size):
-        won = passed + np.cumsum(heads[part])
-        position += int(np.count_nonzero(won <= place))
-        passed = int(won[-1])
-    return position
+    width = min(heads.size, _ROW)
+    rows = np.zeros((-(-heads.size // width), width), dtype=np.bool_)
+    rows.ravel()[: heads.size] = heads
+    passed = np.cumsum([0, *(np.count_nonzero(row) for row in rows)])
+    place = coins.one_below(int(passed[-1]))
+    row = int(np.count_nonzero(passed <= place)) - 1
+    won = passed[row] + np.cumsum(rows[row])
+    return row * width + int(np.count_nonzero(won <= place))
 
 
 def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -284,7 +289,8 @@ def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
 def _below_best(scores: ArrayLike) -> NDArray[np.float64]:
     """Return how far each confidential score lies below the best."""
     values = validate_vector(scores, name="scores", owner=_OWNER, confidential=True)
-    return np.asarray(values.max() - values)
+    np.subtract(values.max(), values, out=values)  # which is a copy
+    return values
 
 
 def _positions(coins: Coins, energies: NDArray[np.int64], size: int) -> NDArray[np.int64]:
