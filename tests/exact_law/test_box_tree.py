@@ -22,6 +22,7 @@ from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError
 from expmech.domains import Domain
 from expmech.exponential.envelopes.cells import Cells, certify, look, split, whole
+from expmech.exponential.samplers import box_tree
 from expmech.exponential.samplers.box_tree import BoxTreeChain, learn, sharpen, weigh
 from expmech.exponential.samplers.chain import run
 from expmech.exponential.target import Target
@@ -122,6 +123,24 @@ def test_draws_that_share_a_tree_are_independent() -> None:
     )
     one = {
         float(target.domain.values(np.array([point]))[0, 0]): p
+        for point, p in exact_law(target).items()
+    }
+    product: dict[Hashable, float] = {(a, b): p * q for a, p in one.items() for b, q in one.items()}
+    assert leftover <= 1e-3
+    assert total_variation(pairs, product) <= leftover
+
+
+def test_draws_of_one_stream_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream whose lots are single proposals: the tree is refined after each that is refused."""
+    for name in ("MANY", "LOT", "_STREAM", "_CELL_COST"):
+        monkeypatch.setattr(box_tree, name, 1)
+    chain, target = prepared(float_mechanism(ROWS, bits=2, steep=2.0), em.BoxTree(), epsilon=6.0)
+    assert isinstance(chain.for_many(2), box_tree.TreeStream)
+    pairs, leftover = law_of(
+        lambda coins: tuple(map(tuple, run(chain, coins, 2).values.tolist())), cut=1e-7
+    )
+    one = {
+        tuple(target.domain.values(np.array([point]))[0].tolist()): p
         for point, p in exact_law(target).items()
     }
     product: dict[Hashable, float] = {(a, b): p * q for a, p in one.items() for b, q in one.items()}

@@ -318,10 +318,11 @@ def look(cells: Cells, bounds: CellBounds) -> Cells:
     """
     domain, last = bounds.target.domain, cells.last
     reference = cells.low + (1 << cells.bits >> 1)
-    inside = domain.contains(reference)
-    if not inside.all():
+    if bounds.target.box is None:
         reference = np.where(
-            inside[:, None], reference, _nearest_to_middle(bounds, cells.low, last)
+            domain.contains(reference)[:, None],
+            reference,
+            _nearest_to_middle(bounds, cells.low, last),
         )
     energy, gradient = bounds.evaluate(reference)
     improved = bounds.from_reference(cells.low, last, reference, energy, gradient)
@@ -346,22 +347,17 @@ def split(cells: Cells, bounds: CellBounds) -> Cells:
     axis = np.argmax(np.where(cells.bits > 0, bounds.axis_weights * 2.0**cells.bits, -1.0), axis=1)
     side = cells.bits[rows, axis]
     pair = side == 1
-    quarter = np.where(pair, 1, 1 << np.maximum(side - 2, 0))
-    parts = []
-    for start, shrink in (
-        (0, np.where(pair, 1, 2)),
-        (1, np.ones_like(side)),
-        (3, np.full_like(side, 2)),
-    ):
-        kept = rows if start < 3 else np.flatnonzero(~pair)
-        low, bits = cells.low[kept], cells.bits[kept]
-        low[np.arange(len(kept)), axis[kept]] += start * quarter[kept]
-        bits[np.arange(len(kept)), axis[kept]] -= shrink[kept]
-        parts.append(dataclasses.replace(cells.take(kept), low=low, bits=bits))
-    children = join(parts)
+    wide = np.flatnonzero(~pair)
+    parent = np.concatenate([rows, rows, wide])
+    start = np.repeat([0, 1, 3], [len(rows), len(rows), len(wide)])
+    shrink = np.where((start == 1) | pair[parent], 1, 2)
+    axis, quarter = axis[parent], np.where(pair, 1, 1 << np.maximum(side - 2, 0))[parent]
+    children, each = cells.take(parent), np.arange(len(parent))
+    children.low[each, axis] += start * quarter
+    children.bits[each, axis] -= shrink
     last = children.last
-    meets = bounds.target.domain.contains(_nearest_to_middle(bounds, children.low, last))
-    if not meets.all():
+    if bounds.target.box is None:
+        meets = bounds.target.domain.contains(_nearest_to_middle(bounds, children.low, last))
         children, last = children.take(meets), last[meets]
     improved = bounds.from_reference(
         children.low, last, children.reference, children.energy, children.gradient

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import flint
 import numpy as np
@@ -21,7 +21,13 @@ from expmech.core.errors import EnvelopeViolatedError, UnsupportedError, validat
 from expmech.domains import Indices
 from expmech.exponential.envelopes.cells import CellBounds, Cells, certify, join, look, split, whole
 from expmech.exponential.samplers.base import Sampler, SamplerTerms
-from expmech.exponential.samplers.chain import PointChain, PointState, first_accepted, unstarted
+from expmech.exponential.samplers.chain import (
+    MemorylessChain,
+    PointChain,
+    PointState,
+    first_accepted,
+    unstarted,
+)
 from expmech.exponential.target import Target
 
 _LOG2_TOTAL = 61  # integer weights of a tree sum to less than 2^62
@@ -43,23 +49,30 @@ class Tree:
     cumulative: NDArray[np.int64]
     units_per_nat: int = UNITS_PER_NAT
 
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """The mass of each cell over its weight."""
+        return self.mass / self.weights
+
     def propose(self, coins: Coins, size: int, bits: int) -> tuple[NDArray[np.int64], Indices]:
         """Draw cells by weight and a uniform point in each; return both."""
         chosen = coins.categorical(self.cumulative, size)
-        low, sides = self.cells.low[chosen], self.cells.bits[chosen]
+        low, sides = self.cells.low.take(chosen, axis=0), self.cells.bits.take(chosen, axis=0)
         uniform = coins.integers_below(1 << bits, low.size).reshape(low.shape)
-        return chosen, low + (uniform >> (bits - sides))
+        uniform >>= bits - sides
+        uniform += low
+        return chosen, uniform
 
     def accept(
         self, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Accept points with probability ``2^shift |C| exp(-(E - base)) / weight``, exactly."""
-        deficit = energies - self.cells.bound[chosen]
+        deficit = energies - self.cells.bound.take(chosen)
         if deficit.size and deficit.min() < 0:
             raise EnvelopeViolatedError
-        probability = (
-            self.mass[chosen] / self.weights[chosen] * np.exp(deficit * (-1.0 / self.units_per_nat))
-        )
+        probability = np.asarray(deficit * (-1.0 / self.units_per_nat), dtype=np.float64)
+        np.exp(probability, out=probability)
+        probability *= self.shares.take(chosen)
 
         def enclosure(j: int, precision: int) -> flint.arb:
             cell = int(chosen[j])
@@ -278,6 +291,12 @@ def sharpen(cells: Cells, bounds: CellBounds, *, memory: float) -> Cells:
     return cells
 
 
+MANY = 1 << 12
+"""Draws from which on proposals are one stream; fewer are made by copies side by side."""
+
+_STREAM = 1 << 13  # proposals of a stream that are worked on together: their arrays fit a cache
+_SPARE = 8  # a lot has an eighth more than are missing: about as many as are refused
+_CELL_COST = 32  # proposals of a stream that cutting a cell is worth; measured
 # share of the difference between bound and nearby energy that an evaluation usually recovers
 _LOOK_GAIN = 0.25
 _GROWTH = 4  # and at least a quarter of the cells, so that a large tree is built in few passes
@@ -322,11 +341,7 @@ class BoxTreeChain(PointChain):
         if tree is self.root and size not in self.first:
             self.first[size] = self.refine(tree, size)
         tree = self.first[size] if tree is self.root else self.refine(tree, size)
-        batch = max(1, (self.batch or LOT) // size)
-        chosen, proposed = tree.propose(coins, size * batch, self.bounds.box.bits)
-        inside = np.flatnonzero(self.target.contains(proposed))
-        accepted = np.zeros(size * batch, dtype=np.bool_)
-        accepted[inside] = tree.accept(coins, chosen[inside], self.target.energy(proposed[inside]))
+        proposed, accepted = self.propose(tree, coins, size * max(1, (self.batch or LOT) // size))
         rows, done, count = first_accepted(accepted, size)
         return BoxTreeState(
             indices=proposed[rows],
@@ -334,6 +349,20 @@ class BoxTreeChain(PointChain):
             tree=np.full(size, tree, dtype=np.object_),
             done=done,
         )
+
+    def propose(self, tree: Tree, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Propose points from a tree; return them and which are accepted."""
+        chosen, proposed = tree.propose(coins, size, self.bounds.box.bits)
+        if self.target.box is not None:  # cells are parts of the domain
+            return proposed, tree.accept(coins, chosen, self.target.energy(proposed))
+        rows = np.flatnonzero(self.target.contains(proposed))
+        accepted = np.zeros(size, dtype=np.bool_)
+        accepted[rows] = tree.accept(coins, chosen[rows], self.target.energy(proposed[rows]))
+        return proposed, accepted
+
+    def for_many(self, size: int) -> PointChain:
+        """Return one stream of proposals for all of many draws."""
+        return self if self.batch or size < MANY else TreeStream(self, size)
 
     def _step_finely(self, state: BoxTreeState, coins: Coins) -> BoxTreeState:
         """Propose one point from cells cut as finely as all evaluations so far make worth it."""
@@ -384,16 +413,20 @@ class BoxTreeChain(PointChain):
     def _weigh(self, cells: Cells) -> Tree:
         return weigh(cells, self.target.units_per_nat)
 
-    def _lot(self, n_cells: int) -> int:
-        return max(LOT, n_cells // _GROWTH) if self.batch is None else self.batch
+    def _lot(self, n_cells: int, *, many: bool) -> int:
+        if self.batch is not None:
+            return self.batch
+        return max(LOT, n_cells if many else n_cells // _GROWTH)
 
     def _worth_refining(self, cells: Cells, copies: int) -> NDArray[np.int64]:
         """Return the cells whose mass is probably too large by more than the normaliser.
 
         The expected number of proposals per draw is the total mass over the normaliser, so removing
         that much saves one evaluation. What a cell's mass should be is judged by its evaluated
-        point or, where it has none, by the one its bound came from.
+        point or, where it has none, by the one its bound came from. Where very many are drawn, a
+        proposal takes far less time than a cell.
         """
+        many = copies >= MANY
         log_size = cells.log2_size * math.log(2.0)
         unit = 1.0 / self.target.units_per_nat
         log_mass = log_size - (cells.bound - cells.bound.min()) * unit
@@ -403,7 +436,8 @@ class BoxTreeChain(PointChain):
         gain = -mass * np.where(
             cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack)
         )
-        return _largest(np.where(gain * copies > normaliser, gain, 0.0), self._lot(len(cells)))
+        worth = gain * copies > normaliser * (_CELL_COST if many else 1)
+        return _largest(np.where(worth, gain, 0.0), self._lot(len(cells), many=many))
 
     def _refine_cells(self, cells: Cells, chosen: NDArray[np.int64]) -> Cells:
         if not chosen.size or cells.bytes * _WORKING_COPIES >= self.memory:
@@ -417,6 +451,42 @@ class BoxTreeChain(PointChain):
         if not seen.all():
             parts.append(look(cells.take(chosen[~seen]), self.bounds))
         return join(parts)
+
+
+@dataclass(eq=False)
+class TreeStream(MemorylessChain):
+    """Many draws as one stream of proposals, from one tree as long as that serves them well.
+
+    Made anew for each call that draws: it counts what is missing.
+    """
+
+    chain: BoxTreeChain
+    missing: int
+    batch: int | None = None
+    tree: Tree | None = None
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        """The law to draw from."""
+        return self.chain.target
+
+    def first_lot(self, size: int) -> int:
+        """Return as many as are probably needed, or what is worked on together."""
+        return max(LOT, min(_STREAM, self.missing + self.missing // _SPARE))
+
+    def next_lot(self, lot: int) -> int:
+        return self.first_lot(self.missing)
+
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """Propose from the tree; where few are accepted, refine it for the next lot."""
+        if self.tree is None:
+            self.tree = self.chain.refine(self.chain.root, self.missing)
+        proposed, accepted = self.chain.propose(self.tree, coins, size)
+        found = int(np.count_nonzero(accepted))
+        self.missing = max(0, self.missing - found)
+        if self.missing and 2 * found < size:
+            self.tree = self.chain.refine(self.tree, self.missing)
+        return proposed, accepted
 
 
 def _largest(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:

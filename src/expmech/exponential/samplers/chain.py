@@ -73,6 +73,10 @@ class PointChain(ABC):
         """Return the points at which copies ended."""
         return self.target.domain.values(state.indices)
 
+    def for_many(self, size: int) -> PointChain:
+        """Return the chain that makes so many draws: of the same law, perhaps with less work."""
+        return self
+
 
 class MemorylessChain(PointChain):
     """A chain whose copies remember nothing until they are done.
@@ -209,8 +213,9 @@ def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
     Draws
         The values and the number of proposals of each draw.
     """
-    if isinstance(chain, MemorylessChain):
-        return _run_memoryless(chain, coins, size)
+    stream = chain.for_many(size) if isinstance(chain, PointChain) else chain
+    if isinstance(stream, MemorylessChain):
+        return _run_memoryless(stream, coins, size)
     values, proposals, counts = [], [], []
     for first in range(0, size, BLOCK):
         block = _run_block(chain, coins, min(BLOCK, size - first))
