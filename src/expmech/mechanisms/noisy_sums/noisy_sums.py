@@ -192,6 +192,13 @@ class NoisySums(Mechanism):
         if isinstance(noise, DiscreteGaussian) and self.concentrated is not None:
             delta, sensitivity = Fraction(repr(float(self.concentrated.delta))), noise.sensitivity
             epsilon = epsilon_from_rho(noise.rho, delta)
+        try:
+            error = self.interpretation.error(noise)
+        except OverflowError:
+            raise ParameterError(
+                f"The bounds of {self.name} are too far apart for this epsilon: its noise is beyond"
+                " the range of float64."
+            ) from None
         return PublicTerms(
             adjacency=self.adjacency,
             epsilon=epsilon,
@@ -204,7 +211,7 @@ class NoisySums(Mechanism):
             timing=DATA_INDEPENDENT,
             seconds=self.seconds(),
             note=self.interpretation.note,
-            error=self.interpretation.error(noise),
+            error=error,
         )
 
     @property

@@ -43,7 +43,14 @@ from expmech.tables.expressions import Condition, OutsideGrammarError
 from expmech.tables.keys import Key, canonical_key, key_of_text
 from expmech.tables.reading import stand_in, validate_missing
 from expmech.tables.scaling import validate_bounds
-from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings
+from expmech.tables.sources.casts import (
+    EngineKey,
+    cases,
+    constant,
+    null,
+    spellings,
+    spelt_in_full,
+)
 from expmech.tables.sources.execution import FAILED, rows_of, run_query, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
 
@@ -135,7 +142,11 @@ def count_keys(source: Source, aggregation: KeysOf) -> dict[str, int]:
             f"The column {name!r} holds times: groups that nobody listed need text, numbers or"
             f" dates. A query such as SELECT CAST({name} AS DATE) AS day gives dates."
         )
-    people = {} if aggregation.unit is None else {unit: source.text(aggregation.unit)}
+    people = {}
+    if aggregation.unit is not None:
+        people = {unit: source.text(aggregation.unit)}
+        if source.column(name).type().is_string():  # a person counts once for all its spellings
+            parts[texts] = spelt_in_full(parts[texts], engine=source.engine)
     table = source.staged(parts | people)
     kept = {name: table[name] for name in people}
     if numbers in parts:

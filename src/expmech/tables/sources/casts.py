@@ -284,6 +284,16 @@ def _seconds_of_text(trimmed: Any, engine: str) -> Any:
     return ibis.cases((valid, seconds), else_=null())
 
 
+def spelt_in_full(trimmed: Any, *, engine: str) -> Any:
+    """Return text in which each time has one spelling, with nine digits; other text as it is."""
+    import ibis
+
+    marked = trimmed.replace("T", " ").replace("Z", "")
+    rest = ibis.literal("0000-00-00 00:00:00.000000000").substr(marked.length())
+    is_time = _seconds_of_text(trimmed, engine).notnull()
+    return is_time.ifelse(ibis.literal("").join([marked, rest]), trimmed)
+
+
 def time_literal(column: Any, key: Key) -> Any:
     """Return a constant of the column's own type, or None where it cannot hold the time."""
     import ibis

@@ -57,6 +57,14 @@ class ColumnStatistic(Statistic):
     concentrated: RhoBudget | None = None
     what: ClassVar[str] = ""
     products: ClassVar[bool] = False
+    largest: ClassVar[float] = math.inf  # bounds up to here have numbers that float64 holds
+
+    def __post_init__(self) -> None:
+        if any(max(abs(low), abs(high)) > self.largest for low, high in self.bounds):
+            raise ParameterError(
+                f"`bounds` of a {self.what} must lie within {-self.largest:g} to {self.largest:g}:"
+                " with larger ones it may be beyond the range of float64."
+            )
 
     @property
     def name(self) -> str:
@@ -233,11 +241,13 @@ class SumOf(ColumnStatistic):
     """
 
     what = "sum"
+    largest = 1e290
 
     def with_rho(self, concentrated: RhoBudget) -> SumOf:
         return dataclasses.replace(self, concentrated=concentrated)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if max(self._farthest) > _FARTHEST:
             raise ParameterError(
                 "`bounds` of a sum must not be a million times nearer to each other than to zero:"
@@ -310,6 +320,7 @@ class VarianceOf(ColumnStatistic):
 
     what = "variance"
     products = True
+    largest = 1e140  # squares are summed
 
     def bits(self, epsilon: Fraction) -> int:
         if self.adjacency.count_is_public:
