@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
-from support.enumeration import largest_log_ratio, law_of, total_variation
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import UNITS_PER_NAT, Coins
