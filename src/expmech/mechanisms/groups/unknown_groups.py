@@ -25,6 +25,7 @@ from expmech.certificates.checks import (
     Check,
     budgets,
     check_assumed,
+    check_between,
     check_described,
     check_equal,
 )
@@ -241,7 +242,7 @@ class UnknownGroups(Mechanism):
 
     def terms(self, budget: Fraction) -> Threshold:
         """Return rate and threshold at an epsilon; raise where there is no such draw."""
-        rate = budget / (2 if self.adjacency.count_is_public else 1)
+        rate = budget / self.adjacency.rows_moved
         threshold_at = functools.partial(
             Threshold, rate=rate, keys=self.keys, size=self.universe.size, pure=self.delta == 0
         )
@@ -274,7 +275,7 @@ class UnknownGroups(Mechanism):
         terms = self.terms(budget)
         return PublicTerms(
             adjacency=self.adjacency,
-            sensitivity=2.0 if self.adjacency.count_is_public else 1.0,
+            sensitivity=float(self.adjacency.rows_moved),
             eta=float_down(terms.rate),
             domain=_domain(self.universe),
             parameters=terms.parameters,
@@ -325,7 +326,6 @@ class UnknownGroups(Mechanism):
         c, parameters = certificate, certificate.sampler
         pure = c.delta == 0
         adjacency = validate_adjacency(c.adjacency, owner=_OWNER)
-        parts = 2 if adjacency.count_is_public else 1
         universe = parse_universe(c.domain["universe"])
         least = validate_integer(
             parameters["threshold"], name="threshold", owner=_OWNER, low=1, high=_MOST_THRESHOLD
@@ -333,7 +333,13 @@ class UnknownGroups(Mechanism):
         most = 1 if adjacency.count_is_public else _MOST_KEYS
         keys = validate_integer(parameters["keys"], name="keys", owner=_OWNER, low=1, high=most)
         low, high = (
-            Threshold(rate=budget / parts, least=least, keys=keys, size=universe.size, pure=pure)
+            Threshold(
+                rate=budget / adjacency.rows_moved,
+                least=least,
+                keys=keys,
+                size=universe.size,
+                pure=pure,
+            )
             for budget in budgets(c)
         )
         covered = pure or _covered(low.rate, least)
@@ -343,14 +349,14 @@ class UnknownGroups(Mechanism):
             check_equal("sampler", parameters["sampler"], _OWNER),
             check_equal("timing", c.timing, DATA_DEPENDENT),
             check_equal("unit", c.unit, None),
-            check_equal("sensitivity", c.sensitivity, float(parts)),
+            check_equal("sensitivity", c.sensitivity, float(adjacency.rows_moved)),
             check_equal("loss error", float(c.loss_error), 0.0),
-            _check_between("eta", c.eta, float_down(low.rate), float_down(high.rate)),
-            _check_between("delta", c.delta, float_up(high.delta), float_up(low.delta)),
+            check_between("eta", c.eta, float_down(low.rate), float_down(high.rate)),
+            check_between("delta", c.delta, float_up(high.delta), float_up(low.delta)),
             Check(claim="one new key", holds=covered, detail="within its share of epsilon"),
-            _check_between("invented", parameters["invented"], high.invented, low.invented),
+            check_between("invented", parameters["invented"], high.invented, low.invented),
             Check(claim="threshold", holds=low.invented <= _MOST_INVENTED, detail=repr(least)),
-            _check_between("shown from", parameters["shown_from"], high.shown_from, low.shown_from),
+            check_between("shown from", parameters["shown_from"], high.shown_from, low.shown_from),
             check_described("domain", c.domain, _domain(universe)),
             check_described("parameters", dict(parameters), expected),
             check_assumed(c, _assumed(parameters, pure=pure)),
@@ -372,7 +378,7 @@ class UnknownGroups(Mechanism):
     @classmethod
     def explains(cls, certificate: Certificate, point: NDArray[Any], stated: Accuracy) -> bool:
         """Tell whether the intervals are those of the noise."""
-        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
+        moved = Adjacency(certificate.adjacency).rows_moved
         pairs = [tuple(pair) for pair in point.tolist()]
         alone = stated.noisy is None and stated.joint_lower is None and stated.joint_upper is None
         return alone and any(
@@ -384,14 +390,14 @@ class UnknownGroups(Mechanism):
                 math.isclose(float(one), float(other), rel_tol=1e-9)
                 for (_, one), (_, other) in zip(near.scale, stated.scale, strict=True)
             )
-            for near in (_accuracy(budget / parts, pairs) for budget in budgets(certificate))
+            for near in (_accuracy(budget / moved, pairs) for budget in budgets(certificate))
         )
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
         """Return that of one count moved by one, or of two at half of epsilon."""
-        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
-        return parts * rho_of_discrete_laplace(epsilon / parts, 1)
+        moved = Adjacency(certificate.adjacency).rows_moved
+        return moved * rho_of_discrete_laplace(epsilon / moved, 1)
 
 
 def tail(rate: Fraction, least: int) -> flint.arb:
@@ -483,9 +489,3 @@ def _accuracy(rate: Fraction, pairs: Any) -> Accuracy:
 
 def _as_pairs(ends: Any) -> list[tuple[str, int]]:
     return [(key, end) for key, end in (ends.tolist() if hasattr(ends, "tolist") else ends)]
-
-
-def _check_between(claim: str, written: Any, least: float, most: float) -> Check:
-    """Compare with what the budgets that may have been spent give."""
-    holds = type(written) in (int, float) and least <= written <= most
-    return Check(claim=claim, holds=holds, detail=f"{written!r}, recomputed {most!r}")

@@ -77,7 +77,7 @@ class TopKTerms:
         round of peeling: 1 under add-remove, where counts move the same way, else 2.
         """
         if self.method == "peeling":
-            return 2 if self.adjacency.count_is_public else 1
+            return self.adjacency.rows_moved
         if not self.adjacency.count_is_public:
             return 2
         return 3 if self.one_item_each else 4
