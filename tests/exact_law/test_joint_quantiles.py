@@ -279,7 +279,7 @@ def test_tables_hold_the_sum_over_all_tuples(
     levels = parse_levels([Fraction(number, 30) for number in sorted(numerators)])
     groups = groups_from_cells(np.array(cells), 4)
     units = levels.units(Fraction(epsilon), "replace")
-    (mantissa,), (exponent,) = Tables(groups, levels, units, runs=9).all
+    (mantissa,), (exponent,) = Tables(groups, levels, units, runs=9).total_weight
     scale, count = levels.denominator, len(cells)
     logs = []
     for outputs in itertools.combinations_with_replacement(range(groups.n_groups), len(numerators)):

@@ -55,12 +55,12 @@ _FARTHEST_ZOOM = 8.0  # bounds of one sign whose ratio is at most this are looke
 _SMALLEST = 2.0**-940  # bounds of smaller numbers would be too near to each other to divide by
 _MOST_ROWS = 1 << 60
 _ROUNDED = Fraction(1, 1 << 52)  # of a rate, where it becomes a float
-_ONCE = "a row counts for one cell at most, and which one was decided from that row alone"
-_SEEN = (
+_ONE_CELL = "a row counts for one cell at most, and which one was decided from that row alone"
+_DETECTION = (
     "bounds are found in at least 95% of releases where {shown_from} values of the column have"
     " sizes near 1 within a factor of {factor}; of very large or very small values more are needed"
 )
-_OUTSIDE = (
+_CLIPPED_LATER = (
     "values outside of the bounds are clipped later on: bounds leave out what few rows have; a"
     " release may find none, and has spent its epsilon all the same"
 )
@@ -81,7 +81,7 @@ class HistogramTerms:
         return self.rate * OCTAVES_SHARE
 
     @property
-    def closer_rate(self) -> Fraction:
+    def interval_rate(self) -> Fraction:
         """Return what one value outside adds to the energy of an interval, in nats."""
         return self.rate - self.octaves_rate
 
@@ -109,7 +109,7 @@ class HistogramTerms:
         }
 
 
-def _kept(counts: Mapping[int, int], grid: Magnitudes) -> dict[int, int]:
+def _validate_counts(counts: Mapping[int, int], grid: Magnitudes) -> dict[int, int]:
     """Return counts by place of the grid; no message names one."""
     kept = shielded(
         lambda: {int(place): int(n) for place, n in counts.items() if n > 0},
@@ -193,14 +193,14 @@ class PrivateBounds(Mechanism):
         if rows is not None:
             validate_integer(rows, name="rows", owner=_OWNER, low=1, high=_MOST_ROWS)
         places = grid or Magnitudes()
-        kept = _kept(counts, places)
+        kept = _validate_counts(counts, places)
         if relation.count_is_public:
             rows = sum(kept.values())
         return cls(adjacency=relation, grid=places, rows=rows, counts=kept)
 
     def with_data(self, counts: Mapping[int, int]) -> PrivateBounds:
         """Return the same search in other values, by how many are in each place."""
-        kept = _kept(counts, self.grid)
+        kept = _validate_counts(counts, self.grid)
         if self.adjacency.count_is_public and sum(kept.values()) != self.rows:
             raise ParameterError(f"`counts` of {_OWNER} must be of as many rows as before.")
         return dataclasses.replace(self, counts=kept)
@@ -255,7 +255,7 @@ class PrivateBounds(Mechanism):
             assumptions=_assumed(parameters),
             timing=DATA_DEPENDENT,
             seconds=1e-2,
-            note=_seen(parameters),
+            note=_detection(parameters),
             shown_from=terms.shown_from,
         )
 
@@ -284,7 +284,7 @@ class PrivateBounds(Mechanism):
             return None
         first, last = (end - middle for end in ends)
         if first <= 0 <= last:
-            return _spaced(self._edge(first, split), self._edge(last, split))
+            return _set_apart(self._edge(first, split), self._edge(last, split))
         sign = 1 if first > 0 else -1
         near, far = sorted((abs(first), abs(last)))
         step = grid.parts // split
@@ -294,12 +294,12 @@ class PrivateBounds(Mechanism):
             rows = float(noisy[ends[0] : ends[1] + 1].sum())
             near, far = sorted(abs(end - middle) for end in rule.certain(noisy, ends))
             apart = self._edge(near, split), grid.edge(grid.zero + step * (far - 1) + 1)
-            inner, outer = self._closer(coins, terms, sign, outer, rows, apart)
+            inner, outer = self._choose_interval(coins, terms, sign, outer, rows, apart)
         else:
             inner = 0.0
-        return _spaced(inner, outer) if sign > 0 else _spaced(-outer, 0.0 - inner)
+        return _set_apart(inner, outer) if sign > 0 else _set_apart(-outer, 0.0 - inner)
 
-    def _closer(
+    def _choose_interval(
         self,
         coins: Coins,
         terms: HistogramTerms,
@@ -319,7 +319,7 @@ class PrivateBounds(Mechanism):
         sizes = np.array([sign * grid.edge(place) for place in places.tolist()])
         order = np.argsort(sizes)
         up_to = np.concatenate([[0], np.cumsum(counts[order])])
-        rate = float(terms.closer_rate)
+        rate = float(terms.interval_rate)
         ends, halvings = rule.intervals(grid.parts, rows, rate)
         unit = math.ldexp(0.5, math.frexp(np.nextafter(outer, 0.0))[1]) / grid.parts
         both = (ends[:, 0] * unit < apart[0]) & (ends[:, 1] * unit > apart[1])
@@ -328,7 +328,7 @@ class PrivateBounds(Mechanism):
         outside = int(up_to[-1]) - (above - below)
         worth = rule.worth_of_a_halving(rows, rate)
         widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
-        each = math.floor(terms.closer_rate * UNITS_PER_NAT)
+        each = math.floor(terms.interval_rate * UNITS_PER_NAT)
         energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths
         chosen = first_of_a_random_order(coins, energies - energies.min())
         lower, upper = (ends[chosen] * unit).tolist()
@@ -411,7 +411,7 @@ def _cell(steps: int, parts: int) -> int:
     return cell if steps > 0 else -cell
 
 
-def _spaced(lower: float, upper: float) -> Bounds:
+def _set_apart(lower: float, upper: float) -> Bounds:
     """Return bounds that are far enough apart to divide by; about zero alone, -1 and 1."""
     if lower == upper:
         return -1.0, 1.0
@@ -424,11 +424,11 @@ def _domain(grid: Magnitudes) -> dict[str, Any]:
     return {"kind": _KIND, **grid.describe()}
 
 
-def _seen(parameters: Mapping[str, Any]) -> str:
+def _detection(parameters: Mapping[str, Any]) -> str:
     factor = 2 if parameters["split"] == 1 else 1.5
-    return _SEEN.format(shown_from=parameters["shown_from"], factor=factor)
+    return _DETECTION.format(shown_from=parameters["shown_from"], factor=factor)
 
 
 def _assumed(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a certificate lists, from the parameters that it states."""
-    return (_ONCE, _seen(parameters), _OUTSIDE, SECRET_KEY)
+    return (_ONE_CELL, _detection(parameters), _CLIPPED_LATER, SECRET_KEY)
