@@ -18,7 +18,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import LEVEL, Accuracy, half_width, real
+from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below, real
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
     SECRET_KEY,
@@ -416,35 +416,12 @@ def _delta(rate: Fraction, least: int, keys: int) -> flint.arb:
 
 def _covered(rate: Fraction, least: int) -> bool:
     """Tell whether ``p <= 1 - exp(-rate)``: then a key that is not shown hides who is new to it."""
-    return _is_below(lambda: tail(rate, least - 1) + (-real(rate)).exp(), Fraction(1))
-
-
-def _is_below(number: Callable[[], flint.arb], limit: Fraction) -> bool:
-    """Tell whether a real that is not rational is below a limit, by enough digits."""
-    precision = 128
-    while True:
-        with flint.ctx.workprec(precision):
-            ball, edge = number(), real(limit)
-            if ball < edge:
-                return True
-            if ball > edge:
-                return False
-        precision *= 2
+    return is_below(lambda _: tail(rate, least - 1) + (-real(rate)).exp(), Fraction(1))
 
 
 def _first_at_most(number: Callable[[int], flint.arb], limit: Fraction) -> int:
     """Return the least whole t of at least 1 whose falling number is at most the limit."""
-
-    def enough(t: int) -> bool:
-        return _is_below(lambda: number(t), limit)
-
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return first_integer(lambda t: is_below(lambda _: number(t), limit), above=0)
 
 
 def _rounded_up(number: Callable[[], flint.arb]) -> Fraction:
