@@ -14,8 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.support import AT_COMMIT, RESULTS, write
-
 MODULES = {
     "core": "core",
     "prepared": "prepared",
@@ -49,27 +47,6 @@ MODULES = {
     "elsewhere": "elsewhere_benchmark",
     "road": "road",
 }
-WRITE_THEMSELVES = (
-    "many_numbers",
-    "noisy_sums",
-    "private_bounds",
-    "kills",
-    "explore",
-    "unknown_groups",
-    "core",
-    "prepared",
-    "comparison",
-    "growth",
-    "pca",
-    "clock",
-    "forecasts",
-    "slow_loss",
-    "audit",
-    "regression_utility",
-    "regression_laws",
-    "regression_speed",
-    "road",
-)
 LONG = ("data", "elsewhere", "reading")
 
 
@@ -84,15 +61,11 @@ def main() -> None:
         parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(MODULES)}")
     for name in names:
         print(f"=== {name}", flush=True)
-        output = [] if name in WRITE_THEMSELVES else ["--output", str(RESULTS / f"{name}.md")]
         subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{MODULES[name]}", *output],
+            [sys.executable, "-m", f"benchmarks.{MODULES[name]}"],
             check=True,
             cwd=Path(__file__).parents[1],
         )
-        text = (RESULTS / f"{name}.md").read_text()
-        if AT_COMMIT not in text:
-            write(name, text.splitlines(), module=MODULES[name])
 
 
 if __name__ == "__main__":

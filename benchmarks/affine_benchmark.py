@@ -2,7 +2,7 @@
 
 Acceptance, time of a draw, and what is done where the domain binds.
 
-    python benchmarks/affine_benchmark.py [--output benchmarks/results/affine.md]
+    python -m benchmarks.affine_benchmark
 
 Columns share one factor (correlation about 0.9). The float64 side solves the same linear system for
 Laplace noise (L1), or for a uniform point of a cube of Gamma half-width (L-infinity), without
@@ -17,12 +17,12 @@ import math
 import platform
 import time
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import expmech as em
+from benchmarks.support import write
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.exponential.envelopes.affine import BoundAffine, bind_split
@@ -176,9 +176,7 @@ def row(loss: em.losses.RidgeGradient, radius: float, epsilon: float, first: lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/affine.md"))
-    output = parser.parse_args().output
+    argparse.ArgumentParser(description=__doc__).parse_args()
     lines = [
         "# Affine envelope",
         "",
@@ -257,8 +255,7 @@ def main() -> None:
             lines.append(
                 row(make_regression(353, p, norm), 1.0, epsilon, [f"{p}", norm, f"{epsilon:g}"])
             )
-    output.parent.mkdir(exist_ok=True)
-    output.write_text("\n".join(lines) + "\n")
+    write("affine", lines, module="affine_benchmark")
 
 
 if __name__ == "__main__":

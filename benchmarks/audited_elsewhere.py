@@ -93,7 +93,7 @@ def direction_law(
     """
     lift = epsilon * rows / 4
     across = lift * np.sin(_ANGLES) ** 2
-    scale = _proposal_scale(lift, dimension)
+    scale = proposal_scale(lift, dimension)
     powers = -dimension / 2 * np.log1p(2 * across / scale)
     constant = (scale - dimension) / 2 + dimension / 2 * np.log(dimension / scale)
     surface = (dimension - 2) * np.log(np.sin(_ANGLES))
@@ -103,7 +103,7 @@ def direction_law(
     return proposal + kept - accepted, accepted
 
 
-def _proposal_scale(lift: float, dimension: int) -> float:
+def proposal_scale(lift: float, dimension: int) -> float:
     """Solve ``1/b + (d - 1)/(b + 2 lift) = 1`` for b between 1 and d."""
     low, high = 1.0, float(dimension)
     for _ in range(100):

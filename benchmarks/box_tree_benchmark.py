@@ -2,7 +2,7 @@
 
 Loss evaluations and time of a first draw and of 10^4 draws.
 
-    python benchmarks/box_tree_benchmark.py [--seeds 60] [--output benchmarks/results/box_tree.md]
+    python -m benchmarks.box_tree_benchmark [--seeds 60]
 
 x is uniform, one a seed; the energy slope is c an axis. Evaluations are rows handed to the loss,
 cell middles and proposals alike.
@@ -13,12 +13,12 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from benchmarks.support import write
 
 EPSILON = 1.0
 PROBLEMS = ((1, 500, 28), (2, 200, 105), (3, 50, 270), (4, 25, 660), (5, 10, 880))
@@ -63,7 +63,6 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=60)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     lines = [
         f"# Box tree on |y - x|_1, Lipschitz bounds only, {arguments.seeds} seeds",
@@ -121,10 +120,7 @@ def main() -> None:
     for d, slope, _ in PROBLEMS[:3]:
         rows, seconds, proposals = measure(d, slope, 0, em.BoxTree(), size=10_000, minimum=0.0)
         lines.append(f"| {d} | {slope} | {rows:.2f} | {proposals:.2f} | {seconds * 1e6:.0f} |")
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    write("box_tree", lines, module="box_tree_benchmark")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Loss evaluations a draw, where it stops being practical, and what else applies.
 
-    python benchmarks/convex_benchmark.py [--output benchmarks/results/convex.md]
+    python -m benchmarks.convex_benchmark
 
 Rows are normal vectors scaled to norm one, then one axis shrunk so that the smallest eigenvalue of
 their second moments is the given part of the others. The normaliser follows from the measured
@@ -17,12 +17,12 @@ import math
 import platform
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from benchmarks.support import write
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Domain
@@ -225,9 +225,7 @@ HEAD = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/convex.md"))
-    output = parser.parse_args().output
+    argparse.ArgumentParser(description=__doc__).parse_args()
     lines = [
         "# Convex envelope",
         "",
@@ -303,8 +301,7 @@ def main() -> None:
             for half, strength in ((4.0, 2.0), (0.5, 5.0))
         ),
     ]
-    output.parent.mkdir(exist_ok=True)
-    output.write_text("\n".join(lines) + "\n")
+    write("convex", lines, module="convex_benchmark")
 
 
 if __name__ == "__main__":

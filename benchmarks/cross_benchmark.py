@@ -1,6 +1,6 @@
 """Convex losses by the cross of tangents: evaluations and seconds to a first draw.
 
-    python benchmarks/cross_benchmark.py [--output benchmarks/results/cross.md] [--quick]
+    python -m benchmarks.cross_benchmark [--quick]
 
 Every evaluation of the loss or of its gradient counts as one: descent, second derivatives, tangents
 and proposals. The box tree, which was the only exact way before, runs on the same data where it
@@ -15,13 +15,13 @@ import math
 import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from benchmarks.support import write
 from expmech.domains import Domain
 from expmech.losses import GeometricMedian, HingeRisk, HuberRegression, QuantileRegression
 
@@ -109,7 +109,6 @@ def line(name: str, problem: tuple[Maker, Domain], draws: int, goal: str, tree: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/cross.md"))
     parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
     given = parser.parse_args()
     part = 10 if given.quick else 1
@@ -138,7 +137,7 @@ def main() -> None:
             ("hinge", "hinge"),
         )
     ]
-    text = [
+    lines = [
         "# Convex losses by the cross of tangents",
         "",
         f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()};"
@@ -165,7 +164,7 @@ def main() -> None:
         *head,
         *regressions,
     ]
-    given.output.write_text("\n".join(text) + "\n")
+    write("cross", lines, module="cross_benchmark")
 
 
 if __name__ == "__main__":

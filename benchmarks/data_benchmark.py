@@ -3,7 +3,7 @@
 10^8 rows of Parquet, mean, cross products of a 10-feature ridge, quantile.
 
     python -m benchmarks data
-    python benchmarks/data_benchmark.py [--rows 100000000] [--output benchmarks/results/data.md]
+    python -m benchmarks.data_benchmark [--rows 100000000]
 
 Each measurement runs in a process of its own (its peak memory is its own), ours and the engine's in
 turn, twice or more; the best counts. The engine's side aggregates the same clipped expressions in
@@ -15,15 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import duckdb
 
+from benchmarks.support import cost_of, in_process, write
 from expmech.tables.aggregates import Aggregation, HistogramOf, MomentsOf
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources import open_source
@@ -65,13 +62,7 @@ def measure(task: str, side: str, path: str) -> dict[str, float]:
     aggregate(
         task, side, f"{path}.small.parquet"
     )  # what a process pays once, such as imports, is not measured
-    started, worked = time.perf_counter(), time.process_time()
-    aggregate(task, side, path)
-    return {
-        "seconds": time.perf_counter() - started,
-        "processor": time.process_time() - worked,
-        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-    }
+    return cost_of(lambda: aggregate(task, side, path))
 
 
 def aggregate(task: str, side: str, path: str) -> None:
@@ -89,18 +80,9 @@ def aggregate(task: str, side: str, path: str) -> None:
     TableRows(source=open_source(path)).aggregate(aggregations[task])
 
 
-def in_process(task: str, side: str, path: Path) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", task, side, str(path)]
-    found: dict[str, float] = json.loads(
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    )
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--output", type=Path)
     parser.add_argument("--measure", nargs=3, metavar=("TASK", "SIDE", "FILE"))
     arguments = parser.parse_args()
     if arguments.measure:
@@ -133,7 +115,10 @@ def main() -> None:
         generate(Path(f"{path}.small.parquet"), 1000)
         for task, name in names.items():
             runs = [
-                (in_process(task, "ours", path), in_process(task, "engine", path))
+                (
+                    in_process("data_benchmark", task, "ours", path),
+                    in_process("data_benchmark", task, "engine", path),
+                )
                 for _ in range(3 if task == "ridge" else 4)
             ]
             ours, engine = (min(run[side]["seconds"] for run in runs) for side in (0, 1))
@@ -142,8 +127,7 @@ def main() -> None:
             ratios = f"{ours / engine:.2f} | 1.5 | {worked / engine_worked:.2f}"
             lines.append(f"| {name} | {ours:.2f} | {engine:.2f} | {ratios} | {memory:.2f} |")
             print(lines[-1], flush=True)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n")
+    write("data", lines, module="data_benchmark")
 
 
 if __name__ == "__main__":

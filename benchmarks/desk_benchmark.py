@@ -1,7 +1,7 @@
 """Counts, missing values, sums, variances and histograms against the engine's own query.
 
     python -m benchmarks desk
-    python benchmarks/desk_benchmark.py [--rows 10000000] [--output benchmarks/results/desk.md]
+    python -m benchmarks.desk_benchmark [--rows 10000000]
 
 Ours and the engine's run in turn in one process, several times each; the least processor time
 counts on either side, as wall clocks are those of a busy machine. The engine's query computes the
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.support import write
 from expmech.core.adjacency import Adjacency
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.grammar import parse_condition
@@ -127,7 +128,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     lines = [
         f"# The steward's statistics, {arguments.rows:,} rows of Parquet",
@@ -150,10 +150,7 @@ def main() -> None:
             ratios = f"{mine[0] / its[0]:.2f} | {mine[1] / its[1]:.2f}"
             lines.append(f"| {name} | {mine[0]:.2f} | {its[0]:.2f} | {ratios} |")
             print(lines[-1], flush=True)
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    write("desk", lines, module="desk_benchmark")
 
 
 if __name__ == "__main__":

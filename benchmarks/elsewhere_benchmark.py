@@ -1,7 +1,7 @@
 """Regressions in an engine against the plain float aggregates of as many passes.
 
     python -m benchmarks elsewhere
-    python benchmarks/elsewhere_benchmark.py [--rows 100000000] [--output FILE]
+    python -m benchmarks.elsewhere_benchmark [--rows 100000000]
 
 Parquet with 10 features. Ours is one whole release from the open table: the start, every pass, the
 enclosure. The engine's side runs as many queries as ours had passes, each the score and the Hessian
@@ -15,17 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from benchmarks.support import cost_of, in_process, write
 from expmech.core.adjacency import Adjacency
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.release import prepare_release, public_count
@@ -105,14 +102,9 @@ def float_query(task: str, path: str) -> str:
 
 def measure(task: str, side: str, path: str, passes: str) -> dict[str, float]:
     run(task, side, f"{path}.small.parquet", 1)  # what a process pays once is not measured
-    started, worked = time.perf_counter(), time.process_time()
-    count = run(task, side, path, int(passes))
-    return {
-        "seconds": time.perf_counter() - started,
-        "processor": time.process_time() - worked,
-        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "passes": count,
-    }
+    counted: list[int] = []
+    cost = cost_of(lambda: counted.append(run(task, side, path, int(passes))))
+    return cost | {"passes": counted[0]}
 
 
 def run(task: str, side: str, path: str, passes: int) -> int:
@@ -130,17 +122,9 @@ def run(task: str, side: str, path: str, passes: int) -> int:
     return len(seen)
 
 
-def in_process(task: str, side: str, path: Path, passes: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", task, side, str(path), str(passes)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--output", type=Path)
     parser.add_argument("--measure", nargs=4, metavar=("TASK", "SIDE", "FILE", "PASSES"))
     arguments = parser.parse_args()
     if arguments.measure:
@@ -167,8 +151,15 @@ def main() -> None:
         for task in ("logistic", "linear"):
             runs = []
             for _ in range(2):
-                mine = in_process(task, "ours", path, 0)
-                runs.append((mine, in_process(task, "engine", path, int(mine["passes"]))))
+                mine = in_process("elsewhere_benchmark", task, "ours", path, 0)
+                runs.append(
+                    (
+                        mine,
+                        in_process(
+                            "elsewhere_benchmark", task, "engine", path, int(mine["passes"])
+                        ),
+                    )
+                )
             ours, engine = (min(run[side]["seconds"] for run in runs) for side in (0, 1))
             worked, other = (min(run[side]["processor"] for run in runs) for side in (0, 1))
             memory = max(run[0]["gigabytes"] for run in runs)
@@ -176,8 +167,7 @@ def main() -> None:
             ratios = f"{ours / engine:.2f} | 1.3 | {worked / other:.2f}"
             lines.append(f"| {task} | {times} | {ratios} | {memory:.2f} |")
             print(lines[-1], flush=True)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n")
+    write("elsewhere", lines, module="elsewhere_benchmark")
 
 
 if __name__ == "__main__":

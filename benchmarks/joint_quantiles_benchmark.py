@@ -1,6 +1,6 @@
 """Quantiles of ordinary columns: errors in value and in rank beside their goals, and times.
 
-    python benchmarks/joint_quantiles_benchmark.py [--sets 200] [--output FILE]
+    python -m benchmarks.joint_quantiles_benchmark [--sets 200]
 
 Through `PrivateQuantile` with default settings, epsilon = 1, n = 1000. Columns: all values equal; hours
 worked (70% at 40, the others whole numbers about 35); incomes (60% zeros, a lognormal tail); ages in
@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.support import write
 from expmech.estimators import PrivateQuantile
 from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
 from expmech.mechanisms.quantiles.base import SeveralQuantiles
@@ -110,13 +110,14 @@ RANKS = [
 ]
 
 
-def shipped(problem: Problem, values: Values, seed: int) -> Values:
+def shipped(problem: Problem, values: Values, seed: int, *, joint: bool = True) -> Values:
     estimator = PrivateQuantile(
         q=problem.levels,
         epsilon=EPSILON,
         bounds=problem.bounds,
         adjacency=problem.adjacency,
         step=problem.step,
+        joint=joint,
         random_state=seed,
     )
     return np.asarray(estimator.fit(values[:, None]).quantiles_[:, 0])
@@ -154,16 +155,7 @@ def by(kind: type[SeveralQuantiles]) -> Callable[[Problem, Values, int], Values]
 
 def split(problem: Problem, values: Values, seed: int) -> Values:
     """Draw each level at its share of epsilon, with the loss of one level."""
-    estimator = PrivateQuantile(
-        q=problem.levels,
-        epsilon=EPSILON,
-        bounds=problem.bounds,
-        adjacency=problem.adjacency,
-        step=problem.step,
-        joint=False,
-        random_state=seed,
-    )
-    return np.asarray(estimator.fit(values[:, None]).quantiles_[:, 0])
+    return shipped(problem, values, seed, joint=False)
 
 
 def mean_error(
@@ -237,7 +229,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--many", type=int, default=40, help="data sets where levels are many")
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     head = [
         "# Quantiles of ordinary columns: n = 1000, epsilon = 1",
@@ -266,10 +257,7 @@ def main() -> None:
         "",
         *times(),
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    write("joint_quantiles", lines, module="joint_quantiles_benchmark")
 
 
 if __name__ == "__main__":

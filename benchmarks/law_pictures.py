@@ -23,8 +23,6 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import expmech as em
-from expmech.core.bits import seeded_bits
-from expmech.core.coins import Coins
 
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"  # Okabe and Ito
 Law = NDArray[np.float64]
@@ -102,7 +100,8 @@ def joint_quantiles(file: Path) -> None:
     mechanism = em.JointQuantiles.from_counts(
         np.bincount(cells, minlength=points), levels=levels, lower=0, upper=points
     )
-    drawn = mechanism.draw_indices(Coins(seeded_bits(1)), epsilon=epsilon, size=10_000)
+    values = mechanism.sample(epsilon=epsilon, size=10_000, seed=1)
+    drawn = mechanism.lattice.locate(values.reshape(-1, 1)).reshape(values.shape)
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
     for j, (axis, level) in enumerate(zip(axes, levels, strict=True)):
         share = np.exp(-epsilon / 3 / 2 * np.abs(ranks - (j + 1) / 4 * len(cells)))

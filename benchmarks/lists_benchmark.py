@@ -1,6 +1,6 @@
 """Lists of the most frequent, by both objectives.
 
-    python benchmarks/lists_benchmark.py [--draws 100] [--output FILE]
+    python -m benchmarks.lists_benchmark [--draws 100]
 
 Counts fall like a power of the rank (Zipf: like one over it), or are those of equally likely items;
 epsilon = 1. Error: the largest and the mean of |c_(i) - c_chosen(i)| over the k places, averaged
@@ -13,11 +13,11 @@ import argparse
 import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.support import write
 from expmech.mechanisms.selection.top_k import TopK
 
 ITEMS, EPSILON = 1_000_000, 1.0
@@ -55,7 +55,6 @@ def errors(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     lines = [
         "# Lists, epsilon = 1",
@@ -95,10 +94,7 @@ def main() -> None:
             f"Error of {words}: the joint draw is ahead in {first} lines, peeling in {second}; {level} are level.",
         ]
     lines += ["", SAME_LAW]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    write("lists", lines, module="lists_benchmark")
 
 
 def compare(one: float, other: float) -> int:

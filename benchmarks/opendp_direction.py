@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.audited_elsewhere import proposal_scale
+
 DIMENSION, EPSILON, ROWS = 6, 8.0, 36
 _COSINES = np.linspace(0.0, 1.0, 2_000_001)[1:-1]
 
@@ -38,22 +40,10 @@ def expected(sign: int) -> float:
     """Return the mean of the squared cosine where the factor has the power ``sign * d / 2``."""
     lift = EPSILON * ROWS / 4
     across = lift * (1.0 - _COSINES**2)
-    powers = -DIMENSION / 2 * np.log1p(2 * across / _scale(lift))
+    powers = -DIMENSION / 2 * np.log1p(2 * across / proposal_scale(lift, DIMENSION))
     logs = (1 - sign) * powers - across + (DIMENSION - 3) / 2 * np.log1p(-(_COSINES**2))
     weights = np.exp(logs - logs.max())
     return float((weights * _COSINES**2).sum() / weights.sum())
-
-
-def _scale(lift: float) -> float:
-    """Solve ``1/b + (d - 1)/(b + 2 lift) = 1``, as opendp does."""
-    low, high = 0.9, float(DIMENSION)
-    for _ in range(100):
-        middle = (low + high) / 2
-        if 1.0 / middle + (DIMENSION - 1) / (middle + 2 * lift) <= 1.0:
-            high = middle
-        else:
-            low = middle
-    return (low + high) / 2
 
 
 def main() -> None:

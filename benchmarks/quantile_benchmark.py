@@ -3,7 +3,7 @@
 And the time of a release at n = 10^7.
 
     pip install opendp diffprivlib==0.6.6 scikit-learn==1.7.2
-    python benchmarks/quantile_benchmark.py [--sets 400] [--output benchmarks/results/quantile.md]
+    python -m benchmarks.quantile_benchmark [--sets 400]
 
 Mean absolute error against the sample median, n = 1000, bounds +-10, add-remove. The exact law's
 error is the mean over the data sets of the integral of |y - median| under the exponential
@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import diffprivlib
@@ -27,6 +26,7 @@ import opendp.prelude as dp
 from numpy.typing import NDArray
 
 import expmech as em
+from benchmarks.support import write
 
 LOWER, UPPER, ROWS = -10.0, 10.0, 1000
 EPSILONS = (0.1, 1.0, 10.0)
@@ -108,7 +108,6 @@ def large_release(epsilon: float, loss: em.losses.Quantile) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=400)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     methods: dict[str, tuple[Callable[[Values, float, int], float], bool]] = {
         "exact law (integral)": (exact_error, False),
@@ -158,10 +157,7 @@ def main() -> None:
     ]
     lines += ["| epsilon | ms |", "|---|---|"]
     lines += [f"| {epsilon:g} | {large_release(epsilon, loss) * 1e3:.0f} |" for epsilon in EPSILONS]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    write("quantile", lines, module="quantile_benchmark")
 
 
 if __name__ == "__main__":

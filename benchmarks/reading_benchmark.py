@@ -1,7 +1,7 @@
 """What reading in public costs against the way it was: CSV quoted and unquoted, and Parquet.
 
-    python benchmarks/reading_benchmark.py [--csv-rows 10000000] [--parquet-rows 100000000]
-                                           [--output benchmarks/results/reading.md]
+    python -m benchmarks.reading_benchmark [--csv-rows 10000000] [--parquet-rows 100000000]
+
 
 The old way is kept here: DuckDB's own CSV reader, which guesses the format from records, and its
 optimiser's use of statistics. Each measurement runs in a process of its own, old and new in turn,
@@ -13,15 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import duckdb
 
+from benchmarks.support import cost_of, in_process, write
 from expmech.tables.aggregates import Aggregation, HistogramOf, MomentsOf, TallyOf
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources import open_source
@@ -113,24 +110,17 @@ def aggregate(task: str, side: str, path: str) -> None:
 def measure(task: str, side: str, path: str) -> dict[str, float]:
     small = Path(path).with_name(f"small_{Path(path).name}")
     aggregate(task, side, str(small))  # what a process pays once is not measured
-    started, worked = time.perf_counter(), time.process_time()
-    aggregate(task, side, path)
-    return {
-        "seconds": time.perf_counter() - started,
-        "processor": time.process_time() - worked,
-        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-    }
-
-
-def in_process(task: str, side: str, path: Path) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", task, side, str(path)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    return cost_of(lambda: aggregate(task, side, path))
 
 
 def line(name: str, task: str, path: Path, repeats: int) -> str:
-    runs = [(in_process(task, "new", path), in_process(task, "old", path)) for _ in range(repeats)]
+    runs = [
+        (
+            in_process("reading_benchmark", task, "new", path),
+            in_process("reading_benchmark", task, "old", path),
+        )
+        for _ in range(repeats)
+    ]
     new, old = (min(run[side]["seconds"] for run in runs) for side in (0, 1))
     worked, before = (min(run[side]["processor"] for run in runs) for side in (0, 1))
     memory = max(run[0]["gigabytes"] for run in runs)
@@ -146,7 +136,6 @@ def main() -> None:
     parser.add_argument("--csv-rows", type=int, default=10_000_000)
     parser.add_argument("--parquet-rows", type=int, default=100_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path)
     parser.add_argument("--measure", nargs=3, metavar=("TASK", "SIDE", "FILE"))
     arguments = parser.parse_args()
     if arguments.measure:
@@ -169,8 +158,7 @@ def main() -> None:
             for task in TASKS:
                 lines.append(line(name, task, Path(folder) / name, arguments.repeats))
                 print(lines[-1], flush=True)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n")
+    write("reading", lines, module="reading_benchmark")
 
 
 if __name__ == "__main__":

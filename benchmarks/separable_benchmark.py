@@ -3,7 +3,7 @@
 The mean of 1000 rows (declared growth), and a wavy loss that is only known to be Lipschitz (a box
 tree a coordinate).
 
-python benchmarks/separable_benchmark.py [--output benchmarks/results/separable.md]
+python -m benchmarks.separable_benchmark
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from benchmarks.support import write
 
 ROWS, REPEATS, EPSILON = 1000, 11, 1.0
 DIMENSIONS = (1, 10, 100, 1000, 2000, 4000)
@@ -70,9 +70,7 @@ def measure(mechanism: em.ExponentialMechanism, d: int, repeats: int, size: int)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path)
-    arguments = parser.parse_args()
+    argparse.ArgumentParser(description=__doc__).parse_args()
     header = [
         "| d | release (ms) | microseconds a coordinate | proposals a coordinate |",
         "|---|---|---|---|",
@@ -111,10 +109,7 @@ def main() -> None:
             loss=loss, sensitivity=d / ROWS, domain=em.Box([0.0] * d, [1.0] * d)
         )
         lines.append(measure(mechanism, d, TREE_REPEATS, 1))
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    write("separable", lines, module="separable_benchmark")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import resource
 import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +35,27 @@ def best_of(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[st
             function()
             least[name] = min(least[name], time.process_time() - start)
     return least
+
+
+def cost_of(function: Callable[[], Any]) -> dict[str, float]:
+    """Return seconds by the clock, seconds of processor time and peak memory of a call."""
+    started, worked = time.perf_counter(), time.process_time()
+    function()
+    return {
+        "seconds": time.perf_counter() - started,
+        "processor": time.process_time() - worked,
+        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+
+
+def in_process(module: str, *words: object) -> dict[str, float]:
+    """Return what a benchmark measures and prints as JSON in a process of its own."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", "--measure", *map(str, words)]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=RESULTS.parents[1]
+    )
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -19,8 +19,8 @@ from expmech.core.coins import Coins
 from expmech.domains import Domain, Indices
 from expmech.paper.options import Options
 from expmech.paper.studies import run_paper
+from expmech.paper.study import Backend
 from expmech.paper.verdict import mean_interval, ratio_interval
-from expmech.paper.work import Backend
 
 EPSILON, DRAWS = 1.0, 600
 READINGS = np.array([0.31, 0.34, 0.38, 0.40, 0.47, 0.55, 0.58, 0.90])  # in [0, 1], n public

@@ -28,10 +28,11 @@ from support.affine import (
     steps_in_one_branch,
     tiny,
 )
-from support.enumeration import ChainLaw, lattice_point, law_of, total_variation
 from support.problems import exact_law, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_below_each, propose_cube_laplace, propose_half_widths

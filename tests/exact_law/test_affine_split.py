@@ -21,10 +21,10 @@ from support.affine import (
     steps_in_one_branch,
     tiny,
 )
-from support.enumeration import total_variation
 from support.problems import exact_law
 
 import expmech as em
+from expmech.auditing.enumeration import total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError

@@ -13,16 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import (
-    ChainLaw,
-    largest_log_ratio,
-    lattice_point,
-    law_after,
-    total_variation,
-)
 from support.problems import domains_of_every_kind, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import largest_log_ratio, total_variation
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.box_tree import BoxTreeChain
 from expmech.exponential.samplers.separable import SeparableTreeChain

@@ -13,10 +13,11 @@ import flint
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import ChainLaw, lattice_point, law_of, total_variation
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError

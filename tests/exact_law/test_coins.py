@@ -19,8 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
-from support.enumeration import EnumeratingCoins, Transitions, law_of
+from support.problems import WordBits
 
+from expmech.auditing.chain_law import Transitions
+from expmech.auditing.enumeration import EnumeratingCoins, law_of
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import (
     UNITS_PER_NAT,
@@ -37,19 +39,6 @@ from expmech.core.errors import ParameterError
 ALPHA = 1e-7  # each; together far below the family-wise 1e-6 for the handful of tests here
 FAST, SLOW = 2.0**-46, 2.0
 NAT = UNITS_PER_NAT
-
-
-class WordBits:
-    """A stream that hands out given words, then zeros."""
-
-    source = "given"
-
-    def __init__(self, words: list[int]) -> None:
-        self.words = list(words)
-
-    def take(self, dtype: Any, count: int) -> NDArray[Any]:
-        taken = [self.words.pop(0) if self.words else 0 for _ in range(count)]
-        return np.array(taken, dtype=np.uint64).astype(dtype)
 
 
 def chi_square_p(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, total_variation
 from support.problems import exact_law, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import largest_log_ratio, total_variation
 from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.target import Target

@@ -25,10 +25,11 @@ from support.convex import (
     logistic,
     stated_law,
 )
-from support.enumeration import ChainLaw, EnumeratingCoins, lattice_point, law_of, total_variation
 from support.problems import exact_law, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import EnumeratingCoins, law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass

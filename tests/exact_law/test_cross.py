@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from support.affine import enumerated
 from support.convex import Quadratic, stated_law
-from support.enumeration import total_variation
 
 import expmech as em
+from expmech.auditing.enumeration import total_variation
 from expmech.domains import Domain
 from expmech.exponential.envelopes import affine_map as map_module
 from expmech.exponential.envelopes.affine import BoundAffine

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import largest_log_ratio, law_of, total_variation
 
 import expmech as em
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.mechanisms.noisy_sums import (
     CentredMeans,

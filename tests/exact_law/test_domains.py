@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from support.enumeration import EnumeratingCoins, law_of
 from support.problems import domains_of_every_kind
 
 import expmech as em
+from expmech.auditing.enumeration import EnumeratingCoins, law_of
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special
-from support.enumeration import law_of, total_variation
 
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins

@@ -11,17 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import (
-    ChainLaw,
-    EnumeratingCoins,
-    lattice_point,
-    law_after,
-    law_of,
-    total_variation,
-)
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import EnumeratingCoins, law_of, total_variation
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_discrete_gaussian
 from expmech.core.errors import LossError, ParameterError, ParameterTypeError, UnsupportedError

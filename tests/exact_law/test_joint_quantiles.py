@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.enumeration import largest_log_ratio, law_of, total_variation
+from support.problems import draw_cells
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
@@ -278,7 +279,7 @@ def test_tables_hold_the_sum_over_all_tuples(
     levels = parse_levels([Fraction(number, 30) for number in sorted(numerators)])
     groups = groups_from_cells(np.array(cells), 4)
     units = levels.units(Fraction(epsilon), "replace")
-    (mantissa,), (exponent,) = Tables(groups, levels, units, runs=9).all
+    (mantissa,), (exponent,) = Tables(groups, levels, units, runs=9).total_weight
     scale, count = levels.denominator, len(cells)
     logs = []
     for outputs in itertools.combinations_with_replacement(range(groups.n_groups), len(numerators)):
@@ -369,7 +370,7 @@ def test_values_and_counts_give_the_same_draws() -> None:
     np.testing.assert_array_equal(
         one.sample(epsilon=1.0, size=5, seed=7), two.sample(epsilon=1.0, size=5, seed=7)
     )
-    joint = two.draw_indices(Coins(seeded_bits(1)), epsilon=1.0, size=2)
+    joint = draw_cells(two, Coins(seeded_bits(1)), epsilon=1.0, size=2)
     assert joint.shape == (2, 3)
 
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from support.enumeration import law_of, total_variation
 
 import expmech as em
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.reals import ExponentialReals, UniformReals

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import (
-    ChainLaw,
-    EnumeratingCoins,
-    largest_log_ratio,
-    lattice_point,
-    law_after,
-    law_of,
-    total_variation,
-)
 from support.problems import exact_law, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import (
+    EnumeratingCoins,
+    largest_log_ratio,
+    law_of,
+    total_variation,
+)
 from expmech.core.coins import Coins, ExponentialTable
 from expmech.core.coins.laws import draw_discrete_gaussian
 from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError

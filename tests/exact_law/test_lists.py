@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
-from support.enumeration import largest_log_ratio, law_of, total_variation
+from support.problems import draw_values
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import Bits, seeded_bits
 from expmech.core.coins import Coins
@@ -58,7 +59,9 @@ def test_permute_and_flip_law_of_the_shipped_code(
     scores: tuple[float, ...], monotone: bool
 ) -> None:
     mechanism = PermuteAndFlip.from_scores(scores, sensitivity=1, monotone=monotone)
-    shipped, leftover = law_of(lambda coins: int(mechanism.draw(coins, epsilon=EPSILON, size=1)[0]))
+    shipped, leftover = law_of(
+        lambda coins: int(draw_values(mechanism, coins, epsilon=EPSILON, size=1)[0])
+    )
     assert leftover < 1e-12
     eta = float(EPSILON) / (1 if monotone else 2)
     assert total_variation(shipped, flip_law(scores, eta)) < 1e-6
@@ -243,7 +246,7 @@ def test_peeling_law_of_the_shipped_code(
 ) -> None:
     top = TopK.from_counts(counts, k=2, objective="mean", adjacency=adjacency)
     shipped, leftover = law_of(
-        lambda coins: tuple(top.draw(coins, epsilon=EPSILON, size=1)[0].tolist())
+        lambda coins: tuple(draw_values(top, coins, epsilon=EPSILON, size=1)[0].tolist())
     )
     assert leftover < 1e-10
     assert total_variation(shipped, peeled_law(counts, 2, float(EPSILON) / (2 * factor))) < 1e-9
@@ -277,7 +280,7 @@ def test_permute_and_flip_takes_one_word_a_candidate_and_one_more(scores: list[f
     words = []
     for seed in range(200):
         counted = CountingBits(seed)
-        mechanism.draw(Coins(counted), epsilon=20.0, size=1)
+        draw_values(mechanism, Coins(counted), epsilon=20.0, size=1)
         words.append(counted.words)
     assert set(words) == {8}
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.enumeration import largest_log_ratio, law_of, total_variation
+from support.problems import draw_values
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean, affordable_bits, snap
 
@@ -31,7 +32,7 @@ def law(
     )
     cut = 1e-11 if adjacency == "replace" else 1e-8  # two noises make many paths
     enumerated, leftover = law_of(
-        lambda coins: float(mean.draw(coins, epsilon=epsilon, size=1)[0, 0]), cut=cut
+        lambda coins: float(draw_values(mean, coins, epsilon=epsilon, size=1)[0, 0]), cut=cut
     )
     assert leftover < 3e-5
     return enumerated

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import largest_log_ratio, law_of, total_variation
+from support.problems import draw_values
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate, verify_value
@@ -136,7 +137,7 @@ def law(case: Case, rows: Sequence[int], cut: float) -> dict[Hashable, float]:
         adjacency=str(case.adjacency),
     )
     enumerated, leftover = law_of(
-        lambda coins: rounded(noisy.draw(coins, epsilon=case.epsilon, size=1)[0]), cut=cut
+        lambda coins: rounded(draw_values(noisy, coins, epsilon=case.epsilon, size=1)[0]), cut=cut
     )
     assert leftover < 5e-3
     return enumerated

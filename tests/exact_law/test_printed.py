@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import total_variation
 from support.problems import exact_law, mean_mechanism
 
 import expmech as em
 from expmech.auditing.chain_law import kernel_law
+from expmech.auditing.enumeration import total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins, LinearFactory
 from expmech.paper.example1 import make_mechanism

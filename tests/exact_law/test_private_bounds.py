@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
-from support.enumeration import largest_log_ratio, law_of, total_variation
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import UNITS_PER_NAT, Coins
@@ -82,7 +82,7 @@ def plain(counts: dict[int, int], first: float, second: float) -> Law:
         noisy = cells + np.array(noise)
         ends = _ends(tuple(noisy.tolist()), first)
         octaves = 0 if ends is None else int(noisy[ends[0] : ends[1] + 1].sum())
-        for value, share in _closer(ends, octaves, tuple(halves), total, second).items():
+        for value, share in _choose_interval(ends, octaves, tuple(halves), total, second).items():
             law[value] = law.get(value, 0.0) + chance * share
     return law
 
@@ -93,7 +93,7 @@ def _ends(noisy: tuple[int, ...], rate: float) -> tuple[int, int] | None:
 
 
 @functools.cache
-def _closer(
+def _choose_interval(
     ends: tuple[int, int] | None, octaves: int, halves: tuple[int, ...], total: int, rate: float
 ) -> Law:
     """Return the law of the bounds, given the cells that were seen."""
@@ -148,7 +148,7 @@ def test_neighbours_differ_by_epsilon_at_most_and_by_most_of_it(
     made = PrivateBounds(adjacency=Adjacency(adjacency), grid=GRID, counts={})
     terms = made.terms(epsilon)
     for pair in pairs:
-        laws = [plain(c, float(terms.octaves_rate), float(terms.closer_rate)) for c in pair]
+        laws = [plain(c, float(terms.octaves_rate), float(terms.interval_rate)) for c in pair]
         worst = max(worst, largest_log_ratio(*laws, ignore=1e-5))
     least = 0.95 if adjacency == "add-remove" else 0.6  # candidates are nested: see the page
     assert least * float(epsilon) < worst <= float(epsilon) + 1e-2

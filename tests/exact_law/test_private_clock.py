@@ -12,10 +12,11 @@ import flint
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import ChainLaw, lattice_point, total_variation
 from support.problems import exact_law, float_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import total_variation
 from expmech.core.errors import EnvelopeViolatedError
 from expmech.exponential.samplers.padding import PadChain, SeparablePadChain
 from expmech.ledger.verification import verify_certificate

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, law_of, total_variation
 from support.problems import exact_law, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.domains.registry import rebuild_domain
 from expmech.exponential.envelopes.cells import certify, split, whole
 from expmech.exponential.samplers import Sampler

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import Transitions, lattice_point
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
 from expmech import theory
+from expmech.auditing.chain_law import Transitions, lattice_point
 from expmech.exponential.kernels import Kernel, Laplace, Mixture, UniformMoves
 from expmech.ledger.verification import verify_certificate
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.enumeration import law_of, total_variation
 
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.reals import ExponentialReals, LaplaceReals, UniformReals

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import largest_log_ratio
 from support.problems import exact_law
 
 import expmech as em
+from expmech.auditing.enumeration import largest_log_ratio
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.domains import Domain

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
-from support.enumeration import law_of
 
+from expmech.auditing.enumeration import law_of
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.mechanisms.selection import PermuteAndFlip
 from expmech.tables.aggregates import Tally

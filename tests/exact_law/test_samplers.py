@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import ChainLaw, lattice_point, law_after, total_variation
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import total_variation
 from expmech.exponential.samplers import Sampler
 
 ROWS = [0.1, 0.3, 0.35, 0.9]

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from support.enumeration import ChainLaw, largest_log_ratio, lattice_point, total_variation
 from support.problems import exact_law, mean_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import largest_log_ratio, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError

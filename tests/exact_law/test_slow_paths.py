@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from support.affine import TILTED, AffineLoss, kept_half_widths, split_by
 from support.affine import bound as bind_affine
 from support.convex import THREE, Quadratic
-from support.enumeration import law_of
+from support.problems import WordBits
 
 import expmech as em
+from expmech.auditing.enumeration import law_of
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import (
     UNITS_PER_NAT,
@@ -281,19 +282,6 @@ def test_how_a_geometric_value_was_drawn_tells_nothing_of_it(rate: Fraction, nat
         coins = RecordedCoins(WordBits([prefix >> 64, prefix % (1 << 64)]))
         assert coins._invert_geometric(rate, 1).tolist() == [value]
         assert coins.slow is slow, (float(fraction), float(margin))
-
-
-class WordBits:
-    """A stream that hands out given words, then zeros; further words are taken one at a time."""
-
-    source = "given"
-
-    def __init__(self, words: list[int]) -> None:
-        self.words = list(words)
-
-    def take(self, dtype: Any, count: int) -> NDArray[Any]:
-        taken = [self.words.pop(0) if self.words else 0 for _ in range(count)]
-        return np.array(taken, dtype=np.uint64).astype(dtype)
 
 
 def test_a_coin_defers_to_the_enclosure_wherever_float64_may_be_wrong() -> None:

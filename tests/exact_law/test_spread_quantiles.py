@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import largest_log_ratio, law_of, total_variation
+from support.problems import draw_cells
 
 import expmech as em
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
@@ -126,7 +127,7 @@ def shipped(kind: str, cells: tuple[int, ...], texts: list[str], adjacency: str,
     )
 
     def once(coins: Coins) -> Hashable:
-        return tuple(made.draw_indices(coins, epsilon=eps, size=1)[0].tolist())
+        return tuple(draw_cells(made, coins, epsilon=eps, size=1)[0].tolist())
 
     enumerated, leftover = law_of(once, cut=1e-9)
     assert leftover < 1e-4
@@ -298,7 +299,7 @@ def test_what_lies_outside_of_a_part_moves_nothing_in_it(monkeypatch: pytest.Mon
     made = RecursiveQuantiles.from_values(
         values, levels=["1/4", "1/2", "3/4"], lower=0, upper=7, step=1, spread=1
     )
-    first, middle, last = made.draw_indices(Coins(seeded_bits(3)), epsilon=3.0, size=1)[0].tolist()
+    first, middle, last = draw_cells(made, Coins(seeded_bits(3)), epsilon=3.0, size=1)[0].tolist()
     below = int((values < middle).sum())
     assert seen == [(40, 8), (below, middle + 1), (40 - below, 8 - middle)]
     assert first <= middle <= last

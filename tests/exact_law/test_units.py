@@ -14,10 +14,11 @@ import pytest
 from support import affine
 from support.convex import LEFTOVER as CONVEX_LEFTOVER
 from support.convex import THREE, Quadratic, accepted_law, distance, stated_law
-from support.enumeration import ChainLaw, lattice_point, law_after, total_variation
 from support.problems import exact_law, float_mechanism, mean_mechanism, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import total_variation
 from expmech.exponential.envelopes.affine_vertex import bind_vertex
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.box_tree import BoxTreeChain

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import flint
 import pytest
-from support.enumeration import largest_log_ratio, law_of, total_variation
 
+from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError

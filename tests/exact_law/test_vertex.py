@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 from support.affine import LEFTOVER, AffineLoss, accepted_law, enumerated, normalised, stated_law
-from support.enumeration import law_of, total_variation
 from support.problems import exact_law
 
 import expmech as em
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError

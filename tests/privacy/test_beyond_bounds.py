@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.problems import draw_cells
 
 import expmech as em
 from expmech.core.bits import seeded_bits
@@ -33,7 +34,7 @@ def joint(values: Values) -> Any:
     made = JointQuantiles.from_values(
         values, levels=["0.25", "0.5"], lower=LOWER, upper=UPPER, bits=6
     )
-    return made.draw_indices(Coins(seeded_bits(3)), epsilon=5.0, size=3).tolist()
+    return draw_cells(made, Coins(seeded_bits(3)), epsilon=5.0, size=3).tolist()
 
 
 def noisy_mean(values: Values) -> Any:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import ChainLaw, lattice_point, law_after, law_of
-from support.problems import float_mechanism, mean_mechanism, neighbours, prepared
+from support.problems import draw_values, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import law_of
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.registry import PLANNED, UNPLANNED
 from expmech.ledger.verification import MECHANISMS, has_bounded_range, rho_of
@@ -93,7 +94,9 @@ def test_samplers_without_the_law_of_the_mechanism_claim_nothing() -> None:
 
 def flip_laws(scores: tuple[int, ...]) -> Law:
     mechanism = em.PermuteAndFlip.from_scores(scores, sensitivity=1)
-    return law_of(lambda coins: int(mechanism.draw(coins, epsilon=Fraction(1), size=1)[0]))[0]
+    return law_of(lambda coins: int(draw_values(mechanism, coins, epsilon=Fraction(1), size=1)[0]))[
+        0
+    ]
 
 
 def test_permute_and_flip_has_a_wider_range_and_is_counted_as_pure() -> None:

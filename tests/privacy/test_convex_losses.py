@@ -6,7 +6,6 @@ Privacy on every pair of neighbouring tiny data sets, errors, and gradients that
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -15,10 +14,10 @@ import flint
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import largest_log_ratio
-from support.problems import exact_law
+from support.problems import exact_law, grown
 
 import expmech as em
+from expmech.auditing.enumeration import largest_log_ratio
 from expmech.ledger.verification import verify_certificate
 from expmech.losses import GeometricMedian, HingeRisk, HuberRegression, QuantileRegression
 
@@ -56,13 +55,7 @@ def law(
 
 
 def pairs(adjacency: str) -> Iterator[tuple[Any, Any]]:
-    for rest in [(), *itertools.combinations_with_replacement(ROWS, 1)]:
-        if adjacency == "add-remove":
-            yield from ((rest, (*rest, row)) for row in ROWS)
-        else:
-            yield from (
-                ((*rest, one), (*rest, other)) for one, other in itertools.combinations(ROWS, 2)
-            )
+    return grown([(), *((row,) for row in ROWS)], ROWS, adjacency)
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])

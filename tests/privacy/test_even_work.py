@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.problems import draw_values
 from support.work import Work, first_difference
 
 import expmech as em
@@ -90,7 +91,7 @@ def test_permute_and_flip_does_the_same_work_for_all_scores(
 
     def draw(scores: Floats, coins: Coins) -> None:
         best = em.PermuteAndFlip.from_scores(scores, sensitivity=1.0)
-        best.draw(coins, epsilon=2.0, size=1)
+        draw_values(best, coins, epsilon=2.0, size=1)
 
     same_work(draw, data, monkeypatch)
 
@@ -105,7 +106,7 @@ def test_permute_and_flip_does_the_same_work_for_all_scores_of_a_long_list(
 
     def draw(scores: Floats, coins: Coins) -> None:
         best = em.PermuteAndFlip.from_scores(scores, sensitivity=1.0)
-        best.draw(coins, epsilon=2.0, size=1)
+        draw_values(best, coins, epsilon=2.0, size=1)
 
     same_work(draw, data, monkeypatch)
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import largest_log_ratio
 from support.examples import run_example
 from support.problems import exact_law
 
 import expmech as em
 from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import largest_log_ratio
 from expmech.core.errors import LossError, ParameterTypeError
 
 Floats = NDArray[np.float64]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.enumeration import ChainLaw, lattice_point, law_after
 from typer.testing import CliRunner
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
 from expmech.auditing.laboratory import regeneration
 from expmech.cli.main import app
 from expmech.core.coins import Coins

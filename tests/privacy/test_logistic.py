@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import largest_log_ratio
-from support.problems import exact_law
+from support.problems import exact_law, grown
 
 import expmech as em
+from expmech.auditing.enumeration import largest_log_ratio
 
 ROWS = [(-1.0, 1), (1.0, 0), (0.5, 1), (1.0, 1), (3.0, 1)]
 RADIUS = 2.0
@@ -35,13 +35,7 @@ def law(rows: Any, adjacency: str, *, epsilon: float, sensitivity: float | None 
 
 
 def pairs(adjacency: str) -> Iterator[tuple[Any, Any]]:
-    for rest in itertools.combinations_with_replacement(ROWS, 2):
-        if adjacency == "add-remove":
-            yield from ((rest, (*rest, row)) for row in ROWS)
-        else:
-            yield from (
-                ((*rest, one), (*rest, other)) for one, other in itertools.combinations(ROWS, 2)
-            )
+    return grown(itertools.combinations_with_replacement(ROWS, 2), ROWS, adjacency)
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])

@@ -14,16 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import (
-    ChainLaw,
-    largest_log_ratio,
-    lattice_point,
-    law_after,
-    total_variation,
-)
 from support.problems import exact_law, float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point, law_after
+from expmech.auditing.enumeration import largest_log_ratio, total_variation
 from expmech.domains import Indices
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.atom import AtomKernel

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from support.enumeration import law_of
 
 import expmech as em
+from expmech.auditing.enumeration import law_of
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins

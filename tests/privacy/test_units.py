@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.enumeration import ChainLaw, largest_log_ratio, lattice_point
 from support.problems import float_mechanism, mean_mechanism, neighbours, prepared
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
+from expmech.auditing.enumeration import largest_log_ratio
 from expmech.core.errors import UnsupportedError
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.target import Target, make_target

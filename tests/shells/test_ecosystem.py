@@ -36,17 +36,21 @@ def make(rows: Any) -> em.ExponentialMechanism:
     return em.ExponentialMechanism(loss=em.losses.L1Mean(rows), domain=em.Box([0.0], [1.0]))
 
 
-def test_a_measurement_composes_in_a_context_until_its_budget_is_spent() -> None:
-    measurement = opendp.as_measurement(make, epsilon=0.5, adjacency="replace")
-    assert measurement.map(1) == 0.5
-    assert measurement.map(2) == 1.0
-    context = dp.Context.compositor(
+def context_of_two() -> Any:
+    return dp.Context.compositor(
         data=ROWS,
         privacy_unit=dp.unit_of(changes=1),
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=2,
         domain=opendp.data_domain(),
     )
+
+
+def test_a_measurement_composes_in_a_context_until_its_budget_is_spent() -> None:
+    measurement = opendp.as_measurement(make, epsilon=0.5, adjacency="replace")
+    assert measurement.map(1) == 0.5
+    assert measurement.map(2) == 1.0
+    context = context_of_two()
     for _ in range(2):
         assert 0.0 < context(measurement)[0] < 1.0
     with pytest.raises(Exception, match=r"[Oo]ut of queries|exceed|budget|Privacy"):
@@ -54,13 +58,7 @@ def test_a_measurement_composes_in_a_context_until_its_budget_is_spent() -> None
 
 
 def test_a_measurement_beyond_the_context_budget_is_refused() -> None:
-    context = dp.Context.compositor(
-        data=ROWS,
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=2,
-        domain=opendp.data_domain(),
-    )
+    context = context_of_two()
     with pytest.raises(Exception, match=r"insufficient budget|exceed"):
         context(opendp.as_measurement(make, epsilon=0.6, adjacency="replace"))
 

@@ -15,14 +15,13 @@ from matplotlib import image
 from numpy.typing import NDArray
 from rich.console import Console
 
-from expmech.paper import work
-from expmech.paper.fig3 import plot as fig3_plot
-from expmech.paper.fig3 import summary as fig3_summary
+from expmech.paper import study as work
+from expmech.paper.fig3 import law as fig3_law
+from expmech.paper.fig3 import study as fig3_study
 from expmech.paper.fig3.law import THRESHOLDS
 from expmech.paper.options import Options
 from expmech.paper.studies import STUDIES
-from expmech.paper.study import Results, run_study
-from expmech.paper.work import Backend, Cell, Store
+from expmech.paper.study import Backend, Cell, Results, Store, run_study
 
 DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
 VERSION = "0.1.0"  # of the run whose cells are kept
@@ -108,7 +107,7 @@ def test_the_discretised_mechanism_is_drawn_from_its_table(tmp_path: Path) -> No
     }
     found: Any = SimpleNamespace(epsilons=epsilons, counts=counts, **read)
     found.curves = read["curves"][0]
-    fig3_plot.plot_discrete(found, tmp_path)
+    fig3_study.plot_discrete(found, tmp_path)
     assert look_alike(tmp_path / "fig3.png", DOCS / "fig3.png")
 
 
@@ -126,8 +125,8 @@ def test_the_random_atoms_are_drawn_from_their_cells(
     atoms = {(p["epsilon"], p["points"]): r for p, r in results if p["part"] == "random atom"}
     found: Any = SimpleNamespace(exact=exact, atoms=atoms, epsilons=tuple(exact))
     found.counts = tuple(dict.fromkeys(count for _, count in atoms))
-    found.laws = {key: fig3_summary.mixture_law(r, exact[key[0]]) for key, r in atoms.items()}
-    fig3_plot.plot_atoms(found, tmp_path)
+    found.laws = {key: fig3_law.mixture_law(r, exact[key[0]]) for key, r in atoms.items()}
+    fig3_study.plot_atoms(found, tmp_path)
     assert look_alike(tmp_path / "fig3_random_atom.png", DOCS / "fig3_random_atom.png")
 
 

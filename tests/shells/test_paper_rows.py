@@ -11,20 +11,18 @@ import numpy as np
 import pytest
 
 import expmech as em
+from expmech.paper import delta, fig1, tradeoff
 from expmech.paper.claims import checks, further
 from expmech.paper.claims.checks import CLAIMS
 from expmech.paper.claims.further import FURTHER
-from expmech.paper.delta import verdicts as delta
 from expmech.paper.errata.study import ERRATA
-from expmech.paper.fig1 import verdicts as fig1
-from expmech.paper.fig1.bounds import BoundGrid
-from expmech.paper.fig2 import proof_counts
+from expmech.paper.fig1 import BoundGrid
+from expmech.paper.fig2 import counts
 from expmech.paper.fig2 import verdicts as fig2
 from expmech.paper.fig2.counts import CORRECTED, PRINTED
 from expmech.paper.fig3 import verdicts as fig3
 from expmech.paper.fig3.law import THRESHOLDS
 from expmech.paper.kernels import laplace_law, metropolis
-from expmech.paper.tradeoff import verdicts as tradeoff
 from expmech.paper.verdict import FALSE, HOLDS, Verdict
 
 
@@ -213,8 +211,8 @@ def test_counts_in_the_worst_state_are_judged_both_ways(monkeypatch: pytest.Monk
     printed = {"outer": 4.0, "inner": 1.0, "bern": 1.0, "nonatomic": 2.0, "run": 1.0}
     for factor, expected in ((1.0, HOLDS), (1000.0, FALSE)):
         true = {name: factor * value for name, value in printed.items()}
-        monkeypatch.setattr(proof_counts, "_true_counts", constant(true))
-        assert {one.verdict for one in proof_counts.judge_counts(results)} == {expected}
+        monkeypatch.setattr(counts, "_true_counts", constant(true))
+        assert {one.verdict for one in counts.judge_counts(results)} == {expected}
 
 
 def test_narrow_proposals_break_the_bound_on_the_corrected_kernel_only() -> None:

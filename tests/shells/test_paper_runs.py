@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
-from expmech.paper.work import Backend, Cell, Parameters, Result, Store, run_cells
+from expmech.paper.study import Backend, Cell, Parameters, Result, Store, run_cells
 
 CALLS: list[int] = []
 STOP_AT: list[int] = []

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from support.shell import fail_draw
 from typer.testing import CliRunner
 
 import expmech as em
@@ -232,16 +233,7 @@ def test_a_charge_that_was_never_drawn_is_redeemed(
     people: Path, account: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     """Of the bounds: they are drawn, and the rest is released; of the statistic: it is drawn."""
-    draws: list[object] = []
-    draw = release.draw
-
-    def interrupted(*arguments: Any) -> Any:
-        draws.append(arguments)
-        if len(draws) == failing + 1:
-            raise DataError("The engine stopped.")
-        return draw(*arguments)
-
-    monkeypatch.setattr(release, "draw", interrupted)
+    fail_draw(monkeypatch, failing)
     given = ("release", "mean", people, "--column", "age", *PRIVATE, "--ledger", account)
     stopped = call(*given)
     assert stopped.exit_code != 0 and f"--redeem {failing + 1}" in stopped.output

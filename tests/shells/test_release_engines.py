@@ -118,13 +118,17 @@ def _fill_postgres(address: str, columns: dict[str, list[Any]]) -> None:
             cursor.executemany("INSERT INTO trial VALUES (%s, %s, %s, %s)", _rows(columns))
 
 
+def place_of(engine: str, sources: dict[str, list[str]]) -> list[str]:
+    if engine not in sources:
+        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
+    return sources[engine]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_release_is_served_charged_and_verified(
     engine: str, sources: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    if engine not in sources:
-        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
-    place = sources[engine]
+    place = place_of(engine, sources)
     ledgers = {name: tmp_path / f"{name}.ledger" for name in ("replace", "add-remove")}
     for name, path in ledgers.items():
         budget = ["--epsilon", "1000", "--adjacency", name]
@@ -194,9 +198,7 @@ def expected(age: float | None, dose: float, ill: str | None, flag: bool) -> lis
 def test_counts_are_those_of_the_rows_on_every_engine(
     engine: str, sources: dict[str, list[str]]
 ) -> None:
-    if engine not in sources:
-        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
-    place = sources[engine]
+    place = place_of(engine, sources)
     columns = table()
     decided = [expected(*row) for row in _rows(columns)]
     with closing(open_source(place[0], table=place[2] if len(place) > 1 else None)) as source:
@@ -234,9 +236,7 @@ QUERIES = {
 def test_a_query_is_a_source_and_a_filter_makes_the_number_of_rows_confidential(
     engine: str, sources: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    if engine not in sources:
-        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
-    source, *_ = place = sources[engine]
+    source, *_ = place = place_of(engine, sources)
     text, table = QUERIES[engine]
     ledger = tmp_path / "ledger"
     budget = ["--epsilon", "100", "--adjacency", "add-remove", "--again"]
@@ -281,9 +281,7 @@ def test_a_unit_keeps_its_rows_whatever_the_others_have(
     engine: str, sources: dict[str, list[str]]
 ) -> None:
     """Kept rows of a unit are those that the same rule gives when it is alone in the table."""
-    if engine not in sources:
-        pytest.skip(f"{engine} is not installed (apt-get install postgresql openjdk-17-jre)")
-    place = sources[engine]
+    place = place_of(engine, sources)
     opened = open_source(place[0], table=place[2] if len(place) > 1 else None)
     for most in (1, 3, 100):
         kept = bound_units(opened, "ill", most).table.execute()

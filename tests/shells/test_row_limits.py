@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow
 import pytest
+from support.shell import fail_draw
 from typer.testing import CliRunner
 
 from expmech.cli import release
 from expmech.cli.main import app
 from expmech.core.adjacency import Adjacency
-from expmech.core.errors import DataError, ParameterError
+from expmech.core.errors import ParameterError
 from expmech.ledger import Ledger, LedgerError
 from expmech.ledger.verification import verify_certificate
 from expmech.tables.release import release as release_statistic
@@ -143,16 +144,7 @@ def test_a_charge_that_was_never_drawn_is_redeemed(
     visits: Path, account: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     """Of the limit: it is drawn, and the rest is released; of the statistic: it is drawn."""
-    draws: list[object] = []
-    draw = release.draw
-
-    def interrupted(*arguments: Any) -> Any:
-        draws.append(arguments)
-        if len(draws) == failing + 1:
-            raise DataError("The engine stopped.")
-        return draw(*arguments)
-
-    monkeypatch.setattr(release, "draw", interrupted)
+    fail_draw(monkeypatch, failing)
     given = ("release", "count", visits, *AUTO, "--epsilon", "1", "--ledger", account)
     stopped = call(*given)
     assert stopped.exit_code != 0 and f"--redeem {failing + 1}" in stopped.output
@@ -202,16 +194,7 @@ def test_a_plan_file_finds_limits_and_can_be_continued(
         *["known after the row limit"] * 2,
         "known after the row limit and bounds",
     ]
-    draws: list[object] = []
-    draw = release.draw
-
-    def interrupted(*arguments: Any) -> Any:
-        draws.append(arguments)
-        if len(draws) == 2:
-            raise DataError("The engine stopped.")
-        return draw(*arguments)
-
-    monkeypatch.setattr(release, "draw", interrupted)
+    draw = fail_draw(monkeypatch, 1)
     assert call("release", "--plan", plan).exit_code != 0
     monkeypatch.setattr(release, "draw", draw)
     records = call("release", "--plan", plan, "--json")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from support.problems import draw_cells, draw_values
 
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
@@ -72,7 +73,7 @@ def test_joint_quantiles_follow_their_law_and_mutants_are_rejected() -> None:
     )
     drawn = [
         tuple(row)
-        for row in joint.draw_indices(Coins(seeded_bits(11)), epsilon=2.0, size=8000).tolist()
+        for row in draw_cells(joint, Coins(seeded_bits(11)), epsilon=2.0, size=8000).tolist()
     ]
     p = p_value(drawn, quantile_law(CELLS, (1, 2), 3, 16, 0.5))
     assert p > LEVEL, f"n = 8000, p = {p}, seed 11"
@@ -89,7 +90,7 @@ def test_outputs_that_share_a_gap_are_a_uniform_multiset_and_sorted_draws_are_no
         upper=1.0,
         spread=1,
     )
-    drawn = joint.draw_indices(Coins(seeded_bits(12)), epsilon=1.0, size=4000)
+    drawn = draw_cells(joint, Coins(seeded_bits(12)), epsilon=1.0, size=4000)
     law = quantile_law(cells, (4, 5, 6), 10, 8, 0.25)
     p = p_value([tuple(row) for row in drawn.tolist()], law)
     assert p > LEVEL, f"n = 4000, p = {p}, seed 12"
@@ -107,7 +108,7 @@ def test_joint_quantiles_of_many_values_follow_the_law_of_their_ranks() -> None:
     joint = JointQuantiles.from_counts(
         np.bincount(values, minlength=1 << 16), levels=["0.3"], lower=0.0, upper=1.0, spread=1
     )
-    indices = joint.draw_indices(Coins(seeded_bits(5)), epsilon=1.0, size=1500)[:, 0]
+    indices = draw_cells(joint, Coins(seeded_bits(5)), epsilon=1.0, size=1500)[:, 0]
     groups = joint.cells.groups
     logs = np.log(groups.sizes) - 0.5 * np.abs(groups.ranks - 1500.0)
     masses = np.exp(logs - np.logaddexp.reduce(logs))
@@ -226,7 +227,7 @@ def test_floats_are_within_the_margin_of_their_coins() -> None:
             draw.winners(coins, 0)
     values = np.random.default_rng(2).normal(size=300)
     joint = JointQuantiles.from_values(values, levels=["0.1", "0.2", "0.7"], lower=-9, upper=9)
-    joint.draw_indices(coins, epsilon=1.0, size=10)
-    TopK.from_counts(counts, k=20).draw(coins, epsilon=1.0, size=10)
-    PermuteAndFlip.from_scores(values, sensitivity=1).draw(coins, epsilon=1.0, size=10)
+    draw_cells(joint, coins, epsilon=1.0, size=10)
+    draw_values(TopK.from_counts(counts, k=20), coins, epsilon=1.0, size=10)
+    draw_values(PermuteAndFlip.from_scores(values, sensitivity=1), coins, epsilon=1.0, size=10)
     assert coins.looked > 300

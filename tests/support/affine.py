@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import expmech as em
+from expmech.auditing.enumeration import EnumeratingCoins, law_of
 from expmech.core.coins import Coins
 from expmech.core.coins import laws as cube
 from expmech.core.coins.laws import propose_half_widths
@@ -25,7 +26,6 @@ from expmech.exponential.envelopes.affine_fit import Split
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
 from expmech.losses import AffineForm
-from support.enumeration import EnumeratingCoins, law_of
 from support.problems import exact_law
 
 LEFTOVER = 1e-6

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from expmech.auditing.enumeration import law_of, total_variation
 from expmech.core.coins import Coins
 from expmech.exponential.samplers.rejection import propose
 from expmech.exponential.target import Target
 from expmech.losses import Curvature
-from support.enumeration import law_of, total_variation
 from support.problems import exact_law
 
 LEFTOVER = 1e-6

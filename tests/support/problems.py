@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,11 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
+from expmech.certificates.mechanism import Mechanism
+from expmech.core.coins import Coins
+from expmech.core.rounding import validate_epsilon
 from expmech.domains import Domain
 from expmech.exponential.samplers import Sampler
 from expmech.exponential.target import Target
+from expmech.mechanisms.quantiles.base import SeveralQuantiles
 
 EPSILON = 1.0
+
+
+class WordBits:
+    """A stream that hands out given words, then zeros; further words are taken one at a time."""
+
+    source = "given"
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = list(words)
+
+    def take(self, dtype: Any, count: int) -> NDArray[Any]:
+        taken = [self.words.pop(0) if self.words else 0 for _ in range(count)]
+        return np.array(taken, dtype=np.uint64).astype(dtype)
 
 
 def mean_mechanism(
@@ -62,6 +79,22 @@ def exact_law(target: Target) -> dict[Hashable, float]:
     return dict(zip(map(tuple, indices.tolist()), (weights / weights.sum()).tolist(), strict=True))
 
 
+def draw_values(
+    mechanism: Mechanism, coins: Coins, *, epsilon: float | Fraction, size: int
+) -> NDArray[Any]:
+    """Draw values from coins of the test's own, without a certificate."""
+    budget = validate_epsilon(epsilon, owner=mechanism.name)
+    return mechanism.fit(budget)(coins, size).values
+
+
+def draw_cells(
+    quantiles: SeveralQuantiles, coins: Coins, *, epsilon: float | Fraction, size: int
+) -> NDArray[np.int64]:
+    """Draw tuples of quantiles and return the indices of their cells."""
+    values = draw_values(quantiles, coins, epsilon=epsilon, size=size)
+    return quantiles.lattice.locate(values.reshape(-1, 1)).reshape(values.shape)
+
+
 def neighbours(
     values: tuple[float, ...], n: int
 ) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
@@ -70,6 +103,19 @@ def neighbours(
     for one, other in itertools.combinations(sets, 2):
         if (Counter(one) & Counter(other)).total() == n - 1:
             yield one, other
+
+
+def grown(
+    sets: Iterable[tuple[Any, ...]], rows: Sequence[Any], adjacency: str
+) -> Iterator[tuple[Any, Any]]:
+    """Every pair of neighbours that share a data set: a row is added to one, or one to each."""
+    for rest in sets:
+        if adjacency == "add-remove":
+            yield from ((rest, (*rest, row)) for row in rows)
+        else:
+            yield from (
+                ((*rest, row), (*rest, other)) for row, other in itertools.combinations(rows, 2)
+            )
 
 
 def domains_of_every_kind() -> list[Domain]:

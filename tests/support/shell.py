@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
+from expmech.cli import release
 from expmech.cli.main import app
+from expmech.core.errors import DataError
 
 
 def run(*words: object) -> Result:
     """Run a command by its words."""
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def fail_draw(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[..., Any]:
+    """Let the draw of this number, from 0 on, end as if the engine had stopped; return the draw."""
+    draw, earlier = release.draw, itertools.count()
+
+    def interrupted(*arguments: Any) -> Any:
+        if next(earlier) == number:
+            raise DataError("The engine stopped.")
+        return draw(*arguments)
+
+    monkeypatch.setattr(release, "draw", interrupted)
+    return draw
 
 
 def read(result: Result) -> Any:

@@ -180,6 +180,32 @@ def real(number: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
+def is_below(number: Callable[[int], flint.arb], limit: Fraction, *, precision: int = 128) -> bool:
+    """Tell whether a real that is not rational is below a limit, by as many digits as that takes.
+
+    ``number(precision)`` encloses it at a number of bits.
+    """
+    while True:
+        with flint.ctx.workprec(precision):
+            ball, edge = number(precision), real(limit)
+            if ball < edge:
+                return True
+            if ball > edge:
+                return False
+        precision *= 2
+
+
+def first_integer(holds: Callable[[int], bool], *, above: int) -> int:
+    """Return the least whole number above one from which on a condition holds: by bisection."""
+    low, high = above, 1
+    while not holds(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
 def _ceiling(number: Callable[[], flint.arb]) -> int:
     """Return the least whole number above a real that is none, by as many digits as that takes."""
     precision = 128

@@ -45,6 +45,12 @@ def budgets(certificate: Certificate) -> tuple[Fraction, Fraction]:
     return Fraction(below), Fraction(repr(written))
 
 
+def check_between(claim: str, written: Any, least: float, most: float) -> Check:
+    """Compare a number with what the least and the most that may have been spent give."""
+    holds = type(written) is type(most) and least <= written <= most
+    return Check(claim=claim, holds=holds, detail=f"{written!r}, recomputed {most!r}")
+
+
 def check_units(units: Any, least: int, most: int) -> Check:
     """Compare the energy of a step with what the budgets allow."""
     holds = type(units) is int and units >= 1 and least <= units <= most

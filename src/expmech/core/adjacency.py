@@ -27,6 +27,14 @@ class Adjacency(StrEnum):
         """Whether neighbours have the same number of rows, so that it may be shown."""
         return self is Adjacency.REPLACE
 
+    @property
+    def rows_moved(self) -> int:
+        """How many rows stand in only one of two neighbours: one goes, and under replace one comes.
+
+        A row is in one cell of a histogram, so that many counts change, each by one.
+        """
+        return 2 if self is Adjacency.REPLACE else 1
+
     def public(self, count: int) -> dict[str, int]:
         """Return the number of rows as certificates name it, or nothing where it is hidden."""
         return {"count": count} if self.count_is_public else {}

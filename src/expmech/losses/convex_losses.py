@@ -177,10 +177,8 @@ class RowTerms(ABC):
 
         Parameters
         ----------
-        y : ndarray of shape (m, d)
-            Points.
-        rows : slice
-            Which rows of the data.
+        y, rows
+            As for :meth:`row_terms`.
 
         Returns
         -------

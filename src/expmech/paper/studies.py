@@ -11,8 +11,7 @@ from expmech.core.errors import ParameterError, validate_choice, validate_intege
 from expmech.paper import claims, delta, errata, fig1, fig2, fig3, tradeoff
 from expmech.paper.options import Options
 from expmech.paper.report import write_report, write_section, write_verdicts
-from expmech.paper.study import Study, run_study
-from expmech.paper.work import Backend
+from expmech.paper.study import Backend, Study, run_study
 
 STUDIES: dict[str, Study] = {
     study.name: study

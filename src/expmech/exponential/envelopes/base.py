@@ -46,8 +46,15 @@ class BoundEnvelope(Protocol):
         """
 
 
+class MeasuredEnvelope(BoundEnvelope, Protocol):
+    """An envelope whose mass is known, so that its proposals can be compared with another's."""
+
+    def log_mass(self) -> float:
+        """Return the log of the sum of exp(-R) over where it lives."""
+
+
 @runtime_checkable
-class ReentryLaw(BoundEnvelope, Protocol):
+class ReentryLaw(MeasuredEnvelope, Protocol):
     """An envelope whose energy is a function of the point, ``r(y) ~ exp(-R(y))`` with a known sum.
 
     A chain with an artificial atom leaves the atom by it.
@@ -62,9 +69,6 @@ class ReentryLaw(BoundEnvelope, Protocol):
 
     def mass(self, precision: int) -> flint.arb:
         """Enclose ``Z_r``, the sum of exp(-R) over where r lives."""
-
-    def log_mass(self) -> float:
-        """Return ``log Z_r``."""
 
 
 class Envelope(ABC):

@@ -23,7 +23,7 @@ from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.envelopes.base import BoundEnvelope, Envelope, need_grid
 from expmech.exponential.envelopes.convex_bound import Shells, promise
 from expmech.exponential.envelopes.convex_fit import Tilt, fit_convex
-from expmech.exponential.envelopes.uniform import BoundUniform, forecast_fitted
+from expmech.exponential.envelopes.uniform import BoundUniform, cheapest, forecast_fitted
 from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
 from expmech.exponential.target.calibration import ENERGY_CAP
 
@@ -181,23 +181,18 @@ class Convex(Envelope):
             target=target, offset=-max(target.minimum_energy, min(least, ENERGY_CAP))
         )
         candidates = [promised, promise(curvature, domain, target, tilted=True)]
-        best: BoundConvex | BoundUniform = uniform
-        fewest = uniform.offset / units + uniform.log_mass() + math.log(IDLE)
-        for candidate in candidates[: 1 + candidates[1].is_steep]:
-            fitted = fit_convex(candidate, box, self.slack, units)
-            if fitted is None:
-                continue
-            bound = BoundConvex(
-                map=fitted.map,
-                shells=fitted.shells,
-                offset=fitted.offset,
-                tilt=fitted.tilt,
+        fitted = (
+            BoundConvex(
+                map=shells.map,
+                shells=shells.shells,
+                offset=shells.offset,
+                tilt=shells.tilt,
                 points_per_axis=box.points_per_axis,
             )
-            proposals = bound.offset / units + bound.log_mass()
-            if proposals < fewest:
-                best, fewest = bound, proposals
-        return best
+            for candidate in candidates[: 1 + candidates[1].is_steep]
+            if (shells := fit_convex(candidate, box, self.slack, units)) is not None
+        )
+        return cheapest(uniform, fitted, units, idle=IDLE)
 
     def validate(self, target: Target) -> None:
         """Refuse a lattice that is no grid, and a loss that does not know its curvature."""

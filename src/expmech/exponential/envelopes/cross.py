@@ -35,11 +35,12 @@ from expmech.exponential.envelopes.rationals import (
     exact,
     exact_rows,
     exact_vector,
+    make_diagonal,
     make_matrix,
     spans,
 )
 from expmech.exponential.envelopes.tangent import ABOVE, BoundTangent, need_gradient, touch
-from expmech.exponential.envelopes.uniform import BoundUniform, Uniform, forecast_fitted
+from expmech.exponential.envelopes.uniform import BoundUniform, Uniform, cheapest, forecast_fitted
 from expmech.exponential.target import Target
 from expmech.exponential.target.calibration import ENERGY_CAP
 
@@ -97,9 +98,7 @@ def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
     center = [fmpq(entry) for entry in touched.center.tolist()]
     level = [dot(row, center) for row in differences]
     constant = [entry - more for entry, more in zip(level, shift, strict=True)]
-    scale = fmpq_mat(len(shares), len(shares))
-    for k, share in enumerate(shares):
-        scale[k, k] = share
+    scale = make_diagonal(shares)
     return TangentBound(
         free=scale * _take(differences, free),
         others=scale * others,
@@ -350,19 +349,16 @@ class Cross(Envelope):
         """Return the envelope with the fewest proposals: of a cross, or a uniform one."""
         target, units = bounds.target, bounds.target.units_per_nat
         least = max(int(promised.least.floor()) for promised, _ in crosses)
-        best: BoundAffine | BoundUniform = BoundUniform(
+        uniform = BoundUniform(
             target=target, offset=-max(target.minimum_energy, min(least, ENERGY_CAP))
         )
-        fewest = best.offset / units + best.log_mass() + math.log(_IDLE)
-        for promised, touched in crosses:
-            fitted = fit_cross(promised, bounds, fmpq(*self.slack.as_integer_ratio()))
-            if fitted is None:
-                continue
-            bound = _bind(fitted, touched, bounds)
-            proposals = bound.offset / units + bound.log_mass()
-            if proposals < fewest:
-                best, fewest = bound, proposals
-        return best
+        slack = fmpq(*self.slack.as_integer_ratio())
+        fitted = (
+            _bind(cross, touched, bounds)
+            for promised, touched in crosses
+            if (cross := fit_cross(promised, bounds, slack)) is not None
+        )
+        return cheapest(uniform, fitted, units, idle=_IDLE)
 
 
 def _bind(fitted: FittedCross, touched: Touched, bounds: CellBounds) -> BoundAffine:

@@ -187,33 +187,25 @@ def _public_slopes(
     return tuple(slopes)
 
 
-def _rise(target: Target, rate: float) -> Fraction:
-    return Fraction(target.eta) * Fraction(rate) * target.units_per_nat
-
-
-def _exact_steps(domain: Grid) -> list[Fraction]:
-    widths = (domain.upper - domain.lower).tolist()
-    return [Fraction(width) / domain.points_per_axis for width in widths]
-
-
 def _offset(
     target: Target, domain: Grid, growth: Growth, slopes: list[int], center: NDArray[np.int64]
 ) -> Fraction:
     """Return ``m`` with ``R <= E + m``, rounding apart: docs/theory/rejection.md."""
     slack = Fraction(growth.slack) + Fraction(target.loss_error)
-    offset = Fraction(target.eta) * slack * target.units_per_nat
-    steps = _exact_steps(domain)
+    units_of_loss = Fraction(target.eta) * target.units_per_nat  # of a loss of one
+    offset = units_of_loss * slack
     for j, slope in enumerate(slopes):
         lower, upper = Fraction(domain.lower[j]), Fraction(domain.upper[j])
+        step = Fraction(float(domain.upper[j] - domain.lower[j])) / domain.points_per_axis
         # growth about a center outside the box is growth about the box's nearest point, plus what
         # lies between them
         outside = Fraction(growth.center[j])
         nearest = min(max(outside, lower), upper)
         # distance of the integer center from it, plus the rounding of a point's coordinate
-        where = lower + (int(center[j]) + Fraction(1, 2)) * steps[j]
+        where = lower + (int(center[j]) + Fraction(1, 2)) * step
         away = abs(where - nearest) + 2 * Fraction(domain.value_errors[j])
-        offset += slope * away / steps[j]
-        offset -= _rise(target, float(growth.rates[j])) * abs(nearest - outside)
+        offset += slope * away / step
+        offset -= units_of_loss * Fraction(float(growth.rates[j])) * abs(nearest - outside)
     return offset
 
 

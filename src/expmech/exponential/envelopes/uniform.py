@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,7 +22,7 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Grid, Indices, Region
-from expmech.exponential.envelopes.base import Envelope
+from expmech.exponential.envelopes.base import Envelope, MeasuredEnvelope
 from expmech.exponential.target import SMALL_TABLE, Energies, Target
 
 _NO_ENERGY = np.zeros(1, dtype=np.int64)  # broadcasts against any number of draws
@@ -160,6 +161,23 @@ def _log_best_uniform(target: Target) -> float:
     for slope in slopes:
         most += math.log(2.0 * math.expm1(-slope * half) / math.expm1(-slope))
     return max(0.0, box.log_size - most - target.eta * growth.slack - target.energy_error)
+
+
+def cheapest(
+    uniform: BoundUniform, fitted: Iterable[MeasuredEnvelope], units: int, *, idle: float
+) -> MeasuredEnvelope:
+    """Return the envelope with the fewest proposals per draw, ``exp(m) Z_r / Z_f`` of them.
+
+    A uniform proposal counts ``idle`` times: the others may be refused before the loss is looked
+    at. The first of equal ones is taken.
+    """
+    best: MeasuredEnvelope = uniform
+    fewest = uniform.offset / units + uniform.log_mass() + math.log(idle)
+    for envelope in fitted:
+        proposals = envelope.offset / units + envelope.log_mass()
+        if proposals < fewest:
+            best, fewest = envelope, proposals
+    return best
 
 
 def forecast_fitted(

@@ -169,10 +169,8 @@ class SymmetricKernel(Kernel):
         ----------
         domain : Domain
             Where the chain lives; a move may leave it.
-        coins : Coins
-            The source of randomness.
-        indices : ndarray of int
-            Where each move starts, one point per row.
+        coins, indices
+            As for :meth:`Moves.propose`.
 
         Returns
         -------
@@ -188,8 +186,8 @@ class SymmetricKernel(Kernel):
         ----------
         domain : Domain
             Where the chain lives.
-        start, end : ndarray of int
-            Ends of moves, one point per row.
+        start, end
+            As for :meth:`Moves.log_mass`.
 
         Returns
         -------

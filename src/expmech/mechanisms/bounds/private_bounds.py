@@ -22,6 +22,7 @@ from expmech.certificates.checks import (
     Check,
     budgets,
     check_assumed,
+    check_between,
     check_count,
     check_described,
     check_equal,
@@ -54,12 +55,12 @@ _FARTHEST_ZOOM = 8.0  # bounds of one sign whose ratio is at most this are looke
 _SMALLEST = 2.0**-940  # bounds of smaller numbers would be too near to each other to divide by
 _MOST_ROWS = 1 << 60
 _ROUNDED = Fraction(1, 1 << 52)  # of a rate, where it becomes a float
-_ONCE = "a row counts for one cell at most, and which one was decided from that row alone"
-_SEEN = (
+_ONE_CELL = "a row counts for one cell at most, and which one was decided from that row alone"
+_DETECTION = (
     "bounds are found in at least 95% of releases where {shown_from} values of the column have"
     " sizes near 1 within a factor of {factor}; of very large or very small values more are needed"
 )
-_OUTSIDE = (
+_CLIPPED_LATER = (
     "values outside of the bounds are clipped later on: bounds leave out what few rows have; a"
     " release may find none, and has spent its epsilon all the same"
 )
@@ -80,7 +81,7 @@ class HistogramTerms:
         return self.rate * OCTAVES_SHARE
 
     @property
-    def closer_rate(self) -> Fraction:
+    def interval_rate(self) -> Fraction:
         """Return what one value outside adds to the energy of an interval, in nats."""
         return self.rate - self.octaves_rate
 
@@ -108,7 +109,7 @@ class HistogramTerms:
         }
 
 
-def _kept(counts: Mapping[int, int], grid: Magnitudes) -> dict[int, int]:
+def _validate_counts(counts: Mapping[int, int], grid: Magnitudes) -> dict[int, int]:
     """Return counts by place of the grid; no message names one."""
     kept = shielded(
         lambda: {int(place): int(n) for place, n in counts.items() if n > 0},
@@ -192,14 +193,14 @@ class PrivateBounds(Mechanism):
         if rows is not None:
             validate_integer(rows, name="rows", owner=_OWNER, low=1, high=_MOST_ROWS)
         places = grid or Magnitudes()
-        kept = _kept(counts, places)
+        kept = _validate_counts(counts, places)
         if relation.count_is_public:
             rows = sum(kept.values())
         return cls(adjacency=relation, grid=places, rows=rows, counts=kept)
 
     def with_data(self, counts: Mapping[int, int]) -> PrivateBounds:
         """Return the same search in other values, by how many are in each place."""
-        kept = _kept(counts, self.grid)
+        kept = _validate_counts(counts, self.grid)
         if self.adjacency.count_is_public and sum(kept.values()) != self.rows:
             raise ParameterError(f"`counts` of {_OWNER} must be of as many rows as before.")
         return dataclasses.replace(self, counts=kept)
@@ -247,14 +248,14 @@ class PrivateBounds(Mechanism):
         parameters = terms.parameters | stated
         return PublicTerms(
             adjacency=self.adjacency,
-            sensitivity=2.0 if self.adjacency.count_is_public else 1.0,
+            sensitivity=float(self.adjacency.rows_moved),
             eta=float_down(terms.rate),
             domain=_domain(self.grid) | self.adjacency.public(self.rows or 0),
             parameters=parameters,
             assumptions=_assumed(parameters),
             timing=DATA_DEPENDENT,
             seconds=1e-2,
-            note=_seen(parameters),
+            note=_detection(parameters),
             shown_from=terms.shown_from,
         )
 
@@ -283,7 +284,7 @@ class PrivateBounds(Mechanism):
             return None
         first, last = (end - middle for end in ends)
         if first <= 0 <= last:
-            return _spaced(self._edge(first, split), self._edge(last, split))
+            return _set_apart(self._edge(first, split), self._edge(last, split))
         sign = 1 if first > 0 else -1
         near, far = sorted((abs(first), abs(last)))
         step = grid.parts // split
@@ -293,12 +294,12 @@ class PrivateBounds(Mechanism):
             rows = float(noisy[ends[0] : ends[1] + 1].sum())
             near, far = sorted(abs(end - middle) for end in rule.certain(noisy, ends))
             apart = self._edge(near, split), grid.edge(grid.zero + step * (far - 1) + 1)
-            inner, outer = self._closer(coins, terms, sign, outer, rows, apart)
+            inner, outer = self._choose_interval(coins, terms, sign, outer, rows, apart)
         else:
             inner = 0.0
-        return _spaced(inner, outer) if sign > 0 else _spaced(-outer, 0.0 - inner)
+        return _set_apart(inner, outer) if sign > 0 else _set_apart(-outer, 0.0 - inner)
 
-    def _closer(
+    def _choose_interval(
         self,
         coins: Coins,
         terms: HistogramTerms,
@@ -318,7 +319,7 @@ class PrivateBounds(Mechanism):
         sizes = np.array([sign * grid.edge(place) for place in places.tolist()])
         order = np.argsort(sizes)
         up_to = np.concatenate([[0], np.cumsum(counts[order])])
-        rate = float(terms.closer_rate)
+        rate = float(terms.interval_rate)
         ends, halvings = rule.intervals(grid.parts, rows, rate)
         unit = math.ldexp(0.5, math.frexp(np.nextafter(outer, 0.0))[1]) / grid.parts
         both = (ends[:, 0] * unit < apart[0]) & (ends[:, 1] * unit > apart[1])
@@ -327,7 +328,7 @@ class PrivateBounds(Mechanism):
         outside = int(up_to[-1]) - (above - below)
         worth = rule.worth_of_a_halving(rows, rate)
         widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
-        each = math.floor(terms.closer_rate * UNITS_PER_NAT)
+        each = math.floor(terms.interval_rate * UNITS_PER_NAT)
         energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths
         chosen = first_of_a_random_order(coins, energies - energies.min())
         lower, upper = (ends[chosen] * unit).tolist()
@@ -345,7 +346,7 @@ class PrivateBounds(Mechanism):
         """Recompute the rate, the fineness of cells, and from how many rows bounds are found."""
         c, parameters = certificate, certificate.sampler
         adjacency = validate_adjacency(c.adjacency, owner=_OWNER)
-        parts = 2 if adjacency.count_is_public else 1
+        moved = adjacency.rows_moved
         least, largest = c.domain["exponents"]
         grid = Magnitudes(least=least, largest=largest, parts=c.domain["parts"])
         rows = c.domain["count"] if adjacency.count_is_public else parameters["rows"]
@@ -354,32 +355,22 @@ class PrivateBounds(Mechanism):
         kept = {name: parameters[name] for name in ("shown_from", "split")}
         stated = {} if adjacency.count_is_public else {"rows": rows}
         expected = {"sampler": _OWNER, **high.parameters, **stated, **kept}
-        from_rows, split = kept["shown_from"], kept["split"]
+        # a larger budget may cut cells in two, and halves are seen from more rows on
+        shown_from = sorted((low.shown_from, high.shown_from))
         return [
             check_equal("sampler", parameters["sampler"], _OWNER),
             check_equal("timing", c.timing, DATA_DEPENDENT),
             check_equal("unit", c.unit, None),
-            check_equal("sensitivity", c.sensitivity, float(parts)),
+            check_equal("sensitivity", c.sensitivity, float(moved)),
             check_equal("loss error", float(c.loss_error), 0.0),
             check_equal("delta", float(c.delta), 0.0),
             Check(
                 claim="eta",
-                holds=least_paid * (1 - _ROUNDED) <= Fraction(c.eta) * parts <= most_paid,
-                detail=f"{c.eta!r}, paid {parts} times, of {float(most_paid)!r}",
+                holds=least_paid * (1 - _ROUNDED) <= Fraction(c.eta) * moved <= most_paid,
+                detail=f"{c.eta!r}, paid {moved} times, of {float(most_paid)!r}",
             ),
-            Check(
-                claim="cells",
-                holds=type(split) is int and low.split <= split <= high.split,
-                detail=f"{split!r} of an octave, recomputed {high.split}",
-            ),
-            Check(
-                claim="shown from",
-                holds=type(from_rows) is int
-                and min(low.shown_from, high.shown_from)
-                <= from_rows
-                <= max(low.shown_from, high.shown_from),
-                detail=f"{from_rows!r}, recomputed {high.shown_from}",
-            ),
+            check_between("cells", kept["split"], low.split, high.split),
+            check_between("shown from", kept["shown_from"], *shown_from),
             check_count(c.domain, adjacency),
             check_described("domain", c.domain, _domain(grid) | adjacency.public(rows or 0)),
             check_described("parameters", dict(parameters), expected),
@@ -401,15 +392,15 @@ class PrivateBounds(Mechanism):
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
         """Return that of one count moved by one, or of two at half the rate, and of the choice."""
-        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
-        octaves = parts * rho_of_discrete_laplace(epsilon * OCTAVES_SHARE / parts, 1)
+        moved = Adjacency(certificate.adjacency).rows_moved
+        octaves = moved * rho_of_discrete_laplace(epsilon * OCTAVES_SHARE / moved, 1)
         return octaves + rho_of_pure(epsilon * (1 - OCTAVES_SHARE))
 
 
 def _terms(
     budget: Fraction, adjacency: Adjacency, rows: int | None, grid: Magnitudes
 ) -> HistogramTerms:
-    rate = budget / (2 if adjacency.count_is_public else 1)
+    rate = budget / adjacency.rows_moved
     fine = rows is not None and rows * budget >= _FINE_FROM
     return HistogramTerms(rate=rate, split=2 if fine else 1, grid=grid)
 
@@ -420,7 +411,7 @@ def _cell(steps: int, parts: int) -> int:
     return cell if steps > 0 else -cell
 
 
-def _spaced(lower: float, upper: float) -> Bounds:
+def _set_apart(lower: float, upper: float) -> Bounds:
     """Return bounds that are far enough apart to divide by; about zero alone, -1 and 1."""
     if lower == upper:
         return -1.0, 1.0
@@ -433,11 +424,11 @@ def _domain(grid: Magnitudes) -> dict[str, Any]:
     return {"kind": _KIND, **grid.describe()}
 
 
-def _seen(parameters: Mapping[str, Any]) -> str:
+def _detection(parameters: Mapping[str, Any]) -> str:
     factor = 2 if parameters["split"] == 1 else 1.5
-    return _SEEN.format(shown_from=parameters["shown_from"], factor=factor)
+    return _DETECTION.format(shown_from=parameters["shown_from"], factor=factor)
 
 
 def _assumed(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a certificate lists, from the parameters that it states."""
-    return (_ONCE, _seen(parameters), _OUTSIDE, SECRET_KEY)
+    return (_ONE_CELL, _detection(parameters), _CLIPPED_LATER, SECRET_KEY)

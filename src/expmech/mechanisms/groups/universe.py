@@ -132,8 +132,8 @@ class Pattern(Universe):
     """
 
     _ATOM: ClassVar[re.Pattern[str]] = re.compile(
-        r"(?P<one>\[(?:\\.|[^\]\\])+\]|\\.|[^\[\]{}?*+()|.^$\\])"
-        r"(?:\{(?P<least>[0-9]{1,2})(?:,(?P<most>[0-9]{1,2}))?\}|(?P<maybe>\?))?",
+        r"(?P<characters>\[(?:\\.|[^\]\\])+\]|\\.|[^\[\]{}?*+()|.^$\\])"
+        r"(?:\{(?P<least>[0-9]{1,2})(?:,(?P<most>[0-9]{1,2}))?\}|(?P<optional>\?))?",
         re.DOTALL,
     )
 
@@ -142,11 +142,11 @@ class Pattern(Universe):
         self._places = self._read(text)
         self.longest = len(self._places)
         if not 1 <= self.longest <= _MOST_PLACES:
-            raise _misshapen(text)
+            raise _bad_pattern(text)
         self._states: dict[frozenset[int], _State] = {}
-        self._start = self._state(self._skips({0}))
+        self._start = self._state(self._reachable({0}))
         if self._start.accepts:  # a key is never empty
-            raise _misshapen(text)
+            raise _bad_pattern(text)
         self.size = self._start.count
 
     def at(self, place: int) -> str:
@@ -182,38 +182,37 @@ class Pattern(Universe):
         while at < len(text):
             atom = cls._ATOM.match(text, at)
             if atom is None:
-                raise _misshapen(text)
-            marks, at = _marks(atom["one"], text), atom.end()
-            least = int(atom["least"] or 1) if atom["maybe"] is None else 0
+                raise _bad_pattern(text)
+            marks, at = _read_class(atom["characters"], text), atom.end()
+            least = int(atom["least"] or 1) if atom["optional"] is None else 0
             most = int(atom["most"] or atom["least"] or 1)
             if least > most or len(places) + most > _MOST_PLACES:
-                raise _misshapen(text)
+                raise _bad_pattern(text)
             places += [(marks, k >= least) for k in range(most)]
         return places
 
-    def _skips(self, places: Iterable[int]) -> frozenset[int]:
-        """Return where one may be: also after places that are left out."""
-        reached = set()
+    def _reachable(self, places: Iterable[int]) -> frozenset[int]:
+        """Return these places and those that leaving out optional ones leads to."""
+        reachable = set()
         for place in places:
-            reached.add(place)
+            reachable.add(place)
             while place < len(self._places) and self._places[place][1]:
                 place += 1
-                reached.add(place)
-        return frozenset(reached)
+                reachable.add(place)
+        return frozenset(reachable)
 
     def _state(self, places: frozenset[int]) -> _State:
         if places in self._states:
             return self._states[places]
         if len(self._states) >= _MOST_STATES:
-            raise _misshapen(self.text)
-        open_ = [place for place in places if place < len(self._places)]
+            raise _bad_pattern(self.text)
         by_mark: dict[str, list[int]] = {}
-        for place in open_:
+        for place in sorted(places - {len(self._places)}):
             for mark in self._places[place][0]:
                 by_mark.setdefault(mark, []).append(place + 1)
         marks: dict[frozenset[int], list[str]] = {}
         for mark, after in by_mark.items():
-            marks.setdefault(self._skips(after), []).append(mark)
+            marks.setdefault(self._reachable(after), []).append(mark)
         steps = sorted(("".join(sorted(several)), after) for after, several in marks.items())
         following = tuple((several, self._state(after)) for several, after in steps)
         accepts = len(self._places) in places
@@ -223,13 +222,13 @@ class Pattern(Universe):
         )
 
 
-def _marks(part: str, text: str) -> frozenset[str]:
+def _read_class(part: str, text: str) -> frozenset[str]:
     """Return the characters of a class, or the one character that stands for itself."""
     if not part.startswith("["):
         return frozenset(part.removeprefix("\\"))
     inner = re.findall(r"\\.|[^\\]", part[1:-1], re.DOTALL)
     if inner[0] == "^":
-        raise _misshapen(text)
+        raise _bad_pattern(text)
     marks: set[str] = set()
     at = 0
     while at < len(inner):
@@ -237,7 +236,7 @@ def _marks(part: str, text: str) -> frozenset[str]:
         if inner[at + 1 : at + 2] == ["-"] and at + 2 < len(inner):
             last, at = inner[at + 2][-1], at + 3
             if last < first:
-                raise _misshapen(text)
+                raise _bad_pattern(text)
             marks.update(map(chr, range(ord(first), ord(last) + 1)))
         else:
             marks.add(first)
@@ -245,7 +244,7 @@ def _marks(part: str, text: str) -> frozenset[str]:
     return frozenset(marks)
 
 
-def _misshapen(text: str) -> ParameterError:
+def _bad_pattern(text: str) -> ParameterError:
     return ParameterError(
         f"`universe` must be {_KINDS}: characters and classes of them, each with {{m}}, {{m,n}} or"
         f" ? after it, up to {_MOST_PLACES} characters in all; got {text!r}."

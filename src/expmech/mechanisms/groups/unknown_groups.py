@@ -18,13 +18,14 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import LEVEL, Accuracy, half_width, real
+from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below, real
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
     SECRET_KEY,
     Check,
     budgets,
     check_assumed,
+    check_between,
     check_described,
     check_equal,
 )
@@ -51,22 +52,22 @@ _MOST_INVENTED = 1000
 _MOST_KEYS = 1 << 20
 _MOST_THRESHOLD = 1 << 60
 _MOST_POWER = 1200  # of two, in a number that becomes a float
-_ONCE = "a row counts for one key at most, and which one was decided from that row alone"
-_PEOPLE = (
+_ONE_KEY = "a row counts for one key at most, and which one was decided from that row alone"
+_KEYS_PER_PERSON = (
     "each person counts once for each of at most {keys} keys: epsilon is that of one key, and delta"
     " that of all of them"
 )
-_NONE_INVENTED = (
+_KEYS_OF_ROWS = (
     "only keys that rows have can be shown; that somebody is the only one to have a shown key is"
     " what delta covers"
 )
-_INVENTED = (
+_KEYS_INVENTED = (
     "a shown key may be invented: every key of the universe, also one that no row has, is shown if"
     " its noisy count reaches the threshold; that happens in at most {share} of releases"
 )
 
 
-_SHOWN = (
+_DETECTION = (
     "a key is shown if its noisy count reaches {least}: groups of {shown_from} and more are in at"
     " least 95% of releases"
 )
@@ -85,22 +86,22 @@ class Threshold:
     @property
     def delta(self) -> Fraction:
         """Return ``1 - (1 - p)^keys``, ``p = P(1 + Z >= t)``, rounded up; 0 where it is pure."""
-        return (
-            Fraction(0) if self.pure else _upper(lambda: _delta(self.rate, self.least, self.keys))
-        )
+        if self.pure:
+            return Fraction(0)
+        return _rounded_up(lambda: _delta(self.rate, self.least, self.keys))
 
     @property
     def invented(self) -> float:
         """Return a bound on the number of invented keys, and the probability that there are any."""
         if not self.pure:
             return 0.0
-        number = _upper(lambda: self.size * tail(self.rate, self.least))
+        number = _rounded_up(lambda: self.size * tail(self.rate, self.least))
         return float_up(min(number, Fraction(1 << 1000)))  # refused long before
 
     @property
     def shown_from(self) -> int:
         """Return the size from which a group is shown in at least 95% of releases."""
-        return self.least + _least(lambda w: tail(self.rate, w), 1 - LEVEL) - 1
+        return self.least + _first_at_most(lambda w: tail(self.rate, w), 1 - LEVEL) - 1
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -116,15 +117,14 @@ class Threshold:
     @property
     def note(self) -> str:
         """Return what a plan says."""
-        seen = _SHOWN.format(least=self.least, shown_from=self.shown_from)
+        seen = _DETECTION.format(least=self.least, shown_from=self.shown_from)
         if self.pure:
-            return (
-                f"{seen}; a key that no row has is shown in at most {_share(self.invented)} of them"
-            )
+            share = _share_text(self.invented)
+            return f"{seen}; a key that no row has is shown in at most {share} of them"
         return f"{seen}; no key that no row has is ever shown"
 
 
-def _kept(counts: Mapping[str, int], universe: Universe) -> dict[str, int]:
+def _validate_counts(counts: Mapping[str, int], universe: Universe) -> dict[str, int]:
     """Return the counts of keys of the universe, in order; no message names one."""
     return shielded(
         lambda: {str(k): int(n) for k, n in sorted(counts.items()) if n > 0 and k in universe},
@@ -232,49 +232,49 @@ class UnknownGroups(Mechanism):
             delta=allowed,
             keys=most,
             threshold=least,
-            counts=_kept(counts, known),
+            counts=_validate_counts(counts, known),
         )
 
     def with_data(self, counts: Mapping[str, int]) -> UnknownGroups:
         """Return the same rule for other counts."""
-        return dataclasses.replace(self, counts=_kept(counts, self.universe))
+        return dataclasses.replace(self, counts=_validate_counts(counts, self.universe))
 
     def terms(self, budget: Fraction) -> Threshold:
         """Return rate and threshold at an epsilon; raise where there is no such draw."""
-        rate = budget / (2 if self.adjacency.count_is_public else 1)
+        rate = budget / self.adjacency.rows_moved
         threshold_at = functools.partial(
             Threshold, rate=rate, keys=self.keys, size=self.universe.size, pure=self.delta == 0
         )
         if self.threshold is None:
-            return threshold_at(least=self._least(rate))
+            return threshold_at(least=self._lowest(rate))
         stated = threshold_at(least=self.threshold)
         if stated.pure and stated.invented > _MOST_INVENTED:
             raise ParameterError(
                 f"`threshold` of {_OWNER} is too low for the universe {self.universe.text}: more"
                 f" than {_MOST_INVENTED} keys of a release would be invented. Use a higher"
-                f" threshold ({self._least(rate)} invents one in 1000 releases), a smaller universe"
-                f" or a delta; got {self.threshold}."
+                f" threshold ({self._lowest(rate)} invents one in 1000 releases), a smaller"
+                f" universe or a delta; got {self.threshold}."
             )
         if not stated.pure and (stated.delta > self.delta or not _covered(rate, stated.least)):
             raise ParameterError(
-                f"`threshold` of {_OWNER} must be at least {self._least(rate)} at this epsilon and"
+                f"`threshold` of {_OWNER} must be at least {self._lowest(rate)} at this epsilon and"
                 f" delta; got {self.threshold}."
             )
         return stated
 
-    def _least(self, rate: Fraction) -> int:
+    def _lowest(self, rate: Fraction) -> int:
         if self.delta == 0:
-            return _least(lambda t: self.universe.size * tail(rate, t), INVENTED)
+            return _first_at_most(lambda t: self.universe.size * tail(rate, t), INVENTED)
         # one new key must not change what is shown of others by more than its share of epsilon
-        covered = _least(lambda t: tail(rate, t - 1) + (-real(rate)).exp(), Fraction(1))
-        return max(covered, _least(lambda t: _delta(rate, t, self.keys), self.delta))
+        covered = _first_at_most(lambda t: tail(rate, t - 1) + (-real(rate)).exp(), Fraction(1))
+        return max(covered, _first_at_most(lambda t: _delta(rate, t, self.keys), self.delta))
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw: everything but the counts and their keys."""
         terms = self.terms(budget)
         return PublicTerms(
             adjacency=self.adjacency,
-            sensitivity=2.0 if self.adjacency.count_is_public else 1.0,
+            sensitivity=float(self.adjacency.rows_moved),
             eta=float_down(terms.rate),
             domain=_domain(self.universe),
             parameters=terms.parameters,
@@ -293,12 +293,12 @@ class UnknownGroups(Mechanism):
         def draw(coins: Coins, size: int) -> Draws:
             values = np.empty(size, dtype=object)
             for j in range(size):
-                values[j] = self._shown(coins, terms)
+                values[j] = self._draw_shown(coins, terms)
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=values)
 
         return draw
 
-    def _shown(self, coins: Coins, terms: Threshold) -> tuple[tuple[str, int], ...]:
+    def _draw_shown(self, coins: Coins, terms: Threshold) -> tuple[tuple[str, int], ...]:
         noise = coins.discrete_laplace(terms.rate, len(self.counts)).tolist()
         noisy = [(key, n + z) for (key, n), z in zip(self.counts.items(), noise, strict=True)]
         shown = [pair for pair in noisy if pair[1] >= terms.least]
@@ -325,7 +325,6 @@ class UnknownGroups(Mechanism):
         c, parameters = certificate, certificate.sampler
         pure = c.delta == 0
         adjacency = validate_adjacency(c.adjacency, owner=_OWNER)
-        parts = 2 if adjacency.count_is_public else 1
         universe = parse_universe(c.domain["universe"])
         least = validate_integer(
             parameters["threshold"], name="threshold", owner=_OWNER, low=1, high=_MOST_THRESHOLD
@@ -333,7 +332,13 @@ class UnknownGroups(Mechanism):
         most = 1 if adjacency.count_is_public else _MOST_KEYS
         keys = validate_integer(parameters["keys"], name="keys", owner=_OWNER, low=1, high=most)
         low, high = (
-            Threshold(rate=budget / parts, least=least, keys=keys, size=universe.size, pure=pure)
+            Threshold(
+                rate=budget / adjacency.rows_moved,
+                least=least,
+                keys=keys,
+                size=universe.size,
+                pure=pure,
+            )
             for budget in budgets(c)
         )
         covered = pure or _covered(low.rate, least)
@@ -343,14 +348,14 @@ class UnknownGroups(Mechanism):
             check_equal("sampler", parameters["sampler"], _OWNER),
             check_equal("timing", c.timing, DATA_DEPENDENT),
             check_equal("unit", c.unit, None),
-            check_equal("sensitivity", c.sensitivity, float(parts)),
+            check_equal("sensitivity", c.sensitivity, float(adjacency.rows_moved)),
             check_equal("loss error", float(c.loss_error), 0.0),
-            _check_between("eta", c.eta, float_down(low.rate), float_down(high.rate)),
-            _check_between("delta", c.delta, float_up(high.delta), float_up(low.delta)),
+            check_between("eta", c.eta, float_down(low.rate), float_down(high.rate)),
+            check_between("delta", c.delta, float_up(high.delta), float_up(low.delta)),
             Check(claim="one new key", holds=covered, detail="within its share of epsilon"),
-            _check_between("invented", parameters["invented"], high.invented, low.invented),
+            check_between("invented", parameters["invented"], high.invented, low.invented),
             Check(claim="threshold", holds=low.invented <= _MOST_INVENTED, detail=repr(least)),
-            _check_between("shown from", parameters["shown_from"], high.shown_from, low.shown_from),
+            check_between("shown from", parameters["shown_from"], high.shown_from, low.shown_from),
             check_described("domain", c.domain, _domain(universe)),
             check_described("parameters", dict(parameters), expected),
             check_assumed(c, _assumed(parameters, pure=pure)),
@@ -372,7 +377,7 @@ class UnknownGroups(Mechanism):
     @classmethod
     def explains(cls, certificate: Certificate, point: NDArray[Any], stated: Accuracy) -> bool:
         """Tell whether the intervals are those of the noise."""
-        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
+        moved = Adjacency(certificate.adjacency).rows_moved
         pairs = [tuple(pair) for pair in point.tolist()]
         alone = stated.noisy is None and stated.joint_lower is None and stated.joint_upper is None
         return alone and any(
@@ -384,14 +389,14 @@ class UnknownGroups(Mechanism):
                 math.isclose(float(one), float(other), rel_tol=1e-9)
                 for (_, one), (_, other) in zip(near.scale, stated.scale, strict=True)
             )
-            for near in (_accuracy(budget / parts, pairs) for budget in budgets(certificate))
+            for near in (_accuracy(budget / moved, pairs) for budget in budgets(certificate))
         )
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
         """Return that of one count moved by one, or of two at half of epsilon."""
-        parts = 2 if certificate.adjacency == Adjacency.REPLACE else 1
-        return parts * rho_of_discrete_laplace(epsilon / parts, 1)
+        moved = Adjacency(certificate.adjacency).rows_moved
+        return moved * rho_of_discrete_laplace(epsilon / moved, 1)
 
 
 def tail(rate: Fraction, least: int) -> flint.arb:
@@ -411,38 +416,15 @@ def _delta(rate: Fraction, least: int, keys: int) -> flint.arb:
 
 def _covered(rate: Fraction, least: int) -> bool:
     """Tell whether ``p <= 1 - exp(-rate)``: then a key that is not shown hides who is new to it."""
-    return _below(lambda: tail(rate, least - 1) + (-real(rate)).exp(), Fraction(1))
+    return is_below(lambda _: tail(rate, least - 1) + (-real(rate)).exp(), Fraction(1))
 
 
-def _below(number: Callable[[], flint.arb], limit: Fraction) -> bool:
-    """Tell whether a real that is not rational is below a limit, by enough digits."""
-    precision = 128
-    while True:
-        with flint.ctx.workprec(precision):
-            ball, edge = number(), real(limit)
-            if ball < edge:
-                return True
-            if ball > edge:
-                return False
-        precision *= 2
-
-
-def _least(number: Callable[[int], flint.arb], limit: Fraction) -> int:
+def _first_at_most(number: Callable[[int], flint.arb], limit: Fraction) -> int:
     """Return the least whole t of at least 1 whose falling number is at most the limit."""
-
-    def enough(t: int) -> bool:
-        return _below(lambda: number(t), limit)
-
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return first_integer(lambda t: is_below(lambda _: number(t), limit), above=0)
 
 
-def _upper(number: Callable[[], flint.arb]) -> Fraction:
+def _rounded_up(number: Callable[[], flint.arb]) -> Fraction:
     with flint.ctx.workprec(256):
         mantissa, exponent = map(int, number().upper().mid().man_exp())
     # what float64 cannot tell from 0 or from infinity may have more digits than memory
@@ -454,13 +436,14 @@ def _upper(number: Callable[[], flint.arb]) -> Fraction:
 def _assumed(parameters: Mapping[str, Any], *, pure: bool) -> tuple[str, ...]:
     """Return what a certificate lists, from the parameters that it states."""
     keys = parameters["keys"]
-    people = (_PEOPLE.format(keys=keys),) if keys > 1 else ()
-    kind = _INVENTED.format(share=_share(parameters["invented"])) if pure else _NONE_INVENTED
-    seen = _SHOWN.format(least=parameters["threshold"], shown_from=parameters["shown_from"])
-    return (_ONCE, *people, seen, kind, SECRET_KEY)
+    people = (_KEYS_PER_PERSON.format(keys=keys),) if keys > 1 else ()
+    share = _share_text(parameters["invented"])
+    kind = _KEYS_INVENTED.format(share=share) if pure else _KEYS_OF_ROWS
+    seen = _DETECTION.format(least=parameters["threshold"], shown_from=parameters["shown_from"])
+    return (_ONE_KEY, *people, seen, kind, SECRET_KEY)
 
 
-def _share(number: float) -> str:
+def _share_text(number: float) -> str:
     """Return a share of releases in two digits, rounded up."""
     if number >= 1.0:
         return "all"
@@ -483,9 +466,3 @@ def _accuracy(rate: Fraction, pairs: Any) -> Accuracy:
 
 def _as_pairs(ends: Any) -> list[tuple[str, int]]:
     return [(key, end) for key, end in (ends.tolist() if hasattr(ends, "tolist") else ends)]
-
-
-def _check_between(claim: str, written: Any, least: float, most: float) -> Check:
-    """Compare with what the budgets that may have been spent give."""
-    holds = type(written) in (int, float) and least <= written <= most
-    return Check(claim=claim, holds=holds, detail=f"{written!r}, recomputed {most!r}")

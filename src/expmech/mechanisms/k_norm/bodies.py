@@ -266,7 +266,7 @@ class CrossPolytope(BoxBody):
         for low, high, half in zip(lower, upper, self.half_widths, strict=True):
             nearest, farthest = _magnitude(low, high)
             least, most = least + nearest / half, most + farthest / half
-        return _below(least, most, Fraction(1))
+        return _is_at_most(least, most, Fraction(1))
 
     @property
     def acceptance(self) -> float:
@@ -275,10 +275,12 @@ class CrossPolytope(BoxBody):
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
         """Return independent Laplace reals: ``exp(-rate sum_j |b_j| / h_j)``."""
-        return _Laplaces(coins, [rate / half for half in self.half_widths])
+        return _LaplaceVector(coins, [rate / half for half in self.half_widths])
 
 
-class _Laplaces:
+class _LaplaceVector:
+    """Independent Laplace reals, each of a rate of its own."""
+
     def __init__(self, coins: Coins, rates: Sequence[Fraction]) -> None:
         self._reals = [LaplaceReals(coins, rate, 1) for rate in rates]
 
@@ -332,11 +334,11 @@ class Ellipsoid(Body):
         for line in inverse:
             near, far = _magnitude(*_dot(line, lower, upper))
             least, most = least + near * near, most + far * far
-        return _below(least, most, Fraction(1))
+        return _is_at_most(least, most, Fraction(1))
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
         """Return A times noise in the ball: a uniform direction, and a sum of d exponentials."""
-        return _Directed(coins, self.matrix, rate)
+        return _EllipsoidNoise(coins, self.matrix, rate)
 
     @property
     def acceptance(self) -> float:
@@ -383,7 +385,7 @@ class EuclideanBall(Ellipsoid):
         return Ellipsoid.rebuild(described)  # type: ignore[return-value]
 
 
-class _Directed:
+class _EllipsoidNoise:
     """``A z / |z|`` times the sum of d exponential reals, z standard normal."""
 
     def __init__(
@@ -551,7 +553,7 @@ class ProductBody(Body):
         return None if None in verdicts else True
 
     def point(self, coins: Coins) -> Vector:
-        return _Joined([body.point(coins) for body in self.bodies])
+        return _StackedVector([body.point(coins) for body in self.bodies])
 
     def describe(self) -> dict[str, Any]:
         return {"bodies": [{"body": body.name, **body.describe()} for body in self.bodies]}
@@ -561,7 +563,9 @@ class ProductBody(Body):
         return cls(tuple(rebuild_body(part) for part in described["bodies"]))
 
 
-class _Joined:
+class _StackedVector:
+    """Vectors one after the other, as one vector."""
+
     def __init__(self, parts: Sequence[Vector]) -> None:
         self._parts = parts
 
@@ -580,7 +584,8 @@ def _magnitude(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
     return least, max(abs(low), abs(high))
 
 
-def _below(least: Fraction, most: Fraction, limit: Fraction) -> bool | None:
+def _is_at_most(least: Fraction, most: Fraction, limit: Fraction) -> bool | None:
+    """Compare a number between two ends with a limit; None where its digits do not decide yet."""
     if most <= limit:
         return True
     return False if least > limit else None

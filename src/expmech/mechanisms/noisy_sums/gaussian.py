@@ -15,7 +15,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import LEVEL, MISSED, real
+from expmech.certificates.accuracy import LEVEL, MISSED, first_integer, real
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
 from expmech.core.rounding import float_down, float_up
@@ -156,14 +156,9 @@ def _half_width(rate: Fraction, size: int) -> int:
             return wide
         # beyond sigma the density is convex: a point has at most the mass of the unit around it
         root = slope.sqrt()
-        low, high = 0, 1
-        while not ((high + flint.arb(0.5)) * root).erfc() <= missed:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = ((middle + flint.arb(0.5)) * root).erfc() <= missed
-            low, high = (low, middle) if enough else (middle, high)
-        return high
+        return first_integer(
+            lambda wide: bool(((wide + flint.arb(0.5)) * root).erfc() <= missed), above=0
+        )
 
 
 def _confirmed(noise: DiscreteGaussian, size: int) -> bool:

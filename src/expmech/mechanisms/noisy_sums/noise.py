@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from expmech.certificates.accuracy import (
     LEVEL,
     MISSED,
+    first_integer,
     half_width,
+    is_below,
     joint_half_width,
     real,
     shortest,
@@ -291,29 +293,13 @@ class _CubeLaw:
 
     def least(self, tail: Tail, missed: Fraction) -> int:
         """Return the least w whose tail is at most ``missed``."""
-
-        def enough(wide: int) -> bool:
-            return self.below(lambda precision: tail(precision, wide), missed)
-
-        low, high = -1, 1
-        while not enough(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return first_integer(
+            lambda wide: self.below(lambda precision: tail(precision, wide), missed), above=-1
+        )
 
     def below(self, number: Callable[[int], flint.arb], limit: Fraction) -> bool:
-        """Tell whether a real that is not rational is below a limit, by enough digits."""
-        precision = 128 + 8 * self.size
-        while True:
-            ball = number(precision)
-            with flint.ctx.workprec(precision):
-                if ball < real(limit):
-                    return True
-                if ball > real(limit):
-                    return False
-            precision *= 2
+        """Tell whether a real is below a limit; sums of many terms lose digits."""
+        return is_below(number, limit, precision=128 + 8 * self.size)
 
     def _sum(self, m: int, a: int, precision: int) -> flint.arb:
         moments = self._moments.get(precision)

@@ -35,7 +35,7 @@ from expmech.core.errors import (
     validate_integer,
     validate_vector,
 )
-from expmech.core.rounding import float_down, float_up, validate_epsilon
+from expmech.core.rounding import float_down, float_up
 from expmech.mechanisms.noisy_sums.centred import CentredMeans, CentredTotals
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import (
@@ -234,25 +234,6 @@ class NoisySums(Mechanism):
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=noisy)
 
         return draw
-
-    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.float64]:
-        """Draw released values from coins, without a certificate.
-
-        Parameters
-        ----------
-        coins : Coins
-            The source of randomness.
-        epsilon : float or Fraction
-            The budget of each draw.
-        size : int
-            How many draws.
-
-        Returns
-        -------
-        ndarray of float
-            One value per row.
-        """
-        return self.fit(validate_epsilon(epsilon, owner=self.name))(coins, size).values
 
     def interval(self, budget: Fraction) -> Callable[[Sequence[int]], Accuracy]:
         """Return the interval of noisy sums, with the sums where the value does not tell them."""

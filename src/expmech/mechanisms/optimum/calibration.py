@@ -32,7 +32,6 @@ from expmech.mechanisms.optimum.cost import (
     leverage,
     noise_rate,
     penalty_of,
-    rows_moved,
     spent_by_row,
 )
 from expmech.mechanisms.optimum.risks import Risk
@@ -314,7 +313,7 @@ def calibrate(
         rate=noise_rate(risk, noise, row_nats, norms.squared, norms.total),
         row_nats=row_nats,
         leverage=q,
-        determinant=Fraction(float_up(spent - rows_moved(adjacency) * row_nats)),
+        determinant=Fraction(float_up(spent - adjacency.rows_moved * row_nats)),
         dither=dither,
         search=search,
     )

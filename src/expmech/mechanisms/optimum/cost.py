@@ -23,11 +23,6 @@ _PRECISION = 192
 _HALVINGS = 64  # float64 has 53 digits, and the first interval is at most 2^10 times its lower end
 
 
-def rows_moved(adjacency: Adjacency) -> int:
-    """Return how many rows of a table may differ from its neighbour's."""
-    return 2 if adjacency is Adjacency.REPLACE else 1
-
-
 def leverage(squared_norm: Fraction, penalty: Fraction, intercept_penalty: Fraction) -> Fraction:
     """Bound ``x' Lambda^-1 x`` over rows with ``|x|^2 <= s2`` and first entry in [-1, 1].
 
@@ -83,7 +78,7 @@ def spent_by_row(
     what risks of several margins pay, ``s`` and the determinant at its largest, if that is less.
     """
     with flint.ctx.workprec(_PRECISION):
-        others = (rows_moved(adjacency) - 1) * _ball(row_nats)
+        others = (adjacency.rows_moved - 1) * _ball(row_nats)
         cost = _ball(row_nats) + _determinant(risk, leverage)
         if risk.margins == 1:
             cost = cost.min(_largest_gain(risk, _ball(row_nats), _ball(leverage)))
@@ -113,10 +108,10 @@ def greatest_row_nats(
 
     At most the budget over the number of rows: the determinant is then free.
     """
-    most = Fraction(float_down(budget / rows_moved(adjacency)))
+    most = Fraction(float_down(budget / adjacency.rows_moved))
     if spent_by_row(risk, adjacency, most, leverage) <= budget:
         return most
-    low = (budget - determinant_cost(risk, leverage)) / rows_moved(adjacency)
+    low = (budget - determinant_cost(risk, leverage)) / adjacency.rows_moved
     if low <= 0:
         raise ParameterError(
             f"`penalty` of {OWNER} must be larger at this epsilon: the determinant alone would"

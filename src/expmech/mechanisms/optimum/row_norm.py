@@ -19,7 +19,6 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.coins import Coins
 from expmech.core.coins.exact import UNITS_PER_NAT
 from expmech.core.coins.table import ConstantTimeTable, ExponentialTable
-from expmech.mechanisms.optimum.cost import rows_moved
 
 _GRID_BITS = 20
 _MOST_ENERGY = 1 << 60
@@ -59,7 +58,7 @@ class NormSearch:
         by two if it is replaced. The work does not depend on the rows.
         """
         total = within[-1]
-        unit = (self.epsilon * UNITS_PER_NAT / (2 * rows_moved(self.adjacency))).__floor__()
+        unit = (self.epsilon * UNITS_PER_NAT / (2 * self.adjacency.rows_moved)).__floor__()
         below = [0, *within[:-1]]
         losses = [
             max(0, 2 * less - total, total - 2 * upto)

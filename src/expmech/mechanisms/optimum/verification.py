@@ -33,7 +33,6 @@ from expmech.mechanisms.optimum.cost import (
     NOISES,
     OWNER,
     SUM_NORM,
-    rows_moved,
 )
 from expmech.mechanisms.optimum.risks import (
     CurvatureBound,
@@ -99,7 +98,7 @@ def verify_terms(certificate: Certificate) -> list[Check]:
 
 def row_bound(risk: Risk, adjacency: Adjacency) -> float:
     """Return how far one row moves an entry of the gradient."""
-    return float(risk.bound) * rows_moved(adjacency)
+    return float(risk.bound) * adjacency.rows_moved
 
 
 def _with_numbers(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +145,7 @@ def _verify_spent(certificate: Certificate, risk: Risk, adjacency: Adjacency) ->
         ]
     else:
         checks += _verify_norms(described, risk, q, nats)
-    moved = rows_moved(adjacency)
+    moved = adjacency.rows_moved
     with localcontext() as context:
         context.prec = _DIGITS
         gain = _gain(risk, nats, q)
@@ -232,7 +231,7 @@ def _verify_first_law(certificate: Certificate, risk: Risk, adjacency: Adjacency
     noise, dither = described["noise"], Fraction(described.get("dither", 0))
     squared, total = Fraction(described["squared_norm"]), described["sum_norm"]
     positive = min(penalty, first, rate) > 0 and dither >= 0 and steps >= 1
-    costs = {MAX_NORM: Fraction(steps), CLASS_NORM: rows_moved(adjacency) * risk.spread}
+    costs = {MAX_NORM: Fraction(steps), CLASS_NORM: adjacency.rows_moved * risk.spread}
     if total is not None:
         costs[SUM_NORM] = costs[CLASS_NORM] * Fraction(total)
     if not positive or noise not in costs or (noise == CLASS_NORM and risk.margins == 1):
@@ -275,7 +274,7 @@ def _terms_of(certificate: Certificate, risk: Risk, adjacency: Adjacency) -> Opt
     if (
         "steps" in described and described["noise"] == MAX_NORM
     ):  # of the first law: in steps of a grid
-        rate = rate * int(described["steps"]) / (rows_moved(adjacency) * risk.bound)
+        rate = rate * int(described["steps"]) / (adjacency.rows_moved * risk.bound)
     total = described.get("sum_norm")
     return OptimumTerms(
         risk=risk,

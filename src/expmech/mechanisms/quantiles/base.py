@@ -34,7 +34,6 @@ from expmech.core.errors import (
     confidential_array,
     validate_integer,
 )
-from expmech.core.rounding import validate_epsilon
 from expmech.domains import Box, Multiples
 from expmech.domains.regions import DEFAULT_BITS, cells_of, lattice_of
 from expmech.losses.quantile import MOST_VALUES, validate_values
@@ -268,7 +267,13 @@ class SeveralQuantiles(Mechanism):
 
     def fit(self, budget: Fraction) -> Draw:
         """Return the draw of tuples, one per row; values are spread anew for each of them."""
-        draw_cells = self._cells_draw(budget)
+        unspread = self.points_draw(self.cells, budget) if self.spread == 1 else None
+
+        def draw_cells(coins: Coins) -> NDArray[np.int64]:
+            if unspread is not None:
+                return unspread(coins)
+            spread = self.cells.spread(coins, self.spread)
+            return self.points_draw(spread, budget)(coins) // self.spread
 
         def draw(coins: Coins, size: int) -> Draws:
             indices = np.stack([draw_cells(coins) for _ in range(size)])
@@ -276,39 +281,6 @@ class SeveralQuantiles(Mechanism):
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64))
 
         return draw
-
-    def _cells_draw(self, budget: Fraction) -> Callable[[Coins], NDArray[np.int64]]:
-        """Return the draw of a tuple of cells."""
-        if self.spread == 1:
-            return self.points_draw(self.cells, budget)
-
-        def draw(coins: Coins) -> NDArray[np.int64]:
-            spread = self.cells.spread(coins, self.spread)
-            return self.points_draw(spread, budget)(coins) // self.spread
-
-        return draw
-
-    def draw_indices(
-        self, coins: Coins, *, epsilon: float | Fraction, size: int
-    ) -> NDArray[np.int64]:
-        """Draw tuples of cells from coins, without a certificate.
-
-        Parameters
-        ----------
-        coins : Coins
-            The source of randomness.
-        epsilon : float or Fraction
-            The budget of each draw.
-        size : int
-            How many draws.
-
-        Returns
-        -------
-        ndarray
-            One tuple per row.
-        """
-        draw = self._cells_draw(validate_epsilon(epsilon, owner=self.name))
-        return np.stack([draw(coins) for _ in range(size)])
 
     @classmethod
     def verify_common(cls, certificate: Certificate, levels: Levels) -> list[Check]:

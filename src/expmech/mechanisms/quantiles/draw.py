@@ -18,12 +18,12 @@ from expmech.core.coins import UNIT, Coins
 from expmech.core.errors import EnvelopeViolatedError
 from expmech.mechanisms.quantiles.scaled import (
     Scaled,
+    concatenate,
     exponential,
     exponentials,
-    joined,
+    from_integer,
     power_of_two,
     times,
-    whole,
 )
 from expmech.mechanisms.quantiles.tables import Levels, RankGroups, Tables, merge_distant
 
@@ -49,7 +49,7 @@ class Choices:
         if key in self.kept:
             return self.pick_weight(self.kept[key])
         terms = make()
-        values = _beside_the_largest(terms)
+        values = _relative_to_largest(terms)
         size = max(_BLOCK, math.isqrt(values.size))
         if values.size <= size:
             cumulative = integer_weights(values, terms.mantissa > 0.0)
@@ -60,7 +60,7 @@ class Choices:
         some = np.maximum.reduceat(terms.mantissa, starts) > 0.0
         block = self.pick_weight(integer_weights(np.add.reduceat(values, starts), some))
         part = terms.at(slice(block * size, (block + 1) * size))
-        cumulative = integer_weights(_beside_the_largest(part), part.mantissa > 0.0)
+        cumulative = integer_weights(_relative_to_largest(part), part.mantissa > 0.0)
         return block * size + self.pick_weight(cumulative)
 
     def pick_weight(self, cumulative: NDArray[np.int64]) -> int:
@@ -71,7 +71,7 @@ class Choices:
         return index
 
 
-def _beside_the_largest(terms: Scaled) -> NDArray[np.float64]:
+def _relative_to_largest(terms: Scaled) -> NDArray[np.float64]:
     return terms.mantissa * power_of_two(terms.exponent - terms.exponent.max())
 
 
@@ -164,7 +164,7 @@ class JointDraw:
             left -= run
             if left == 0:
                 return chosen
-            group = choices.pick(("group", left, group), partial(tables.befores, left, group))
+            group = choices.pick(("group", left, group), partial(tables.predecessors, left, group))
 
     def _run_terms(self, tables: Tables, j: int, group: int) -> Scaled:
         """Return the terms of ``arriving[j](group)``, one per length of the run that ends it."""
@@ -173,10 +173,14 @@ class JointDraw:
         for run in range(1, j + 2):
             placings = placings * (size + run - 1) // run
             entered.append(tables.entering[j - run + 1])
-            placed.append(whole(placings))
+            placed.append(from_integer(placings))
             fallen.append(self._fall(j - run + 1, j))
         at = slice(group, group + 1)
-        terms = times(joined(*(term.at(at) for term in entered)), joined(*placed), joined(*fallen))
+        terms = times(
+            concatenate(*(term.at(at) for term in entered)),
+            concatenate(*placed),
+            concatenate(*fallen),
+        )
         if self.groups.within is None:
             return terms
         twice = 2 * int(self.groups.within[group])
@@ -207,8 +211,8 @@ class JointDraw:
                 exponent = flint.fmpq(-energy.numerator, energy.denominator)
                 chance = flint.arb(exponent).exp() * flint.arb((1, -power)) * placings
                 chance = chance * flint.fmpq(most.denominator, most.numerator)
-                for whole_, part in choices.factors:
-                    chance = chance * whole_ / part
+                for total, weight in choices.factors:
+                    chance = chance * total / weight
                 return chance
 
         chance = enclosure(0, 128)

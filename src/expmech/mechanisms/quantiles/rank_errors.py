@@ -63,26 +63,26 @@ def bridge_width(levels: int) -> float:
     between the levels are; its places in between are the errors of the ranks.
     """
     far = _FAR + 4.0 * math.sqrt(levels)
-    everything = _staying(levels, far)
+    everything = _weight_within(levels, far)
     low, high = 0.0, far
     while high - low > _STEP:
         middle = (low + high) / 2.0
-        inside = _staying(levels, middle) >= (1.0 - _MISSED) * everything
+        inside = _weight_within(levels, middle) >= (1.0 - _MISSED) * everything
         low, high = (low, middle) if inside else (middle, high)
     return high
 
 
-def _staying(levels: int, width: float) -> float:
+def _weight_within(levels: int, width: float) -> float:
     """Return the weight of walks from 0 to 0 that stay within ``width`` either way."""
-    reach = int(width / _STEP)
-    grid = np.arange(-reach, reach + 1) * _STEP
+    steps = int(width / _STEP)
+    grid = np.arange(-steps, steps + 1) * _STEP
     taps = np.arange(-int(_FAR / _STEP), int(_FAR / _STEP) + 1) * _STEP
     kernel = 0.5 * np.exp(-np.abs(taps)) * _STEP
     weight = 0.5 * np.exp(-np.abs(grid)) * _STEP
     for _ in range(levels - 1):
-        whole = np.convolve(weight, kernel)
+        spread = np.convolve(weight, kernel)
         start = len(taps) // 2
-        weight = whole[start : start + len(grid)]
+        weight = spread[start : start + len(grid)]
     return float(weight @ np.exp(-np.abs(grid)))
 
 

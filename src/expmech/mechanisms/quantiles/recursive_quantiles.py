@@ -105,16 +105,8 @@ class RecursiveQuantiles(SeveralQuantiles):
 
     Parameters
     ----------
-    levels : Levels
-        The levels, exact and increasing.
-    lattice : Box or Multiples
-        The public cells, by their middles: the possible answers.
-    adjacency : Adjacency
-        Which data sets are neighbours.
-    spread : int
-        Points of a cell that equal values are spread over.
-    cells : CellCounts
-        How many values lie in each cell; confidential.
+    levels, lattice, adjacency, spread, cells
+        As for :class:`JointQuantiles`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class Scaled(NamedTuple):
         )
 
 
-def joined(*lists: Scaled) -> Scaled:
+def concatenate(*lists: Scaled) -> Scaled:
     """Return lists one after the other."""
     mantissas, exponents = zip(*lists, strict=True)
     return Scaled(np.concatenate(mantissas), np.concatenate(exponents))
@@ -108,13 +108,13 @@ def total(numbers: Scaled) -> Scaled:
     return normalise(Scaled(mantissa.sum(keepdims=True), top))
 
 
-def whole(number: int) -> Scaled:
+def from_integer(number: int) -> Scaled:
     """Return a positive integer of any size, to 2^-53 of itself, as a list of one."""
     bits = number.bit_length()
     return Scaled(np.array([number / (1 << bits)]), np.array([bits]))
 
 
-def whole_numbers(numbers: NDArray[Any]) -> Scaled:
+def from_integers(numbers: NDArray[Any]) -> Scaled:
     """Return positive numbers of usual size."""
     return Scaled(numbers.astype(np.float64), np.zeros(numbers.size, dtype=np.int64))
 
@@ -131,7 +131,7 @@ def exponential(nats: Fraction) -> Scaled:
 @lru_cache(maxsize=64)
 def _powers(rate: Fraction, many: int) -> Scaled:
     """Return ``exp(rate * digit)`` for so many digits."""
-    return joined(*(exponential(rate * digit) for digit in range(many)))
+    return concatenate(*(exponential(rate * digit) for digit in range(many)))
 
 
 def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
@@ -210,14 +210,14 @@ def _scan_rows(grid: Scaled, begins: NDArray[np.bool_], rows: NDArray[np.int64])
 
     Six additions a number, whether sums begin anew in a row or its numbers are far apart.
     """
-    sums, closed, reach = grid.at(rows), begins[rows], 1
-    while reach < _ROW:
-        before = Scaled(sums.mantissa[:, :-reach], sums.exponent[:, :-reach])
-        after = Scaled(sums.mantissa[:, reach:], sums.exponent[:, reach:])
-        joined = plus(after, before.where(~closed[:, reach:]))
-        sums.mantissa[:, reach:], sums.exponent[:, reach:] = joined
-        closed[:, reach:] |= closed[:, :-reach].copy()
-        reach *= 2
+    sums, closed, distance = grid.at(rows), begins[rows], 1
+    while distance < _ROW:
+        before = Scaled(sums.mantissa[:, :-distance], sums.exponent[:, :-distance])
+        after = Scaled(sums.mantissa[:, distance:], sums.exponent[:, distance:])
+        added = plus(after, before.where(~closed[:, distance:]))
+        sums.mantissa[:, distance:], sums.exponent[:, distance:] = added
+        closed[:, distance:] |= closed[:, :-distance].copy()
+        distance *= 2
     grid.mantissa[rows], grid.exponent[rows] = sums
 
 
@@ -229,7 +229,7 @@ def _carry(
     if rows.size:
         opened = np.logical_or.accumulate(begins[rows], axis=1)
         entering = carry.at(rows)
-        joined = plus(
+        carried = plus(
             sums.at(rows),
             Scaled(
                 np.where(opened, 0.0, entering.mantissa[:, None]),
@@ -243,4 +243,4 @@ def _carry(
     np.add(sums.mantissa, added[:, None], out=sums.mantissa)
     sums.exponent[:] = top[:, None]
     if rows.size:
-        sums.mantissa[rows], sums.exponent[rows] = joined
+        sums.mantissa[rows], sums.exponent[rows] = carried

@@ -45,17 +45,17 @@ class CellCounts:
         if points == 1:
             return self
         full, rest = np.divmod(self.counts, points)
-        whole = full > 0
-        every = self.occupied[whole, None] * points + np.arange(points)
-        table = np.repeat(full[whole, None], points, axis=1)
+        crowded = full > 0  # cells with a value at every point
+        every = self.occupied[crowded, None] * points + np.arange(points)
+        table = np.repeat(full[crowded, None], points, axis=1)
         fine, ones = [every.ravel()], 0
         for size in np.unique(rest[rest > 0]).tolist():
             cells = np.flatnonzero(rest == size)
             chosen = draw_subsets(coins, points, size, cells.size)
-            few = ~whole[cells]
+            few = ~crowded[cells]
             fine.append((self.occupied[cells[few], None] * points + chosen[few]).ravel())
             ones += fine[-1].size
-            rows = np.cumsum(whole)[cells[~few]] - 1
+            rows = np.cumsum(crowded)[cells[~few]] - 1
             table[rows[:, None], chosen[~few]] += 1
         placed = np.concatenate(fine)
         order = np.argsort(placed)

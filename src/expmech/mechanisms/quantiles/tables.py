@@ -23,17 +23,17 @@ from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.mechanisms.quantiles.scaled import (
     ABSENT,
     Scaled,
+    concatenate,
     cumulate,
     exponential,
     exponentials,
+    from_integers,
     in_parts,
     inverse,
-    joined,
     normalise,
     plus,
     times,
     total,
-    whole_numbers,
 )
 
 MOST_LEVELS = 999
@@ -245,7 +245,7 @@ class Tables:
     @cached_property
     def bound(self) -> tuple[Fraction, int]:
         """M as ``number * 2^power``: the weight of all tuples, raised by the slack a step."""
-        (mantissa,), (exponent,) = self.all
+        (mantissa,), (exponent,) = self.total_weight
         steps = 2 * len(self.levels.numerators) + 2
         return Fraction(float(mantissa)) * (1 + self.slack) ** steps, int(exponent)
 
@@ -264,9 +264,9 @@ class Tables:
     def finals(self) -> Scaled:
         """The weight of tuples whose last output is in each group, the last interval included."""
         last = len(self.levels.numerators)
-        all_ = UNIT * self.units * self.levels.denominator * self.groups.count
+        energy = UNIT * self.units * self.levels.denominator * self.groups.count
         fall = self.fall(last)
-        low, high = times(exponential(-all_), inverse(fall)), times(exponential(all_), fall)
+        low, high = times(exponential(-energy), inverse(fall)), times(exponential(energy), fall)
         near = self.groups.count - self.groups.ranks <= self.window(last)
 
         def compute(part: slice) -> Scaled:
@@ -277,11 +277,11 @@ class Tables:
         return in_parts(self.groups.n_groups, compute)
 
     @cached_property
-    def all(self) -> Scaled:
+    def total_weight(self) -> Scaled:
         """The weight of all tuples, as a list of one."""
         return total(self.finals)
 
-    def befores(self, j: int, k: int) -> Scaled:
+    def predecessors(self, j: int, k: int) -> Scaled:
         """Return the terms of ``entering[j](k)``, one for each group before k, for ``j >= 1``."""
         ranks = self.groups.ranks
         far = int(np.searchsorted(ranks, ranks[k] - self.window(j), side="left"))
@@ -291,7 +291,7 @@ class Tables:
         before = self.arriving[j - 1]
         distant = times(before.at(slice(0, far)), self.growth.at(slice(0, far)), low)
         near = times(before.at(slice(far, k)), self.decay.at(slice(far, k)), high)
-        return joined(distant, near)
+        return concatenate(distant, near)
 
     def _first(self) -> Scaled:
         """Return ``entering[0]``, the weight of the interval below the first output."""
@@ -317,7 +317,7 @@ class Tables:
             beyond, near = cumulate(distant_terms), None
 
         def compute(part: slice) -> Scaled:
-            distant = times(_up_to(beyond, edge[part]), self.decay.at(part), rise)
+            distant = times(_sum_before(beyond, edge[part]), self.decay.at(part), rise)
             if near is None:
                 return distant
             return plus(distant, times(near.sums(part), self.growth.at(part), fall))
@@ -340,12 +340,12 @@ class Tables:
             lift = () if self.lift is None else (self.lift.at(part),)
             for run in range(lengths):
                 if run == 0:
-                    weight = times(self.entering[j].at(part), whole_numbers(sizes), *lift)
+                    weight = times(self.entering[j].at(part), from_integers(sizes), *lift)
                 else:
                     weight = before[run - 1].at(part)
                     if run == self.runs and len(before) > run:
                         weight = plus(weight, before[run].at(part))
-                    more = whole_numbers((sizes + run) / (run + 1.0))
+                    more = from_integers((sizes + run) / (run + 1.0))
                     weight = times(weight, fall, more, *lift)
                 weight = normalise(weight)
                 kept[run].mantissa[part], kept[run].exponent[part] = weight
@@ -375,7 +375,7 @@ class _Windows:
         """Return the sums of some windows."""
         edge, block, starts = self.edge[part], self.block[part], self.starts[part]
         index = np.where(starts, 0, np.arange(part.start, part.stop))
-        within = _up_to(self.ahead, index)
+        within = _sum_before(self.ahead, index)
         return plus(within, self.back.at(edge).where(self.block[edge] < block))
 
 
@@ -388,12 +388,12 @@ def _windows(
     backward = slice(None, None, -1)
     ends = np.append(starts[1:], np.True_)[backward]
     begins = np.concatenate([np.arange(size) == 0, starts, ends])
-    sums = cumulate(joined(distant, near, near.at(backward)), begins)
+    sums = cumulate(concatenate(distant, near, near.at(backward)), begins)
     ahead, back = sums.at(slice(size, 2 * size)), sums.at(slice(2 * size, None)).at(backward)
     return sums.at(slice(size)), _Windows(ahead, back, edge, block, starts)
 
 
-def _up_to(sums: Scaled, index: NDArray[np.int64]) -> Scaled:
+def _sum_before(sums: Scaled, index: NDArray[np.int64]) -> Scaled:
     """Return the running sum before each index; nothing comes before index 0."""
     return sums.at(np.maximum(index - 1, 0)).where(index > 0)
 

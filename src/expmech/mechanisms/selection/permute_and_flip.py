@@ -171,24 +171,6 @@ class PermuteAndFlip(Mechanism):
 
         return draw
 
-    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.int64]:
-        """Draw positions in the list from coins, without a certificate.
-
-        Parameters
-        ----------
-        coins : Coins
-            The source of randomness.
-        epsilon : float or Fraction
-            The budget of each draw.
-        size : int
-            How many draws.
-
-        Returns
-        -------
-        ndarray of int, shape (size,)
-        """
-        return _positions(coins, self.energies(epsilon), size)
-
     def energies(self, epsilon: float | Fraction) -> NDArray[np.int64]:
         """Return ``round(eta (best - score) 2^40)``, at most 2^60."""
         return self._energies(validate_epsilon(epsilon, owner=_OWNER))

@@ -35,7 +35,7 @@ from expmech.core.errors import (
     validate_choice,
     validate_integer,
 )
-from expmech.core.rounding import float_down, validate_epsilon
+from expmech.core.rounding import float_down
 from expmech.domains import Candidates
 from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
 from expmech.theory.concentrated import rho_of_pure
@@ -77,7 +77,7 @@ class TopKTerms:
         round of peeling: 1 under add-remove, where counts move the same way, else 2.
         """
         if self.method == "peeling":
-            return 2 if self.adjacency.count_is_public else 1
+            return self.adjacency.rows_moved
         if not self.adjacency.count_is_public:
             return 2
         return 3 if self.one_item_each else 4
@@ -208,7 +208,8 @@ class TopK(Mechanism):
 
     def fit(self, budget: Fraction) -> Draw:
         """Return the draw of lists of labels; items are sorted once, here."""
-        draw_one = self._sequence_draw(budget).draw
+        kind = PeelingDraw if self.public.method == "peeling" else SequenceDraw
+        draw_one = kind(self.counts, self.public.k, self.public.units(budget)).draw
 
         def draw(coins: Coins, size: int) -> Draws:
             places = np.stack([draw_one(coins) for _ in range(size)])
@@ -217,29 +218,6 @@ class TopK(Mechanism):
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64))
 
         return draw
-
-    def _sequence_draw(self, budget: Fraction) -> PeelingDraw | SequenceDraw:
-        kind = PeelingDraw if self.public.method == "peeling" else SequenceDraw
-        return kind(self.counts, self.public.k, self.public.units(budget))
-
-    def draw(self, coins: Coins, *, epsilon: float | Fraction, size: int) -> NDArray[np.int64]:
-        """Draw sequences of positions in the list from coins, without a certificate.
-
-        Parameters
-        ----------
-        coins : Coins
-            The source of randomness.
-        epsilon : float or Fraction
-            The budget of each draw.
-        size : int
-            How many draws.
-
-        Returns
-        -------
-        ndarray of int, shape (size, k)
-        """
-        draw_one = self._sequence_draw(validate_epsilon(epsilon, owner=_OWNER)).draw
-        return np.stack([draw_one(coins) for _ in range(size)])
 
     @classmethod
     def verify(cls, certificate: Certificate) -> list[Check]:

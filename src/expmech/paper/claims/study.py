@@ -9,9 +9,8 @@ import numpy as np
 from expmech.paper.claims.checks import CLAIMS
 from expmech.paper.claims.further import FURTHER
 from expmech.paper.options import Options
-from expmech.paper.study import Results, Section, Study
+from expmech.paper.study import Parameters, Result, Results, Section, Study
 from expmech.paper.verdict import Verdict
-from expmech.paper.work import Parameters, Result
 
 _ALL = (*CLAIMS, *FURTHER)
 _FIELDS = ("sentence", "where", "under", "verdict", "number", "command")

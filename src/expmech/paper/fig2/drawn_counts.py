@@ -22,7 +22,7 @@ from expmech.paper.fig2.counts import (
 )
 from expmech.paper.plotting import write_table
 from expmech.paper.printed.cost import average_counts
-from expmech.paper.study import Results
+from expmech.paper.study import Parameters, Result, Results
 from expmech.paper.verdict import (
     UNDECIDED,
     Interval,
@@ -31,7 +31,6 @@ from expmech.paper.verdict import (
     is_below,
     ratio_interval,
 )
-from expmech.paper.work import Parameters, Result
 from expmech.theory import paper_counts
 
 _COMMAND = "expmech paper fig2"

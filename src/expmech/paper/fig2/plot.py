@@ -28,9 +28,8 @@ from expmech.paper.plotting import (
     save_figure,
 )
 from expmech.paper.printed import READINGS
-from expmech.paper.study import Results
+from expmech.paper.study import Parameters, Result, Results
 from expmech.paper.verdict import mean_interval, median_interval
-from expmech.paper.work import Parameters, Result
 
 _MEDIAN = {"marker": "|", "color": BLACK, "linestyle": "", "markeredgewidth": 1.6}
 _BOUND = {"marker": "<", "color": GREY, "linestyle": "", "markersize": 3.5}

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from expmech.paper.fig3.law import THRESHOLDS
-from expmech.paper.fig3.summary import CellSummary, largest_gap
+from expmech.paper.fig3.law import THRESHOLDS, CellSummary, largest_gap
 from expmech.paper.verdict import (
     CONFIDENCE,
     Interval,
