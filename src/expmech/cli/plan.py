@@ -17,7 +17,7 @@ from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
 from expmech.cli.groups import group_of
 from expmech.cli.options import PlanOptions, make_command
-from expmech.cli.private_bounds import bounds_search, with_bounds
+from expmech.cli.searches import bounds_search, with_bounds
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import ParameterError, validate_integer

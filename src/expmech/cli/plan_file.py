@@ -39,7 +39,8 @@ from expmech.cli.release import (
     read_command,
     unshown,
 )
-from expmech.cli.row_limits import LimitedCommand
+from expmech.cli.searches import LimitedCommand
+from expmech.cli.settings import open_table
 from expmech.cli.statistics import STATISTICS
 from expmech.core.errors import ExpmechError, ParameterError, did_you_mean
 from expmech.core.markup import visible
@@ -379,7 +380,7 @@ def _open(plan: PlanFile, opened: ExitStack) -> list[Source]:
     for command in plan.commands:
         key = (command.place, command.adjacency)
         if key not in sources:
-            sources[key] = opened.enter_context(closing(command.open()))
+            sources[key] = opened.enter_context(closing(open_table(command.place)))
     return [sources[command.place, command.adjacency] for command in plan.commands]
 
 

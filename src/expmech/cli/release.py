@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -30,9 +30,8 @@ from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.groups import group_of
 from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
-from expmech.cli.private_bounds import BoundedCommand, bounds_search
 from expmech.cli.records import record_json, show, with_digest
-from expmech.cli.row_limits import LimitedCommand
+from expmech.cli.searches import BoundedCommand, LimitedCommand, bounds_search
 from expmech.cli.settings import complete, open_table, row_limit
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
@@ -45,7 +44,7 @@ from expmech.tables.aggregates import validate_different
 from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
-from expmech.tables.row_limits import AUTO, RowLimitSearch, row_limit_search
+from expmech.tables.row_limits import AUTO, row_limit_search
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics.base import Statistic, check_missing
 
@@ -108,10 +107,6 @@ class ReleaseCommand:
         """Return the neighbours of every statistic of the command."""
         return self.statistics[0].adjacency
 
-    def open(self) -> Source:
-        """Open the table; a schema is public."""
-        return open_table(self.place)
-
     def prepare(self, source: Source) -> list[PreparedRelease]:
         """Prepare what is public of each statistic; together they spend the epsilon asked for.
 
@@ -145,6 +140,118 @@ class ReleaseCommand:
         return ledger
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReleaseLine:
+    """The options of a release as they were given; what no table decides was checked.
+
+    ``epsilon`` and ``notes`` are those of the statistic, after what was found before it.
+    """
+
+    statistic: StatisticCommand
+    place: TableOptions
+    budget: BudgetOptions
+    options: ReleaseOptions
+    own: Mapping[str, Any]
+    adjacency: Adjacency
+    missing: str
+    epsilon: Fraction
+    notes: tuple[str, ...] = ()
+
+    def later(
+        self, epsilon: Fraction, notes: tuple[str, ...], redeem: int | None, **changed: Any
+    ) -> ReleaseLine:
+        """Return the line of what follows a search: the rest of epsilon, and what was found."""
+        options = replace(self.options, redeem=redeem)
+        notes = (*notes, *self.notes)
+        return replace(self, epsilon=epsilon, notes=notes, options=options, **changed)
+
+    def command(self) -> ReleaseCommand:
+        """Return what is asked for; a row limit that nobody knows is found first."""
+        if self.place.max_rows == AUTO and self.place.unit is not None:
+            search = row_limit_search(
+                self.place.unit,
+                epsilon=self.epsilon,
+                share=self.options.max_rows_share,
+                name="--max-rows-share",
+                owner=_OWNER,
+            )
+            return LimitedCommand(search=search, line=self).stand_in()
+        if self.options.max_rows_share is not None:
+            raise ParameterError(
+                f"`--max-rows-share` of {_OWNER} belongs to --max-rows auto: give both, or leave it"
+                " out."
+            )
+        return self.within_limit()
+
+    def within_limit(self) -> ReleaseCommand:
+        """Return what is asked for, whose row limit is known; private bounds are found first."""
+        search = bounds_search(
+            self.own,
+            self.options.bounds_share,
+            epsilon=self.epsilon,
+            adjacency=self.adjacency,
+            missing=self.missing,
+            owner=_OWNER,
+        )
+        if search is None:
+            return self.between_bounds()
+        return BoundedCommand(search=search, line=self).stand_in()
+
+    def between_bounds(self) -> ReleaseCommand:
+        """Return what is asked for, whose bounds are known; raise where options contradict."""
+        options, place, timing = self.options, self.place, self.budget.timing
+        delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
+        rho = None if options.ledger is None else Ledger(options.ledger).rho_budget(options.redeem)
+        by = tuple(options.by or ())
+        if len(by) > 1 and not options.groups:
+            raise ParameterError(
+                "`--groups` must be given once for each --by, in order: groups that nobody listed"
+                f" take one --by; got {len(by)}."
+            )
+        unlisted = bool(by) and not options.groups
+        if unlisted and self.statistic.name != "count":
+            raise ParameterError(_LIST_FIRST.format(by=by[0]))
+        limit = None
+        if place.max_rows is not None:  # without --unit it is refused, whatever it is
+            limit = 1 if place.max_rows == AUTO else row_limit(place.max_rows, owner=_OWNER)
+        common = CommonSettings(
+            self.adjacency,
+            missing=self.missing,
+            sampler_named=options.sampler is not None or options.delta is not None,
+            bounded_range=rho is not None and timing != CONSTANT,
+            by=by[0] if unlisted else None,
+            delta=delta,
+        )
+        made = self.statistic.of_table(common, **self.own)
+        statistics = made if isinstance(made, tuple) else (made,)
+        own_delta = all(each.takes_delta for each in statistics)
+        request = ReleaseRequest(
+            epsilon=self.epsilon,
+            delta=delta,
+            sampler=choose(options.sampler, None if own_delta else options.delta),
+            timing=timing,
+            budget_seconds=self.budget.budget_seconds,
+            by=() if unlisted else by,
+            groups={} if unlisted else _groups(options, self.adjacency),
+            units=make_units(place.unit, limit, self.adjacency, spelt=("`--unit`", "`--max-rows`")),
+            notes=self.notes,
+            concentrated=rho,
+        )
+        if request.units is not None and options.delta is not None and not own_delta:
+            raise ParameterError("`--unit` needs a pure release: leave --delta out.")
+        check = None
+        if options.check is not None:
+            check = parse_epsilon(options.check, owner=_OWNER, name="--check")
+        return ReleaseCommand(
+            request=request,
+            statistics=statistics,
+            place=place,
+            options=options,
+            as_json=self.budget.as_json,
+            check=check,
+        )
+
+
 def read_command(
     statistic: StatisticCommand,
     *,
@@ -159,143 +266,39 @@ def read_command(
     epsilon = parse_epsilon(budget.epsilon, owner=_OWNER)
     if options.redeem is not None and options.ledger is None:
         raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
-
-    def read(
-        place: TableOptions, epsilon: Fraction, notes: tuple[str, ...], redeem: int | None
-    ) -> ReleaseCommand:
-        def make(
-            own: Mapping[str, Any], epsilon: Fraction, more: tuple[str, ...], redeem: int | None
-        ) -> ReleaseCommand:
-            return _read(
-                statistic,
-                place=place,
-                budget=budget,
-                options=replace(options, redeem=redeem),
-                own=own,
-                adjacency=adjacency,
-                missing=missing,
-                epsilon=epsilon,
-                notes=(*more, *notes),
-            )
-
-        search = bounds_search(
-            own,
-            options.bounds_share,
-            epsilon=epsilon,
-            adjacency=adjacency,
-            missing=missing,
-            owner=_OWNER,
-        )
-        if search is None:
-            return make(own, epsilon, (), redeem)
-        stand_in = BoundedCommand(search=search, own=own, make=make).stand_in()
-        return replace(stand_in, options=replace(options, redeem=redeem))
-
-    limit = _row_limit_search(place, options, epsilon)
-    if limit is None:
-        return read(place, epsilon, (), options.redeem)
-
-    def of_limit(most: int, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
-        return read(replace(place, max_rows=str(most)), limit.rest, notes, redeem)
-
-    return replace(LimitedCommand(search=limit, make=of_limit).stand_in(), options=options)
-
-
-def _row_limit_search(
-    place: TableOptions, options: ReleaseOptions, epsilon: Fraction
-) -> RowLimitSearch | None:
-    """Return how the row limit of people is found; None where it is public, or there is none."""
-    if place.max_rows == AUTO and place.unit is not None:
-        return row_limit_search(
-            place.unit,
-            epsilon=epsilon,
-            share=options.max_rows_share,
-            name="--max-rows-share",
-            owner=_OWNER,
-        )
-    if options.max_rows_share is not None:
-        raise ParameterError(
-            f"`--max-rows-share` of {_OWNER} belongs to --max-rows auto: give both, or leave it"
-            " out."
-        )
-    return None
-
-
-def _read(
-    statistic: StatisticCommand,
-    *,
-    place: TableOptions,
-    budget: BudgetOptions,
-    options: ReleaseOptions,
-    own: Mapping[str, Any],
-    adjacency: Adjacency,
-    missing: str,
-    epsilon: Fraction,
-    notes: tuple[str, ...],
-) -> ReleaseCommand:
-    """Check the options of a release between public bounds."""
-    delta = exact_amount(options.delta or "0", name="--delta", owner=_OWNER, zero=True)
-    rho = None if options.ledger is None else Ledger(options.ledger).rho_budget(options.redeem)
-    by = tuple(options.by or ())
-    if len(by) > 1 and not options.groups:
-        raise ParameterError(
-            "`--groups` must be given once for each --by, in order: groups that nobody listed take"
-            f" one --by; got {len(by)}."
-        )
-    unlisted = bool(by) and not options.groups
-    if unlisted and statistic.name != "count":
-        raise ParameterError(_LIST_FIRST.format(by=by[0]))
-    limit = None
-    if place.max_rows is not None:  # without --unit it is refused, whatever it is
-        limit = 1 if place.max_rows == AUTO else row_limit(place.max_rows, owner=_OWNER)
-    common = CommonSettings(
-        adjacency,
-        missing=missing,
-        sampler_named=options.sampler is not None or options.delta is not None,
-        bounded_range=rho is not None and budget.timing != CONSTANT,
-        by=by[0] if unlisted else None,
-        delta=delta,
-    )
-    made = statistic.of_table(common, **own)
-    statistics = made if isinstance(made, tuple) else (made,)
-    own_delta = all(each.takes_delta for each in statistics)
-    request = ReleaseRequest(
-        epsilon=epsilon,
-        delta=delta,
-        sampler=choose(options.sampler, None if own_delta else options.delta),
-        timing=budget.timing,
-        budget_seconds=budget.budget_seconds,
-        by=() if unlisted else by,
-        groups={} if unlisted else _groups(options, adjacency),
-        units=make_units(place.unit, limit, adjacency, spelt=("`--unit`", "`--max-rows`")),
-        notes=notes,
-        concentrated=rho,
-    )
-    if request.units is not None and options.delta is not None and not own_delta:
-        raise ParameterError("`--unit` needs a pure release: leave --delta out.")
-    return ReleaseCommand(
-        request=request,
-        statistics=statistics,
+    return ReleaseLine(
+        statistic=statistic,
         place=place,
+        budget=budget,
         options=options,
-        as_json=budget.as_json,
-        check=None
-        if options.check is None
-        else parse_epsilon(options.check, owner=_OWNER, name="--check"),
-    )
+        own=own,
+        adjacency=adjacency,
+        missing=missing,
+        epsilon=epsilon,
+    ).command()
 
 
 def run(command: ReleaseCommand) -> None:
     """Release, write and print; what was charged for is printed even where writing fails."""
     options, bounds = command.options, list[Record]()
-    with ending() as end, closing(command.open()) as source, new_file(options.output) as file:
-        while command.bounded:
-            with _bounds_noted(command if bounds else None):
+    with (
+        ending() as end,
+        closing(open_table(command.place)) as source,
+        new_file(options.output) as file,
+    ):
+        try:
+            while command.bounded:
                 command, found = _find_first(command, source, end)
-            bounds += found
-        with _bounds_noted(command if bounds else None):
+                bounds += found
             prepared = command.prepare(source)
             records = _release(command, prepared, source, end)
+        except BaseException as error:  # Ctrl-C too
+            for note in command.request.notes if bounds else ():
+                error.add_note(
+                    f"The {note}. Give this in public (--bounds, --max-rows) to release the rest"
+                    " alone."
+                )
+            raise
         written = [*bounds, *records]
         several = len(bounds) + len(prepared) > 1
         try:
@@ -387,21 +390,6 @@ def _redeem_one(ledger: Ledger, number: int, entry: Entry) -> list[Charge]:
     return [ledger.redeem(number, entry)]
 
 
-@contextmanager
-def _bounds_noted(command: ReleaseCommand | None) -> Iterator[None]:
-    """Add to an error inside which private bounds were found before."""
-    try:
-        yield
-    except BaseException as error:  # Ctrl-C too
-        if command is not None:
-            for note in command.request.notes:
-                error.add_note(
-                    f"The {note}. Give this in public (--bounds, --max-rows) to release the rest"
-                    " alone."
-                )
-        raise
-
-
 def _release(
     command: ReleaseCommand, prepared: Sequence[PreparedRelease], source: Source, end: Ending
 ) -> list[Record]:
@@ -417,7 +405,9 @@ def _release(
         charges = end.charged(ledger, lambda: ledger.charge_all(entries))
     elif ledger is not None and command.options.redeem is not None:
         number = command.options.redeem
-        prepared = [_redeemed(ledger, number, prepared)]
+        statements = {charge.number: charge.statement for charge in ledger.history()}
+        same = [each for each in prepared if each.statement == statements.get(number)]
+        prepared = [(same or prepared)[0]]  # the ledger refuses another one
         entry = prepared[0].entry(SINGLE)
         charges = end.charged(ledger, lambda: [ledger.redeem(number, entry)])
     aggregates: Sequence[Aggregates | None] = [None] * len(prepared)
@@ -555,13 +545,6 @@ def unshown(records: Sequence[Record], ledger: Path | None, error: OSError) -> E
     where = "" if ledger is None else f" expmech budget recover {ledger} shows the value again."
     statements = ", ".join(record["statement"] for record in records)
     return ExpmechError(f"{statements} cannot be printed: {error.strerror}.{where}")
-
-
-def _redeemed(ledger: Ledger, number: int, prepared: Sequence[PreparedRelease]) -> PreparedRelease:
-    """Return the release that a charge was made for, by its statement; the ledger checks it."""
-    statements = {charge.number: charge.statement for charge in ledger.history()}
-    same = [each for each in prepared if each.statement == statements.get(number)]
-    return (same or list(prepared))[0]
 
 
 def _groups(options: ReleaseOptions, adjacency: Adjacency) -> dict[str, tuple[str, ...]]:

@@ -1,13 +1,13 @@
-"""`--bounds private`: a release of bounds, then that of the statistic between them.
+"""What a command finds first, with a share of epsilon: `--bounds private` and `--max-rows auto`.
 
-The command of the statistic is read twice: with bounds that stand in, so that what is refused is
-refused before anything is charged, and with the bounds that were found. Page:
-docs/guides/bounds_nobody_knows.md.
+The options are read twice: with bounds or a limit that stand in, so that what is refused is refused
+before anything is charged, and with those that were found. Pages:
+docs/guides/bounds_nobody_knows.md and people_with_several_rows.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,30 +20,21 @@ from expmech.core.rounding import EPSILON_MIN
 from expmech.domains.regions import decimal_fraction
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import read_certificate
-from expmech.tables.private_bounds import (
-    DEFAULT_SHARE,
-    PRIVATE,
-    BoundsSearch,
-    parse_share,
-)
+from expmech.tables.private_bounds import DEFAULT_SHARE, PRIVATE, BoundsSearch, parse_share
 from expmech.tables.release import PreparedRelease, ReleaseRequest
+from expmech.tables.row_limits import STAND_IN, RowLimitSearch
 from expmech.tables.scaling import Bounds
 
 if TYPE_CHECKING:
-    from expmech.cli.release import ReleaseCommand
+    from expmech.cli.release import ReleaseCommand, ReleaseLine
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedCommand:
-    """How the bounds of a command are found, and the command that follows.
-
-    ``make`` takes the options of the statistic, the epsilon that is left for it, notes, and the
-    charge that is redeemed, if any.
-    """
+    """How the bounds of a command are found, and the command that follows."""
 
     search: BoundsSearch
-    own: Mapping[str, Any]
-    make: Callable[[Mapping[str, Any], Fraction, tuple[str, ...], int | None], ReleaseCommand]
+    line: ReleaseLine
     found: ClassVar[str] = "bounds"
 
     def request(self, command: ReleaseRequest) -> ReleaseRequest:
@@ -65,14 +56,19 @@ class BoundedCommand:
 
     def stand_in(self) -> ReleaseCommand:
         """Return the command for bounds that stand in for those that are not known yet."""
-        own = with_bounds(self.own, dict.fromkeys(self.search.labels, self.search.stand_in))
-        return replace(self.make(own, self.search.rest, (), None), bounded=(self,))
+        later = self._between([self.search.stand_in] * len(self.search.labels), (), None)
+        return replace(later, bounded=(self,), options=self.line.options)
 
     def after(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
         """Return the command for released bounds; raise where none were found."""
         pairs = self.search.pairs(values)
-        own = with_bounds(self.own, dict(zip(self.search.labels, pairs, strict=True)))
-        return self.make(own, self.search.rest, (self.search.note(pairs),), redeem)
+        return self._between(pairs, (self.search.note(pairs),), redeem)
+
+    def _between(
+        self, pairs: Sequence[Bounds], notes: tuple[str, ...], redeem: int | None
+    ) -> ReleaseCommand:
+        own = with_bounds(self.line.own, dict(zip(self.search.labels, pairs, strict=True)))
+        return self.line.later(self.search.rest, notes, redeem, own=own).between_bounds()
 
     def stands_in(self, certificate: str, values: Sequence[Any]) -> bool:
         """Return whether a certificate of the statistic notes these released bounds."""
@@ -80,6 +76,44 @@ class BoundedCommand:
             return False
         read = read_certificate(certificate)
         return read is not None and self.search.note(self.search.pairs(values)) in read.assumptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitedCommand:
+    """How the row limit of a command is found, and the command that follows."""
+
+    search: RowLimitSearch
+    line: ReleaseLine
+    found: ClassVar[str] = "row limit"
+
+    def request(self, command: ReleaseRequest) -> ReleaseRequest:
+        """Return what is asked of the release of the limit."""
+        return ReleaseRequest(
+            epsilon=self.search.search_epsilon, timing=command.timing, units=self.search.units
+        )
+
+    def announcement(self, prepared: Sequence[PreparedRelease]) -> str:
+        """Return what is said before it is spent."""
+        return self.search.announcement
+
+    def stand_in(self) -> ReleaseCommand:
+        """Return the command for a limit that stands in for the one that is not known yet."""
+        later = self._within(STAND_IN, (), None)
+        return replace(later, bounded=(self, *later.bounded), options=self.line.options)
+
+    def after(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
+        """Return the command for the released limit."""
+        (limit,) = values
+        return self._within(limit, (self.search.note(limit),), redeem)
+
+    def _within(self, limit: int, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
+        place = replace(self.line.place, max_rows=str(limit))
+        return self.line.later(self.search.rest, notes, redeem, place=place).within_limit()
+
+    def stands_in(self, certificate: str, values: Sequence[Any]) -> bool:
+        """Return whether a certificate of what follows notes this released limit."""
+        read = read_certificate(certificate)
+        return read is not None and self.search.note(values[0]) in read.assumptions
 
 
 def bounds_search(
@@ -92,7 +126,7 @@ def bounds_search(
     owner: str,
 ) -> BoundsSearch | None:
     """Return how private bounds are found; None where all bounds are public."""
-    names = tuple(name for name, text in _bounds_of(own) if _are_private(text))
+    names = tuple(name for name, text in _bounds_of(own) if text.strip().lower() == PRIVATE)
     if not names:
         if share is not None:
             raise ParameterError(
@@ -123,7 +157,9 @@ def with_bounds(own: Mapping[str, Any], pairs: Mapping[str, Bounds]) -> dict[str
     """Return the options of a statistic with these bounds in the place of private ones."""
     texts = {name: f"{lower!r},{upper!r}" for name, (lower, upper) in pairs.items()}
     fields = _fields(own)
-    given = [texts[name] if _are_private(text) else text for name, text in _bounds_of(own)]
+    given = [
+        texts[name] if text.strip().lower() == PRIVATE else text for name, text in _bounds_of(own)
+    ]
     changed: dict[str, Any] = {"bounds": given}
     if "target_bounds" in fields:
         *changed["bounds"], changed["target_bounds"] = given
@@ -147,7 +183,3 @@ def _bounds_of(own: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "target_bounds" in fields:
         pairs.append((fields["target"], fields["target_bounds"]))
     return pairs
-
-
-def _are_private(text: str) -> bool:
-    return text.strip().lower() == PRIVATE
