@@ -21,6 +21,7 @@ from expmech.mechanisms.noisy_sums import (
     CentredMeans,
     CentredTotals,
     Counts,
+    DiscreteLaplace,
     MomentVariances,
     NoisyMean,
     Shares,
@@ -217,6 +218,18 @@ def test_values_are_those_of_the_rows_where_there_is_hardly_noise() -> None:
             totals=sums, interpretation=interpretation, adjacency=relation
         ).release(epsilon=1e6)
         assert released.value[0] == pytest.approx(truth, abs=1e-3)
+
+
+def test_counts_and_their_intervals_beyond_64_bits_do_not_come_back_from_below() -> None:
+    most = (1 << 63) - 1
+    counts = Counts(size=2, disjoint=True)
+    noise = np.array([[5, -1]])
+    assert counts.noisy_sums([most, 3], noise).tolist() == [[most + 5, 2]]
+    assert counts.noisy_sums([1 << 70, -most], noise).tolist() == [[(1 << 70) + 5, -most - 1]]
+    assert counts.noisy_sums([most, 3], -noise).dtype == np.int64
+    near = counts.accuracy([most, 3], DiscreteLaplace(rate=Fraction(1), size=2))
+    assert near.upper[0] == near.joint_upper[0] == most
+    assert near.lower[0] < most and near.upper[1] > 3
 
 
 def certificates() -> list[tuple[Any, Any]]:

@@ -75,6 +75,14 @@ def test_categories_of_a_column_of_text_are_counted() -> None:
     assert found.counts_[0].tolist() == [2, 1, 2]
 
 
+@pytest.mark.parametrize("listed", [[1, 0], [True, False], [1.0, 0.0], ["1", "0"]])
+def test_cells_are_named_as_their_own_list_is_written(listed: list[Any]) -> None:
+    """Equal lists that are written otherwise, as 1 and True, are not taken for one another."""
+    found = PrivateHistogram(categories=listed, epsilon=SURE).fit([[1], [0], [1]])
+    assert found.cells_ == [(*map(str, listed), "other")]
+    assert found.counts_[0].tolist() == [2, 1, 0]
+
+
 def test_all_rows_are_counted_under_add_remove_only() -> None:
     table = np.ones((50, 1))
     assert PrivateCount(epsilon=SURE, adjacency="add-remove").fit(table).count_ == 50

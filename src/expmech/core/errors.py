@@ -215,8 +215,8 @@ def confidential_integers(values: Iterable[Any], error: ExpmechError) -> list[in
     """Return confidential whole numbers as Python integers; raise ``error`` where one is none."""
     plain = isinstance(values, (list, tuple))  # which cannot fail
     listed = list(values) if plain else shielded(lambda: list(values), error)
-    if all(type(value) is int for value in listed):
-        return list(listed)
+    if set(map(type, listed)) <= {int}:
+        return listed
     return shielded(lambda: [int(value) for value in listed], error)
 
 

@@ -12,9 +12,10 @@ import datetime
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ TIME_PATTERN = (
 )
 """Text that spells a date or a time, if the calendar has it."""
 
+T = TypeVar("T")
 _TIME = re.compile(TIME_PATTERN)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -87,11 +89,10 @@ def canonical_key(value: Any) -> Key:
 
 def validate_candidates(candidates: tuple[Any, ...]) -> None:
     """Raise unless there are two candidates and their keys differ."""
-    numbers = read_values(candidates)
-    if np.isnan(numbers).any():
+    listed, _ = _listed_numbers(candidates)
+    different = listed.size
+    if np.isnan(listed).any():
         different = len({canonical_key(candidate) for candidate in candidates})
-    else:
-        different = np.unique(numbers).size
     if len(candidates) < 2 or different != len(candidates):
         raise ParameterError(
             "`candidates` must be at least two different values; got"
@@ -107,7 +108,7 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     """
     column = _vector(column)
     if _holds_numbers(column):
-        return _tally_numbers(read_column(column.ravel()), read_values(candidates))
+        return _tally_numbers(read_column(column.ravel()), candidates)
     keys = [canonical_key(candidate) for candidate in candidates]
     tallied = _counted(column)
     return tuple(tallied[key] if key != MISSING else 0 for key in keys)
@@ -195,11 +196,33 @@ def _counted(column: Any) -> Counter[Key]:
     return each_key(column)
 
 
-def _tally_numbers(values: NDArray[np.float64], candidates: NDArray[np.float64]) -> tuple[int, ...]:
+def remembered(work: Callable[[tuple[Any, ...]], T]) -> Callable[[Sequence[Any]], T]:
+    """Return a function of a public list that is computed once for equal lists of whole numbers.
+
+    Or of texts: those are written alike. Not so 1, 1.0 and True.
+    """
+    kept = lru_cache(maxsize=8)(work)
+
+    def remembering(values: Sequence[Any]) -> T:
+        kinds = set(map(type, values))
+        return (kept if kinds == {int} or kinds == {str} else work)(tuple(values))
+
+    return remembering
+
+
+@remembered
+def _listed_numbers(
+    candidates: tuple[Any, ...],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the different numbers of a public list, rising, and which of them each one is."""
+    return np.unique(read_values(candidates), return_inverse=True)
+
+
+def _tally_numbers(values: NDArray[np.float64], candidates: Sequence[Any]) -> tuple[int, ...]:
     """Return how many values equal each candidate; a NaN equals nothing."""
-    if not candidates.size:
+    if not len(candidates):
         return ()
-    listed, where = np.unique(candidates, return_inverse=True)
+    listed, where = _listed_numbers(candidates)
     place = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
     counts = np.bincount(place[listed[place] == values], minlength=len(listed))
     return tuple(counts[where].tolist())

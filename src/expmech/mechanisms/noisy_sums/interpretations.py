@@ -26,6 +26,7 @@ from expmech.mechanisms.noisy_sums.noise import CubeNoise, DiscreteLaplace, Nois
 
 _ROW_BITS = 45  # of what a row adds to a sum where its lower bound is rounded
 _MOST_ROWS = 1 << 33  # for which intervals hold where a lower bound was rounded
+_LARGEST = np.iinfo(np.int64).max
 _ROUNDED = 2.0**-49  # of the largest number met: what float64 loses between sums and a value
 Range = tuple[int | None, int | None]
 """The least and the greatest sum there can be, in steps; None where there is none."""
@@ -119,17 +120,25 @@ class Interpretation(ABC):
             raise ParameterError("`slope` of a certificate must be that of noise in 64 bits.")
         return noise
 
+    def noisy_sums(self, totals: Sequence[int], noise: NDArray[np.int64]) -> NDArray[Any]:
+        """Return sums with noise, as Python integers: a sum of 2^31 rows may pass int64."""
+        return np.asarray(noise.astype(object) + np.array(totals, dtype=object))
+
     @abstractmethod
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         """Return the numbers that noisy sums give."""
 
-    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
         """Return :meth:`value` of each row of whole numbers."""
         return np.stack([self.value(row) for row in noisy.tolist()])
 
     @abstractmethod
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return an interval for each number of :meth:`value`, by the law of the noise."""
+
+    def shows_sums(self, noisy: Sequence[int]) -> bool:
+        """Tell whether the value says what the noisy sums were."""
+        return self.sums_of(self.value(noisy).tolist()) is not None
 
     @abstractmethod
     def sums_of(self, value: Sequence[float]) -> list[int] | None:
@@ -206,33 +215,47 @@ class Counts(Interpretation):
         """Return how many counts a row can move, by one each."""
         return self.sensitivity(adjacency)
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
-        return self.values(np.array(noisy, dtype=object))
+    def noisy_sums(self, totals: Sequence[int], noise: NDArray[np.int64]) -> NDArray[Any]:
+        """Return counts with noise in int64, which no table's pass; a caller's own may."""
+        try:
+            counts = np.array(totals, dtype=np.int64)
+        except OverflowError:
+            return super().noisy_sums(totals, noise)
+        noisy = counts + noise
+        passed = (counts ^ noisy) & (noise ^ noisy) < 0
+        return super().noisy_sums(totals, noise) if passed.any() else noisy
 
-    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         return self._inside(noisy)
 
-    def _inside(self, noisy: NDArray[np.object_]) -> NDArray[np.int64]:
-        inside = np.maximum(noisy, 0)
-        return (inside if self.count is None else np.minimum(inside, self.count)).astype(np.int64)
+    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
+        return self._inside(noisy)
+
+    def _inside(self, noisy: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+        given = noisy if isinstance(noisy, np.ndarray) else np.array(noisy, dtype=object)
+        inside = np.maximum(given, 0)
+        least = inside if self.count is None else np.minimum(inside, self.count)
+        return np.asarray(least, dtype=np.int64)
 
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the whole numbers, cut to the range."""
         below, above = noise.shortest()
-        counts = self._inside(np.array(noisy, dtype=object)).astype(object)
+        counts = self._inside(noisy)
 
-        def moved(steps: int) -> NDArray[Any]:
-            return self._inside(counts + steps)
+        def ends(below: int, above: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            raised = np.minimum(counts, _LARGEST - above) + above
+            return self._inside(counts - below), self._inside(raised)
 
-        near = Accuracy(
-            lower=moved(-below),
-            upper=moved(above),
-            scale=np.full(self.size, float(noise.scale)),
-        )
+        lower, upper = ends(below, above)
+        near = Accuracy(lower=lower, upper=upper, scale=np.full(self.size, float(noise.scale)))
         if self.size == 1:
             return near
         wide = noise.joint_half_width()
-        return replace(near, joint_lower=moved(-wide), joint_upper=moved(wide))
+        lower, upper = ends(wide, wide)
+        return replace(near, joint_lower=lower, joint_upper=upper)
+
+    def shows_sums(self, noisy: Sequence[int]) -> bool:
+        return True
 
     def sums_of(self, value: Sequence[float]) -> list[int] | None:
         return [int(total) for total in np.asarray(value).tolist()]
@@ -272,8 +295,11 @@ class ConsistentCounts(Counts):
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         return np.array(nearest_counts(noisy, self.count), dtype=np.int64)
 
-    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
         return Interpretation.values(self, noisy)
+
+    def shows_sums(self, noisy: Sequence[int]) -> bool:
+        return False
 
     def sums_of(self, value: Sequence[float]) -> None:
         """Return None: several noisy counts become the same ones."""
@@ -472,7 +498,7 @@ class Means(OfColumns):
         whole = self._whole
         return self._numbers([_clamp(total, (0, whole)) / whole for total in noisy])
 
-    def values(self, noisy: NDArray[np.object_]) -> NDArray[Any]:
+    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
         if type(self) is not Means or self._whole > 1 << 53:  # beyond it float64 rounds twice
             return super().values(noisy)
         inside = np.minimum(np.maximum(noisy, 0), self._whole)

@@ -224,12 +224,11 @@ class NoisySums(Mechanism):
         return 1.5e-4 + self.interpretation.seconds_per_sum * len(self._totals)
 
     def fit(self, budget: Fraction) -> Draw:
-        """Return the draw: noise on Python integers, as a sum of 2^31 rows may pass int64."""
+        """Return the draw: noise on the sums, and what they are then."""
         noise = self.noise(budget)
 
         def draw(coins: Coins, size: int) -> Draws:
-            totals = np.array(self._totals, dtype=object)
-            noisy = noise.draw(coins, size).astype(object) + totals
+            noisy = self.interpretation.noisy_sums(self._totals, noise.draw(coins, size))
             values = self.interpretation.values(noisy)
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=noisy)
 
@@ -241,7 +240,7 @@ class NoisySums(Mechanism):
 
         def accuracy(noisy: Sequence[int]) -> Accuracy:
             ends = interpretation.accuracy(noisy, noise)
-            if interpretation.sums_of(interpretation.value(noisy).tolist()) is not None:
+            if interpretation.shows_sums(noisy):
                 return ends
             return dataclasses.replace(ends, noisy=tuple(int(total) for total in noisy))
 

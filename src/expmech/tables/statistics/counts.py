@@ -19,7 +19,7 @@ from expmech.mechanisms.noisy_sums import ConsistentCounts, Counts
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisySums
 from expmech.tables.aggregates import CellsOf, Column, CrossedOf, FlagsOf, Tally, TallyOf
 from expmech.tables.expressions import Condition, Node
-from expmech.tables.keys import validate_candidates
+from expmech.tables.keys import remembered, validate_candidates
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.statistics.base import Statistic, named_or_one
 from expmech.theory.concentrated import RhoBudget
@@ -350,7 +350,7 @@ class HistogramIn(NoisyCounts):
             _check_edges(self.edges)
         else:
             validate_candidates(self.categories or ())
-            if OTHER in map(str, self.categories or ()):
+            if OTHER in self.cells[:-1]:
                 raise ParameterError(f"`categories` must not hold {OTHER!r}: rows of no category.")
 
     @property
@@ -365,7 +365,7 @@ class HistogramIn(NoisyCounts):
     def cells(self) -> tuple[str, ...]:
         """The names of the cells, the others last."""
         if self.edges is None:
-            return (*map(str, self.categories or ()), OTHER)
+            return _cells_of(self.categories or ())
         texts = [date_text(edge) if self.dates else f"{edge:.12g}" for edge in self.edges]
         *inner, last = pairwise(texts)
         return (*(f"[{low}, {high})" for low, high in inner), f"[{last[0]}, {last[1]}]", OTHER)
@@ -385,6 +385,11 @@ class HistogramIn(NoisyCounts):
 
     def data(self, tally: Tally, epsilon: Fraction) -> tuple[int, ...]:
         return (*tally.counts, tally.rows - sum(tally.counts))
+
+
+@remembered
+def _cells_of(categories: tuple[Any, ...]) -> tuple[str, ...]:
+    return (*map(str, categories), OTHER)
 
 
 def _check_edges(edges: tuple[float, ...]) -> None:
