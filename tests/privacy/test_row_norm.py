@@ -113,6 +113,22 @@ def test_rows_are_counted_one_by_one_on_snapped_entries() -> None:
     assert thin.count_within(limits) == whole
 
 
+@pytest.mark.parametrize(
+    "stored", [np.asarray, lambda rows: sparse.csr_matrix(np.nan_to_num(rows))]
+)
+def test_rows_that_were_counted_are_shortened_once_for_each_draw(stored: Any) -> None:
+    """What was counted is overwritten by the first draw; the next one begins anew."""
+    limits = search(Fraction(1), Adjacency.REPLACE, 4).grid
+    rows, risk = table(), LogCosh(0.5)
+    data = ArrayTable(stored(rows), np.zeros(300))
+    data.count_within(limits)
+    for squared in (limits[-1], limits[0], limits[-3]):
+        norms = RowNorms(squared=squared)
+        found, fresh = data.rows(risk, norms), ArrayTable(stored(table()), np.zeros(300))
+        assert abs(found.matrix - fresh.rows(risk, norms).matrix).max() == 0.0
+    assert np.array_equal(rows, table(), equal_nan=True)
+
+
 def test_longer_rows_are_shortened_whole_with_their_target() -> None:
     rows, limits = table(), search(Fraction(1), Adjacency.REPLACE, 4).grid
     for squared in limits:

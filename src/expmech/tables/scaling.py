@@ -58,7 +58,7 @@ def centres(bounds: Sequence[Bounds]) -> tuple[NDArray[np.float64], NDArray[np.f
 def scaled(rows: NDArray[np.float64], bounds: Sequence[Bounds]) -> NDArray[np.float64]:
     """Return columns clipped to their bounds and scaled to [-1, 1]."""
     result = np.empty(rows.shape)
-    for place, block in _scaled_blocks(rows, scalings(bounds)):
+    for place, block in _scaled_blocks(rows, _tiles(len(rows), scalings(bounds))):
         result[place] = np.clip(block * 2.0**-STEP_BITS, -1.0, 1.0)
     return result
 
@@ -87,10 +87,7 @@ def scalings(bounds: Sequence[Bounds], *, center: bool = True) -> tuple[Scaling,
 
 
 def snapped_columns(
-    rows: NDArray[np.float64],
-    maps: Sequence[Scaling],
-    stands: Sequence[float] | None = None,
-    out: NDArray[np.float64] | None = None,
+    rows: NDArray[np.float64], maps: Sequence[Scaling], stands: Sequence[float] | None = None
 ) -> NDArray[np.float64]:
     """Return columns scaled to [-1, 1], each entry the nearest multiple of 2^-20.
 
@@ -103,11 +100,8 @@ def snapped_columns(
     >>> snapped_columns(rows, [Scaling((0.0, 8.0), middle=4.0, half=4.0)]).tolist()
     [[-1.0], [0.25]]
     """
-    result = np.empty(rows.shape) if out is None else out
-    for place, block in _scaled_blocks(rows, maps, stands):
-        block += 0.5
-        np.floor(block, out=block)
-        np.multiply(block, 2.0**-STEP_BITS, out=result[place])
+    result = np.empty(rows.shape)
+    _snap(rows, _tiles(len(rows), maps, stands), result)
     return result
 
 
@@ -120,37 +114,54 @@ class ScaledRows(LazyRows):
         maps: Sequence[Scaling],
         stands: Sequence[float] | None = None,
     ) -> None:
-        self._rows, self._maps, self._stands = rows, maps, stands
+        self._rows, self._tiles = rows, _tiles(len(rows), maps, stands)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self._rows), len(self._maps) + 1
+        return len(self._rows), self._rows.shape[1] + 1
 
     def __getitem__(self, rows: slice) -> NDArray[np.float64]:
         chosen = self._rows[rows]
-        result = np.empty((len(chosen), len(self._maps) + 1))
+        result = np.empty((len(chosen), self.shape[1]))
         result[:, 0] = 1.0
-        snapped_columns(chosen, self._maps, self._stands, out=result[:, 1:])
+        _snap(chosen, self._tiles, result[:, 1:])
         return result
 
 
-def _scaled_blocks(
-    rows: NDArray[np.float64], maps: Sequence[Scaling], stands: Sequence[float] | None = None
-) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield clipped rows in steps of their maps, so few at a time that they stay in the cache."""
+def _tiles(
+    rows: int, maps: Sequence[Scaling], stands: Sequence[float] | None = None
+) -> list[NDArray[np.float64]]:
+    """Return bounds, middles, factors and stand-ins of columns, each as often as rows are a block.
+
+    NumPy is slow where it repeats short ones itself.
+    """
     replacements = [math.nan] * len(maps) if stands is None else stands
     pairs = zip(maps, replacements, strict=True)
     table = np.array([(*s.bounds, s.middle, s.factor, number) for s, number in pairs]).T
-    size = max(1, min(len(rows), _CACHED // len(maps)))
-    # as many copies of the bounds as rows: NumPy is slow where it repeats short ones itself
-    tiles = [np.tile(line, (size, 1)) for line in table]
-    for first in range(0, len(rows), size):
-        place = slice(first, first + size)
+    size = max(1, min(rows, _CACHED // len(maps)))
+    return [np.tile(line, (size, 1)) for line in table]
+
+
+def _snap(
+    rows: NDArray[np.float64], tiles: list[NDArray[np.float64]], out: NDArray[np.float64]
+) -> None:
+    """Write scaled columns to ``out``, each entry the nearest multiple of 2^-20."""
+    for place, block in _scaled_blocks(rows, tiles):
+        block += 0.5
+        np.floor(block, out=block)
+        np.multiply(block, 2.0**-STEP_BITS, out=out[place])
+
+
+def _scaled_blocks(
+    rows: NDArray[np.float64], tiles: list[NDArray[np.float64]]
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield clipped rows in steps of their maps, so few at a time that they stay in the cache."""
+    for first in range(0, len(rows), len(tiles[0])):
+        place = slice(first, first + len(tiles[0]))
         low, high, middle, factor, number = (tile[: len(rows[place])] for tile in tiles)
         block = np.maximum(rows[place], low)  # first: nothing overflows
         np.minimum(block, high, out=block)
-        if stands is not None:  # after clipping: a public number lies within the bounds
-            np.copyto(block, number, where=np.isnan(block))
+        np.copyto(block, number, where=np.isnan(block))  # after clipping: it lies within the bounds
         block -= middle
         block *= factor
         yield place, block

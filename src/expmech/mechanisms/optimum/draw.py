@@ -35,6 +35,7 @@ from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
     Floats,
     RegressionRows,
+    clip_entries,
     count_within,
     prepare_rows,
     validate_counts,
@@ -119,6 +120,7 @@ class ArrayTable(Table):
     def __init__(self, features: Any, targets: Any, counts: ArrayLike | None = None) -> None:
         self._features, self._targets = validate_table(features, targets)
         self._counts = validate_counts(counts, self._features.shape[0])
+        self._clipped: Any = None  # what was counted, until it is shortened
         self.dimension = int(self._features.shape[1])
 
     @property
@@ -126,11 +128,19 @@ class ArrayTable(Table):
         return int(self._counts.sum())
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
-        counts = self._counts
-        return prepare_rows(self._features, self._targets, risk=risk, norms=norms, counts=counts)
+        clipped, self._clipped = self._clipped, None
+        return prepare_rows(
+            self._features,
+            self._targets,
+            risk=risk,
+            norms=norms,
+            counts=self._counts,
+            clipped=clipped,
+        )
 
     def count_within(self, limits: Sequence[Fraction]) -> list[int]:
-        return count_within(self._features, self._counts, limits)
+        self._clipped = clip_entries(self._features)
+        return count_within(self._clipped, self._counts, limits)
 
     def prepare_draws(self, terms: OptimumTerms) -> DrawCells:
         rows = self.rows(terms.risk, terms.norms)

@@ -143,22 +143,24 @@ def prepare_rows(
     risk: Risk,
     norms: RowNorms,
     counts: NDArray[np.int64] | None = None,
+    clipped: Any = None,
 ) -> RegressionRows:
     """Shorten rows to public norms, target included.
 
     Entries are clipped to [-1, 1], missing ones are 0; a whole row is multiplied by one factor, and
     everything is snapped toward zero to multiples of 2^-20. The norms are then checked in whole
-    numbers, so they hold for the rows that are used.
+    numbers, so they hold for the rows that are used. ``clipped`` is what :func:`clip_entries` made
+    of the features, if it has; it is written to.
     """
     table, given = validate_table(features, targets)
     labels = risk.prepare_targets(given)
-    factors = np.ones(table.shape[0])
-    if isinstance(table, (np.ndarray, LazyRows)):
-        matrix = np.empty(table.shape)
+    matrix = clip_entries(table) if clipped is None else clipped
+    if isinstance(matrix, np.ndarray):
+        factors = np.empty(len(matrix))
         for rows in _blocks(len(matrix), matrix.shape[1], _CACHED // 2):
-            factors[rows] = _shorten(table[rows], norms, matrix[rows])
+            factors[rows] = _shorten(matrix[rows], norms)
     else:
-        matrix, factors = _shorten_sparse(table, norms)
+        factors = _shorten_sparse(matrix, norms)
     if risk.scales_targets():
         labels = np.trunc(labels * factors * _UNIT) / _UNIT
     prepared = RegressionRows(matrix=matrix, targets=labels)
@@ -167,34 +169,37 @@ def prepare_rows(
     return prepared.take(np.repeat(np.arange(len(counts)), counts))
 
 
-def count_within(features: Any, counts: NDArray[np.int64], limits: Sequence[Fraction]) -> list[int]:
-    """Return how many rows have at most each squared norm, before they are shortened.
+def clip_entries(table: Any) -> Any:
+    """Return a copy of a table with entries in [-1, 1]: missing ones are 0, stored ones once."""
+    if isinstance(table, (np.ndarray, LazyRows)):
+        matrix = np.empty(table.shape)
+        for rows in _blocks(len(matrix), matrix.shape[1], _CACHED // 2):
+            block = np.clip(table[rows], -1.0, 1.0, out=matrix[rows], dtype=np.float64)
+            np.copyto(block, 0.0, where=np.isnan(block))
+        return matrix
+    sparse = table.astype(np.float64).copy()
+    sparse.sum_duplicates()
+    sparse.data = np.clip(np.nan_to_num(sparse.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+    return sparse
 
-    Entries are clipped and snapped toward zero first, so that squares are whole numbers.
+
+def count_within(clipped: Any, counts: NDArray[np.int64], limits: Sequence[Fraction]) -> list[int]:
+    """Return how many clipped rows have at most each squared norm, before they are shortened.
+
+    Entries are snapped toward zero first, so that squares are whole numbers.
     """
     most = np.array([(limit * (1 << 2 * STEP_BITS)).__floor__() for limit in limits])
     rising = np.argsort(most)
-    totals = np.zeros(len(most) + 1)  # by the first limit that holds; below 2^53 exact
-
-    def add(squares: Floats, rows: slice) -> None:
-        places = np.searchsorted(most[rising], squares)
-        totals[:] += np.bincount(places, counts[rows], totals.size)
-
-    if isinstance(features, (np.ndarray, LazyRows)):
-        count, dimension = features.shape
-        for rows in _blocks(count, dimension, _CACHED // 2):
-            block = np.clip(features[rows], -1.0, 1.0, dtype=np.float64)
-            np.copyto(block, 0.0, where=np.isnan(block))
-            block *= _UNIT
-            np.trunc(block, out=block)
-            add(np.einsum("ij,ij->i", block, block), rows)
+    squares = np.empty(clipped.shape[0])
+    if isinstance(clipped, np.ndarray):
+        for rows in _blocks(len(clipped), clipped.shape[1], _CACHED // 2):
+            whole = np.trunc(clipped[rows] * _UNIT)
+            np.einsum("ij,ij->i", whole, whole, out=squares[rows])
     else:
-        matrix, row_of = _clipped_sparse(features)
-        whole = np.trunc(matrix.data * _UNIT)
-        squares = np.bincount(row_of, whole**2, matrix.shape[0]).astype(np.float64)
-        add(squares, slice(None))
+        squares[:] = _row_sums(clipped, np.trunc(clipped.data * _UNIT) ** 2)
+    places = np.searchsorted(most[rising], squares)  # of the first limit that holds
     within = np.empty(len(most), dtype=np.int64)
-    within[rising] = np.cumsum(totals[:-1])
+    within[rising] = np.cumsum(np.bincount(places, counts, len(most) + 1)[:-1])  # below 2^53 exact
     return within.tolist()
 
 
@@ -252,23 +257,19 @@ def _whole_limits(norms: RowNorms) -> tuple[int, int | None]:
     return (norms.squared * (1 << 2 * STEP_BITS)).__floor__(), total
 
 
-def _shorten(rows: Any, norms: RowNorms, out: Floats) -> Floats:
-    """Write shortened and snapped rows to ``out``; return their factors."""
-    clipped = np.clip(rows, -1.0, 1.0, dtype=np.float64)
+def _shorten(clipped: Floats, norms: RowNorms) -> Floats:
+    """Shorten and snap clipped rows where they are; return their factors."""
     squares = np.einsum("ij,ij->i", clipped, clipped)
-    missing = np.flatnonzero(np.isnan(squares))
-    clipped[missing] = np.nan_to_num(clipped[missing], nan=0.0)
-    squares[missing] = (clipped[missing] ** 2).sum(axis=1)
     sums = None if norms.total is None else np.abs(clipped).sum(axis=1)
     factors = _factors(squares, sums, norms)
-    np.multiply(clipped, (factors * _UNIT)[:, None], out=out)
-    np.trunc(out, out=out)
-    late = _too_long(out, norms)
+    whole = clipped * (factors * _UNIT)[:, None]
+    np.trunc(whole, out=whole)
+    late = _too_long(whole, norms)
     while late.size:  # by rounding alone, of entries that were no multiples of 2^-20
         factors[late] *= SHORTER
-        out[late] = np.trunc(clipped[late] * (factors[late] * _UNIT)[:, None])
-        late = late[_too_long(out[late], norms)]
-    out *= 1.0 / _UNIT
+        whole[late] = np.trunc(clipped[late] * (factors[late] * _UNIT)[:, None])
+        late = late[_too_long(whole[late], norms)]
+    np.multiply(whole, 1.0 / _UNIT, out=clipped)
     return factors
 
 
@@ -281,32 +282,26 @@ def _too_long(whole: Floats, norms: RowNorms) -> NDArray[np.int64]:
     return np.flatnonzero(late)
 
 
-def _clipped_sparse(table: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return a sparse table with entries in [-1, 1], each stored once, and the row of each."""
-    matrix = table.astype(np.float64).copy()
-    matrix.sum_duplicates()
-    matrix.data = np.clip(np.nan_to_num(matrix.data, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-    return matrix, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+def _row_sums(matrix: Any, values: Floats) -> Floats:
+    """Return the sums of numbers, one per stored entry of a sparse matrix, over its rows."""
+    row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return np.bincount(row_of, values, matrix.shape[0]).astype(np.float64)
 
 
-def _shorten_sparse(table: Any, norms: RowNorms) -> tuple[Any, Floats]:
+def _shorten_sparse(matrix: Any, norms: RowNorms) -> Floats:
     """Do the same to the stored entries of a sparse table."""
-    matrix, row_of = _clipped_sparse(table)
-    count, clipped = matrix.shape[0], matrix.data.copy()
-
-    def summed(values: Floats) -> Floats:
-        sums: Floats = np.bincount(row_of, values, count).astype(np.float64)
-        return sums
-
-    factors = _factors(summed(clipped * clipped), summed(np.abs(clipped)), norms)
+    clipped, stored = matrix.data, np.diff(matrix.indptr)
+    factors = _factors(
+        _row_sums(matrix, clipped * clipped), _row_sums(matrix, np.abs(clipped)), norms
+    )
     squared, total = _whole_limits(norms)
     while True:
-        whole = np.trunc(clipped * (factors * _UNIT)[row_of])
-        late = summed(whole * whole) > squared
+        whole = np.trunc(clipped * np.repeat(factors * _UNIT, stored))
+        late = _row_sums(matrix, whole * whole) > squared
         if total is not None:
-            late |= summed(np.abs(whole)) > total
+            late |= _row_sums(matrix, np.abs(whole)) > total
         if not late.any():
             break
         factors[late] *= SHORTER
     matrix.data = whole / _UNIT
-    return matrix, factors
+    return factors
