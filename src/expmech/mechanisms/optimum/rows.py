@@ -157,7 +157,7 @@ def prepare_rows(
     matrix = clip_entries(table) if clipped is None else clipped
     if isinstance(matrix, np.ndarray):
         factors = np.empty(len(matrix))
-        for rows in _blocks(*matrix.shape, entries=_CACHED // 2):
+        for rows in _blocks(len(matrix), matrix.shape[1], _CACHED // 2):
             factors[rows] = _shorten(matrix[rows], norms)
     else:
         factors = _shorten_sparse(matrix, norms)
@@ -173,7 +173,7 @@ def clip_entries(table: Any) -> Any:
     """Return a copy of a table with entries in [-1, 1]: missing ones are 0, stored ones once."""
     if isinstance(table, (np.ndarray, LazyRows)):
         matrix = np.empty(table.shape)
-        for rows in _blocks(*matrix.shape, entries=_CACHED // 2):
+        for rows in _blocks(len(matrix), matrix.shape[1], _CACHED // 2):
             block = np.clip(table[rows], -1.0, 1.0, out=matrix[rows], dtype=np.float64)
             np.copyto(block, 0.0, where=np.isnan(block))
         return matrix
@@ -192,7 +192,7 @@ def count_within(clipped: Any, counts: NDArray[np.int64], limits: Sequence[Fract
     rising = np.argsort(most)
     squares = np.empty(clipped.shape[0])
     if isinstance(clipped, np.ndarray):
-        for rows in _blocks(*clipped.shape, entries=_CACHED // 2):
+        for rows in _blocks(len(clipped), clipped.shape[1], _CACHED // 2):
             whole = np.trunc(clipped[rows] * _UNIT)
             np.einsum("ij,ij->i", whole, whole, out=squares[rows])
     else:
