@@ -75,16 +75,25 @@ def canonical_key(value: Any) -> Key:
     number = number_of(value)
     if number == number:
         return Key("number", number + 0.0)  # -0 is 0
+    try:
+        return _key_of_no_number(value)
+    except Exception:  # whatever a type of the caller's raises
+        return MISSING
+
+
+def _key_of_no_number(value: Any) -> Key:
     if isinstance(value, (bytes, bytearray)):
         value = value.decode(errors="replace")
     if isinstance(value, str):
-        return key_of_text(value.strip(BLANKS))
+        return key_of_text(str.strip(value, BLANKS))
     if value is None or isinstance(value, (float, np.floating)):
         return MISSING
     if isinstance(value, (np.datetime64, datetime.date)):
         instant = _instant(value)
         return MISSING if instant is None else Key("time", instant)
-    return _key_of_other(value)
+    if str(type(value).__name__) in ("NAType", "NaTType", "MaskedConstant"):
+        return MISSING
+    return key_of_text(str.strip(str(value), BLANKS))
 
 
 def validate_candidates(candidates: tuple[Any, ...]) -> None:
@@ -247,16 +256,6 @@ def key_of_text(text: str) -> Key:
     parts = _TIME.fullmatch(text)
     instant = None if parts is None else _instant_of_parts(*parts.groups(default="0"))
     return Key("text", text) if instant is None else Key("time", instant)
-
-
-def _key_of_other(value: Any) -> Key:
-    """Return the text of a value of another type, as long as it has one."""
-    if str(type(value).__name__) in ("NAType", "NaTType", "MaskedConstant"):
-        return MISSING
-    try:
-        return key_of_text(str(value).strip(BLANKS))
-    except Exception:  # whatever a type of the caller's raises
-        return MISSING
 
 
 def _instant_of_parts(*parts: str) -> int | None:

@@ -85,29 +85,30 @@ def number_of(value: Any) -> float:
     >>> [number_of(value) for value in (" 1e400 ", True, b"-.5", "1_000", None)]
     [inf, 1.0, -0.5, nan, nan]
     """
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, str):
-        return number_of_text(value)
-    if isinstance(value, (bytes, bytearray)):
-        return number_of_text(value.decode(errors="replace"))
-    if isinstance(value, (complex, np.complexfloating)):  # one such value makes a column of them
-        return float(value.real) if value.imag == 0 else math.nan
-    known = isinstance(value, (Real, Decimal, np.bool_, np.integer, np.floating))
-    if not known or isinstance(value, np.timedelta64):
-        return math.nan
     try:
-        with np.errstate(all="ignore"):
+        if isinstance(value, float):
             return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        if isinstance(value, str):
+            return number_of_text(value)
+        if isinstance(value, (bytes, bytearray)):
+            return number_of_text(value.decode(errors="replace"))
+        if isinstance(value, (complex, np.complexfloating)):  # one such makes a column of them
+            return float(value.real) if value.imag == 0 else math.nan
+        known = isinstance(value, (Real, Decimal, np.bool_, np.integer, np.floating))
+        if not known or isinstance(value, np.timedelta64):
+            return math.nan
+        try:
+            with np.errstate(all="ignore"):
+                return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
     except Exception:  # whatever a type of the caller's raises: the value is no number
         return math.nan
 
 
 def number_of_text(text: str) -> float:
     """Return the number a text spells, as every engine reads it."""
-    trimmed = text.strip(BLANKS)
+    trimmed = str.strip(text, BLANKS)  # a class of the caller's may have a method of its own
     if len(trimmed) > MOST_DIGITS:
         return math.nan
     if _NUMBER.fullmatch(trimmed):
