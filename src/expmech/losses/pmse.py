@@ -112,6 +112,8 @@ class PMSE:
             self._synthetic_rows = len(table)
         if len(table) != self._synthetic_rows:
             raise LossError(_BROKEN)
+        # sum_B n_B^2 / (n_B + m_B): the part of N pMSE that depends on y; the rest is subtracted
+        # below
         real, both = self._real, self._real + self._counts(table)
         total = float((real * (real / np.maximum(both, 1))).sum())
         if self.adjacency == "replace":

@@ -107,6 +107,7 @@ class Body(ABC):
         """Return a uniform point of the body: one of the box around it that it holds."""
         while True:
             proposed = BoxPoint(coins, self.half_widths)
+            # digits are revealed until the small box around the point is inside or outside of K
             held = self.holds(*proposed.ends())
             while held is None:
                 proposed.reveal(coins)
@@ -116,6 +117,8 @@ class Body(ABC):
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
         """Return a vector b of density ``~ exp(-rate |b|_K)``, its digits revealed as needed.
+
+        A uniform point of K times a sum of d + 1 exponentials: docs/theory/k_norm.md, Fact 2.
 
         Parameters
         ----------
@@ -338,6 +341,7 @@ class Ellipsoid(Body):
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
         """Return A times noise in the ball: a uniform direction, and a sum of d exponentials."""
+        # a direction, not a point of the ball: the radius then has the law of d exponentials
         return _EllipsoidNoise(coins, self.matrix, rate)
 
     @property
