@@ -18,7 +18,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below, real
+from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
     SECRET_KEY,
@@ -32,6 +32,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.balls import real
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
