@@ -232,9 +232,9 @@ class GradientNorm:
                 f" {self.dimension}."
             )
         ones = _norm_of_ones(self.dimension, self.norm)
-        reach = Fraction(isqrt(int(domain.largest_square("l2") * (1 << 40))) + 1, 1 << 20)
+        farthest = Fraction(isqrt(int(domain.largest_square("l2") * (1 << 40))) + 1, 1 << 20)
         largest = ones * (self._public_count * Fraction(self._largest_slope))
-        largest += ones * Fraction(self.penalty) * reach
+        largest += ones * Fraction(self.penalty) * farthest
         return Facts(
             sensitivity=self.sensitivity,
             adjacency=self.adjacency,

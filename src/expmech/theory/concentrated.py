@@ -182,7 +182,7 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
         return order * amount + math.log(step / order) - (failure + math.log(order)) / step
 
     alpha = 1 + Fraction(_least(bound))
-    return max(_upper(lambda: real(alpha * rho) + _rest(alpha, delta)), Fraction(0))
+    return max(_upper(lambda: real(alpha * rho) + _conversion_loss(alpha, delta)), Fraction(0))
 
 
 def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -212,7 +212,7 @@ def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
         return -(amount - rest) / order
 
     alpha = 1 + Fraction(_least(bound))
-    above = _upper(lambda: (_rest(alpha, delta) - real(epsilon)) / real(alpha))
+    above = _upper(lambda: (_conversion_loss(alpha, delta) - real(epsilon)) / real(alpha))
     return max(-above, Fraction(0))
 
 
@@ -231,7 +231,8 @@ def _least(bound: Callable[[float], float]) -> float:
     return math.exp((low + high) / 2.0)
 
 
-def _rest(alpha: Fraction, delta: Fraction) -> flint.arb:
+def _conversion_loss(alpha: Fraction, delta: Fraction) -> flint.arb:
+    """Return what epsilon is above ``rho alpha`` at this order: Canonne, Kamath, Steinke (2020)."""
     order = real(alpha)
     return (1 - 1 / order).log() - (real(delta).log() + order.log()) / (order - 1)
 

@@ -334,8 +334,8 @@ class PrivateBounds(Mechanism):
         outside = int(up_to[-1]) - (above - below)
         worth = rule.worth_of_a_halving(rows, rate)
         widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
-        each = math.floor(terms.interval_rate * UNITS_PER_NAT)
-        energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths
+        per_value = math.floor(terms.interval_rate * UNITS_PER_NAT)
+        energies = np.minimum(outside, ENERGY_CAP // max(1, per_value)) * per_value + widths
         # permute-and-flip needs a candidate of energy 0; the difference is the same for all
         chosen = first_of_a_random_order(coins, energies - energies.min())
         lower, upper = (ends[chosen] * unit).tolist()
