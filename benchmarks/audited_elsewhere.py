@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expmech as em
-from expmech.paper.printed import PrintedConfAtomPerfect
+from expmech.paper.printed.algorithms import PrintedConfAtomPerfect
 
 Floats = NDArray[np.float64]
 

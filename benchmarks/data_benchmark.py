@@ -13,14 +13,13 @@ float64, and `quantile_disc` for the quantile.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import tempfile
 from pathlib import Path
 
 import duckdb
 
-from benchmarks.support import cost_of, in_process, write
+from benchmarks.support import cost_of, in_process, parse_sides, write
 from expmech.tables.aggregates import Aggregation, HistogramOf, MomentsOf
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources import open_source
@@ -83,11 +82,7 @@ def aggregate(task: str, side: str, path: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--measure", nargs=3, metavar=("TASK", "SIDE", "FILE"))
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(measure(*arguments.measure)))
-        return
+    arguments = parse_sides(parser, measure, "TASK", "SIDE", "FILE")
     lines = [
         f"# Data layer, {arguments.rows:,} rows of Parquet, 11 float64 columns",
         "",

@@ -13,7 +13,6 @@ the best counts.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import tempfile
 from fractions import Fraction
@@ -22,7 +21,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.support import cost_of, in_process, write
+from benchmarks.support import cost_of, in_process, parse_sides, write
 from expmech.core.adjacency import Adjacency
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.release import prepare_release, public_count
@@ -125,11 +124,7 @@ def run(task: str, side: str, path: str, passes: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--measure", nargs=4, metavar=("TASK", "SIDE", "FILE", "PASSES"))
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(measure(*arguments.measure)))
-        return
+    arguments = parse_sides(parser, measure, "TASK", "SIDE", "FILE", "PASSES")
     lines = [
         f"# Regressions in DuckDB, {arguments.rows:,} rows of Parquet, 10 features",
         "",

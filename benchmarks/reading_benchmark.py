@@ -11,14 +11,13 @@ three times; the best counts. Both sides compute the same clipped and snapped in
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import tempfile
 from pathlib import Path
 
 import duckdb
 
-from benchmarks.support import cost_of, in_process, write
+from benchmarks.support import cost_of, in_process, parse_sides, write
 from expmech.tables.aggregates import Aggregation, HistogramOf, MomentsOf, TallyOf
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.sources import open_source
@@ -136,11 +135,7 @@ def main() -> None:
     parser.add_argument("--csv-rows", type=int, default=10_000_000)
     parser.add_argument("--parquet-rows", type=int, default=100_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--measure", nargs=3, metavar=("TASK", "SIDE", "FILE"))
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(measure(*arguments.measure)))
-        return
+    arguments = parse_sides(parser, measure, "TASK", "SIDE", "FILE")
     lines = [
         "# Reading in public against the way it was",
         "",

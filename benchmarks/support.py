@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -46,6 +47,18 @@ def cost_of(function: Callable[[], Any]) -> dict[str, float]:
         "processor": time.process_time() - worked,
         "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }
+
+
+def parse_sides(
+    parser: argparse.ArgumentParser, measure: Callable[..., Any], *names: str
+) -> argparse.Namespace:
+    """Parse the options; in a process that :func:`in_process` started, measure, print and exit."""
+    parser.add_argument("--measure", nargs=len(names), metavar=names)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(*arguments.measure)))
+        sys.exit()
+    return arguments
 
 
 def in_process(module: str, *words: object) -> dict[str, float]:

@@ -77,16 +77,20 @@ def test_a_mean_of_a_file_loads_what_it_needs(tmp_path: Path) -> None:
     assert len(ours) <= 100, len(ours)
 
 
-def test_a_postponed_package_is_the_package_to_whoever_uses_it(tmp_path: Path) -> None:
-    (tmp_path / "late").mkdir()
-    (tmp_path / "late" / "__init__.py").write_text("")
-    package = tmp_path / "late" / "many"
-    package.mkdir()
+def postponed_package(folder: Path, second: str) -> None:
+    """Write a package `late.many` of two modules, whose names its own module imports."""
+    package = folder / "late" / "many"
+    package.mkdir(parents=True)
+    (folder / "late" / "__init__.py").write_text("")
     (package / "__init__.py").write_text(
         "from late.many.one import A\nfrom late.many.two import B\n"
     )
     (package / "one.py").write_text("A = 1")
-    (package / "two.py").write_text("B = 2")
+    (package / "two.py").write_text(second)
+
+
+def test_a_postponed_package_is_the_package_to_whoever_uses_it(tmp_path: Path) -> None:
+    postponed_package(tmp_path, "B = 2")
     code = """if True:
         from expmech.tables.sources.postponed import postpone
         postpone("late.many")
@@ -104,14 +108,7 @@ def test_a_postponed_package_is_the_package_to_whoever_uses_it(tmp_path: Path) -
 
 
 def test_a_module_of_a_postponed_package_may_import_a_name_of_the_package(tmp_path: Path) -> None:
-    package = tmp_path / "late" / "many"
-    package.mkdir(parents=True)
-    (tmp_path / "late" / "__init__.py").write_text("")
-    (package / "__init__.py").write_text(
-        "from late.many.one import A\nfrom late.many.two import B\n"
-    )
-    (package / "one.py").write_text("A = 1")
-    (package / "two.py").write_text("from late.many import A\nB = A + 1")
+    postponed_package(tmp_path, "from late.many import A\nB = A + 1")
     code = """if True:
         from expmech.tables.sources.postponed import postpone
         postpone("late.many")

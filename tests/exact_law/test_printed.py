@@ -26,20 +26,20 @@ from expmech.paper.kernels import (
     printed_kernel,
     released_law,
 )
-from expmech.paper.printed import (
+from expmech.paper.printed.algorithms import (
     PrintedConfAtomPerfect,
     PrintedRandomAtomPerfect,
     PrintedRuntimePerfect,
     ReadConfAtomPerfect,
-    expected_flips,
-    expected_proposals_corrected,
-    expected_proposals_printed,
-    expected_steps_direct,
 )
 from expmech.paper.printed.cost import (
     atom_acceptance,
     average_counts,
     count_epsilon,
+    expected_flips,
+    expected_proposals_corrected,
+    expected_proposals_printed,
+    expected_steps_direct,
     first_move_epsilon,
     outer_tail_rate,
     pair_epsilon,

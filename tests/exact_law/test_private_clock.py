@@ -12,7 +12,7 @@ import flint
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.problems import exact_law, float_mechanism, neighbours, prepared
+from support.problems import check_padded, exact_law, float_mechanism, neighbours, prepared
 
 import expmech as em
 from expmech.auditing.chain_law import ChainLaw, lattice_point
@@ -74,12 +74,7 @@ DOMAINS = {
 def test_on_a_small_lattice_the_count_is_geometric_and_independent_of_the_value(name: str) -> None:
     chain, target = prepared(wavy(ROWS, DOMAINS[name]), PAD)
     assert isinstance(chain, PadChain)
-    enumerated = ChainLaw(chain, lattice_point, leftover=LEFTOVER)
-    truth, floor = exact_law(target), float(chain.floor)
-    assert enumerated.leftover <= LEFTOVER
-    for t, step in enumerate(enumerated.by_step):
-        for point, probability in truth.items():
-            assert step[point] == pytest.approx(floor * (1.0 - floor) ** t * probability, rel=1e-6)
+    check_padded(chain, target, leftover=LEFTOVER)
 
 
 def test_under_a_base_measure_that_excludes_points_too() -> None:

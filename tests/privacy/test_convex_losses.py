@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from support.problems import exact_law, grown
 
 import expmech as em
+from benchmarks.cross_benchmark import Counted
 from expmech.auditing.enumeration import largest_log_ratio
 from expmech.ledger.verification import verify_certificate
 from expmech.losses import GeometricMedian, HingeRisk, HuberRegression, QuantileRegression
@@ -172,22 +173,3 @@ def test_auto_takes_the_cross_and_the_forecast_is_near(name: str, p: int) -> Non
     assert all(check.holds for check in verify_certificate(certificate))
     forged = dataclasses.replace(certificate, sampler=certificate.sampler | {"envelope": "none"})
     assert not all(check.holds for check in verify_certificate(forged))
-
-
-class Counted:
-    """A loss that counts the points where it or its gradient is evaluated."""
-
-    def __init__(self, loss: Any) -> None:
-        self.loss, self.points = loss, 0
-
-    def __call__(self, y: NDArray[np.float64]) -> Any:
-        self.points += len(y)
-        return self.loss(y)
-
-    def facts(self, domain: Any) -> em.Facts:
-        def gradient(y: NDArray[np.float64]) -> Any:
-            self.points += len(y)
-            return self.loss.gradient(y)
-
-        facts: em.Facts = self.loss.facts(domain)
-        return dataclasses.replace(facts, gradient=gradient)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.aggregates import labelled_rows, tally
-from support.shell import read, run
+from support.shell import make_ledger, read, run
 from support.statistics import logistic, logistic_of_rows
 
 from expmech.ledger import Ledger
@@ -40,10 +40,7 @@ def patients(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(patients: Path) -> Path:
-    path = patients.parent / "patients.ledger"
-    budget = ("--epsilon", "3", "--adjacency", "replace")
-    assert run("budget", "init", path, patients, *budget).exit_code == 0
-    return path
+    return make_ledger(patients)
 
 
 def asked(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.shell import run
+from support.shell import make_ledger, run
 
 import expmech as em
 from expmech.cli.records import with_digest
@@ -37,10 +37,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(table: Path) -> Path:
-    path = table.parent / "table.ledger"
-    budget = ("--epsilon", "3", "--adjacency", "replace")
-    assert run("budget", "init", path, table, *budget).exit_code == 0
-    return path
+    return make_ledger(table)
 
 
 PUBLIC_ROWS = "--adjacency replace --rows 1000"

@@ -12,7 +12,7 @@ import expmech as em
 from expmech.paper.example1 import make_mechanism, slope
 from expmech.paper.fig2.counts import CORRECTED, PRINTED, compute
 from expmech.paper.fig2.drawn_counts import Counted, count_apart, judge_drawn
-from expmech.paper.printed import PrintedConfAtomPerfect
+from expmech.paper.printed.algorithms import PrintedConfAtomPerfect
 from expmech.paper.printed.cost import atom_acceptance
 from expmech.paper.study import Parameters
 from expmech.paper.verdict import FALSE, HOLDS, UNDECIDED, ratio_interval

@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import expmech as em
+from expmech.auditing.chain_law import ChainLaw, lattice_point
 from expmech.certificates.mechanism import Mechanism
 from expmech.core.coins import Coins
 from expmech.core.rounding import validate_epsilon
@@ -77,6 +79,19 @@ def exact_law(target: Target) -> dict[Hashable, float]:
     energies = target.energy(indices)
     weights = np.exp(-(energies - energies.min()) / target.units_per_nat)
     return dict(zip(map(tuple, indices.tolist()), (weights / weights.sum()).tolist(), strict=True))
+
+
+def check_padded(chain: Any, target: Target, *, leftover: float) -> None:
+    """Check that value and count of a padded chain are independent, and the count is geometric.
+
+    Its chance is the public floor of the acceptance, whatever the data.
+    """
+    enumerated = ChainLaw(chain, lattice_point, leftover=leftover)
+    truth, floor = exact_law(target), float(chain.floor)
+    assert enumerated.leftover <= leftover
+    for t, step in enumerate(enumerated.by_step):
+        for point, probability in truth.items():
+            assert step[point] == pytest.approx(floor * (1.0 - floor) ** t * probability, rel=1e-6)
 
 
 def draw_values(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,14 @@ from expmech.core.errors import DataError
 def run(*words: object) -> Result:
     """Run a command by its words."""
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def make_ledger(source: Path) -> Path:
+    """Make a ledger of epsilon 3 under replace beside a file."""
+    path = source.with_suffix(".ledger")
+    budget = ("--epsilon", "3", "--adjacency", "replace")
+    assert run("budget", "init", path, source, *budget).exit_code == 0
+    return path
 
 
 def fail_draw(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[..., Any]:

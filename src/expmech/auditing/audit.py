@@ -385,6 +385,8 @@ def _report(
     if complete and counts.pairs:
         numbers = (counts.likely, counts.unlikely, counts.pairs)
         test = RatioTest(*numbers, ratio=float(np.exp(claim.epsilon)), delta=claim.delta)
+        # the two tests share the probability of error: _EARLY of it stops early, this one has the
+        # rest
         level = (1.0 - _EARLY) * (1.0 - confidence)
         bound = wealth.epsilon_beyond(test.epsilon_at_least(alpha=level))
     return Report(

@@ -88,6 +88,8 @@ class Wealth:
         numbers = (counts.only_first, counts.only_second, counts.both, counts.neither)
         gained = (number * gain for number, gain in zip(numbers, gains, strict=True))
         self._log = self._log + sum(gained)
+        # Ville: a wealth that starts with 1 and cannot grow on average ever reaches 1 / alpha with
+        # probability alpha at most, so its maximum may be looked at whenever one likes
         self._best = np.maximum(self._best, self._log)
 
     @property
@@ -185,6 +187,8 @@ class RatioTest:
 
     def refutes(self, ratio: float, *, alpha: float) -> bool:
         """Return whether the counts refute this ratio at level alpha; larger ones less easily."""
+        # Berger and Boos: the p-value is taken over an interval for q, which may miss with _SHARE
+        # alpha
         low, high = clopper_pearson(self.unlikely, self.draws, _SHARE * alpha)
         edges = np.linspace(low, high, _CELLS + 1)
         worst = max(

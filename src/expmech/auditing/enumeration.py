@@ -185,6 +185,7 @@ def outcomes(
                 leftover += probability
     if not restarted:
         return listed, leftover
+    # a path that starts again repeats the law: outcomes are conditioned on no restart
     kept = 1.0 - restarted
     return [(outcome, probability / kept) for outcome, probability in listed], leftover / kept
 

@@ -156,6 +156,7 @@ def exact_epsilon(
             for data in (pair.first, pair.second)
         ]
         rest = max(laws[0][1], laws[1][1])
+        # an outcome of about the mass that was not followed has no ratio worth the name
         ratio = largest_log_ratio(laws[0][0], laws[1][0], ignore=1e3 * rest + 1e-12)
         least = _least_ratio(laws[0][0], laws[1][0], rest)
         if (least, ratio) > (worst.at_least, worst.epsilon):

@@ -463,7 +463,9 @@ def laboratory(
     if isinstance(kernel, Kernel):
         moves = [kernel.bind(target) for target in targets]
         matrices = [
-            _followed(own, target, points) if follow_coins else _stated(own, target, points)
+            _enumerated_step(own, target, points)
+            if follow_coins
+            else _stated_step(own, target, points)
             for own, target in zip(moves, targets, strict=True)
         ]
         joint = np.array(
@@ -509,12 +511,12 @@ def _stay(moves: Matrix) -> Matrix:
     return whole
 
 
-def _stated(moves: Moves, target: Target, points: Indices) -> Matrix:
+def _stated_step(moves: Moves, target: Target, points: Indices) -> Matrix:
     """Return the step by the masses and the ratio that a kernel states."""
     return _stay(transition_matrix(moves, target, points))
 
 
-def _followed(moves: Moves, target: Target, points: Indices) -> Matrix:
+def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Matrix:
     """Return the step by every path of the shipped code's coins."""
     numbers = {tuple(point): j for j, point in enumerate(points.tolist())}
     step_law = np.zeros((len(points), len(points)))

@@ -277,7 +277,7 @@ def counted(
     Returns
     -------
     callable
-        A function (data, n) for :func:`audit`.
+        As for :func:`timed`.
 
     Examples
     --------

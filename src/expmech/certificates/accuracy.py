@@ -17,6 +17,7 @@ from typing import Any
 import flint
 
 from expmech.certificates.postprocessing import Postprocessing
+from expmech.core.balls import real
 
 LEVEL = Fraction(19, 20)
 """An interval covers the truth in at least this share of releases."""
@@ -173,11 +174,6 @@ def three_quantile(weights: tuple[float, ...], missed: Fraction) -> float:
         middle = (low + high) / 2.0
         low, high = (middle, high) if tail(middle) > float(missed) else (low, middle)
     return high
-
-
-def real(number: Fraction) -> flint.arb:
-    """Return a ball around a rational number, at the precision in use."""
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
 def is_below(number: Callable[[int], flint.arb], limit: Fraction, *, precision: int = 128) -> bool:

@@ -85,34 +85,34 @@ def read_state(texts: Mapping[str, str]) -> State:
             f"`{unknown[0][:40]}` is no setting of {OWNER}; they are"
             f" {', '.join(State.__dataclass_fields__)}."
         )
-    question = _choice(texts, "question", tuple(QUESTIONS))
+    question = _read_choice(texts, "question", tuple(QUESTIONS))
     chosen = QUESTIONS[question]
     lower, upper = _bounds(texts, chosen)
     whole = WHOLE | {"rows": chosen.rows, "size": chosen.size}
     numbers: dict[str, Any] = {
-        name: _whole(texts, name, setting) for name, setting in whole.items()
+        name: _read_integer(texts, name, setting) for name, setting in whole.items()
     }
-    numbers |= {name: _decimal(texts, name) for name in DECIMAL}
+    numbers |= {name: _read_decimal(texts, name) for name in DECIMAL}
     return State(
         question=question,
-        method=_choice(texts, "method", tuple(chosen.methods)),
+        method=_read_choice(texts, "method", tuple(chosen.methods)),
         lower=lower,
         upper=upper,
         **numbers,
     )
 
 
-def _choice(texts: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+def _read_choice(texts: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
     return validate_choice(texts.get(name, choices[0]), name=name, owner=OWNER, choices=choices)
 
 
-def _whole(texts: Mapping[str, str], name: str, setting: Setting) -> int:
+def _read_integer(texts: Mapping[str, str], name: str, setting: Setting) -> int:
     text = texts.get(name, str(setting.start))
     number: Any = int(text) if text.isdecimal() and len(text) < 10 else text[:40]
     return validate_integer(number, name=name, owner=OWNER, low=setting.low, high=setting.high)
 
 
-def _decimal(texts: Mapping[str, str], name: str) -> Fraction:
+def _read_decimal(texts: Mapping[str, str], name: str) -> Fraction:
     low, high, start = DECIMAL[name]
     amount = exact_amount(texts.get(name, start), name=name, owner=OWNER)
     if not low <= amount <= high:

@@ -24,12 +24,12 @@ class Scale:
     def place(self, value: float) -> float:
         """Return where a number is; beyond the ends it is at the end."""
         inside = min(max(value, self.low), self.high)
-        share = (self._along(inside) - self._along(self.low)) / (
-            self._along(self.high) - self._along(self.low)
+        share = (self._coordinate(inside) - self._coordinate(self.low)) / (
+            self._coordinate(self.high) - self._coordinate(self.low)
         )
         return self.start + (self.end - self.start) * share
 
-    def _along(self, value: float) -> float:
+    def _coordinate(self, value: float) -> float:
         return math.log(value) if self.log else value
 
     def ticks(self) -> list[float]:

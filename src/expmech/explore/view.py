@@ -39,12 +39,12 @@ class View:
     @cached_property
     def truth(self) -> Numbers:
         """The answer without privacy; the rows are made up."""
-        return np.asarray(_table(_data(self.state), neighbour=False).truth)
+        return np.asarray(_table(_data_state(self.state), neighbour=False).truth)
 
     def aggregate(self, *, neighbour: bool = False) -> Any:
         """Return the statistic's aggregate of the made-up rows, or of their neighbour."""
         aggregation = self.statistic.aggregation(self.state.epsilon)
-        return _aggregate(_data(self.state), neighbour, aggregation)
+        return _aggregate(_data_state(self.state), neighbour, aggregation)
 
     def mechanism(self, *, neighbour: bool = False) -> Mechanism:
         """Return the mechanism on the rows or on their neighbour."""
@@ -120,7 +120,7 @@ def _planned(question_state: State) -> Plan:
 
 def plan_at(state: State, epsilon: Fraction) -> Plan:
     """Return the plan of the question at another epsilon."""
-    return _planned(_bare(state, epsilon))
+    return _planned(_plan_state(state, epsilon))
 
 
 def epsilon_for(state: State, error: Fraction) -> Fraction:
@@ -145,7 +145,7 @@ def errors_between(state: State) -> tuple[float, float] | None:
     return ends[0], ends[1] or min(0.5, ends[0] / 2.0)  # counts may be exact; a slider needs an end
 
 
-def _bare(state: State, epsilon: Fraction) -> State:
+def _plan_state(state: State, epsilon: Fraction) -> State:
     """Return a state that differs only where a plan does."""
     same = read_state({"question": state.question, "method": state.method})
     return dataclasses.replace(
@@ -158,9 +158,9 @@ def _bare(state: State, epsilon: Fraction) -> State:
     )
 
 
-def _data(state: State) -> State:
+def _data_state(state: State) -> State:
     """Return a state that differs only where the made-up rows do: not by epsilon."""
-    return dataclasses.replace(_bare(state, Fraction(1)), data=state.data)
+    return dataclasses.replace(_plan_state(state, Fraction(1)), data=state.data)
 
 
 @lru_cache(maxsize=16)

@@ -63,8 +63,8 @@ def privacy_loss_distribution(certificate: Certificate, *, interval: float = 1e-
 
     Parameters
     ----------
-    certificate : Certificate
-        The certificate of a release by any mechanism with a pure guarantee.
+    certificate
+        As for :func:`event`.
     interval : float, default 1e-4
         Privacy losses are rounded up to whole multiples of it.
 

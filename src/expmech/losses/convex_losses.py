@@ -90,6 +90,8 @@ def sum_terms(y: Floats, count: int, terms: Callable[[Floats, slice], Floats]) -
     for points in point_lots(len(y), count):
         sums = np.zeros((len(y[points]), len(blocks)))
         for k, rows in enumerate(blocks):
+            # blocks of a fixed size, added in order: the sum of a point does not depend on its
+            # batch
             sums[:, k] = terms(y[points], rows).sum(axis=1)
         total[points] = sums.sum(axis=1)
     return total

@@ -192,6 +192,7 @@ class GradientNorm:
 
     def _levels(self, slopes: Floats, column: Floats) -> NDArray[np.int64]:
         """Return the contributions of rows to one entry, from -2^30 to 2^30."""
+        # whole levels: sums do not depend on the order of rows, and a row moves them by what D says
         return np.rint(slopes * column / self._largest_slope * _STEPS).astype(np.int64)
 
     def _lots(self, points: int) -> list[slice]:
@@ -231,9 +232,9 @@ class GradientNorm:
                 f" {self.dimension}."
             )
         ones = _norm_of_ones(self.dimension, self.norm)
-        reach = Fraction(isqrt(int(domain.largest_square("l2") * (1 << 40))) + 1, 1 << 20)
+        farthest = Fraction(isqrt(int(domain.largest_square("l2") * (1 << 40))) + 1, 1 << 20)
         largest = ones * (self._public_count * Fraction(self._largest_slope))
-        largest += ones * Fraction(self.penalty) * reach
+        largest += ones * Fraction(self.penalty) * farthest
         return Facts(
             sensitivity=self.sensitivity,
             adjacency=self.adjacency,
@@ -257,10 +258,13 @@ class GradientNorm:
                 spread = spread + half[:, j : j + 1] * np.abs(column)
             least, most = self._slopes(middle - spread), self._slopes(middle + spread)
             for j, column in enumerate(self._columns):
+                # slopes rise in the margin, so a term is largest at the end of the box that its
+                # sign points to
                 rising = np.where(column > 0.0, column, 0.0)
                 falling = column - rising
                 ends[0][lot, j] = (rising * least + falling * most).sum(axis=1) - guard
                 ends[1][lot, j] = (rising * most + falling * least).sum(axis=1) + guard
+        # an interval without 0 is at least its nearer end away from 0; one with 0 may vanish
         beyond = np.maximum(ends[0] + self.penalty * lower, -(ends[1] + self.penalty * upper))
         return np.asarray(self._length(np.maximum(0.0, beyond)) * (1.0 - _GUARD))
 

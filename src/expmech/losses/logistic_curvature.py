@@ -93,6 +93,7 @@ def _bound_skew(hessian: Floats, columns: Floats, weights: Floats) -> float | No
         whiten = np.linalg.inv(np.linalg.cholesky(hessian))
     except np.linalg.LinAlgError:
         return None
+    # N need not be the inverse: |N H N' - I| <= distance makes |v|_H^2 >= (1 - distance) |z|^2
     distance = _bound_distance(whiten, hessian)
     if not distance < 0.5:
         return None

@@ -102,9 +102,9 @@ class PMSE:
 
     def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of each parameter."""
-        return np.array([self._one(point) for point in points], dtype=np.float64)
+        return np.array([self._loss_at(point) for point in points], dtype=np.float64)
 
-    def _one(self, point: NDArray[np.float64]) -> float:
+    def _loss_at(self, point: NDArray[np.float64]) -> float:
         table = np.asarray(self._synthetic(point), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != len(self._edges) or np.isnan(table).any():
             raise LossError(_BROKEN)
@@ -112,6 +112,8 @@ class PMSE:
             self._synthetic_rows = len(table)
         if len(table) != self._synthetic_rows:
             raise LossError(_BROKEN)
+        # sum_B n_B^2 / (n_B + m_B): the part of N pMSE that depends on y; the rest is subtracted
+        # below
         real, both = self._real, self._real + self._counts(table)
         total = float((real * (real / np.maximum(both, 1))).sum())
         if self.adjacency == "replace":

@@ -220,7 +220,7 @@ class Quantile:
                 f"`domain` of {_OWNER} must lie within the bounds {self.lower:g} to"
                 f" {self.upper:g}; got {low:g} to {high:g}."
             )
-        moved = self._on(domain) if isinstance(domain, Grid) else self
+        moved = self._moved_to(domain) if isinstance(domain, Grid) else self
         return Facts(
             sensitivity=self.sensitivity,
             adjacency=self.adjacency,
@@ -234,7 +234,7 @@ class Quantile:
             assumptions=(NO_NAN,),
         )
 
-    def _on(self, grid: Grid) -> Quantile:
+    def _moved_to(self, grid: Grid) -> Quantile:
         """Return the loss of the values moved to the points in whose cells they lie."""
         if self._lattice is not None and self._lattice == grid.describe():
             return self  # its points are where the values are

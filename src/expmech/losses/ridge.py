@@ -166,6 +166,7 @@ class RidgeGradient:
         entries = p if norm == "l1" else 1
         self.sensitivity = (1 + self.radius) * entries
         if adjacency == "replace":
+            # in L-infinity the largest replacement is attained with opposite rows: twice one row
             tight = norm == "l1" or p == 1
             self.sensitivity = (
                 _largest_replacement(p, self.radius) if tight else 2 * self.sensitivity

@@ -479,8 +479,8 @@ def acceptance_laplace_infimum(mean: Sequence[float], slope: float, alpha: float
     ----------
     mean : sequence of float
         The mean of the data in the unit box.
-    slope, alpha : float
-        Rates of the target and of the proposals, in nats per width.
+    slope, alpha
+        As in :func:`acceptance_laplace`.
 
     Returns
     -------

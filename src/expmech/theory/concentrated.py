@@ -13,6 +13,8 @@ from fractions import Fraction
 
 import flint
 
+from expmech.core.balls import fraction_of, real
+
 PURE, BOUNDED_RANGE = Fraction(1, 2), Fraction(1, 8)
 """rho over epsilon squared at most: any epsilon-DP release, and one whose range is epsilon."""
 
@@ -147,7 +149,7 @@ def _cost(epsilon: Fraction, most: Fraction, exact: Callable[[flint.arb], flint.
         return Fraction(0)
     # differences of terms of about 1 leave about epsilon squared
     small = max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
-    above = _upper(lambda: exact(_ball(epsilon)), _PRECISION + 4 * small)
+    above = _upper(lambda: exact(real(epsilon)), _PRECISION + 4 * small)
     if above <= 0:
         return most
     unit = Fraction(10) ** (math.floor(_log(above) / math.log(10.0)) - _DIGITS)
@@ -180,7 +182,7 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
         return order * amount + math.log(step / order) - (failure + math.log(order)) / step
 
     alpha = 1 + Fraction(_least(bound))
-    return max(_upper(lambda: _ball(alpha * rho) + _rest(alpha, delta)), Fraction(0))
+    return max(_upper(lambda: real(alpha * rho) + _conversion_loss(alpha, delta)), Fraction(0))
 
 
 def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -210,7 +212,7 @@ def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
         return -(amount - rest) / order
 
     alpha = 1 + Fraction(_least(bound))
-    above = _upper(lambda: (_rest(alpha, delta) - _ball(epsilon)) / _ball(alpha))
+    above = _upper(lambda: (_conversion_loss(alpha, delta) - real(epsilon)) / real(alpha))
     return max(-above, Fraction(0))
 
 
@@ -229,9 +231,10 @@ def _least(bound: Callable[[float], float]) -> float:
     return math.exp((low + high) / 2.0)
 
 
-def _rest(alpha: Fraction, delta: Fraction) -> flint.arb:
-    order = _ball(alpha)
-    return (1 - 1 / order).log() - (_ball(delta).log() + order.log()) / (order - 1)
+def _conversion_loss(alpha: Fraction, delta: Fraction) -> flint.arb:
+    """Return what epsilon is above ``rho alpha`` at this order: Canonne, Kamath, Steinke (2020)."""
+    order = real(alpha)
+    return (1 - 1 / order).log() - (real(delta).log() + order.log()) / (order - 1)
 
 
 def _log(number: Fraction) -> float:
@@ -239,11 +242,6 @@ def _log(number: Fraction) -> float:
     return math.log(number.numerator) - math.log(number.denominator)
 
 
-def _ball(number: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))
-
-
 def _upper(compute: Callable[[], flint.arb], precision: int = _PRECISION) -> Fraction:
     with flint.ctx.workprec(precision):
-        mantissa, exponent = compute().upper().mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+        return fraction_of(compute().upper())

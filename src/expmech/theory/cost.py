@@ -90,7 +90,7 @@ def paper_bound_runtime(k: float, acceptance_floor: float) -> float:
     Parameters
     ----------
     k : float
-        Share of the atom in the mixture.
+        As in :func:`paper_bound_conf_atom`.
     acceptance_floor : float
         The infimum of p_Accept over all points *and* all data sets.
 

@@ -79,10 +79,8 @@ def steps_from_ergodicity(
 
     Parameters
     ----------
-    epsilon, constant, potential, ratio : float
-        As in :func:`delta_from_ergodicity`.
-    delta : float
-        The largest delta that is acceptable.
+    epsilon, constant, potential, ratio, delta : float
+        As in :func:`delta_from_ergodicity`, and the largest delta that is acceptable.
 
     Returns
     -------
@@ -129,10 +127,8 @@ def true_delta(pairs: Iterable[tuple[Law, Law]], epsilon: float) -> float:
 
     Parameters
     ----------
-    pairs : iterable of (array, array)
-        Laws of neighbouring data sets, as in :func:`hockey_stick`.
-    epsilon : float
-        The epsilon of the claimed guarantee.
+    pairs, epsilon
+        Pairs of laws of neighbouring data sets, and epsilon, as in :func:`hockey_stick`.
 
     Returns
     -------
@@ -182,8 +178,8 @@ def bounded_range(pairs: Iterable[tuple[Law, Law]]) -> float:
 
     Parameters
     ----------
-    pairs : iterable of (array, array)
-        Laws of neighbouring data sets.
+    pairs
+        As in :func:`true_epsilon`.
 
     Examples
     --------
@@ -198,8 +194,8 @@ def renyi_divergence(p: Law, q: Law, order: float) -> float:
 
     Parameters
     ----------
-    p, q : array of float
-        Probabilities of the same outcomes under either data set.
+    p, q
+        As in :func:`hockey_stick`.
     order : float
         The order a of the divergence, above 1.
 
@@ -225,10 +221,8 @@ def true_renyi(pairs: Iterable[tuple[Law, Law]], order: float) -> float:
 
     Parameters
     ----------
-    pairs : iterable of (array, array)
-        Laws of neighbouring data sets.
-    order : float
-        The order a of the divergence, above 1.
+    pairs, order
+        As in :func:`true_epsilon` and :func:`renyi_divergence`.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from expmech.explore.view import View
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import L1Mean
 from expmech.paper.example1 import slope
-from expmech.paper.printed import PrintedConfAtomPerfect, ReadConfAtomPerfect
+from expmech.paper.printed.algorithms import PrintedConfAtomPerfect, ReadConfAtomPerfect
 
 BITS = 3
 KINDS = {"printed": PrintedConfAtomPerfect, "corrected": ReadConfAtomPerfect}

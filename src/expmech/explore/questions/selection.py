@@ -44,19 +44,19 @@ class SelectionQuestion(Question):
 
     def neighbour(self, state: QuestionState) -> MadeUpTable:
         rows = journeys(state)
-        rows[-1] = self._other(rows[-1], state)
+        rows[-1] = self._other_way(rows[-1], state)
         return self._table(rows, state)
 
     def _table(self, rows: list[str], state: QuestionState) -> MadeUpTable:
         counts = [float(rows.count(way)) for way in self.names(state)]
         return MadeUpTable(rows=ArrayRows(raw=rows), truth=np.array(counts))
 
-    def _other(self, way: str, state: QuestionState) -> str:
+    def _other_way(self, way: str, state: QuestionState) -> str:
         return next(name for name in self.names(state) if name != way)
 
     def suspicion(self, state: QuestionState) -> tuple[str, str]:
         way = journeys(state)[-1]
-        return way, self._other(way, state)
+        return way, self._other_way(way, state)
 
     def names(self, state: QuestionState) -> list[str]:
         return list(WAYS[: state.size])

@@ -108,7 +108,7 @@ def choose_split(form: AffineForm, domain: Grid, target: Target) -> Split | None
     return Split(
         rows=tuple(chosen.rows),
         columns=tuple(chosen.columns),
-        others=_others(chosen.columns, domain.dimension),
+        others=_complement(chosen.columns, domain.dimension),
         pull=tuple(pull.tolist()),
     )
 
@@ -127,13 +127,13 @@ def _cost(norm: str, domain: Grid, eta: float, pivots: _Pivots) -> float:
     # box_norm(C, 1/2): what rounding to the lattice may add to the norm
     rounding = np.abs(block).sum(axis=1) / 2.0
     offset = eta * float(rounding.sum() if norm == "l1" else rounding.max())
-    others = _others(pivots.columns, domain.dimension)
+    others = _complement(pivots.columns, domain.dimension)
     if not others:
         return mass + offset
     return mass + offset + domain.restrict(others).log_size
 
 
-def _others(columns: list[int], dimension: int) -> tuple[int, ...]:
+def _complement(columns: list[int], dimension: int) -> tuple[int, ...]:
     return tuple(sorted(set(range(dimension)) - set(columns)))
 
 

@@ -258,13 +258,13 @@ class RoundedImage:
         real = near @ self._transform.T
         if others is not None:
             real += others @ self._coupling.T
-        real += self._fraction
+        real += self._shift_fractions
         # the floor of t is added as an integer: in float64 it would cost digits of the rest
         floor = np.floor(real)
         real -= floor
         margin = self._margin(size)
         certain = ((real > margin) & (real < 1.0 - margin)).all(axis=1)
-        index = np.clip(floor, float(-_FAR), float(_FAR)).astype(np.int64) + self._whole
+        index = np.clip(floor, float(-_FAR), float(_FAR)).astype(np.int64) + self._shift_floors
         outside = (index < -1.0 - margin) | (index > self.points_per_axis + 1.0 + margin)
         certain |= outside.any(axis=1)
         certain &= size < 2.0 ** (_SIGNIFICAND - self.digits)
@@ -365,7 +365,7 @@ class RoundedImage:
         return np.asarray(np.abs(self._transform).sum(axis=1) * (1.0 + 2.0**-40))
 
     @cached_property
-    def _whole(self) -> NDArray[np.int64]:
+    def _shift_floors(self) -> NDArray[np.int64]:
         """The floors of t, cut to what 64 bits hold."""
         floors = []
         for entry in self.map.shift:
@@ -373,7 +373,7 @@ class RoundedImage:
         return np.array(floors, dtype=np.int64)
 
     @cached_property
-    def _fraction(self) -> NDArray[np.float64]:
+    def _shift_fractions(self) -> NDArray[np.float64]:
         """What t is above its floors."""
         scale = 1 << self.map.exponent
         fractions = []

@@ -15,6 +15,7 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 
+from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Indices
 from expmech.domains.regions import NormBall
@@ -457,8 +458,8 @@ class BoundVertex(RoundedImage, FittedVertex):
         """
         low, high = map(self._rate, pair)
         with flint.ctx.workprec(precision + 64):
-            below = -(-flint.arb(flint.fmpq(low.numerator, low.denominator))).expm1()
-            above = -(-flint.arb(flint.fmpq(high.numerator, high.denominator))).expm1()
+            below = -(-real(low)).expm1()
+            above = -(-real(high)).expm1()
             return below / (below + above)
 
 

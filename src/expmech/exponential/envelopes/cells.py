@@ -1,8 +1,4 @@
-"""Cells.
-
-Boxes of lattice indices whose sides are powers of two, each with a certified lower bound on the
-energy.
-"""
+"""Cells: boxes of lattice indices with sides of powers of two, each with a bound on the energy."""
 
 from __future__ import annotations
 
@@ -106,9 +102,9 @@ class CellBounds:
         return np.pad(gradients, ((0, 0), (0, others)))
 
     def over(self, low: Indices, last: Indices) -> Energies:
-        """Bound E over the boxes ``low ..
+        """Bound E over index boxes without an evaluation, by the minimum and the loss's own bound.
 
-        Last`` by what is known without an evaluation: the minimum, and the loss's own bound.
+        The boxes reach from ``low`` to ``last``, both included.
         """
         least = np.full(len(low), self.target.minimum_energy, dtype=np.int64)
         if self.own is None:
@@ -136,16 +132,18 @@ class CellBounds:
         energy: Energies,
         gradient: NDArray[np.float64],
     ) -> Energies:
-        """Bound E over the boxes ``low ..
+        """Bound E over index boxes from its value and gradient at one reference point each.
 
-        Last`` from its value and gradient at one reference point each.
+        The boxes reach from ``low`` to ``last``, both included.
         """
         ahead, behind = last - reference, reference - low
         far = np.maximum(ahead, behind) + self.fuzz
+        # each bound is proved alone, so the least decrease of those that the loss allows holds
         decrease = np.full(len(low), float(2 * ENERGY_CAP))
         if self.slopes is not None:
             decrease = np.minimum(decrease, (far * self.slopes).sum(axis=1))
         if self.gradient is not None:
+            # convex: E lies above its tangent, whose least value on a box is at a corner
             tangent = np.maximum(-gradient * ahead, gradient * behind) + self.tangent_errors(
                 far, gradient
             )
@@ -347,6 +345,7 @@ def split(cells: Cells, bounds: CellBounds) -> Cells:
     axis = np.argmax(np.where(cells.bits > 0, bounds.axis_weights * 2.0**cells.bits, -1.0), axis=1)
     side = cells.bits[rows, axis]
     pair = side == 1
+    # halves would put the evaluated middle on an edge, where it bounds neither of them well
     wide = np.flatnonzero(~pair)
     parent = np.concatenate([rows, rows, wide])
     start = np.repeat([0, 1, 3], [len(rows), len(rows), len(wide)])

@@ -77,6 +77,7 @@ def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
     """Return what the tangents promise; None where T is singular or they are not opposite."""
     if min(map(min, touched.energies)) <= -ENERGY_CAP:
         return None  # a saturated loss says nothing about its tangent
+    # the tangents were computed in float64: their heights are lowered by all that may be lost
     heights = _find_heights(touched, bounds)
     plus, minus = (exact_rows(entry) for entry in touched.slopes)
     for fold in touched.folds:
@@ -89,10 +90,13 @@ def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
     except ZeroDivisionError:
         return None
     ratio = _take(sums, free) * inverse
+    # tangents at the two ends of an arm are opposite up to sums of slopes, T = sums / differences;
+    # scaled rows absorb these: docs/theory/cross.md
     shares = find_shares([[abs(entry) for entry in row] for row in ratio.tolist()])
     if shares is None:
         return None
     others = _take(differences, held)
+    # the max of two opposite tangents is |difference| + mean, so heights enter as mean and shift
     lowest, shift = _choose_heights(heights, ratio)
     rises, below = _find_rises(touched, bounds, _take(sums, held) - ratio * others)
     center = [fmpq(entry) for entry in touched.center.tolist()]

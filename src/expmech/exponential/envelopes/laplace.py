@@ -56,6 +56,7 @@ class BoundProductLaplace:
         with flint.ctx.workprec(precision + 64):
             total = flint.arb(1)
             for rate in self.rates:
+                # (1 + q) / (1 - q) = coth(rate / 2), without a difference that loses digits
                 half = flint.arb(flint.fmpq(rate.numerator, 2 * rate.denominator))
                 total *= half.cosh() / half.sinh()
             return total

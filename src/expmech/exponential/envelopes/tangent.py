@@ -47,6 +47,7 @@ class BoundTangent:
                 indices[:, j] = coins.integers_below(self.points_per_axis, size)
                 continue
             rate = Fraction(abs(slope), self.units_per_nat)
+            # a geometric number modulo N has mass proportional to exp(-rate k) on 0 .. N - 1
             steps = coins.geometric(rate, size) % self.points_per_axis
             indices[:, j] = steps if slope > 0 else self.points_per_axis - 1 - steps
             energies += abs(slope) * steps
@@ -129,6 +130,7 @@ def touch(
     most = ENERGY_CAP // (2 * points * d)  # so R is at most 2^59, also where E saturates
     slopes = np.rint(np.clip(gradient, -float(most), float(most))).astype(np.int64)
     ahead, behind = points - 1 - contact, contact
+    # the plane that is drawn has whole slopes; what rounding them loses is paid in the offset
     rest = gradient - slopes
     slack = np.maximum(-rest * ahead, rest * behind) + bounds.tangent_errors(
         np.maximum(ahead, behind) + bounds.fuzz, gradient

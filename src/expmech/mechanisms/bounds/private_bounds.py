@@ -272,12 +272,14 @@ class PrivateBounds(Mechanism):
         return draw
 
     def _bounds(self, coins: Coins, terms: HistogramTerms) -> Bounds | None:
+        """Draw bounds; what follows the noisy counts is post-processing, but for the interval."""
         grid, split = self.grid, terms.split
         middle = grid.octaves * split
         numbers = [(place, n) for place, n in self.counts.items() if place != NOWHERE]
         counts = np.zeros(2 * middle + 1, dtype=np.int64)
         for place, n in numbers:
             counts[_cell(place - grid.zero, grid.parts // split) + middle] += n
+        # every cell gets noise, also empty ones: which cells have rows is confidential
         noisy = counts + coins.discrete_laplace(terms.octaves_rate, len(counts))
         ends = rule.find_octaves(noisy, float(terms.octaves_rate), terms.levels)
         if ends is None:
@@ -289,6 +291,8 @@ class PrivateBounds(Mechanism):
         near, far = sorted((abs(first), abs(last)))
         step = grid.parts // split
         inner, outer = grid.edge(grid.zero + step * (near - 1) + 1), self._edge(far, split)
+        # whether a second look is paid for depends on noisy counts; its epsilon is charged either
+        # way
         near_zero = outer > min(_FARTHEST_ZOOM * inner, LARGEST / 2) or inner <= _SMALLEST
         if not near_zero and not rule.goes_on_to_zero(noisy, ends, split):
             rows = float(noisy[ends[0] : ends[1] + 1].sum())
@@ -324,12 +328,15 @@ class PrivateBounds(Mechanism):
         unit = math.ldexp(0.5, math.frexp(np.nextafter(outer, 0.0))[1]) / grid.parts
         both = (ends[:, 0] * unit < apart[0]) & (ends[:, 1] * unit > apart[1])
         ends, halvings = ends[both], halvings[both]
+        # a row moves the number of values outside by at most 1: docs/theory/private_bounds.md,
+        # Theorem 1
         below, above = up_to[np.searchsorted(sizes[order], ends * unit)].T
         outside = int(up_to[-1]) - (above - below)
         worth = rule.worth_of_a_halving(rows, rate)
         widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
-        each = math.floor(terms.interval_rate * UNITS_PER_NAT)
-        energies = np.minimum(outside, ENERGY_CAP // max(1, each)) * each + widths
+        per_value = math.floor(terms.interval_rate * UNITS_PER_NAT)
+        energies = np.minimum(outside, ENERGY_CAP // max(1, per_value)) * per_value + widths
+        # permute-and-flip needs a candidate of energy 0; the difference is the same for all
         chosen = first_of_a_random_order(coins, energies - energies.min())
         lower, upper = (ends[chosen] * unit).tolist()
         least = grid.edge(grid.zero + 1)  # smaller numbers are in its place

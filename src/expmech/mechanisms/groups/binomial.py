@@ -34,6 +34,7 @@ def draw_binomial(coins: Coins, trials: int, chance: Chance) -> int:
 
 def _hazard(trials: int, chance: Chance, k: int, precision: int) -> flint.arb:
     """Enclose ``P(X = k) / (1 - P(X < k))``, with as many digits as the difference loses."""
+    # (1 - p)^trials = exp(trials log(1 - p)): the factor costs as many digits as it has
     working = precision + 64 + trials.bit_length()
     while True:
         with flint.ctx.workprec(working):

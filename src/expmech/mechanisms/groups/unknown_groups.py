@@ -18,7 +18,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below, real
+from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
     SECRET_KEY,
@@ -32,6 +32,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.balls import real
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
@@ -265,7 +266,8 @@ class UnknownGroups(Mechanism):
     def _lowest(self, rate: Fraction) -> int:
         if self.delta == 0:
             return _first_at_most(lambda t: self.universe.size * tail(rate, t), INVENTED)
-        # one new key must not change what is shown of others by more than its share of epsilon
+        # delta alone does not do: that a new key is *not* shown must tell no more than its share of
+        # epsilon, 1 - p >= exp(-rate). Theorem 3, and the example after it
         covered = _first_at_most(lambda t: tail(rate, t - 1) + (-real(rate)).exp(), Fraction(1))
         return max(covered, _first_at_most(lambda t: _delta(rate, t, self.keys), self.delta))
 
@@ -305,8 +307,11 @@ class UnknownGroups(Mechanism):
         if terms.pure:
             chance = functools.partial(_tail_at, terms.rate, terms.least)
             number = draw_binomial(coins, terms.size, chance)
-            # drawn from all keys, and those that rows have dropped: no look at the data before
+            # Theorem 2 of docs/theory/unknown_groups.md: drawn from all keys of the universe, and
+            # keys that rows have are dropped afterwards, so that no coin depends on the data
             places = draw_subset(coins, terms.size, number)
+            # what noise that reaches the threshold has beyond it is geometric: such a law has no
+            # memory
             beyond = coins.geometric(terms.rate, number).tolist()
             invented = [
                 (self.universe.at(p), terms.least + b) for p, b in zip(places, beyond, strict=True)

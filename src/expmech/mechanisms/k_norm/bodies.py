@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, Self
 import flint
 import numpy as np
 
+from expmech.core.balls import fraction_of
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.coins.reals import ExponentialReals, LaplaceReals, RevealedNormals, UniformReals
@@ -107,6 +108,7 @@ class Body(ABC):
         """Return a uniform point of the body: one of the box around it that it holds."""
         while True:
             proposed = BoxPoint(coins, self.half_widths)
+            # digits are revealed until the small box around the point is inside or outside of K
             held = self.holds(*proposed.ends())
             while held is None:
                 proposed.reveal(coins)
@@ -116,6 +118,8 @@ class Body(ABC):
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
         """Return a vector b of density ``~ exp(-rate |b|_K)``, its digits revealed as needed.
+
+        A uniform point of K times a sum of d + 1 exponentials: docs/theory/k_norm.md, Fact 2.
 
         Parameters
         ----------
@@ -338,6 +342,7 @@ class Ellipsoid(Body):
 
     def noise(self, coins: Coins, rate: Fraction) -> Vector:
         """Return A times noise in the ball: a uniform direction, and a sum of d exponentials."""
+        # a direction, not a point of the ball: the radius then has the law of d exponentials
         return _EllipsoidNoise(coins, self.matrix, rate)
 
     @property
@@ -403,7 +408,7 @@ class _EllipsoidNoise:
             normals = [self._normals.enclose(j, self._precision) for j in range(size)]
             norm = sum((z * z for z in normals), flint.arb(0)).sqrt()
             balls = [z / norm for z in normals]
-            shares = [[_rational(ball.lower()), _rational(ball.upper())] for ball in balls]
+            shares = [[fraction_of(ball.lower()), fraction_of(ball.upper())] for ball in balls]
         low, high = [share[0] for share in shares], [share[1] for share in shares]
         ends = [_dot(line, low, high) for line in self._matrix]
         return [a * radius[a < 0] for a, _ in ends], [b * radius[b >= 0] for _, b in ends]
@@ -614,12 +619,6 @@ def _root_up(number: Fraction) -> Fraction:
     shift = 96
     scaled = number.numerator * number.denominator << (2 * shift)
     return Fraction(math.isqrt(scaled) + 1, number.denominator << shift)
-
-
-def _rational(number: flint.arb) -> Fraction:
-    """Return an exact ball's number."""
-    mantissa, exponent = number.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def draw_rounded(body: Body, coins: Coins, rate: Fraction, size: int) -> Any:

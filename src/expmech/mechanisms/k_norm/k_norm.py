@@ -95,6 +95,7 @@ class KNorm(Mechanism):
         """Return the draw: noise that never looks at the totals is added to them."""
 
         def draw(coins: Coins, size: int) -> Draws:
+            # round(T + b) = T + round(b) for whole T (Fact 3): the noise never sees the totals
             noisy = draw_rounded(self.body, coins, budget, size)
             noisy = noisy + np.array(self._totals, dtype=object)
             values = np.clip(noisy, -_MOST, _MOST).astype(np.int64)

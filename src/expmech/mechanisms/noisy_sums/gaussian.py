@@ -15,7 +15,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import LEVEL, MISSED, first_integer, real
+from expmech.certificates.accuracy import LEVEL, MISSED, first_integer
+from expmech.core.balls import real
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
 from expmech.core.rounding import float_down, float_up

@@ -25,9 +25,9 @@ from expmech.certificates.accuracy import (
     half_width,
     is_below,
     joint_half_width,
-    real,
     shortest,
 )
+from expmech.core.balls import real
 from expmech.core.coins import Coins
 from expmech.core.coins.laws import propose_cube_laplace
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import flint
 
 from expmech.core.adjacency import Adjacency
+from expmech.core.balls import fraction_of, real
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_down, float_up
 from expmech.mechanisms.optimum.risks import Risk
@@ -40,7 +41,7 @@ def determinant_cost(risk: Risk, leverage: Fraction) -> Fraction:
 
 
 def _determinant(risk: Risk, leverage: Fraction) -> flint.arb:
-    return (1 + _ball(risk.trace * leverage / risk.rank)).log() * risk.rank
+    return (1 + real(risk.trace * leverage / risk.rank)).log() * risk.rank
 
 
 def least_penalty(
@@ -48,7 +49,7 @@ def least_penalty(
 ) -> Fraction:
     """Return the penalty whose determinant alone costs at most about ``nats``, rounded up."""
     with flint.ctx.workprec(_PRECISION):
-        power = _ball(nats / risk.rank).expm1()
+        power = real(nats / risk.rank).expm1()
         paid = fraction_of((power * risk.rank).lower()) / risk.trace  # the leverage nats pay for
     return penalty_of(paid, squared_norm, intercept_penalty)
 
@@ -78,10 +79,10 @@ def spent_by_row(
     what risks of several margins pay, ``s`` and the determinant at its largest, if that is less.
     """
     with flint.ctx.workprec(_PRECISION):
-        others = (adjacency.rows_moved - 1) * _ball(row_nats)
-        cost = _ball(row_nats) + _determinant(risk, leverage)
+        others = (adjacency.rows_moved - 1) * real(row_nats)
+        cost = real(row_nats) + _determinant(risk, leverage)
         if risk.margins == 1:
-            cost = cost.min(_largest_gain(risk, _ball(row_nats), _ball(leverage)))
+            cost = cost.min(_largest_gain(risk, real(row_nats), real(leverage)))
         return fraction_of((others + cost).upper())
 
 
@@ -92,7 +93,7 @@ def _largest_gain(risk: Risk, s: flint.arb, q: flint.arb) -> flint.arb:
     """
     first, second, third = risk.curvature_bound
     c = risk.bound
-    w0, w1, w2 = _ball(first), _ball(second * c), _ball(third * c**2)
+    w0, w1, w2 = real(first), real(second * c), real(third * c**2)
     p = flint.arb(1)
     if third > 0:
         slope = s * w1 - 2 * w2
@@ -138,7 +139,7 @@ def noise_rate(
     """
     if noise == EUCLIDEAN:
         with flint.ctx.workprec(_PRECISION):
-            sigma = fraction_of(_ball(risk.squared_length * squared_norm).sqrt().upper())
+            sigma = fraction_of(real(risk.squared_length * squared_norm).sqrt().upper())
     elif noise == SUM_NORM:
         if sum_norm is None:
             raise ParameterError(f"`sum_norm` of {OWNER} must be given for noise in the sum norm.")
@@ -146,13 +147,3 @@ def noise_rate(
     else:
         sigma = risk.bound if noise == MAX_NORM else risk.spread
     return Fraction(float_down(row_nats / sigma))
-
-
-def fraction_of(exact: flint.arb) -> Fraction:
-    """Return the middle of a ball, which is a dyadic number."""
-    mantissa, exponent = exact.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-
-
-def _ball(number: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))

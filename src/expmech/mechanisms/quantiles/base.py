@@ -200,6 +200,7 @@ class SeveralQuantiles(Mechanism):
         """Return the same levels of other values, by how many lie in each cell."""
         cells = confidential_array(counts, name="counts", owner=self.name)
         counted = self._occupied(cells, self.lattice)
+        # the charge was made for this count, which the certificate states
         if self.adjacency.count_is_public and counted.total != self.cells.total:
             raise ParameterError(f"`counts` of {self.name} must be of as many values as before.")
         return dataclasses.replace(self, cells=counted)
@@ -272,6 +273,7 @@ class SeveralQuantiles(Mechanism):
         def draw_cells(coins: Coins) -> NDArray[np.int64]:
             if unspread is not None:
                 return unspread(coins)
+            # neighbours stay neighbours when values are spread: docs/theory/quantiles.md, Theorem 2
             spread = self.cells.spread(coins, self.spread)
             return self.points_draw(spread, budget)(coins) // self.spread
 

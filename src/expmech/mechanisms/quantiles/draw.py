@@ -82,6 +82,8 @@ def integer_weights(values: NDArray[np.float64], possible: NDArray[np.bool_]) ->
     weighs at least 1, also where float64 has no number small enough beside the largest.
     """
     scale = 2.0 ** (58 - int(values.size).bit_length() - int(np.frexp(values.max())[1]))
+    # the factor covers the rounding of large products in float64, and `possible` gives back what
+    # truncation takes
     weights = (values * (scale * (1.0 + 2.0**-36))).astype(np.int64)
     weights += possible
     return np.cumsum(weights)
@@ -142,6 +144,7 @@ class JointDraw:
         tables = self.tables
         choices = Choices(coins, self._kept)
         runs = self._choose_groups(tables, choices)
+        # the coin of a tuple with merged groups needs true ranks: its points are drawn first
         merged = self.groups.within is not None and any(self.groups.within[k] for k, _ in runs)
         indices = self._place_all(coins, runs) if merged else None
         if not self._accept(tables, choices, runs, self.energy(runs, indices), coins):
@@ -216,6 +219,7 @@ class JointDraw:
                 return chance
 
         chance = enclosure(0, 128)
+        # Theorem 2 says that it cannot be; were it so, the law would not be exact
         if not chance < 1:
             raise EnvelopeViolatedError
         return bool(coins.bernoulli(np.array([float(chance.mid())]), enclosure)[0])
@@ -245,6 +249,8 @@ class JointDraw:
 
         Multisets of N points are sets of N + run - 1: Floyd's way to draw one.
         """
+        # independent points that are sorted would weigh s different ones s! times as much as equal
+        # ones
         points = int(self.groups.sizes[group]) + run - 1
         chosen: set[int] = set()
         for last in range(points - run, points):

@@ -78,6 +78,8 @@ def node_units(node: LevelNode, share: Fraction, adjacency: Adjacency) -> int:
     ``share`` is the epsilon of a depth. A row more or less in a part moves its loss by D = widest
     over width; a row replaced moves two parts, or one by 1.
     """
+    # eta is share / 2D, and s units are an energy of 2 s (end - start) for each rank; with D =
+    # widest / (end - start) that is s = share / (4 widest): docs/theory/recursive_quantiles.md
     if adjacency is Adjacency.ADD_REMOVE:
         moved = 4 * node.widest
     elif node.depth == 0:
@@ -207,6 +209,8 @@ def _spent(levels: Levels, units: list[int], adjacency: Adjacency) -> list[Fract
                 nats = Fraction(2 * units[middle - 1], UNITS_PER_NAT)  # of a rank over the width
                 sides = ends[middle] - ends[left], ends[right] - ends[middle]
                 added.append(nats * max(sides))
+                # a row that is replaced within one part moves its rank by 1: both sides of the
+                # level together
                 alone = max(alone, nats * sum(sides))
                 deeper += [(left, middle), (middle, right)]
         first, second = sorted(added, reverse=True)[:2]

@@ -15,6 +15,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.balls import real
+
 ABSENT = -(1 << 60)
 """The exponent of zero: below that of every number met, with room for sums of several."""
 
@@ -122,7 +124,7 @@ def from_integers(numbers: NDArray[Any]) -> Scaled:
 def exponential(nats: Fraction) -> Scaled:
     """Return ``exp(nats)``, to 2^-52 of itself, as a list of one."""
     with flint.ctx.workprec(_PRECISION):
-        ball = flint.arb(flint.fmpq(nats.numerator, nats.denominator)).exp()
+        ball = real(nats).exp()
         man, exp = ball.mid().man_exp()
     bits = int(man).bit_length()
     return normalise(Scaled(np.array([int(man) / (1 << bits)]), np.array([int(exp) + bits])))

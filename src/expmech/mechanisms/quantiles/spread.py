@@ -48,6 +48,7 @@ class CellCounts:
         crowded = full > 0  # cells with a value at every point
         every = self.occupied[crowded, None] * points + np.arange(points)
         table = np.repeat(full[crowded, None], points, axis=1)
+        # one call draws the subsets of all cells with the same remainder
         fine, ones = [every.ravel()], 0
         for size in np.unique(rest[rest > 0]).tolist():
             cells = np.flatnonzero(rest == size)

@@ -167,6 +167,8 @@ def merge_distant(groups: RankGroups, levels: Levels, rate: Fraction) -> RankGro
     if groups.n_groups < _MANY:
         return groups
     many, near = len(levels.numerators), _NEAR / float(rate)
+    # an output d ranks from its level costs at least 2 d (signed differences up to it add up to d,
+    # and all of them to 0): docs/theory/joint_quantiles.md, section 3
     targets = np.array([above * groups.count / levels.denominator for above in levels.numerators])
     places = np.searchsorted(targets, groups.ranks)
     low = groups.ranks - targets[np.maximum(places - 1, 0)]
@@ -247,6 +249,7 @@ class Tables:
         """M as ``number * 2^power``: the weight of all tuples, raised by the slack a step."""
         (mantissa,), (exponent,) = self.total_weight
         steps = 2 * len(self.levels.numerators) + 2
+        # Theorem 2: f(o) / pi(o) <= (1 + slack)^(2m + 2) A for tables that are nearly superharmonic
         return Fraction(float(mantissa)) * (1 + self.slack) ** steps, int(exponent)
 
     def fall(self, j: int) -> Scaled:

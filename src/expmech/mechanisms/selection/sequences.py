@@ -12,6 +12,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.balls import real
 from expmech.core.coins import UNIT, UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError
 from expmech.exponential.target.calibration import ENERGY_CAP
@@ -98,7 +99,7 @@ class SequenceDraw:
 
         def enclosure(_: int, precision: int) -> flint.arb:
             with flint.ctx.workprec(precision + 64):
-                chance = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator)).exp()
+                chance = real(exponent).exp()
                 chance = chance * number * weight.denominator / weight.numerator
                 if not tail:
                     return chance * self.width

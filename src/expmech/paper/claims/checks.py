@@ -199,9 +199,9 @@ def log_concave_utility() -> Outcome:
 def responses_leave_their_range() -> Outcome:
     """Say how far a simulated response can reach before the clip."""
     largest = max(float(np.abs(simulate(seed)[1]).max()) for seed in range(50))
-    reach = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
-    number = f"Z_i can reach +-{reach:.1f}; the largest of 5000 simulated is {largest:.2f}"
-    return within(reach, 1.0 + 1e-9), number
+    farthest = 1.0 + math.fsum(abs(x) for x in COEFFICIENTS.tolist() if x < 0)
+    number = f"Z_i can reach +-{farthest:.1f}; the largest of 5000 simulated is {largest:.2f}"
+    return within(farthest, 1.0 + 1e-9), number
 
 
 @claim(

@@ -27,8 +27,7 @@ from expmech.paper.kernels import (
     released_law,
     steps_and_loss,
 )
-from expmech.paper.printed import expected_steps_direct
-from expmech.paper.printed.cost import atom_acceptance
+from expmech.paper.printed.cost import atom_acceptance, expected_steps_direct
 from expmech.paper.verdict import (
     FALSE,
     HOLDS,

@@ -15,14 +15,14 @@ from expmech.exponential.samplers import (
     Sampler,
 )
 from expmech.paper.example1 import make_mechanism, slope
-from expmech.paper.printed import (
-    PrintedConfAtomPerfect,
-    ReadConfAtomPerfect,
+from expmech.paper.printed.algorithms import PrintedConfAtomPerfect, ReadConfAtomPerfect
+from expmech.paper.printed.cost import (
+    atom_acceptance,
+    expected_flips,
     expected_proposals_corrected,
     expected_proposals_printed,
     expected_steps_direct,
 )
-from expmech.paper.printed.cost import atom_acceptance, expected_flips
 from expmech.paper.printed.kernel import reading_rate
 from expmech.paper.study import Parameters, Result, Results
 from expmech.paper.verdict import Interval, Verdict, all_of, is_below

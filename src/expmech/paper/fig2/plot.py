@@ -27,7 +27,7 @@ from expmech.paper.plotting import (
     new_figure,
     save_figure,
 )
-from expmech.paper.printed import READINGS
+from expmech.paper.printed.kernel import READINGS
 from expmech.paper.study import Parameters, Result, Results
 from expmech.paper.verdict import mean_interval, median_interval
 

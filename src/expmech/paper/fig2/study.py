@@ -18,7 +18,7 @@ from expmech.paper.fig2.plot import plot_grid, plot_readings, plot_sweep
 from expmech.paper.fig2.verdicts import judge
 from expmech.paper.options import Options
 from expmech.paper.plotting import write_table
-from expmech.paper.printed import READINGS
+from expmech.paper.printed.kernel import READINGS
 from expmech.paper.study import Parameters, Results, Section, Study
 
 SIZES, EPSILONS = (10, 100, 1000), (0.01, 0.1, 1.0)

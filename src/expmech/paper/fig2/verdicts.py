@@ -9,7 +9,7 @@ import numpy as np
 from expmech.paper.example1 import slope
 from expmech.paper.fig2.counts import CORRECTED, DIRECT, PRINTED, conditions, judge_counts
 from expmech.paper.fig2.drawn_counts import count_apart, judge_branches, judge_drawn
-from expmech.paper.printed import READINGS
+from expmech.paper.printed.kernel import READINGS
 from expmech.paper.study import Results
 from expmech.paper.verdict import (
     FALSE,
