@@ -24,13 +24,7 @@ from expmech.tables.arrays import ArrayRows, SparseRows, class_places
 from expmech.tables.expressions import Column as Column
 from expmech.tables.expressions import Condition, evaluate
 from expmech.tables.keys import Key, each_key, spelling, tally_values
-from expmech.tables.reading import (
-    FOUND_MISSING,
-    WHOLE_ROWS,
-    fill_missing,
-    read_column,
-    stand_in,
-)
+from expmech.tables.reading import FOUND_MISSING, WHOLE_ROWS, fill_missing, read_column, stand_in
 from expmech.tables.scaling import (
     STANDARD_BITS,
     Bounds,

@@ -19,11 +19,7 @@ from expmech.losses import LogisticRisk
 from expmech.mechanisms.optimum import risks
 from expmech.tables.aggregates import Column, DesignOf, LabelledRowsOf, TargetRows
 from expmech.tables.scaling import centres, check_penalty, check_radius, scaled
-from expmech.tables.statistics.regression import (
-    OptimumRegression,
-    Regression,
-    RegressionChoices,
-)
+from expmech.tables.statistics.regression import OptimumRegression, Regression, RegressionChoices
 
 OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
 LAWS = (OPTIMUM, LIKELIHOOD)
