@@ -63,7 +63,7 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
         parts = [(statistic, Fraction(1)) for statistic in make(own)]
         parts = [(statistic, share / len(parts)) for statistic, share in parts]
     else:
-        later = make(with_bounds(own, dict.fromkeys(private.labels, private.stand_in)))
+        later = make(with_bounds(own, dict(zip(private.labels, private.stand_in, strict=True))))
         parts = [(statistic, private.column_epsilon) for statistic in private.statistics]
         parts += [(statistic, private.rest / len(later)) for statistic in later]
     epsilon = _epsilon(options, parts, known, private=private is not None)
@@ -79,7 +79,7 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
     ]
     if private is not None:  # bounds that stand in say nothing about the error
         first = len(private.columns)
-        plans[first:] = [_between_found_bounds(made, private.stand_in) for made in plans[first:]]
+        plans[first:] = [_between_found_bounds(made, private.stand_in[0]) for made in plans[first:]]
     if options.as_json:
         named = {"statistic": command.name, "adjacency": str(adjacency)}
         described = [named | plan.describe() for plan in plans]

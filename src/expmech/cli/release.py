@@ -31,7 +31,7 @@ from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.groups import group_of
 from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
 from expmech.cli.records import record_json, show, with_digest
-from expmech.cli.searches import BoundedCommand, LimitedCommand, bounds_search
+from expmech.cli.searches import BoundedCommand, LimitedCommand, SearchCommand, bounds_search
 from expmech.cli.settings import complete, open_table, row_limit
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
@@ -44,7 +44,7 @@ from expmech.tables.aggregates import validate_different
 from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
-from expmech.tables.row_limits import AUTO, row_limit_search
+from expmech.tables.searches import AUTO, row_limit_search
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics.base import Statistic, check_missing
 
@@ -86,7 +86,7 @@ class ReleaseCommand:
     as_json: bool = False
     check: Fraction | None = None
     """What is spent besides on how many values are usable numbers."""
-    bounded: tuple[BoundedCommand | LimitedCommand, ...] = ()
+    bounded: tuple[SearchCommand, ...] = ()
 
     @property
     def before(self) -> tuple[ReleaseCommand, ...]:
@@ -340,7 +340,7 @@ def _find_first(
 def _redeemed_bounds(
     ledger: Ledger,
     number: int,
-    bounded: BoundedCommand | LimitedCommand,
+    bounded: SearchCommand,
     prepared: Sequence[PreparedRelease],
     end: Ending,
 ) -> tuple[list[Record], int | None]:

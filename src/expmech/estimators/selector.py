@@ -105,7 +105,8 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         table, d = self._table(X)
         names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
         statistic, read = self._statistic(table, y, d, names)
-        (release,) = self._draw([statistic], DeferredRows(table=table, read=read), epsilon=budget)
+        rows = DeferredRows(table=table, read=read)
+        (release,) = self._draw(self._prepare([statistic], rows, budget), rows)
         if self.k is None:
             self.best_index_: Any = int(release.value)
             self.best_ = names[self.best_index_]

@@ -28,24 +28,23 @@ from expmech.tables.dates import public_days, read_days, refuse_plain_numbers
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
 from expmech.tables.intervals import QuantileInterval
-from expmech.tables.private_bounds import (
-    DEFAULT_SHARE,
-    STAND_IN,
-    BoundsSearch,
-    are_private,
-    parse_share,
-    release_with_bounds,
-)
 from expmech.tables.reading import frame_columns, read_column, refuse_declared
 from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
-    aggregate_all,
     prepare_release,
     public_count,
     release_all,
 )
 from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.searches import (
+    DEFAULT_SHARE,
+    STAND_IN,
+    BoundsSearch,
+    are_private,
+    parse_share,
+    release_after,
+)
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics import (
@@ -572,7 +571,7 @@ class _Arguments:
 
     def count(self, where: str | None) -> Release:
         """Return the number of rows that a condition, or a column of booleans, is true for."""
-        in_engine = _in_engine(self.data)
+        in_engine = isinstance(self.data, (str, os.PathLike, Source))
         if where is not None and not (in_engine and isinstance(where, str)):
             raise ParameterError(
                 "`where` of count must be text, and is for files and tables. Of data in memory give"
@@ -585,7 +584,8 @@ class _Arguments:
             )
         text = where or ""
         condition = None if where is None else parse_condition(where)
-        if not in_engine and _of_booleans(self.data):
+        kind = str(getattr(self.data, "dtype", "")).lower()  # as it is declared
+        if not in_engine and kind in ("bool", "boolean", "bool[pyarrow]"):
             text = f"{_name_of(self.data)} is true"
             truth = Node("one_of", (Node("column", value=0),), (1.0,))
             condition = Node("holds", (truth,))
@@ -681,13 +681,7 @@ class _Arguments:
 
             def draw(prepared: Sequence[PreparedRelease], before: int = 0) -> list[Release]:
                 read = prepared[0].parts[""] if rows is None else rows
-                if seed is not None:
-                    pairs = zip(prepared, aggregate_all(prepared, read), strict=True)
-                    return [
-                        public.study(aggregate, (seed, before + k))
-                        for k, (public, aggregate) in enumerate(pairs)
-                    ]
-                return release_all(prepared, read, ledger=account)
+                return release_all(prepared, read, ledger=account, seed=seed, before=before)
 
             if bounds is not None:
                 statistic = make(name, bounds)
@@ -714,8 +708,12 @@ class _Arguments:
                 step=step,
             )
             account = self._account(source)
-            (released,) = release_with_bounds(
-                search, lambda pairs: [make(name, pairs[0])], prepare, draw, account
+            (released,) = release_after(
+                search,
+                prepare(search.statistics, search.column_epsilon, search.notes),
+                lambda pairs, notes: prepare([make(name, pairs[0])], search.rest, notes),
+                draw,
+                account,
             )
             return released
 
@@ -805,10 +803,6 @@ class _Arguments:
         )
 
 
-def _in_engine(data: Any) -> bool:
-    return isinstance(data, (str, os.PathLike, Source))
-
-
 def _in_memory(values: Any, name: str, *, compared: bool, dates: bool) -> DeferredRows:
     """Return rows that are read after the charge."""
 
@@ -827,8 +821,3 @@ def _name_of(values: Any) -> str:
     """Return the name of a series, which is public; arrays and lists have none."""
     name = getattr(values, "name", None)
     return str(name) if name not in (None, "") else _UNNAMED
-
-
-def _of_booleans(data: Any) -> bool:
-    """Return whether a column is of booleans, by its declared type."""
-    return str(getattr(data, "dtype", "")).lower() in ("bool", "boolean", "bool[pyarrow]")
