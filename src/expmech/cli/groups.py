@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -59,9 +59,3 @@ class LoadingGroup(TyperGroup):
         """Return the command that the first argument names, made, and the other arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and self.load(str(name)), rest
-
-
-def group_of(commands: Mapping[str, str], make: Callable[[str], Any]) -> type[LoadingGroup]:
-    """Return the class of a group: the helps of its commands by name, and what makes one."""
-    members = {"helps": commands, "load": staticmethod(cache(make))}
-    return type("Commands", (LoadingGroup,), members)

@@ -28,8 +28,7 @@ from expmech.cli.columns import CommonSettings, StatisticCommand, join, read_lis
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
-from expmech.cli.groups import group_of
-from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
+from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, group_of
 from expmech.cli.records import record_json, show, with_digest
 from expmech.cli.searches import BoundedCommand, LimitedCommand, SearchCommand, bounds_search
 from expmech.cli.settings import complete, open_table, row_limit
@@ -601,17 +600,12 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
 
 
 @user_errors()
-def _work(statistic: StatisticCommand, **given: Any) -> None:
-    run(read_command(statistic, **given))
+def _work(name: str, **given: Any) -> None:
+    run(read_command(STATISTICS[name], **given))
 
 
 app = typer.Typer(
-    cls=group_of(
-        {name: each.of_table.__doc__ or "" for name, each in STATISTICS.items()},
-        lambda name: make_command(
-            name, RECORDS, STATISTICS[name].of_table, partial(_work, STATISTICS[name])
-        ),
-    ),
+    cls=group_of(RECORDS, {name: each.of_table for name, each in STATISTICS.items()}, _work),
     add_completion=False,
     no_args_is_help=True,
     invoke_without_command=True,
