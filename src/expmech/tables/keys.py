@@ -106,7 +106,7 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     missing equals no candidate.
     """
     column = _vector(column)
-    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+    if _holds_numbers(column):
         return _tally_numbers(read_column(column.ravel()), read_values(candidates))
     keys = [canonical_key(candidate) for candidate in candidates]
     tallied = _counted(column)
@@ -178,6 +178,10 @@ def _vector(column: Any) -> Any:
     if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
         column = column.to_numpy()  # a pandas column of a NumPy type
     return column.compressed() if isinstance(column, np.ma.MaskedArray) else column
+
+
+def _holds_numbers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
 
 
 def _counted(column: Any) -> Counter[Key]:
