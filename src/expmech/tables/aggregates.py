@@ -425,11 +425,11 @@ class LabelledRowsOf(ColumnsOf):
 
     def of_arrays(self, rows: ArrayRows) -> TargetRows:
         places = class_places(rows.target, self.classes, self.missing)
-        features, targets = rows.filled_with_targets(
-            self.columns, self.bounds, places, (0.0, 1.0), self.missing
-        )
+        features, targets = rows.with_targets(self.columns, places, (0.0, 1.0), self.missing)
         return TargetRows(
-            features=features, targets=targets, counts=np.ones(len(targets), dtype=np.int64)
+            features=fill_missing(features, self.bounds, self.missing),
+            targets=targets,
+            counts=np.ones(len(targets), dtype=np.int64),
         )
 
 
