@@ -33,7 +33,7 @@ from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import DeferredRows
 from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
-from expmech.tables.release import PreparedRelease, prepare_release, release_all
+from expmech.tables.release import PreparedRelease, account_of, prepare_release, release_all
 from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.searches import (
     DEFAULT_SHARE,
@@ -282,9 +282,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self, prepared: Sequence[PreparedRelease], rows: DeferredRows, before: int = 0
     ) -> list[Release]:
         """Charge, aggregate and draw; ``before`` is how many releases the fit had already."""
-        return release_all(
-            prepared, rows, ledger=self._ledger, seed=self.random_state, before=before
-        )
+        account = account_of(self.ledger)
+        return release_all(prepared, rows, ledger=account, seed=self.random_state, before=before)
 
     def _prepare(
         self,
@@ -315,11 +314,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
             for statistic in statistics
         ]
-
-    @property
-    def _ledger(self) -> Ledger | None:
-        given = self.ledger
-        return given if given is None or isinstance(given, Ledger) else Ledger(given)
 
 
 def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
@@ -382,7 +376,7 @@ class BoundedColumns(PrivateEstimator):
             self._prepare(search.statistics, rows, search.column_epsilon, search.notes),
             prepare,
             lambda prepared, before: self._draw(prepared, rows, before),
-            self._ledger,
+            account_of(self.ledger),
         )
         found = releases[0].bounds
         self.bounds_ = search.given([each.value for each in found])

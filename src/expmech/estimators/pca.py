@@ -15,7 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters, column_labels
 from expmech.estimators.tables import numbers_of
-from expmech.tables.release import charged, release_all
+from expmech.tables.release import account_of, charged, release_all
 from expmech.tables.scaling import Bounds, make_standard
 from expmech.tables.statistics import Mean, PrincipalComponents
 
@@ -101,7 +101,7 @@ class PrivatePCA(
         share = epsilon * MEAN_SHARE if statistic.center_is_private else Fraction(0)
         means = self._prepare([_mean(statistic)], rows, share) if share else []
         (components,) = self._prepare([statistic], rows, epsilon - share)
-        with charged(self._ledger, [*means, components]):
+        with charged(account_of(self.ledger), [*means, components]):
             draw = partial(release_all, rows=rows, ledger=None, seed=self.random_state)
             releases = draw(means)
             if releases:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from expmech.certificates.timing import AUTO, UNPROTECTED
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_integer
 from expmech.domains.regions import decimal_fraction
-from expmech.ledger import Ledger, exact_amount
+from expmech.ledger import exact_amount
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.dates import public_days, read_days, refuse_plain_numbers
 from expmech.tables.expressions import Node
@@ -32,6 +31,7 @@ from expmech.tables.reading import frame_columns, read_column, refuse_declared
 from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
+    account_of,
     prepare_release,
     public_count,
     release_all,
@@ -687,7 +687,7 @@ class _Arguments:
                 statistic = make(name, bounds)
                 (whole,) = prepared = prepare([statistic], amount)
                 if plan is None:
-                    account = self._account(source)
+                    account = account_of(self.ledger, source)
                     return draw(prepared)[0]
                 interval = plan(statistic, amount, whole.count)
                 prepared = [
@@ -695,7 +695,7 @@ class _Arguments:
                     for part, epsilon in interval.parts
                     for public in prepare([part], epsilon, (interval.note,))
                 ]
-                account = self._account(source)
+                account = account_of(self.ledger, source)
                 return interval.joined(draw(prepared))
             search = BoundsSearch(
                 columns=(name,),
@@ -707,7 +707,7 @@ class _Arguments:
                 owner=self.owner,
                 step=step,
             )
-            account = self._account(source)
+            account = account_of(self.ledger, source)
             (released,) = release_after(
                 search,
                 prepare(search.statistics, search.column_epsilon, search.notes),
@@ -738,16 +738,6 @@ class _Arguments:
             owner=self.owner,
             notes=notes,
         )
-
-    def _account(self, source: Source | None) -> Ledger | None:
-        """Return the ledger; raise where it is that of another table."""
-        account = self.ledger
-        if account is None:
-            return None
-        if source is not None:
-            path = account.path if isinstance(account, Ledger) else Path(account)
-            return Ledger(path, data_set=source.names, members=source.members)
-        return account if isinstance(account, Ledger) else Ledger(account)
 
     @contextmanager
     def _opened(self) -> Iterator[Source | None]:

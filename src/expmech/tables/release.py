@@ -441,6 +441,16 @@ def release_all(
         return [each.release(part) for each, part in zip(prepared, aggregates, strict=True)]
 
 
+def account_of(ledger: Ledger | str | Path | None, source: Source | None = None) -> Ledger | None:
+    """Return the ledger that was given, if any; raise where it is that of another table."""
+    if ledger is None or (source is None and isinstance(ledger, Ledger)):
+        return ledger
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    if source is None:
+        return Ledger(path)
+    return Ledger(path, data_set=source.names, members=source.members)
+
+
 def release(
     source: Source,
     statistic: Statistic,
@@ -501,10 +511,7 @@ def release(
     >>> release(source, count, epsilon=1.0).certificate.epsilon
     1.0
     """
-    account = None
-    if ledger is not None:
-        path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
-        account = Ledger(path, data_set=source.names, members=source.members)
+    account = account_of(ledger, source)
     request = ReleaseRequest(
         epsilon=exact_amount(epsilon, name="epsilon", owner="release"),
         sampler=sampler,
