@@ -16,21 +16,8 @@ if _TYPE_CHECKING:
     from expmech.certificates.certificate import Certificate
     from expmech.certificates.mechanism import Draws
     from expmech.core.adjacency import Adjacency
-    from expmech.core.errors import (
-        ExpmechError,
-        ParameterError,
-        UnsupportedError,
-    )
-    from expmech.domains import (
-        Box,
-        Candidates,
-        Domain,
-        L1Ball,
-        L2Ball,
-        Multiples,
-        Product,
-        Simplex,
-    )
+    from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError
+    from expmech.domains import Box, Candidates, Domain, L1Ball, L2Ball, Multiples, Product, Simplex
     from expmech.exponential import kernels
     from expmech.exponential.envelopes import (
         Affine,
@@ -70,15 +57,7 @@ if _TYPE_CHECKING:
     from expmech.mechanisms.quantiles.recursive_quantiles import RecursiveQuantiles
     from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
     from expmech.mechanisms.selection.top_k import TopK
-    from expmech.tables.functions import (
-        count,
-        histogram,
-        mean,
-        median,
-        quantiles,
-        sum,
-        variance,
-    )
+    from expmech.tables.functions import count, histogram, mean, median, quantiles, sum, variance
 
 __all__ = [
     "Adjacency",

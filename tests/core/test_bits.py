@@ -164,7 +164,7 @@ def test_a_release_is_drawn_from_one_fresh_key_and_uses_no_word_twice(
     assert recorder.taken, "a release that takes no random bits"
     # requests of a byte or two are found in many places: only longer ones are told apart
     assert_disjoint([one for one in recorder.taken if len(one) >= 8], key_stream(key, 1 << 22))
-    again = ready.postprocessing.apply(ready._draw(Coins(ChaChaBits(key, "test")), 1).values[0])
+    again = ready.postprocessing.apply(ready.draw(Coins(ChaChaBits(key, "test")), 1).values[0])
     assert np.array_equal(np.asarray(released.value), np.asarray(again))
     ready.release()
     assert len(set(recorder.keys)) == 2

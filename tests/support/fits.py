@@ -110,15 +110,9 @@ def noisy_law(mechanism: NoisyMean, epsilon: Any) -> Law:
     noise = mechanism.noise(epsilon)
     if noise.name == "cube":
         return _cube_law(mechanism._totals, float(noise.rate), 16 << mechanism.bits)
-    rate, whole = float(noise.rate), mechanism._counts[0] << mechanism.bits
-    replace = mechanism.adjacency.count_is_public
-    sums = (
-        mechanism._sums
-        if replace
-        else [part for total in mechanism._sums for part in (total, whole - total)]
-    )
-    top = whole if replace else 4 << mechanism.bits  # beyond every sum of the tests
-    laws = [_clamped(total, rate, top, open_above=not replace) for total in sums]
+    rate, count = float(noise.rate), mechanism.interpretation.count
+    top = (4 if count is None else count) << mechanism.bits  # 4: beyond every sum of the tests
+    laws = [_clamped(total, rate, top, open_above=count is None) for total in mechanism._totals]
     joint = functools.reduce(np.add.outer, laws)
     return Law(joint.shape, joint.ravel())
 

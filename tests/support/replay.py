@@ -337,7 +337,7 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         tape.tell("certificate", ready.certificate.to_json())
         tape.tell("forecast", ready.seconds)
         tape.tell("plan", mechanism.plan(epsilon, timing=timing or "unprotected").in_full())
-        made = ready.fit()
+        made = ready.fit_mechanism(ready.mechanism)
 
         def once(coins: Coins, size: int) -> Any:
             tape.noises.clear()
@@ -356,8 +356,8 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     patch.setattr(ExponentialMechanism, "_choose", chosen)
     patch.setattr(Coins, "discrete_laplace", noise)
     lazily = cached_property(draw)
-    lazily.__set_name__(PreparedDraw, "_draw")
-    patch.setattr(PreparedDraw, "_draw", lazily)
+    lazily.__set_name__(PreparedDraw, "draw")
+    patch.setattr(PreparedDraw, "draw", lazily)
 
 
 def _enter_sums(tape: Tape, noisy: Sequence[int]) -> None:

@@ -105,7 +105,7 @@ def enumerate_law(
         chain = mechanism.chain(epsilon=epsilon, sampler=sampler)
         enumerated = ChainLaw(chain, lattice_point, leftover=leftover, cut=leftover * 1e-4)
         return enumerated.law, enumerated.leftover
-    draw = mechanism.prepare(epsilon=epsilon, sampler=sampler).fit()
+    draw = mechanism.prepare(epsilon=epsilon, sampler=sampler).draw
 
     def outcome(coins: Coins) -> Hashable:
         return _key(draw(coins, 1).values[0])

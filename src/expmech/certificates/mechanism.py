@@ -321,18 +321,15 @@ class PreparedDraw:
         """Return the draw from other data: all that was prepared in public is shared with it."""
         return dataclasses.replace(self, mechanism=self.mechanism.with_data(data))
 
-    def fit(self) -> Draw:
-        """Return the draw: the confidential half, made once, when the first value is drawn."""
-        return self.fit_mechanism(self.mechanism)
-
     @cached_property
     def seconds(self) -> float:
         """About how long a draw takes, by a public forecast."""
         return self.forecast_seconds()
 
     @cached_property
-    def _draw(self) -> Draw:
-        return self.fit()
+    def draw(self) -> Draw:
+        """The draw: the confidential half, made once, when the first value is drawn."""
+        return self.fit_mechanism(self.mechanism)
 
     def release(self) -> Release:
         """Draw the value with randomness from the operating system; it may be published."""
@@ -345,13 +342,13 @@ class PreparedDraw:
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def sample(self, size: int, seed: int | Sequence[int]) -> Draws:
         """Draw many values, before post-processing and with their counts, from a seeded stream."""
-        return self._draw(Coins(seeded_bits(seed)), size)
+        return self.draw(Coins(seeded_bits(seed)), size)
 
     @np.errstate(all="ignore")
     def _draw_value(self, bits: Bits, kind: str) -> Release:
         public_steps = self.sampler is not None and self.sampler.timing == CONSTANT
         with shown(lambda: self.seconds, public_steps=public_steps):
-            drawn = self._draw(Coins(bits), 1)
+            drawn = self.draw(Coins(bits), 1)
         certificate = self.certificate
         if kind == STUDY:
             certificate = dataclasses.replace(certificate, kind=STUDY, randomness=SEEDED)

@@ -163,12 +163,13 @@ def limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
 
 def limits_or_dates(columns: list[str], bounds: list[str]) -> tuple[tuple[Bounds, ...], bool]:
     """Return the bounds of each column, and whether they are the days of dates."""
-    parts = [part for text in for_each(columns, bounds, "--bounds") for part in text.split(",")]
-    days = public_days(parts, name="--bounds", owner=", ".join(columns))
-    if days is None or len(days) != 2 * len(columns):
-        return limits(columns, bounds), False
-    pairs = zip(columns, zip(days[::2], days[1::2], strict=True), strict=True)
-    return tuple(validate_bounds(pair, name=name) for name, pair in pairs), True
+    texts = for_each(columns, bounds, "--bounds")
+    parts = [part for text in texts for part in text.split(",")]
+    days = public_days(parts, name="--bounds", owner=", ".join(columns)) or ()
+    dated = len(days) == 2 * len(columns)
+    pairs = zip(days[::2], days[1::2], strict=True) if dated else map(parse_bounds, texts)
+    named = zip(columns, pairs, strict=True)
+    return tuple(validate_bounds(pair, name=name) for name, pair in named), dated
 
 
 def for_each(columns: Sequence[str], given: Sequence[Value], option: str) -> list[Value]:

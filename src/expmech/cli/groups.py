@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import partial
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -16,26 +16,21 @@ def _keeping_text(parameters: list[Any]) -> list[Any]:
     """
     for parameter in parameters:
         if "process_value" not in vars(parameter):
-            parameter.process_value = _process_of(parameter)
+            parameter.process_value = partial(_process, parameter, parameter.process_value)
     return parameters
 
 
-def _process_of(parameter: Any) -> Callable[[Any, Any], Any]:
-    convert, several = parameter.process_value, getattr(parameter, "multiple", False)
+def _process(parameter: Any, convert: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
-
-    def process_value(context: Any, value: Any) -> Any:
-        if value is None and not parameter.required:
-            kept: Any = () if several else None
-        elif value and kind is str and isinstance(value, str):
-            kept = value
-        elif value and kind == list[str] and isinstance(value, (list, tuple)):
-            kept = list(value)
-        else:
-            return convert(context, value)
-        return kept if parameter.callback is None else parameter.callback(context, parameter, kept)
-
-    return process_value
+    if value is None and not parameter.required:
+        kept: Any = () if getattr(parameter, "multiple", False) else None
+    elif value and kind is str and isinstance(value, str):
+        kept = value
+    elif value and kind == list[str] and isinstance(value, (list, tuple)):
+        kept = list(value)
+    else:
+        return convert(context, value)
+    return kept if parameter.callback is None else parameter.callback(context, parameter, kept)
 
 
 class QuickCommand(TyperCommand):
@@ -64,9 +59,3 @@ class LoadingGroup(TyperGroup):
         """Return the command that the first argument names, made, and the other arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and self.load(str(name)), rest
-
-
-def group_of(commands: Mapping[str, str], make: Callable[[str], Any]) -> type[LoadingGroup]:
-    """Return the class of a group: the helps of its commands by name, and what makes one."""
-    members = {"helps": commands, "load": staticmethod(cache(make))}
-    return type("Commands", (LoadingGroup,), members)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
-from expmech.cli.groups import QuickCommand
+from expmech.cli.groups import LoadingGroup, QuickCommand
 
 Adjacency = Annotated[
     str, typer.Option("--adjacency", help="replace (row count public) or add-remove.")
@@ -409,13 +410,22 @@ def add_command(
     app.command(name, cls=QuickCommand)(run)
 
 
-def make_command(
-    name: str, records: Mapping[str, type], maker: Callable[..., Any], work: Callable[..., Any]
-) -> Any:
-    """Return a command of a group that makes it when it is called, as :func:`add_command` does."""
-    app = typer.Typer(add_completion=False)
-    add_command(app, name, records, maker, work)
-    return typer.main.get_command(app)
+def group_of(
+    records: Mapping[str, type], makers: Mapping[str, Callable[..., Any]], work: Callable[..., Any]
+) -> type[LoadingGroup]:
+    """Return the class of a group of commands, each made by :func:`add_command` when it is called.
+
+    ``work`` takes the name of the command first.
+    """
+
+    @cache
+    def make(name: str) -> Any:
+        app = typer.Typer(add_completion=False)
+        add_command(app, name, records, makers[name], partial(work, name))
+        return typer.main.get_command(app)
+
+    helps = {name: maker.__doc__ or "" for name, maker in makers.items()}
+    return type("Commands", (LoadingGroup,), {"helps": helps, "load": staticmethod(make)})
 
 
 def _spread(record: type) -> list[inspect.Parameter]:

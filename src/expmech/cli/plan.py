@@ -12,11 +12,10 @@ from typing import Any
 import typer
 
 from expmech.certificates.plan import Plan
-from expmech.cli.columns import CommonSettings, StatisticCommand
+from expmech.cli.columns import CommonSettings
 from expmech.cli.common import parse_epsilon, user_errors
 from expmech.cli.console import output
-from expmech.cli.groups import group_of
-from expmech.cli.options import PlanOptions, make_command
+from expmech.cli.options import PlanOptions, group_of
 from expmech.cli.searches import bounds_search, with_bounds
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency, validate_adjacency
@@ -34,7 +33,7 @@ _NOTHING["options"] = ()
 
 
 @user_errors()
-def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) -> None:
+def _work(name: str, options: PlanOptions, own: dict[str, Any]) -> None:
     stated = options.adjacency or Adjacency.ADD_REMOVE
     adjacency = validate_adjacency(stated, name="--adjacency", owner="plan")
     delta = exact_amount(options.delta or "0", name="--delta", owner="plan", zero=True)
@@ -43,7 +42,7 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
     known = {"count": rows} if adjacency.count_is_public else {"count": None, "guess": rows}
 
     def make(own: Mapping[str, Any]) -> tuple[Statistic, ...]:
-        made = command.of_numbers(common, **own)
+        made = STATISTICS[name].of_numbers(common, **own)
         statistics = made if isinstance(made, tuple) else (made,)
         if delta and not all(statistic.takes_delta for statistic in statistics):
             raise ParameterError(
@@ -63,7 +62,7 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
         parts = [(statistic, Fraction(1)) for statistic in make(own)]
         parts = [(statistic, share / len(parts)) for statistic, share in parts]
     else:
-        later = make(with_bounds(own, dict.fromkeys(private.labels, private.stand_in)))
+        later = make(with_bounds(own, dict(zip(private.labels, private.stand_in, strict=True))))
         parts = [(statistic, private.column_epsilon) for statistic in private.statistics]
         parts += [(statistic, private.rest / len(later)) for statistic in later]
     epsilon = _epsilon(options, parts, known, private=private is not None)
@@ -79,9 +78,9 @@ def _work(command: StatisticCommand, options: PlanOptions, own: dict[str, Any]) 
     ]
     if private is not None:  # bounds that stand in say nothing about the error
         first = len(private.columns)
-        plans[first:] = [_between_found_bounds(made, private.stand_in) for made in plans[first:]]
+        plans[first:] = [_between_found_bounds(made, private.stand_in[0]) for made in plans[first:]]
     if options.as_json:
-        named = {"statistic": command.name, "adjacency": str(adjacency)}
+        named = {"statistic": name, "adjacency": str(adjacency)}
         described = [named | plan.describe() for plan in plans]
         output.print_json(json.dumps(described if len(plans) > 1 else described[0]))
         return
@@ -161,13 +160,9 @@ def _epsilon(
 
 app = typer.Typer(
     cls=group_of(
-        {name: each.of_numbers.__doc__ or "" for name, each in STATISTICS.items()},
-        lambda name: make_command(
-            name,
-            {"options": PlanOptions},
-            STATISTICS[name].of_numbers,
-            partial(_work, STATISTICS[name]),
-        ),
+        {"options": PlanOptions},
+        {name: each.of_numbers for name, each in STATISTICS.items()},
+        _work,
     ),
     add_completion=False,
     no_args_is_help=True,

@@ -31,14 +31,7 @@ from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
 from expmech.cli.options import options_of
 from expmech.cli.records import record_json, show
-from expmech.cli.release import (
-    RECORDS,
-    Record,
-    ReleaseCommand,
-    deliver,
-    read_command,
-    unshown,
-)
+from expmech.cli.release import RECORDS, Record, ReleaseCommand, deliver, read_command, unshown
 from expmech.cli.searches import LimitedCommand
 from expmech.cli.settings import open_table
 from expmech.cli.statistics import STATISTICS
@@ -170,11 +163,6 @@ def _is_file(table: str) -> bool:
     return bool(text_ending(table)) or table.lower().endswith(".parquet")
 
 
-def _near_list(text: str, folder: Path) -> str:
-    """Return a public list, or ``@FILE`` whose path is read from the folder of the plan."""
-    return f"@{folder / text[1:]}" if text.startswith("@") else text
-
-
 def _command(
     entry: Mapping[str, Any],
     common: Mapping[str, Any],
@@ -205,7 +193,10 @@ def _command(
             typed = _near(typed, folder)
         elif key in (*_LISTS, "classes"):
             several = isinstance(typed, list)
-            texts = [_near_list(text, folder) for text in (typed if several else [typed])]
+            texts = [
+                f"@{folder / text[1:]}" if text.startswith("@") else text
+                for text in (typed if several else [typed])
+            ]
             typed = texts if several else texts[0]
         given[known[key].name] = typed
     for key, option in known.items():

@@ -93,7 +93,8 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
     accuracy = record.get("accuracy", {})
     title = visible(usual_name(record["statement"]))
     value = record["value"]
-    if not verbose and _is_long(value):
+    counted = isinstance(value, dict) and all(type(count) is int for count in value.values())
+    if counted and len(value) > _SCREEN and not verbose:
         title += f": the {_SHOWN} largest of {len(value):,}; --output and --json give all"
         largest = sorted(value, key=value.__getitem__, reverse=True)[:_SHOWN]
         value = {name: value[name] for name in largest}
@@ -114,27 +115,16 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
     else:
         lines = [title, *_table(values, verbose=verbose)]
     sentence = accuracy_statement(accuracy)
-    if not verbose:
-        sentence = _what_holds(sentence)
+    if not verbose:  # up to the sentence that says what holds in 95% of releases
+        before, mark, after = sentence.partition("95%")
+        rest, stop, _ = after.partition(". ")
+        sentence = before + mark + rest + stop.strip()
     return lines + textwrap.wrap(sentence, width=96, initial_indent="  ", subsequent_indent="  ")
-
-
-def _is_long(value: Any) -> bool:
-    """Tell whether these are counts that do not fit on a screen."""
-    named = isinstance(value, dict) and len(value) > _SCREEN
-    return named and all(type(count) is int for count in value.values())
 
 
 def accuracy_statement(accuracy: dict[str, Any]) -> str:
     """Return the sentence that says how near a released value is; earlier records call it words."""
     return str(accuracy.get("statement", accuracy.get("words", "")))
-
-
-def _what_holds(statement: str) -> str:
-    """Return a statement up to the sentence that says what holds in 95% of releases."""
-    before, mark, after = statement.partition("95%")
-    rest, stop, _ = after.partition(". ")
-    return before + mark + rest + stop.strip()
 
 
 def _table(values: Sequence[ShownValue], *, verbose: bool) -> list[str]:

@@ -28,10 +28,9 @@ from expmech.cli.columns import CommonSettings, StatisticCommand, join, read_lis
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
-from expmech.cli.groups import group_of
-from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, make_command
+from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, group_of
 from expmech.cli.records import record_json, show, with_digest
-from expmech.cli.searches import BoundedCommand, LimitedCommand, bounds_search
+from expmech.cli.searches import BoundedCommand, LimitedCommand, SearchCommand, bounds_search
 from expmech.cli.settings import complete, open_table, row_limit
 from expmech.cli.statistics import STATISTICS
 from expmech.core.adjacency import Adjacency
@@ -44,7 +43,7 @@ from expmech.tables.aggregates import validate_different
 from expmech.tables.engines.rows import TableRows, together
 from expmech.tables.keys import canonical_key
 from expmech.tables.release import PreparedRelease, ReleaseRequest, make_units
-from expmech.tables.row_limits import AUTO, row_limit_search
+from expmech.tables.searches import AUTO, row_limit_search
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics.base import Statistic, check_missing
 
@@ -86,7 +85,7 @@ class ReleaseCommand:
     as_json: bool = False
     check: Fraction | None = None
     """What is spent besides on how many values are usable numbers."""
-    bounded: tuple[BoundedCommand | LimitedCommand, ...] = ()
+    bounded: tuple[SearchCommand, ...] = ()
 
     @property
     def before(self) -> tuple[ReleaseCommand, ...]:
@@ -340,7 +339,7 @@ def _find_first(
 def _redeemed_bounds(
     ledger: Ledger,
     number: int,
-    bounded: BoundedCommand | LimitedCommand,
+    bounded: SearchCommand,
     prepared: Sequence[PreparedRelease],
     end: Ending,
 ) -> tuple[list[Record], int | None]:
@@ -601,17 +600,12 @@ def choose(sampler: str | None, delta: str | None) -> Sampler | str:
 
 
 @user_errors()
-def _work(statistic: StatisticCommand, **given: Any) -> None:
-    run(read_command(statistic, **given))
+def _work(name: str, **given: Any) -> None:
+    run(read_command(STATISTICS[name], **given))
 
 
 app = typer.Typer(
-    cls=group_of(
-        {name: each.of_table.__doc__ or "" for name, each in STATISTICS.items()},
-        lambda name: make_command(
-            name, RECORDS, STATISTICS[name].of_table, partial(_work, STATISTICS[name])
-        ),
-    ),
+    cls=group_of(RECORDS, {name: each.of_table for name, each in STATISTICS.items()}, _work),
     add_completion=False,
     no_args_is_help=True,
     invoke_without_command=True,

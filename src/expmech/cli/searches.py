@@ -7,6 +7,7 @@ docs/guides/bounds_nobody_knows.md and people_with_several_rows.md.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,100 +21,105 @@ from expmech.core.rounding import EPSILON_MIN
 from expmech.domains.regions import decimal_fraction
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.entries import read_certificate
-from expmech.tables.private_bounds import DEFAULT_SHARE, PRIVATE, BoundsSearch, parse_share
 from expmech.tables.release import PreparedRelease, ReleaseRequest
-from expmech.tables.row_limits import STAND_IN, RowLimitSearch
 from expmech.tables.scaling import Bounds
+from expmech.tables.searches import (
+    DEFAULT_SHARE,
+    PRIVATE,
+    BoundsSearch,
+    RowLimitSearch,
+    Search,
+    parse_share,
+)
 
 if TYPE_CHECKING:
     from expmech.cli.release import ReleaseCommand, ReleaseLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundedCommand:
+class SearchCommand(ABC):
+    """How something that a command needs is found first, and the command that follows."""
+
+    search: Search
+    line: ReleaseLine
+    found: ClassVar[str]
+
+    @abstractmethod
+    def request(self, command: ReleaseRequest) -> ReleaseRequest:
+        """Return what is asked of the release of what is found."""
+
+    @abstractmethod
+    def announcement(self, prepared: Sequence[PreparedRelease]) -> str:
+        """Return what is said before it is spent."""
+
+    @abstractmethod
+    def command(self, given: Any, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
+        """Return the command for what was found, or for what stands in for it."""
+
+    def stand_in(self) -> ReleaseCommand:
+        """Return the command for what stands in for what is not known yet."""
+        later = self.command(self.search.stand_in, (), None)
+        return replace(later, bounded=(self, *later.bounded), options=self.line.options)
+
+    def after(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
+        """Return the command for released values; raise where nothing was found."""
+        given = self.search.given(values)
+        return self.command(given, (self.search.note(given),), redeem)
+
+    def stands_in(self, certificate: str, values: Sequence[Any]) -> bool:
+        """Return whether a certificate of the statistic notes these released values."""
+        read = read_certificate(certificate)
+        if read is None or FoundBounds.none in values:
+            return False
+        return self.search.note(self.search.given(values)) in read.assumptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedCommand(SearchCommand):
     """How the bounds of a command are found, and the command that follows."""
 
     search: BoundsSearch
-    line: ReleaseLine
-    found: ClassVar[str] = "bounds"
+    found = "bounds"
 
     def request(self, command: ReleaseRequest) -> ReleaseRequest:
-        """Return what is asked of the release of the bounds."""
         return ReleaseRequest(
-            epsilon=self.search.bounds_epsilon,
+            epsilon=self.search.search_epsilon,
             timing=command.timing,
             units=command.units,
             notes=command.notes,
         )
 
     def announcement(self, prepared: Sequence[PreparedRelease]) -> str:
-        """Return what is said before it is spent: from how many rows on bounds are found."""
+        """Return from how many rows on bounds are found."""
         shown_from = max(each.certificate.sampler["shown_from"] for each in prepared)
         return (
             f"Private bounds are found in at least 95% of releases where {shown_from} values of a"
             " column are of similar size; where none are found, their share of epsilon is spent."
         )
 
-    def stand_in(self) -> ReleaseCommand:
-        """Return the command for bounds that stand in for those that are not known yet."""
-        later = self._between([self.search.stand_in] * len(self.search.labels), (), None)
-        return replace(later, bounded=(self,), options=self.line.options)
-
-    def after(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
-        """Return the command for released bounds; raise where none were found."""
-        pairs = self.search.pairs(values)
-        return self._between(pairs, (self.search.note(pairs),), redeem)
-
-    def _between(
-        self, pairs: Sequence[Bounds], notes: tuple[str, ...], redeem: int | None
-    ) -> ReleaseCommand:
-        own = with_bounds(self.line.own, dict(zip(self.search.labels, pairs, strict=True)))
+    def command(self, given: Any, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
+        own = with_bounds(self.line.own, dict(zip(self.search.labels, given, strict=True)))
         return self.line.later(self.search.rest, notes, redeem, own=own).between_bounds()
-
-    def stands_in(self, certificate: str, values: Sequence[Any]) -> bool:
-        """Return whether a certificate of the statistic notes these released bounds."""
-        if FoundBounds.none in values:
-            return False
-        read = read_certificate(certificate)
-        return read is not None and self.search.note(self.search.pairs(values)) in read.assumptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitedCommand:
+class LimitedCommand(SearchCommand):
     """How the row limit of a command is found, and the command that follows."""
 
     search: RowLimitSearch
-    line: ReleaseLine
-    found: ClassVar[str] = "row limit"
+    found = "row limit"
 
     def request(self, command: ReleaseRequest) -> ReleaseRequest:
-        """Return what is asked of the release of the limit."""
         return ReleaseRequest(
             epsilon=self.search.search_epsilon, timing=command.timing, units=self.search.units
         )
 
     def announcement(self, prepared: Sequence[PreparedRelease]) -> str:
-        """Return what is said before it is spent."""
         return self.search.announcement
 
-    def stand_in(self) -> ReleaseCommand:
-        """Return the command for a limit that stands in for the one that is not known yet."""
-        later = self._within(STAND_IN, (), None)
-        return replace(later, bounded=(self, *later.bounded), options=self.line.options)
-
-    def after(self, values: Sequence[Any], redeem: int | None) -> ReleaseCommand:
-        """Return the command for the released limit."""
-        (limit,) = values
-        return self._within(limit, (self.search.note(limit),), redeem)
-
-    def _within(self, limit: int, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
-        place = replace(self.line.place, max_rows=str(limit))
+    def command(self, given: Any, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
+        place = replace(self.line.place, max_rows=str(given))
         return self.line.later(self.search.rest, notes, redeem, place=place).within_limit()
-
-    def stands_in(self, certificate: str, values: Sequence[Any]) -> bool:
-        """Return whether a certificate of what follows notes this released limit."""
-        read = read_certificate(certificate)
-        return read is not None and self.search.note(values[0]) in read.assumptions
 
 
 def bounds_search(

@@ -32,22 +32,16 @@ from expmech.estimators.tables import as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import DeferredRows
-from expmech.tables.private_bounds import (
+from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
+from expmech.tables.release import PreparedRelease, account_of, prepare_release, release_all
+from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.searches import (
     DEFAULT_SHARE,
     BoundsSearch,
     are_private,
     parse_share,
-    release_with_bounds,
+    release_after,
 )
-from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
-from expmech.tables.release import (
-    PreparedRelease,
-    aggregate_all,
-    prepare_release,
-    public_count,
-    release_all,
-)
-from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.statistics import Statistic
 from expmech.tables.statistics.base import check_missing
 
@@ -285,25 +279,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tuple(validate_bounds(pair, name=self._name, parameter=name) for pair in pairs)
 
     def _draw(
-        self, statistics: Sequence[Statistic], rows: DeferredRows, *, epsilon: Fraction
+        self, prepared: Sequence[PreparedRelease], rows: DeferredRows, before: int = 0
     ) -> list[Release]:
-        """Prepare, charge, aggregate and draw, in this order; each statistic spends ``epsilon``."""
-        return self._draw_prepared(self._prepare(statistics, rows, epsilon), rows)
-
-    def _draw_prepared(
-        self, prepared: Sequence[PreparedRelease], rows: DeferredRows, *, before: int = 0
-    ) -> list[Release]:
-        """Charge, aggregate and draw; with a seed nothing is charged and nothing is a release.
-
-        ``before`` is how many releases the fit had already.
-        """
-        if self.random_state is None:
-            return release_all(prepared, rows, ledger=self._ledger)
-        aggregates = aggregate_all(prepared, rows)
-        return [
-            each.study(aggregate, (int(self.random_state), before + k))
-            for k, (each, aggregate) in enumerate(zip(prepared, aggregates, strict=True))
-        ]
+        """Charge, aggregate and draw; ``before`` is how many releases the fit had already."""
+        account = account_of(self.ledger)
+        return release_all(prepared, rows, ledger=account, seed=self.random_state, before=before)
 
     def _prepare(
         self,
@@ -313,10 +293,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         notes: tuple[str, ...] = (),
     ) -> list[PreparedRelease]:
         """Return the public half of each release, which is what is charged."""
-        relation = self._relation
-        if relation.count_is_public and rows.count() == 0:
+        count, timing = rows.count() if self._relation.count_is_public else None, self.timing
+        if count == 0:
             raise ParameterError(f"{self._name} found no rows: at least 1 sample is required.")
-        count, timing = public_count(rows, relation, least=1), self.timing
         # a list of rows is read as if all had the length of the first
         if isinstance(rows.table, (list, tuple)):
             notes = (EQUAL_ROWS, *notes)
@@ -335,11 +314,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
             for statistic in statistics
         ]
-
-    @property
-    def _ledger(self) -> Ledger | None:
-        given = self.ledger
-        return given if given is None or isinstance(given, Ledger) else Ledger(given)
 
 
 def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
@@ -382,21 +356,9 @@ class BoundedColumns(PrivateEstimator):
             self.bounds_: tuple[Bounds, ...] = pairs
             self.bounds_certificates_: tuple[Certificate, ...] = ()
             statistics = make(pairs, epsilon)
-            return self._draw(statistics, rows, epsilon=epsilon / len(statistics))
-        search = self._bounds_search(epsilon)
-        releases = release_with_bounds(
-            search,
-            lambda pairs: make(pairs, search.rest),
-            lambda statistics, each, notes: self._prepare(statistics, rows, each, notes),
-            lambda prepared, before: self._draw_prepared(prepared, rows, before=before),
-            self._ledger,
-        )
-        self._keep_bounds(search, releases[0].bounds)
-        return releases
-
-    def _bounds_search(self, epsilon: Fraction) -> BoundsSearch:
-        return BoundsSearch(
-            columns=tuple(range(self.n_features_in_)),
+            return self._draw(self._prepare(statistics, rows, epsilon / len(statistics)), rows)
+        search = BoundsSearch(
+            columns=tuple(range(columns)),
             labels=column_labels(self),
             epsilon=epsilon,
             share=parse_share(self.bounds_share, name="bounds_share", owner=self._name),
@@ -405,9 +367,21 @@ class BoundedColumns(PrivateEstimator):
             owner=self._name,
         )
 
-    def _keep_bounds(self, search: BoundsSearch, releases: Sequence[Release]) -> None:
-        self.bounds_ = search.pairs([each.value for each in releases])
-        self.bounds_certificates_ = tuple(each.certificate for each in releases)
+        def prepare(given: tuple[Bounds, ...], notes: tuple[str, ...]) -> list[PreparedRelease]:
+            statistics = make(given, search.rest)
+            return self._prepare(statistics, rows, search.rest / len(statistics), notes)
+
+        releases = release_after(
+            search,
+            self._prepare(search.statistics, rows, search.column_epsilon, search.notes),
+            prepare,
+            lambda prepared, before: self._draw(prepared, rows, before),
+            account_of(self.ledger),
+        )
+        found = releases[0].bounds
+        self.bounds_ = search.given([each.value for each in found])
+        self.bounds_certificates_ = tuple(each.certificate for each in found)
+        return releases
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

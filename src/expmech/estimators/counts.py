@@ -75,7 +75,7 @@ class PrivateCount(PrivateEstimator):
             adjacency=self._relation, where=self._condition(d), text=str(self.where or "")
         )
         rows = numbers_of(table, d)
-        (release,) = self._draw([count], rows, epsilon=budget)
+        (release,) = self._draw(self._prepare([count], rows, budget), rows)
         self.count_ = int(release.value)
         self.accuracy_ = release.accuracy
         self.certificate_ = release.certificate
@@ -167,7 +167,7 @@ class PrivateHistogram(PrivateEstimator):
             rows = numbers_of(table, d, owner=self._name)
         else:
             rows = DeferredRows(table=table, read=lambda: ArrayRows(raw=only_column(table)))
-        releases = self._draw(histograms, rows, epsilon=budget / d)
+        releases = self._draw(self._prepare(histograms, rows, budget / d), rows)
         self.counts_ = [np.asarray(release.value) for release in releases]
         self.cells_ = [histogram.cells for histogram in histograms]
         self.accuracies_ = tuple(release.accuracy for release in releases)

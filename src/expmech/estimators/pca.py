@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from expmech.certificates.mechanism import Release
 from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters, column_labels
 from expmech.estimators.tables import numbers_of
-from expmech.tables.arrays import DeferredRows
-from expmech.tables.release import PreparedRelease, aggregate_all, charged
+from expmech.tables.release import account_of, charged, release_all
 from expmech.tables.scaling import Bounds, make_standard
 from expmech.tables.statistics import Mean, PrincipalComponents
 
@@ -102,13 +101,14 @@ class PrivatePCA(
         share = epsilon * MEAN_SHARE if statistic.center_is_private else Fraction(0)
         means = self._prepare([_mean(statistic)], rows, share) if share else []
         (components,) = self._prepare([statistic], rows, epsilon - share)
-        with charged(self._ledger, [*means, components]):
-            releases = [self._draw_one(mean, rows, 0) for mean in means]
+        with charged(account_of(self.ledger), [*means, components]):
+            draw = partial(release_all, rows=rows, ledger=None, seed=self.random_state)
+            releases = draw(means)
             if releases:
                 center = tuple(releases[0].value.tolist())
                 statistic = dataclasses.replace(statistic, center=center)
                 components = dataclasses.replace(components, statistic=statistic)
-            releases.append(self._draw_one(components, rows, 1))
+            releases += draw([components], before=1)
         self._keep(statistic, releases[-1].value)
         self.certificate_ = releases[-1].certificate
         self.certificates_ = tuple(release.certificate for release in releases)
@@ -170,13 +170,6 @@ class PrivatePCA(
             missing=self.missing,
             labels=column_labels(self),
         )
-
-    def _draw_one(self, prepared: PreparedRelease, rows: DeferredRows, stream: int) -> Release:
-        """Aggregate and draw; the aggregation may depend on what was drawn before."""
-        (aggregate,) = aggregate_all([prepared], rows)
-        if self.random_state is None:
-            return prepared.release(aggregate)
-        return prepared.study(aggregate, (int(self.random_state), stream))
 
     def _keep(self, statistic: PrincipalComponents, components: Any) -> None:
         self.mean_, self.scale_ = np.array(statistic.center), np.array(statistic.scale)

@@ -19,7 +19,7 @@ from expmech.tables.arrays import DeferredRows
 from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import QuantileOf, QuantilesOf
 from expmech.tables.statistics.base import one_of_several
-from expmech.tables.statistics.quantiles import near_levels
+from expmech.tables.statistics.quantiles import HistogramStatistic, near_levels
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,7 +93,9 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
         budget, levels = self._validate_parameters(), self._levels()
         lattice = {
             "bits": validate_integer(self.bits, name="bits", owner=self._name, low=1, high=22),
-            "step": None if self.step is None else self._step(),
+            "step": None
+            if self.step is None
+            else decimal_fraction(self.step, name="step", owner=self._name),
         }
         table, d = self._table(X)
         if not isinstance(self.joint, (bool, np.bool_)):
@@ -101,80 +103,54 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
                 f"`joint` of {self._name} must be True or False; got {self.joint!r}."
             )
         served = self.sampler == "auto" and self.timing != CONSTANT
-        draw = self._draw_together if self.joint and served and len(levels) > 1 else self._draw_each
         rows = numbers_of(table, d, owner=self._name)
-        values = draw(rows, levels, d, lattice, budget)
+        together = bool(self.joint) and served and len(levels) > 1
+        values = self._quantiles(rows, levels, lattice, budget, together=together)
         self.quantiles_ = values[0] if np.ndim(self.q) == 0 else values
         self.certificate_ = self.certificates_[0]
         return self
 
-    def _draw_together(
+    def _quantiles(
         self,
         rows: DeferredRows,
         levels: list[Fraction],
-        d: int,
         lattice: dict[str, Any],
         budget: Fraction,
+        *,
+        together: bool,
     ) -> NDArray[np.float64]:
-        """Return the quantiles, (levels, columns), of one joint draw per column."""
-        names = column_names(self)
-        near = near_levels(levels)
+        """Return the quantiles, (levels, columns): a joint draw per column, or each by itself."""
+        near, names = near_levels(levels), column_names(self)
         different = sorted(set(near))
 
-        def make(bounds: tuple[Bounds, ...], epsilon: Fraction) -> list[QuantilesOf]:
-            return [
-                QuantilesOf(
-                    column=j,
-                    bounds=bounds[j],
-                    levels=tuple(different),
+        def make(bounds: tuple[Bounds, ...], epsilon: Fraction) -> list[HistogramStatistic]:
+            count = len(names) if together else len(names) * len(levels)
+            note = one_of_several(count, "fit", show_amount(epsilon))
+            columns = [
+                {
+                    "column": j,
+                    "bounds": bounds[j],
                     **lattice,
-                    adjacency=self._relation,
-                    missing=self.missing,
-                    label=f"column {names[j]}",
-                    shares=_shared(d, epsilon),
-                )
-                for j in range(d)
+                    "adjacency": self._relation,
+                    "missing": self.missing,
+                    "label": f"column {name}",
+                    "shares": () if count == 1 else (note,),
+                }
+                for j, name in enumerate(names)
             ]
+            if together:
+                return [QuantilesOf(levels=tuple(different), **each) for each in columns]
+            return [QuantileOf(q=level, **each) for level in levels for each in columns]
 
         releases = self._draw_bounded(make, rows, budget)
         self.certificates_ = tuple(release.certificate for release in releases)
-        drawn = np.stack([release.value for release in releases], axis=1)
-        return drawn[[different.index(level) for level in near]]
-
-    def _draw_each(
-        self,
-        rows: DeferredRows,
-        levels: list[Fraction],
-        d: int,
-        lattice: dict[str, Any],
-        budget: Fraction,
-    ) -> NDArray[np.float64]:
-        """Return the quantiles, (levels, columns), each drawn at a share of epsilon."""
-        names = column_names(self)
-
-        def make(bounds: tuple[Bounds, ...], epsilon: Fraction) -> list[QuantileOf]:
-            return [
-                QuantileOf(
-                    column=j,
-                    bounds=bounds[j],
-                    q=level,
-                    **lattice,
-                    adjacency=self._relation,
-                    missing=self.missing,
-                    label=f"column {names[j]}",
-                    shares=_shared(len(levels) * d, epsilon),
-                )
-                for level in levels
-                for j in range(d)
-            ]
-
-        releases = self._draw_bounded(make, rows, budget)
-        self.certificates_ = tuple(release.certificate for release in releases)
-        values = np.array([release.value for release in releases]).reshape(len(levels), d)
-        return _in_order(levels, values)
-
-    def _step(self) -> Fraction:
-        return decimal_fraction(self.step, name="step", owner=self._name)
+        values = np.array([release.value for release in releases])
+        if together:
+            return values.T[[different.index(level) for level in near]]
+        values = values.reshape(len(levels), len(names))
+        ordered = np.empty_like(values)  # each column's values in the order of their levels
+        ordered[sorted(range(len(levels)), key=lambda k: levels[k])] = np.sort(values, axis=0)
+        return ordered
 
     def _levels(self) -> list[Fraction]:
         listed = [self.q] if np.ndim(self.q) == 0 else list(self.q)
@@ -184,15 +160,3 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
                 " got []."
             )
         return [exact_amount(level, name="q", owner=self._name) for level in listed]
-
-
-def _in_order(levels: list[Fraction], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each column's values in the order of their levels."""
-    ordered = np.empty_like(values)
-    ordered[sorted(range(len(levels)), key=lambda k: levels[k])] = np.sort(values, axis=0)
-    return ordered
-
-
-def _shared(count: int, budget: Fraction) -> tuple[str, ...]:
-    """Return the note of a certificate on the others it is drawn with, which is charged with it."""
-    return () if count == 1 else (one_of_several(count, "fit", show_amount(budget)),)

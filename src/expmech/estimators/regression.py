@@ -75,7 +75,8 @@ class PrivateRegression(SamplerParameters, PrivateEstimator):
                 return ArrayRows(numbers=numbers, target=target)
             return ArrayRows(numbers=numbers, last=read_column(target))
 
-        (release,) = self._draw([statistic], DeferredRows(table=table, read=read), epsilon=epsilon)
+        rows = DeferredRows(table=table, read=read)
+        (release,) = self._draw(self._prepare([statistic], rows, epsilon), rows)
         self.certificate_ = release.certificate
         return np.asarray(release.value)
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from expmech.core.errors import ParameterError
 from expmech.estimators.base import PrivateEstimator, column_labels
 from expmech.estimators.tables import numbers_of
-from expmech.tables.private_bounds import BoundsSearch
+from expmech.tables.searches import BoundsSearch
 
 _LARGEST = 2.0**512
 
@@ -91,8 +91,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         )
         rows = numbers_of(table, d, owner=self._name)
         prepared = self._prepare(search.statistics, rows, search.column_epsilon, search.notes)
-        releases = self._draw_prepared(prepared, rows)
-        self.bounds_ = search.pairs([release.value for release in releases])
+        releases = self._draw(prepared, rows)
+        self.bounds_ = search.given([release.value for release in releases])
         self.bounds_certificates_ = tuple(release.certificate for release in releases)
         return self
 

@@ -20,6 +20,7 @@ from expmech.estimators.tables import only_column
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.keys import canonical_key
 from expmech.tables.reading import read_numbers
+from expmech.tables.release import account_of
 from expmech.tables.statistics import BestScore, LargestTotal, MostFrequent, Statistic, TopOf
 
 
@@ -105,7 +106,8 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         table, d = self._table(X)
         names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
         statistic, read = self._statistic(table, y, d, names)
-        (release,) = self._draw([statistic], DeferredRows(table=table, read=read), epsilon=budget)
+        rows = DeferredRows(table=table, read=read)
+        (release,) = self._draw(self._prepare([statistic], rows, budget), rows)
         if self.k is None:
             self.best_index_: Any = int(release.value)
             self.best_ = names[self.best_index_]
@@ -186,7 +188,7 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         """Whether a sampler is named, or a ledger counts laws of bounded range for less."""
         if self.sampler != "auto":
             return True
-        ledger = self._ledger
+        ledger = account_of(self.ledger)
         return ledger is not None and ledger.wants_bounded_range and self.timing != CONSTANT
 
     def _different(self, names: list[Any], keys: list[Any]) -> list[Any]:

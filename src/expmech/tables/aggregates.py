@@ -24,13 +24,7 @@ from expmech.tables.arrays import ArrayRows, SparseRows, class_places
 from expmech.tables.expressions import Column as Column
 from expmech.tables.expressions import Condition, evaluate
 from expmech.tables.keys import Key, each_key, spelling, tally_values
-from expmech.tables.reading import (
-    FOUND_MISSING,
-    WHOLE_ROWS,
-    fill_missing,
-    read_column,
-    stand_in,
-)
+from expmech.tables.reading import FOUND_MISSING, WHOLE_ROWS, fill_missing, read_column, stand_in
 from expmech.tables.scaling import (
     STANDARD_BITS,
     Bounds,
@@ -431,11 +425,11 @@ class LabelledRowsOf(ColumnsOf):
 
     def of_arrays(self, rows: ArrayRows) -> TargetRows:
         places = class_places(rows.target, self.classes, self.missing)
-        features, targets = rows.filled_with_targets(
-            self.columns, self.bounds, places, (0.0, 1.0), self.missing
-        )
+        features, targets = rows.with_targets(self.columns, places, (0.0, 1.0), self.missing)
         return TargetRows(
-            features=features, targets=targets, counts=np.ones(len(targets), dtype=np.int64)
+            features=fill_missing(features, self.bounds, self.missing),
+            targets=targets,
+            counts=np.ones(len(targets), dtype=np.int64),
         )
 
 

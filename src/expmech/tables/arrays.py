@@ -85,18 +85,6 @@ class ArrayRows:
         """Return columns with public stand-ins for what is missing, or without those rows."""
         return fill_missing(self.columns(columns), bounds, missing)
 
-    def filled_with_targets(
-        self,
-        columns: Sequence[Column],
-        bounds: Sequence[Bounds],
-        targets: Numbers,
-        target_bounds: Bounds,
-        missing: str,
-    ) -> tuple[Numbers, Numbers]:
-        """Return columns and targets, filled alike."""
-        features, filled = self.with_targets(columns, targets, target_bounds, missing)
-        return fill_missing(features, bounds, missing), filled
-
     def with_targets(
         self, columns: Sequence[Column], targets: Numbers, target_bounds: Bounds, missing: str
     ) -> tuple[Numbers, Numbers]:

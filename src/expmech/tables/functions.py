@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,30 +21,30 @@ from expmech.certificates.timing import AUTO, UNPROTECTED
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_integer
 from expmech.domains.regions import decimal_fraction
-from expmech.ledger import Ledger, exact_amount
+from expmech.ledger import exact_amount
 from expmech.tables.arrays import ArrayRows, DeferredRows
 from expmech.tables.dates import public_days, read_days, refuse_plain_numbers
 from expmech.tables.expressions import Node
 from expmech.tables.grammar import parse_condition
 from expmech.tables.intervals import QuantileInterval
-from expmech.tables.private_bounds import (
-    DEFAULT_SHARE,
-    STAND_IN,
-    BoundsSearch,
-    are_private,
-    parse_share,
-    release_with_bounds,
-)
 from expmech.tables.reading import frame_columns, read_column, refuse_declared
 from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
-    aggregate_all,
+    account_of,
     prepare_release,
     public_count,
     release_all,
 )
 from expmech.tables.scaling import Bounds, validate_bounds
+from expmech.tables.searches import (
+    DEFAULT_SHARE,
+    STAND_IN,
+    BoundsSearch,
+    are_private,
+    parse_share,
+    release_after,
+)
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics import (
@@ -572,7 +571,7 @@ class _Arguments:
 
     def count(self, where: str | None) -> Release:
         """Return the number of rows that a condition, or a column of booleans, is true for."""
-        in_engine = _in_engine(self.data)
+        in_engine = isinstance(self.data, (str, os.PathLike, Source))
         if where is not None and not (in_engine and isinstance(where, str)):
             raise ParameterError(
                 "`where` of count must be text, and is for files and tables. Of data in memory give"
@@ -585,7 +584,8 @@ class _Arguments:
             )
         text = where or ""
         condition = None if where is None else parse_condition(where)
-        if not in_engine and _of_booleans(self.data):
+        kind = str(getattr(self.data, "dtype", "")).lower()  # as it is declared
+        if not in_engine and kind in ("bool", "boolean", "bool[pyarrow]"):
             text = f"{_name_of(self.data)} is true"
             truth = Node("one_of", (Node("column", value=0),), (1.0,))
             condition = Node("holds", (truth,))
@@ -681,19 +681,13 @@ class _Arguments:
 
             def draw(prepared: Sequence[PreparedRelease], before: int = 0) -> list[Release]:
                 read = prepared[0].parts[""] if rows is None else rows
-                if seed is not None:
-                    pairs = zip(prepared, aggregate_all(prepared, read), strict=True)
-                    return [
-                        public.study(aggregate, (seed, before + k))
-                        for k, (public, aggregate) in enumerate(pairs)
-                    ]
-                return release_all(prepared, read, ledger=account)
+                return release_all(prepared, read, ledger=account, seed=seed, before=before)
 
             if bounds is not None:
                 statistic = make(name, bounds)
                 (whole,) = prepared = prepare([statistic], amount)
                 if plan is None:
-                    account = self._account(source)
+                    account = account_of(self.ledger, source)
                     return draw(prepared)[0]
                 interval = plan(statistic, amount, whole.count)
                 prepared = [
@@ -701,7 +695,7 @@ class _Arguments:
                     for part, epsilon in interval.parts
                     for public in prepare([part], epsilon, (interval.note,))
                 ]
-                account = self._account(source)
+                account = account_of(self.ledger, source)
                 return interval.joined(draw(prepared))
             search = BoundsSearch(
                 columns=(name,),
@@ -713,9 +707,13 @@ class _Arguments:
                 owner=self.owner,
                 step=step,
             )
-            account = self._account(source)
-            (released,) = release_with_bounds(
-                search, lambda pairs: [make(name, pairs[0])], prepare, draw, account
+            account = account_of(self.ledger, source)
+            (released,) = release_after(
+                search,
+                prepare(search.statistics, search.column_epsilon, search.notes),
+                lambda pairs, notes: prepare([make(name, pairs[0])], search.rest, notes),
+                draw,
+                account,
             )
             return released
 
@@ -740,16 +738,6 @@ class _Arguments:
             owner=self.owner,
             notes=notes,
         )
-
-    def _account(self, source: Source | None) -> Ledger | None:
-        """Return the ledger; raise where it is that of another table."""
-        account = self.ledger
-        if account is None:
-            return None
-        if source is not None:
-            path = account.path if isinstance(account, Ledger) else Path(account)
-            return Ledger(path, data_set=source.names, members=source.members)
-        return account if isinstance(account, Ledger) else Ledger(account)
 
     @contextmanager
     def _opened(self) -> Iterator[Source | None]:
@@ -805,10 +793,6 @@ class _Arguments:
         )
 
 
-def _in_engine(data: Any) -> bool:
-    return isinstance(data, (str, os.PathLike, Source))
-
-
 def _in_memory(values: Any, name: str, *, compared: bool, dates: bool) -> DeferredRows:
     """Return rows that are read after the charge."""
 
@@ -827,8 +811,3 @@ def _name_of(values: Any) -> str:
     """Return the name of a series, which is public; arrays and lists have none."""
     name = getattr(values, "name", None)
     return str(name) if name not in (None, "") else _UNNAMED
-
-
-def _of_booleans(data: Any) -> bool:
-    """Return whether a column is of booleans, by its declared type."""
-    return str(getattr(data, "dtype", "")).lower() in ("bool", "boolean", "bool[pyarrow]")

@@ -39,9 +39,10 @@ from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger import Entry, Ledger, exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import charges_noted
-from expmech.tables import row_limits
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.engines.rows import TableRows, together
+from expmech.tables.searches import AUTO as AUTO_LIMIT
+from expmech.tables.searches import release_after, row_limit_search
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import MOST_ROWS, Units
 from expmech.tables.statistics.base import Statistic, one_of_several
@@ -290,17 +291,19 @@ def _prepare(
     """Return the public half, made once for equal public arguments."""
     timed = request.budget_seconds is not None or request.sampler != "auto"
     asked = [value for name, value in vars(request).items() if name != "groups"]
-    if timed or not _is_plain((statistic, count, *asked, *public.values())):
-        return _made(request, statistic, count, **public)
-    return remembered_release(request, statistic, count, spelling=repr(statistic), **public)
+    plain = not timed and _is_plain((statistic, count, *asked, *public.values()))
+    made = remembered_release if plain else remembered_release.__wrapped__
+    return made(request, statistic, count, spelling=repr(statistic) if plain else "", **public)
 
 
+@lru_cache(maxsize=64)
 @np.errstate(all="ignore")  # of public numbers here: bounds of 1e308 may underflow
-def _made(
+def remembered_release(
     request: ReleaseRequest,
     statistic: Statistic,
     count: int | None,
     *,
+    spelling: str,
     statement: str | None = None,
     premises: tuple[str, ...] = (),
     reading: tuple[str, ...] = (),
@@ -308,7 +311,8 @@ def _made(
     """Certify before a row is read; ``premises`` come first among the assumptions.
 
     What is forecast to take longer than the budget of seconds is refused, and without one a named
-    chain of constant length that would take over a minute.
+    chain of constant length that would take over a minute. ``spelling`` keeps apart what is equal
+    and written differently, such as 0.0 and -0.0.
     """
     seconds, name, epsilon = request.budget_seconds, statistic.name, request.row_epsilon
     if seconds is None and not isinstance(request.sampler, str):
@@ -352,32 +356,11 @@ def _is_plain(value: Any) -> bool:
     if type(value) is tuple:
         return set(map(type, value)) <= _PLAIN or all(map(_is_plain, value))
     parameters = vars(type(value)).get("__dataclass_params__")
-    if parameters is None:
-        return type(value) in _PLAIN or _is_scalar(value)
+    if parameters is None:  # or a number or a text of NumPy, as the classes of labels are
+        numpy = isinstance(value, np.generic) and type(value).__module__ == "numpy"
+        return type(value) in _PLAIN or (numpy and value.dtype.kind in "biufU")
     ours = type(value).__module__.startswith("expmech.") and parameters.frozen and parameters.eq
     return ours and all(_is_plain(getattr(value, part.name)) for part in dataclasses.fields(value))
-
-
-def _is_scalar(value: Any) -> bool:
-    """Tell whether a value is a number or a text of NumPy, as the classes of labels are."""
-    numpy = isinstance(value, np.generic) and type(value).__module__ == "numpy"
-    return numpy and value.dtype.kind in "biufU"
-
-
-@lru_cache(maxsize=64)
-def remembered_release(
-    request: ReleaseRequest,
-    statistic: Statistic,
-    count: int | None,
-    *,
-    spelling: str,
-    **public: Any,
-) -> PreparedRelease:
-    """Return the public half of a release: made once for equal public arguments.
-
-    ``spelling`` keeps apart what is equal and written differently, such as 0.0 and -0.0.
-    """
-    return _made(request, statistic, count, **public)
 
 
 def make_units(
@@ -438,12 +421,34 @@ def charged(ledger: Ledger | None, prepared: Sequence[PreparedRelease]) -> Itera
 
 
 def release_all(
-    prepared: Sequence[PreparedRelease], rows: Rows, *, ledger: Ledger | None
+    prepared: Sequence[PreparedRelease],
+    rows: Rows,
+    *,
+    ledger: Ledger | None,
+    seed: int | None = None,
+    before: int = 0,
 ) -> list[Release]:
-    """Charge all releases at once, then aggregate and draw, in this order."""
+    """Charge all releases at once, then aggregate and draw, in this order.
+
+    With a seed they are studies, for which nothing is charged; ``before`` is how many of the same
+    seed there were already.
+    """
+    if seed is not None:
+        pairs = enumerate(zip(prepared, aggregate_all(prepared, rows), strict=True), start=before)
+        return [each.study(aggregate, (seed, k)) for k, (each, aggregate) in pairs]
     with charged(ledger, prepared):
         aggregates = aggregate_all(prepared, rows)
         return [each.release(part) for each, part in zip(prepared, aggregates, strict=True)]
+
+
+def account_of(ledger: Ledger | str | Path | None, source: Source | None = None) -> Ledger | None:
+    """Return the ledger that was given, if any; raise where it is that of another table."""
+    if ledger is None or (source is None and isinstance(ledger, Ledger)):
+        return ledger
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    if source is None:
+        return Ledger(path)
+    return Ledger(path, data_set=source.names, members=source.members)
 
 
 def release(
@@ -506,10 +511,7 @@ def release(
     >>> release(source, count, epsilon=1.0).certificate.epsilon
     1.0
     """
-    account = None
-    if ledger is not None:
-        path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
-        account = Ledger(path, data_set=source.names, members=source.members)
+    account = account_of(ledger, source)
     request = ReleaseRequest(
         epsilon=exact_amount(epsilon, name="epsilon", owner="release"),
         sampler=sampler,
@@ -517,10 +519,17 @@ def release(
         budget_seconds=budget_seconds,
         concentrated=None if account is None else account.rho_budget(),
     )
-    automatic = max_rows == row_limits.AUTO
-    search = None
-    if automatic and unit is not None:
-        search = row_limits.row_limit_search(
+
+    def prepare(limit: Any, notes: tuple[str, ...]) -> list[PreparedRelease]:
+        units = make_units(unit, limit, statistic.adjacency)
+        asked = dataclasses.replace(request, units=units, notes=notes)
+        return [asked.prepare(statistic, source if units is None else units.bound(source))]
+
+    def draw(prepared: Sequence[PreparedRelease], before: int = 0) -> list[Release]:
+        return release_all(prepared, prepared[0].parts[""], ledger=account)
+
+    if max_rows == AUTO_LIMIT and unit is not None:
+        search = row_limit_search(
             unit,
             epsilon=request.epsilon,
             share=max_rows_share,
@@ -528,31 +537,14 @@ def release(
             owner="release",
         )
         request = dataclasses.replace(request, epsilon=search.rest)
-    elif max_rows_share is not None:
+        asked = ReleaseRequest(epsilon=search.search_epsilon, timing=timing, units=search.units)
+        first = asked.prepare(search.statistics[0], search.units.bound(source))
+        (released,) = release_after(search, [first], prepare, draw, account)
+        return released
+    if max_rows_share is not None:
         raise ParameterError(
             '`max_rows_share` of release belongs to max_rows="auto": give both, or leave it out.'
         )
-    given = row_limits.STAND_IN if automatic else max_rows
-
-    def prepared_for(limit: Any, notes: tuple[str, ...]) -> PreparedRelease:
-        units = make_units(unit, limit, statistic.adjacency)
-        asked = dataclasses.replace(request, units=units, notes=notes)
-        return asked.prepare(statistic, source if units is None else units.bound(source))
-
-    prepared = prepared_for(given, ())
-    if search is not None:
-        asked = ReleaseRequest(epsilon=search.search_epsilon, timing=timing, units=search.units)
-        first = asked.prepare(search.statistics[0], search.units.bound(source))
-        if account is not None:
-            account.require_all([first.entry(), prepared.entry()])
-        (found,) = release_all([first], first.parts[""], ledger=account)
-        note = search.note(found.value)
-        try:
-            prepared = prepared_for(found.value, (note,))
-            (released,) = release_all([prepared], prepared.parts[""], ledger=account)
-        except BaseException as error:  # Ctrl-C too
-            error.add_note(f"The {note}. Give it as `max_rows` to release the statistic alone.")
-            raise
-        return dataclasses.replace(released, bounds=(found,))
-    (released,) = release_all([prepared], prepared.parts[""], ledger=account)
+    # without a unit "auto" is refused as any limit is
+    (released,) = draw(prepare(1 if max_rows == AUTO_LIMIT else max_rows, ()))
     return released

@@ -138,16 +138,11 @@ class DiscreteGaussian(Noise):
         return self._sigma * math.sqrt(2.0 * math.log(2.0 / float(missed))) * (1.0 + _SPARE)
 
 
-def _missed(size: int) -> flint.arb:
-    """Return what each of ``size`` independent numbers may miss so that all are covered."""
-    return -(real(LEVEL).log() / size).expm1()
-
-
 @functools.lru_cache(maxsize=256)
 def _half_width(rate: Fraction, size: int) -> int:
     """Return w with ``|N| <= w`` for all of ``size`` numbers at LEVEL."""
     with flint.ctx.workprec(_PRECISION):
-        missed, slope = _missed(size), real(rate)
+        missed, slope = -(real(LEVEL).log() / size).expm1(), real(rate)  # so that all are covered
         if rate >= Fraction(1, 2 * _SUMMED_UP_TO**2):
             mass = gaussian_mass(rate.numerator, _PRECISION, rate.denominator)
             inside, wide = flint.arb(1), 0

@@ -480,7 +480,7 @@ class Means(OfColumns):
         " of the exponential mechanism"
     )
 
-    def sums(self, count: int, snapped: Sequence[int]) -> list[int]:
+    def sums(self, count: int | Sequence[int], snapped: Sequence[int]) -> list[int]:
         """Return what noise is added to, from sums of snapped rows."""
         return list(snapped)
 
@@ -549,9 +549,10 @@ class Shares(Means):
         "a noisy sum over a noisy count: no loss is evaluated, and the number of rows is not needed"
     )
 
-    def sums(self, count: int, snapped: Sequence[int]) -> list[int]:
+    def sums(self, count: int | Sequence[int], snapped: Sequence[int]) -> list[int]:
         """Return the sum from below and the one from above, column by column."""
-        return [part for total in snapped for part in (total, (count << self.bits) - total)]
+        pairs = zip(per_column(count, len(snapped)), snapped, strict=True)
+        return [part for n, total in pairs for part in (total, (n << self.bits) - total)]
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         """Return means between the bounds; the middle where nothing is left of both sums."""

@@ -289,6 +289,8 @@ class NoisySums(Mechanism):
             other = f"{certificate.domain['kind']!r} is not what {cls.name} releases"
             return [Check(claim="domain", holds=False, detail=other)]
         interpretation = _rebuild(certificate.domain)
+        names = ("noise", "parts", "slope", "rho")
+        stated = {name: parameters[name] for name in names if name in parameters}
         public = certificate.adjacency == Adjacency.REPLACE
         timing = parameters.get("sampler") == cls.name and certificate.timing == DATA_INDEPENDENT
         epsilon = Fraction(repr(certificate.epsilon))
@@ -312,7 +314,7 @@ class NoisySums(Mechanism):
             check_equal("delta", float(certificate.delta), float(delta)),
             Check(claim="epsilon of rho", holds=paid, detail="at the delta that is stated"),
             check_equal("unit", certificate.unit, None),
-            check_described("noise", _of_noise(parameters), noise.parameters),
+            check_described("noise", stated, noise.parameters),
             check_equal("sensitivity", certificate.sensitivity, moved),
             check_equal("public count", interpretation.count is not None, public),
             check_equal("adjacency", str(relation), str(interpretation.only_under or relation)),
@@ -391,12 +393,6 @@ def _rho_of_pure_noise(
         ),
         Fraction(0),
     )
-
-
-def _of_noise(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a certificate says of the noise."""
-    names = ("noise", "parts", "slope", "rho")
-    return {name: parameters[name] for name in names if name in parameters}
 
 
 def _same(expected: Accuracy, stated: Accuracy, spare: float, *, earlier: bool) -> bool:
@@ -501,7 +497,7 @@ class NoisyMean(NoisySums):
                 f"`lower` and `upper` of {name} must differ by a number of usual size; got"
                 f" {lower!r}, {upper!r}."
             )
-        self._counts, self._sums = self._checked_rows(count, sums, relation)
+        counts, listed = self._checked_rows(count, sums, relation)
         columns: dict[str, Any] = {
             "lower": tuple(self.lower.tolist()),
             "upper": tuple(self.upper.tolist()),
@@ -509,13 +505,13 @@ class NoisyMean(NoisySums):
         }
         self._means: Means | CentredMeans
         if relation.count_is_public:
-            self._means = Means(**columns, count=self._counts[0])
-        elif len(self._sums) == 1:
+            self._means = Means(**columns, count=counts[0])
+        elif len(listed) == 1:
             self._means = Shares(**columns, count=None)
         else:
             self._means = CentredMeans(**columns, own_counts=isinstance(count, Sequence))
         super().__init__(
-            totals=self._row_totals,
+            totals=self._means.sums(counts, listed),
             interpretation=self._means,
             adjacency=relation,
             concentrated=concentrated,
@@ -549,13 +545,6 @@ class NoisyMean(NoisySums):
             )
         return counts, listed
 
-    @property
-    def _row_totals(self) -> list[int]:
-        """What noise is added to."""
-        if isinstance(self._means, Means):
-            return self._means.sums(self._counts[0], self._sums)
-        return self._means.sums(self._counts, self._sums)
-
     def with_data(self, data: Any) -> Self:
         """Return the mean of other rows: of a pair of their ``count`` and their ``sums``."""
         count, totals = data
@@ -563,8 +552,7 @@ class NoisyMean(NoisySums):
         if self._means.count not in (None, counts[0]):
             raise ParameterError(f"`count` of {self.name} is public and cannot change.")
         made = copy.copy(self)
-        made._counts, made._sums = counts, sums
-        made._totals = made._row_totals
+        made._totals = self._means.sums(counts, sums)
         return made
 
     @classmethod

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.certificates.accuracy import (
-    MISSED,
-    Accuracy,
-    half_width,
-    three_quantile,
-)
+from expmech.certificates.accuracy import MISSED, Accuracy, half_width, three_quantile
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.noisy_sums.interpretations import (

@@ -15,12 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from expmech.core.errors import (
-    DataError,
-    ParameterTypeError,
-    did_you_mean,
-    shielded,
-)
+from expmech.core.errors import DataError, ParameterTypeError, did_you_mean, shielded
 from expmech.tables.keys import MISSING, Key, canonical_key, key_of_text, spelling
 from expmech.tables.reading import BLANKS, number_of
 from expmech.tables.sources.casts import EngineKey, null, spellings, time_text

@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -128,7 +128,7 @@ def open_source(
     if engine == "polars":
         raise ParameterError(_NO_POLARS)
     validate_choice(engine, name="engine", owner="open_source", choices=tuple(_PARQUET_IN))
-    joined = _Joined(lookup=None if on is None else _Lookup(table=lookup, on=on))
+    joined = _Joined(lookup=lookup, on=on)
     if unit_from is not None or unit_on is not None:
         if unit is None or unit_from is None or unit_on is None:
             raise ParameterError(
@@ -205,14 +205,6 @@ def open_frame(frame: Any, *, name: str) -> Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Lookup:
-    """A public table to join, and the column of its key."""
-
-    table: Any
-    on: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class _People:
     """A confidential table that has the unit of each key, and the column of the key."""
 
@@ -223,9 +215,10 @@ class _People:
 
 @dataclass(frozen=True, kw_only=True)
 class _Joined:
-    """What is joined to a table before a query reads it."""
+    """What is joined to a table before a query reads it: a public table by its key, and people."""
 
-    lookup: _Lookup | None = None
+    lookup: Any = None
+    on: str | None = None
     people: _People | None = None
 
 
@@ -343,11 +336,11 @@ def _open_spark(table: str | None, query_text: str | None, joined: _Joined) -> S
     tables = (str(table),) if query is None else query.tables
     first, *_ = [_catalogued(connection, name, f"spark/{name}") for name in tables]
     whole = [_qualified(name, str(connection.current_database)).lower() for name in tables]
-    identity = _Identity(
-        name=f"spark/{'+'.join(whole)}",
-        aliases=(f"spark/{'+'.join(tables)}",),
-        members=tuple(f"table spark/{name}" for name in whole),
-    )
+    identity = {
+        "identity": f"spark/{'+'.join(whole)}",
+        "aliases": (f"spark/{'+'.join(tables)}",),
+        "members": tuple(f"table spark/{name}" for name in whole),
+    }
     people = _table_of_people(connection, joined.people, "spark")
     return _as_source(_plain(connection, tables[0], first), identity, query, joined, people)
 
@@ -362,7 +355,7 @@ def _table_of_people(connection: Any, people: _People | None, server: str) -> So
 
 def _as_source(
     table: Any,
-    identity: _Identity,
+    identity: Mapping[str, Any],
     query: Query | None,
     joined: _Joined,
     people: Source | None,
@@ -371,19 +364,15 @@ def _as_source(
     """Return a table, or the result of a query in its place, as a source."""
     source = Source(
         table=table,
-        identity=identity.name,
-        aliases=identity.aliases,
-        members=identity.members,
+        **identity,
         decimal="." if text_format is None else text_format.decimal,
         # not those that a text file begins with: its first line may be a record
         public_columns=text_format is None or text_format.names is not None,
         declares_text=text_format is None,
         encoding=None if text_format is None else text_format.encoding,
     )
-    if joined.lookup is not None:
-        source = source.with_lookup(
-            joined.lookup.table, on=joined.lookup.on, text_format=text_format
-        )
+    if joined.on is not None:
+        source = source.with_lookup(joined.lookup, on=joined.on, text_format=text_format)
     if joined.people is not None and people is not None:
         source = with_unit(source, people, on=joined.people.on, unit=joined.people.unit)
     table = source.table
@@ -475,21 +464,13 @@ def _reading(source: str, work: Callable[[], Result]) -> Result:
     return shielded(work, unreadable)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Identity:
-    """The canonical name of a data set in a ledger: a second path opens no second budget.
-
-    An edited copy, or a view of a table, cannot be recognised: docs/guides/budgets.md says so.
-    ``aliases`` is what earlier versions called it, and ``members`` are the files or the table
-    it is made of, each by every name that a register of budgets should know it by.
-    """
-
-    name: str
-    aliases: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
+# A ledger knows a data set by one canonical name, so that a second path opens no second budget: an
+# edited copy, or a view of a table, cannot be recognised (docs/guides/budgets.md). A source has
+# its `identity`, the `aliases` of earlier versions, and as `members` the files or tables it is made
+# of, each by every name that a register of budgets should know it by.
 
 
-def _file_identity(source: str, paths: Sequence[str]) -> _Identity:
+def _file_identity(source: str, paths: Sequence[str]) -> dict[str, Any]:
     """Return what the files of a path or a pattern are called: links are followed.
 
     A pattern that finds one file is that file. Raise where a pattern finds a file under two names:
@@ -510,7 +491,7 @@ def _file_identity(source: str, paths: Sequence[str]) -> _Identity:
         folder, pattern = os.path.split(os.path.abspath(source))
         name = os.path.join(os.path.realpath(folder), pattern)
     members = [member for path in dict.fromkeys(real) for member in file_members(path)]
-    return _Identity(name=name, members=tuple(members))
+    return {"identity": name, "members": tuple(members)}
 
 
 def canonical_host(host: str) -> str:
@@ -568,7 +549,7 @@ _DATABASE = "SELECT oid FROM pg_database WHERE datname = current_database()"
 
 def _postgres_identity(
     connection: Any, tables: Sequence[str], address: tuple[str, int, str]
-) -> _Identity:
+) -> dict[str, Any]:
     """Return what tables are called where the connection leads, however that was addressed."""
     info = connection.con.info
     # a socket is a folder: its server is on this machine
@@ -592,11 +573,11 @@ def _postgres_identity(
         members += [f"table cluster {cluster}/{info.dbname}/{name}" for name in names]
         place = f"cluster {cluster}"
     members += [f"oid {place}/{number}" for number in numbers]
-    return _Identity(
-        name=f"{server}/{'+'.join(whole)}",
-        aliases=tuple(f"{place}/{'+'.join(tables)}" for place in earlier),
-        members=tuple(members),
-    )
+    return {
+        "identity": f"{server}/{'+'.join(whole)}",
+        "aliases": tuple(f"{place}/{'+'.join(tables)}" for place in earlier),
+        "members": tuple(members),
+    }
 
 
 def _partitions(connection: Any, table: str) -> list[tuple[str, str]]:

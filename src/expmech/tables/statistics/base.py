@@ -8,13 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expmech.certificates.mechanism import CertificateContext, Mechanism
-from expmech.certificates.postprocessing import (
-    ByName,
-    Dates,
-    OneNumber,
-    Postprocessing,
-    Unchanged,
-)
+from expmech.certificates.postprocessing import ByName, Dates, OneNumber, Postprocessing, Unchanged
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
 from expmech.tables.aggregates import Aggregation, Column

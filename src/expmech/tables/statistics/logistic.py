@@ -19,11 +19,7 @@ from expmech.losses import LogisticRisk
 from expmech.mechanisms.optimum import risks
 from expmech.tables.aggregates import Column, DesignOf, LabelledRowsOf, TargetRows
 from expmech.tables.scaling import centres, check_penalty, check_radius, scaled
-from expmech.tables.statistics.regression import (
-    OptimumRegression,
-    Regression,
-    RegressionChoices,
-)
+from expmech.tables.statistics.regression import OptimumRegression, Regression, RegressionChoices
 
 OPTIMUM, LIKELIHOOD = "perturbed optimum", "log-likelihood"
 LAWS = (OPTIMUM, LIKELIHOOD)
@@ -63,28 +59,12 @@ class LogisticOptimum(OptimumRegression, LabelRegression):
 
     Parameters
     ----------
-    columns : tuple of str or int
-        The columns to regress on.
-    bounds : tuple of pairs of float
-        Public bounds of each; values outside are clipped.
-    target : str or int
-        The column that is predicted.
-    adjacency : Adjacency
-        Which tables are neighbours.
-    missing : str, default="auto"
-        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
-    named : bool, default False
-        Whether slopes are released by the names of their columns.
-    labels : tuple of str, default ()
-        What certificates call the columns and, last, the target. Default: their names or positions.
+    columns, bounds, target, adjacency, missing, named, labels, settings, center
+        As for :class:`~expmech.tables.statistics.Linear`.
     positive : object
         The label whose odds are modelled, against all others.
     label_notes : tuple of str, default ()
         How the labels were determined, where they were not given.
-    settings : RegressionSettings
-        Penalties and norms of rows on that scale; by default the public rules.
-    center : bool, default True
-        Whether columns are scaled about their middle, or about 0, as sparse ones must be.
     classes : tuple, optional
         Three labels or more, each with coefficients of its own; any other label counts as the
         first. None where there is one label, ``positive``, against all others.
@@ -127,24 +107,8 @@ class LogisticLikelihood(LabelRegression):
 
     Parameters
     ----------
-    columns : tuple of str or int
-        The columns to regress on.
-    bounds : tuple of pairs of float
-        Public bounds of each; values outside are clipped.
-    target : str or int
-        The column that is predicted.
-    adjacency : Adjacency
-        Which tables are neighbours.
-    missing : str, default="auto"
-        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
-    named : bool, default False
-        Whether slopes are released by the names of their columns.
-    labels : tuple of str, default ()
-        What certificates call the columns and, last, the target. Default: their names or positions.
-    positive : object
-        The label whose odds are modelled, against all others.
-    label_notes : tuple of str, default ()
-        How the labels were determined, where they were not given.
+    columns, bounds, target, adjacency, missing, named, labels, positive, label_notes
+        As for :class:`LogisticOptimum`.
     penalty : float, optional
         Ridge penalty on that scale; by default :data:`LOGISTIC_PENALTY`.
     radius : float, optional

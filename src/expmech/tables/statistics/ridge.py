@@ -30,22 +30,8 @@ class Ridge(NumberRegression):
 
     Parameters
     ----------
-    columns : tuple of str or int
-        The columns to regress on.
-    bounds : tuple of pairs of float
-        Public bounds of each; values outside are clipped.
-    target : str or int
-        The column that is predicted.
-    adjacency : Adjacency
-        Which tables are neighbours.
-    missing : str, default="auto"
-        What a missing value counts as; "auto" is "middle" under replace, else its row is left out.
-    named : bool, default False
-        Whether slopes are released by the names of their columns.
-    labels : tuple of str, default ()
-        What certificates call the columns and, last, the target. Default: their names or positions.
-    target_bounds : pair of float
-        Public bounds of the target.
+    columns, bounds, target, adjacency, missing, named, labels, target_bounds
+        As for :class:`~expmech.tables.statistics.Linear`.
     penalty : float, optional
         Ridge penalty on that scale; by default :func:`ridge_penalty`.
     radius : float, optional

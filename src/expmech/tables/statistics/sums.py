@@ -29,13 +29,7 @@ from expmech.mechanisms.noisy_sums.noisy_sums import (
 from expmech.tables.aggregates import PRODUCT_BITS, Column, Moments, MomentsOf
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
-from expmech.tables.statistics.base import (
-    Statistic,
-    as_dates,
-    check_missing,
-    listed,
-    named_or_one,
-)
+from expmech.tables.statistics.base import Statistic, as_dates, check_missing, listed, named_or_one
 from expmech.theory.concentrated import RhoBudget
 
 if TYPE_CHECKING:
@@ -57,6 +51,9 @@ class ColumnStatistic(Statistic):
     concentrated: RhoBudget | None = None
     what: ClassVar[str] = ""
     products: ClassVar[bool] = False
+    # what a mean alone may be
+    exponential = False
+    dates = False
     largest: ClassVar[float] = math.inf  # bounds up to here have numbers that float64 holds
 
     def __post_init__(self) -> None:
@@ -76,9 +73,13 @@ class ColumnStatistic(Statistic):
 
     @property
     def missing_rule(self) -> str:
-        """Return what a missing value counts as, decided; of one column its row may as well go."""
+        """Return what a missing value counts as, decided; of one column its row may as well go.
+
+        The loss of the exponential mechanism is of whole rows.
+        """
         rule = check_missing(self.missing, self.adjacency, owner=f"a {self.what}")
-        return "drop" if rule == "skip" and len(self.columns) == 1 else rule
+        whole = self.exponential or len(self.columns) == 1
+        return "drop" if rule == "skip" and whole else rule
 
     def bits(self, epsilon: Fraction) -> int:
         """Return the bits that columns are snapped to."""
@@ -100,6 +101,7 @@ class ColumnStatistic(Statistic):
             bits=self.bits(epsilon),
             missing=self.missing_rule,
             products=self.products,
+            dates=self.dates,
         )
 
     def _public(self, count: int, epsilon: Fraction) -> dict[str, Any]:
@@ -167,14 +169,6 @@ class Mean(ColumnStatistic):
     @property
     def postprocessing(self) -> Postprocessing:
         return as_dates(super().postprocessing, dates=self.dates)
-
-    def aggregation(self, epsilon: Fraction) -> MomentsOf:
-        return dataclasses.replace(super().aggregation(epsilon), dates=self.dates)
-
-    @property
-    def missing_rule(self) -> str:
-        rule = super().missing_rule
-        return "drop" if rule == "skip" and self.exponential else rule  # whose loss is of rows
 
     def with_rho(self, concentrated: RhoBudget) -> Mean:
         return dataclasses.replace(self, concentrated=concentrated)
