@@ -275,8 +275,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise ParameterTypeError(f"{rule}; got {bounds!r}.") from None
         if table.shape not in ((2,), (columns, 2)):
             raise ParameterError(f"{rule}; got {bounds!r}.")
-        pairs = np.broadcast_to(table, (columns, 2)).tolist()
-        return tuple(validate_bounds(pair, name=self._name, parameter=name) for pair in pairs)
+        pairs = np.atleast_2d(table).tolist()
+        checked = tuple(validate_bounds(pair, name=self._name, parameter=name) for pair in pairs)
+        return checked * columns if table.ndim == 1 else checked
 
     def _draw(
         self, prepared: Sequence[PreparedRelease], rows: DeferredRows, before: int = 0

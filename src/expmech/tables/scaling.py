@@ -190,7 +190,7 @@ class Standard:
             scaled = (inside - self.center) / self.scale
             return unit_rows(scaled) if self.row_norm is None else scaled / self.row_norm
 
-    def products(self, steps: NDArray[np.int64]) -> NDArray[np.object_]:
+    def products(self, steps: NDArray[np.int64]) -> NDArray[Any]:
         """Return integer cross products of rows given in steps of 2^-STANDARD_BITS of the width."""
         from expmech.mechanisms.directions.rows import row_products
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,7 @@ def contraction(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def variance_sums(
-    products: NDArray[np.object_], count: int, bits: int, axes: NDArray[np.float64]
+    products: NDArray[Any], count: int, bits: int, axes: NDArray[np.float64]
 ) -> list[int]:
     """Return floors, in units of 2^-24, of the sums over rows of ``(c_j.x)^2``, the rest and void.
 
@@ -116,7 +117,7 @@ def variance_sums(
     moments = WholeMatrix.from_integers(products)
     inside = (directions.transposed @ (moments @ directions)).integers()
     scale = 2 * BASIS_BITS
-    trace = int(np.trace(products)) << scale
+    trace = sum(np.diagonal(products).tolist()) << scale
     along = [int(inside[j, j]) for j in range(len(axes))]
     sums = [*along, trace - sum(along), (count << (bits + scale)) - trace]
     return [total >> (bits + scale - VARIANCE_BITS) for total in sums]

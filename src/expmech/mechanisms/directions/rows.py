@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,20 +55,20 @@ def unit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
 
 
-def row_products(rows: NDArray[np.float64]) -> NDArray[np.object_]:
-    """Return the sums ``sum_i k_i k_i'`` of snapped rows, as Python integers."""
+def row_products(rows: NDArray[np.float64]) -> NDArray[Any]:
+    """Return the sums ``sum_i k_i k_i'`` of snapped rows: int64, or Python integers of many."""
     d = rows.shape[1]
-    products = np.zeros((d, d), dtype=object)
+    products = np.zeros((d, d), dtype=object if len(rows) > _LOT else np.int64)
     for first in range(0, len(rows), _LOT):
         lot, total = rows[first : first + _LOT], np.zeros((d, d), dtype=np.int64)
         for start in range(0, len(lot), _EXACT):
             part = snap_rows(lot[start : start + _EXACT]).astype(np.float64)
             total += (part.T @ part).astype(np.int64)
-        products += total.astype(object)
+        products += total.astype(products.dtype, copy=False)
     return products
 
 
-def make_moments(products: NDArray[np.object_]) -> SecondMoments:
+def make_moments(products: NDArray[Any]) -> SecondMoments:
     """Return ``A`` from the sums of products of rows in units of 2^-20."""
     return SecondMoments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
 
@@ -81,8 +83,8 @@ def validate_count(count: object, *, least: int, owner: str) -> int:
     return int(count)
 
 
-def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> NDArray[np.object_]:
-    """Return the products as Python integers; raise unless rows of norm one can have them."""
+def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> NDArray[Any]:
+    """Return the products, as int64 if they fit; raise unless rows of norm one can have them."""
     rule = (
         f"`products` of {owner} must be sums of products of whole-number rows of norm at most"
         " 2^20: a symmetric table of whole numbers whose trace is at most count * 2^40."
@@ -90,14 +92,13 @@ def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> 
     kinds = set(map(type, whole.flat))
     if not all(issubclass(kind, (int, np.integer)) for kind in kinds):
         raise ParameterTypeError(rule)
-    products = whole.copy()
     if kinds != {int}:
-        products = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
-    numbers = small_integers(products)
+        whole = np.array([[int(entry) for entry in row] for row in whole], dtype=object)
+    numbers = small_integers(whole)
     diagonal = np.diagonal(numbers)
     pairs = diagonal[:, None] + diagonal[None, :]  # at least 2 |x_i x_j| per row
     if (numbers != numbers.T).any() or (2 * abs(numbers) > pairs).any():
         raise ParameterError(rule)
     if sum(diagonal.tolist()) > count << (2 * ROW_BITS):
         raise ParameterError(rule)
-    return products
+    return numbers
