@@ -206,18 +206,24 @@ def is_positive(matrix: list[list[Fraction]]) -> bool:
     return True
 
 
-def test_ends_of_the_spectrum_are_outside_of_it_in_exact_fractions() -> None:
+@pytest.mark.parametrize("products", ["float64", "integers"])
+@pytest.mark.parametrize("largest", [1 << 62, 1 << 12])  # of the entry beside the diagonal
+def test_ends_of_the_spectrum_are_outside_of_it_in_exact_fractions(
+    products: str, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With circles that touch: two columns alike, so that Gershgorin's ends are eigenvalues."""
+    monkeypatch.setattr(bingham_module, "_OPEN", math.inf if products == "float64" else 0.0)
     generator = np.random.default_rng(4)
     eta = Fraction(2_796_201, 1 << 21)
     for _ in range(40):
-        a, b = (int(one) for one in generator.integers(1, 1 << 62, size=2))
-        a, b = max(a, b), int(generator.choice([-1, 1])) * min(a, b)
+        a = int(generator.integers(1 << 61, 1 << 62))
+        b = int(generator.choice([-1, 1])) * int(generator.integers(1, min(largest, a)))
         whole = [[a, b], [b, a]]
         moments = SecondMoments(
             whole=WholeMatrix.from_integers(np.array(whole, dtype=object)), bits=40
         )
-        found = _certify(moments, eta, np.eye(2), float(2 * a * eta) * 2.0**-40)
+        above = 2.0 if largest > 1 << 40 else 1.0 + 2.0**-44  # then the diagonal nearly cancels
+        found = _certify(moments, eta, np.eye(2), float(a * eta) * above * 2.0**-40)
         gram = [
             [(found.shift if i == j else 0) - eta * whole[i][j] / Fraction(1 << 40) for j in (0, 1)]
             for i in (0, 1)
@@ -228,7 +234,29 @@ def test_ends_of_the_spectrum_are_outside_of_it_in_exact_fractions() -> None:
                 for i, row in enumerate(gram)
             ]
             assert is_positive(beside), (at, sign)
-        assert found.spread <= 2.01 * float(eta * abs(b)) * 2.0**-40 + 1e-9 * found.floor
+        lost = 2.0**-81 * float(a * eta) if products == "float64" else 0.0
+        most = 2.01 * float(eta * abs(b)) * 2.0**-40 + 1e-9 * found.floor + lost
+        assert found.spread <= most
+
+
+def test_ends_by_float64_hold_the_exact_ones_and_leave_few_coins_to_the_balls() -> None:
+    """With a transform of eigenvectors, of laws from wide to narrow."""
+    for n, eta in ((40, Fraction(1, 16)), (4000, Fraction(1)), (10**6, Fraction(255))):
+        rows = unit_rows(np.random.default_rng(n).normal(size=(50, 6)) * [1, 1, 2, 3, 4, 9])
+        moments = make_moments(row_products(rows) * (n // 40))
+        proposal = bingham_module.fit_proposal(moments, eta)
+        shift = float(proposal.shift)
+        energy = moments.whole.times(-eta.numerator).plus_diagonal(
+            int(proposal.shift * 2 ** (40 + eta.denominator.bit_length() - 1))
+        )
+        factor = bingham_module._transform_integers(proposal.transform)
+        gram = (factor.transposed @ (energy @ factor)).integers()
+        low, high = bingham_module._float_ends(moments, eta, proposal.transform, shift)
+        unit = Fraction(1, 1 << (40 + eta.denominator.bit_length() - 1 + 84))
+        beside = np.abs(gram).sum(axis=1) - np.abs(np.diagonal(gram))
+        least, most = (np.diagonal(gram) - beside).min(), (np.diagonal(gram) + beside).max()
+        assert low <= least * unit and most * unit <= high
+        assert high - low <= float((most - least) * unit) + 2.0**-32 * shift
 
 
 def test_proposals_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,13 @@ from expmech.core.coins import Coins
 from expmech.core.coins.exact import bernoulli_between
 from expmech.core.coins.reals import VALUE_ERROR, RevealedNormals
 from expmech.core.errors import ParameterError
-from expmech.mechanisms.directions.whole import SMALL, WholeMatrix
+from expmech.mechanisms.directions.whole import RELATIVE_ERROR, SMALL, WholeMatrix
 
 _TRANSFORM_BITS = 42  # two digits of WholeMatrix, and its entries are float64 numbers
 _ENDS_ERROR = 2.0**-40  # share by which Gershgorin ends are widened: float64 sums of 2^11 numbers
 _ROUNDS = 200
+_FLOAT = 2.0**-53
+_OPEN = 2.0**-20  # share of coins that circles of float64 products may leave to the balls
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,21 +141,20 @@ def solve_width(gaps: NDArray[np.float64]) -> float:
 def _certify(
     moments: SecondMoments, eta: Fraction, transform: NDArray[np.float64], shift: float
 ) -> Proposal:
-    """Round T and M', and bound the eigenvalues of ``T'(M'I - eta A)T`` by Gershgorin's circles."""
+    """Round T and M', and bound the eigenvalues of ``T'(M'I - eta A)T`` by Gershgorin's circles.
+
+    By float64 products and a bound on their error, or in integers where that leaves too much open.
+    """
     rounded = np.rint(transform * 2.0**_TRANSFORM_BITS) * 2.0**-_TRANSFORM_BITS
     t = eta.denominator.bit_length() - 1  # eta = p / 2^t
     exponent = moments.bits + t
     whole_shift = (Fraction(shift) * (1 << exponent)).__ceil__()
-    energy = moments.whole.times(-eta.numerator).plus_diagonal(whole_shift)
-    factor = _transform_integers(rounded)
-    gram = factor.transposed @ (energy @ factor)
-    entries = gram.approximate(exponent + 2 * _TRANSFORM_BITS)
-    diagonal = np.diagonal(entries)
-    beside = (np.abs(entries).sum(axis=1) - np.abs(diagonal)) + np.abs(entries).sum(
-        axis=1
-    ) * _ENDS_ERROR
-    low = float((diagonal - beside).min())
-    high = float((diagonal + beside).max())
+    low, high = _float_ends(moments, eta, rounded, math.ldexp(whole_shift, -exponent))
+    if len(rounded) * (high - low) > _OPEN * low:
+        energy = moments.whole.times(-eta.numerator).plus_diagonal(whole_shift)
+        factor = _transform_integers(rounded)
+        gram = factor.transposed @ (energy @ factor)
+        low, high = _ends(gram.approximate(exponent + 2 * _TRANSFORM_BITS), 0.0)
     return Proposal(
         moments=moments,
         eta=eta,
@@ -162,6 +163,27 @@ def _certify(
         floor=low,
         spread=(high - low) * (1.0 + 2.0**-40),
     )
+
+
+def _float_ends(
+    moments: SecondMoments, eta: Fraction, transform: NDArray[np.float64], shift: float
+) -> tuple[float, float]:
+    """Return ends that hold whatever float64 loses: ``|T'| |M'I - eta A| |T|``, by a share."""
+    energy = -float(eta) * moments.whole.approximate(moments.bits)
+    d, sizes = len(energy), np.abs(energy)
+    energy[np.diag_indices(d)] += shift
+    gram = transform.T @ (energy @ transform)
+    reach = np.abs(transform)
+    along = reach.sum(axis=1)
+    lost = reach.T @ (sizes @ along + abs(shift) * along)
+    return _ends(gram, (RELATIVE_ERROR + (2 * d + 6) * _FLOAT) * (1.0 + 2.0**-20) * lost)
+
+
+def _ends(entries: NDArray[np.float64], lost: NDArray[np.float64] | float) -> tuple[float, float]:
+    """Return the ends of Gershgorin's circles; the entries of a row miss ``lost`` altogether."""
+    diagonal, sums = np.diagonal(entries), np.abs(entries).sum(axis=1)
+    beside = (sums - np.abs(diagonal)) + sums * _ENDS_ERROR + lost
+    return float((diagonal - beside).min()), float((diagonal + beside).max())
 
 
 def _transform_integers(transform: NDArray[np.float64]) -> WholeMatrix:
@@ -180,7 +202,6 @@ ROUNDING_BITS = 24
 UNIT_LENGTH = 1 << ROUNDING_BITS
 """The largest entry of a released axis; the others are rounded to whole numbers of its size."""
 
-_FLOAT = 2.0**-53
 _ENTRIES = 1 << 18  # normals drawn together, at most
 
 
