@@ -95,7 +95,7 @@ def main() -> None:
             drawn = np.abs(noise.draw(Coins(seeded_bits(size)), DRAWS // size))
             pure = DiscreteLaplace(rate=Fraction(EPSILON, HISTOGRAMS))
             lines.append(
-                f"| {size} | {noise.name} | {drawn.mean():.1f} | {noise.half_width()} |"
+                f"| {size} | {noise.name} | {drawn.mean():.1f} | {noise.half_width} |"
                 f" {other.mean():.1f} | {float(noise.scale) / (scale * (2 / np.pi) ** 0.5):.5f} |"
                 f" {float(pure.scale):.1f} |"
             )

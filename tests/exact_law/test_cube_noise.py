@@ -156,12 +156,12 @@ def test_half_widths_hold_in_95_percent_of_the_law_and_no_less_does(
     def within(masses: dict[int, float], below: int, above: int) -> float:
         return sum(mass for k, mass in masses.items() if -below <= k <= above)
 
-    wide, joint = noise.half_width(), noise.joint_half_width()
+    wide, joint = noise.half_width, noise.joint_half_width
     assert within(one, wide, wide) >= 0.95 - 1e-3
     assert wide == 0 or within(one, wide - 1, wide - 1) < 0.95 + 1e-3
     assert within(largest, 0, joint) >= 0.95 - 1e-3
     assert joint == 0 or within(largest, 0, joint - 1) < 0.95 + 1e-3
-    assert within(one, *noise.shortest()) >= 0.95 - 1e-3
+    assert within(one, *noise.shortest) >= 0.95 - 1e-3
     for tilt in (Fraction(0), Fraction(1, 3), Fraction(1)):
         reach = noise.tilted_half_width(tilt, Fraction(1, 20))
         points: Any = law
@@ -173,12 +173,11 @@ def test_half_widths_hold_in_95_percent_of_the_law_and_no_less_does(
 def test_half_widths_are_those_of_the_page() -> None:
     """The largest of 10 and of 30 errors in 95% of draws, in rows at epsilon 1."""
     fine = [
-        CubeNoise(rate=Fraction(1, 1 << 20), size=d).joint_half_width() / (1 << 20)
-        for d in (10, 30)
+        CubeNoise(rate=Fraction(1, 1 << 20), size=d).joint_half_width / (1 << 20) for d in (10, 30)
     ]
     assert fine == [pytest.approx(15.7, abs=0.05), pytest.approx(39.6, abs=0.1)]
     laplace = [
-        DiscreteLaplace(rate=Fraction(1, d << 20), size=d).joint_half_width() / (1 << 20)
+        DiscreteLaplace(rate=Fraction(1, d << 20), size=d).joint_half_width / (1 << 20)
         for d in (10, 30)
     ]
     assert laplace == [pytest.approx(52.8, abs=0.1), pytest.approx(191.2, abs=0.5)]
@@ -186,10 +185,10 @@ def test_half_widths_are_those_of_the_page() -> None:
 
 def test_a_wrong_half_width_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = CubeNoise(rate=Fraction(1, 77), size=4)
-    right = noise.joint_half_width()
+    right = noise.joint_half_width
     for method in ("half_width", "joint_half_width"):
         with monkeypatch.context() as patch:
-            patch.setattr(CubeNoise, method, lambda self, far=right + 9: far)
+            patch.setattr(CubeNoise, method, property(lambda self: right + 9))
             from expmech.mechanisms.noisy_sums import noise as module
 
             module._confirmed.cache_clear()
@@ -198,7 +197,7 @@ def test_a_wrong_half_width_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) ->
     assert noise.confirms()
     laplace = DiscreteLaplace(rate=Fraction(1, 50), size=9)
     assert laplace.confirms()
-    monkeypatch.setattr(DiscreteLaplace, "joint_half_width", lambda self: 150)
+    monkeypatch.setattr(DiscreteLaplace, "joint_half_width", property(lambda self: 150))
     assert not laplace.confirms()
 
 

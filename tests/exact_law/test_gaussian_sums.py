@@ -171,7 +171,7 @@ def test_overlapping_and_disjoint_counts_have_their_l2_distance() -> None:
 def test_half_widths_cover_and_two_steps_less_do_not(sigma: float) -> None:
     for size in (1, 40):
         noise = DiscreteGaussian(rate=Fraction(0.5 / sigma**2), size=size, squared_change=1)
-        wide = noise.half_width() if size == 1 else noise.joint_half_width()
+        wide = noise.half_width if size == 1 else noise.joint_half_width
         points, logs = masses(float(noise.rate))
         inside = [float(np.exp(logs[abs(points) <= w]).sum()) for w in (wide, wide - 1, wide - 2)]
         assert inside[0] ** size >= 0.95 - 1e-12

@@ -88,20 +88,14 @@ def propose_half_widths(
     """
     drawn = coins.geometric(rate, size * (dimension + 1)).reshape(size, dimension + 1).sum(axis=1)
     kept = np.ones(size, dtype=np.bool_)
+    odd = 2.0 * drawn + 1.0
     for first in range(1, dimension + 1, _FACTORS):
-        kept &= _flip_quotients(coins, drawn, range(first, min(first + _FACTORS, dimension + 1)))
+        factors = range(first, min(first + _FACTORS, dimension + 1))
+        probability: NDArray[np.float64] = np.ones(size)
+        for j in factors:
+            probability *= odd / (odd + (2 * j - 1))
+        kept &= coins.bernoulli(probability, partial(_enclose_quotients, drawn, factors))
     return drawn, kept
-
-
-def _flip_quotients(
-    coins: Coins, half_widths: NDArray[np.int64], factors: range
-) -> NDArray[np.bool_]:
-    """Flip coins of probability ``prod_j (2r+1) / (2r+2j)`` over the given j."""
-    odd = 2.0 * half_widths + 1.0
-    probability: NDArray[np.float64] = np.ones(half_widths.size)
-    for j in factors:
-        probability *= odd / (odd + (2 * j - 1))
-    return coins.bernoulli(probability, partial(_enclose_quotients, half_widths, factors))
 
 
 def _enclose_quotients(

@@ -84,14 +84,17 @@ class DiscreteGaussian(Noise):
         )
         return drawn.reshape(size, self.size)
 
+    @property
     def shortest(self) -> tuple[int, int]:
-        wide = self.half_width()
+        wide = self.half_width
         return wide, wide
 
+    @property
     def half_width(self) -> int:
-        """Return w with ``|N_j| <= w`` at LEVEL: the least, or one more for sigma above 64."""
+        """The w with ``|N_j| <= w`` at LEVEL: the least, or one more for sigma above 64."""
         return _half_width(self.rate, 1)
 
+    @property
     def joint_half_width(self) -> int:
         return _half_width(self.rate, self.size)
 
@@ -160,7 +163,7 @@ def _half_width(rate: Fraction, size: int) -> int:
 def _confirmed(noise: DiscreteGaussian, size: int) -> bool:
     """Tell whether a half-width covers all of ``size`` numbers, and two steps less do not."""
     rate, level = float(noise.rate), math.log(float(LEVEL))
-    wide = noise.half_width() if size == 1 else noise.joint_half_width()
+    wide = noise.half_width if size == 1 else noise.joint_half_width
     if rate >= 0.5 / _SUMMED_UP_TO**2:
         far = wide + 40 * math.ceil(1.0 + noise._sigma)
         masses = np.exp(-rate * np.arange(far, dtype=np.float64) ** 2)

@@ -136,13 +136,14 @@ class Interpretation(ABC):
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return an interval for each number of :meth:`value`, by the law of the noise."""
 
-    def shows_sums(self, noisy: Sequence[int]) -> bool:
-        """Tell whether the value says what the noisy sums were."""
-        return self.sums_of(self.value(noisy).tolist()) is not None
+    @property
+    @abstractmethod
+    def shows_sums(self) -> bool:
+        """Whether a value says what the noisy sums were."""
 
     @abstractmethod
     def sums_of(self, value: Sequence[float]) -> list[int] | None:
-        """Return the sums that give this value, to the nearest; None where several do."""
+        """Return the sums that give this value, to the nearest; None where several may."""
 
     @property
     @abstractmethod
@@ -154,7 +155,7 @@ class Interpretation(ABC):
 
     def error(self, noise: Noise) -> float | None:
         """Return how far a number is from the truth in 95% of releases, at most, where known."""
-        return None if self.unit is None else float_up((noise.half_width() + self.lost) * self.unit)
+        return None if self.unit is None else float_up((noise.half_width + self.lost) * self.unit)
 
     @abstractmethod
     def admits(self, point: NDArray[np.float64]) -> bool:
@@ -239,22 +240,22 @@ class Counts(Interpretation):
 
     def accuracy(self, noisy: Sequence[int], noise: Noise) -> Accuracy:
         """Return the shortest interval on the whole numbers, cut to the range."""
-        below, above = noise.shortest()
         counts = self._inside(noisy)
 
         def ends(below: int, above: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             raised = np.minimum(counts, _LARGEST - above) + above
             return self._inside(counts - below), self._inside(raised)
 
-        lower, upper = ends(below, above)
+        lower, upper = ends(*noise.shortest)
         near = Accuracy(lower=lower, upper=upper, scale=np.full(self.size, float(noise.scale)))
         if self.size == 1:
             return near
-        wide = noise.joint_half_width()
+        wide = noise.joint_half_width
         lower, upper = ends(wide, wide)
         return replace(near, joint_lower=lower, joint_upper=upper)
 
-    def shows_sums(self, noisy: Sequence[int]) -> bool:
+    @property
+    def shows_sums(self) -> bool:
         return True
 
     def sums_of(self, value: Sequence[float]) -> list[int] | None:
@@ -298,7 +299,8 @@ class ConsistentCounts(Counts):
     def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
         return Interpretation.values(self, noisy)
 
-    def shows_sums(self, noisy: Sequence[int]) -> bool:
+    @property
+    def shows_sums(self) -> bool:
         return False
 
     def sums_of(self, value: Sequence[float]) -> None:
@@ -416,7 +418,12 @@ class OfColumns(Interpretation):
         return [(None, None)] * len(self.lower)
 
     def _clamped(self, sums: Sequence[int]) -> list[int]:
-        return [_clamp(total, ends) for total, ends in zip(sums, self._sum_ranges, strict=True)]
+        """Return the nearest sums in the public ranges."""
+        inside = []
+        for total, (least, most) in zip(sums, self._sum_ranges, strict=True):
+            raised = total if least is None else max(total, least)
+            inside.append(raised if most is None else min(raised, most))
+        return inside
 
     def _exact(self, sums: Sequence[int | Fraction]) -> list[Fraction]:
         parts = zip(sums, self.shifts, self.units or (), strict=True)
@@ -438,6 +445,10 @@ class OfColumns(Interpretation):
 
         scale = np.array([float(unit * noise.scale) for unit in self.units or ()])
         return both(ends, noise, scale)
+
+    @property
+    def shows_sums(self) -> bool:
+        return self.units is not None
 
     def sums_of(self, value: Sequence[float]) -> list[int] | None:
         if self.units is None:
@@ -495,8 +506,7 @@ class Means(OfColumns):
         return len(self.lower) << 2 * self.bits
 
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
-        whole = self._whole
-        return self._numbers([_clamp(total, (0, whole)) / whole for total in noisy])
+        return self._numbers([total / self._whole for total in self._clamped(noisy)])
 
     def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
         if type(self) is not Means or self._whole > 1 << 53:  # beyond it float64 rounds twice
@@ -526,8 +536,9 @@ class Means(OfColumns):
             return Shares.rebuild(described)  # type: ignore[return-value]
         return super().rebuild(described)
 
-    @property
+    @cached_property
     def _whole(self) -> int:
+        """The sum of as many rows at the upper bound."""
         return (self.count or 1) << self.bits
 
     def _numbers(self, shares: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -694,11 +705,11 @@ def outward(lower: Sequence[Fraction], upper: Sequence[Fraction]) -> tuple[Any, 
 
 def both(ends: Callable[[int, int], tuple[Any, Any]], noise: Noise, scale: Any) -> Accuracy:
     """Return the interval of each number by itself and, of several, for all of them at once."""
-    lower, upper = ends(*noise.shortest())
+    lower, upper = ends(*noise.shortest)
     near = Accuracy(lower=lower, upper=upper, scale=scale)
     if len(lower) == 1:
         return near
-    wide = noise.joint_half_width()
+    wide = noise.joint_half_width
     joint_lower, joint_upper = ends(wide, wide)
     return replace(near, joint_lower=joint_lower, joint_upper=joint_upper)
 
@@ -706,14 +717,6 @@ def both(ends: Callable[[int, int], tuple[Any, Any]], noise: Noise, scale: Any) 
 def per_column(count: int | Sequence[int], columns: int) -> list[int]:
     """Return the number of values of each column, from one number for all or one each."""
     return [count] * columns if isinstance(count, int) else list(count)
-
-
-def _clamp(number: int, ends: Range) -> int:
-    """Return the nearest whole number in a public range."""
-    least, most = ends
-    if least is not None and number < least:
-        return least
-    return most if most is not None and number > most else number
 
 
 def _public_count(described: Mapping[str, Any]) -> int | None:

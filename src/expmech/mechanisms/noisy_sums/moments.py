@@ -65,14 +65,17 @@ class HullNoise(Noise):
         drawn: NDArray[Any] = draw_rounded(self.body, coins, self.rate, size)
         return drawn
 
+    @property
     def shortest(self) -> tuple[int, int]:
-        wide = self.half_width()
+        wide = self.half_width
         return wide, wide
 
+    @property
     def half_width(self) -> int:
-        """Return it for a second moment, the larger of the two."""
+        """For a second moment, the larger of the two."""
         return self.reach(Fraction(0), MISSED)
 
+    @property
     def joint_half_width(self) -> int:
         return self.reach(Fraction(0), MISSED / (self.size // 2))
 

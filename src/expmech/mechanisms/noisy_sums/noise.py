@@ -75,17 +75,20 @@ class Noise(ABC):
     def draw(self, coins: Coins, size: int) -> NDArray[Any]:
         """Return ``size`` vectors, one per row."""
 
+    @property
     @abstractmethod
     def shortest(self) -> tuple[int, int]:
-        """Return (below, above): the shortest ``x - below .. x + above`` of one sum at LEVEL."""
+        """(below, above): the shortest ``x - below .. x + above`` of one sum at LEVEL."""
 
+    @property
     @abstractmethod
     def half_width(self) -> int:
-        """Return the least w with ``|N_j| <= w`` at LEVEL, for one sum."""
+        """The least w with ``|N_j| <= w`` at LEVEL, for one sum."""
 
+    @property
     @abstractmethod
     def joint_half_width(self) -> int:
-        """Return the least w with ``|N_j| <= w`` for all sums at once at LEVEL."""
+        """The least w with ``|N_j| <= w`` for all sums at once at LEVEL."""
 
     @abstractmethod
     def confirms(self) -> bool:
@@ -112,12 +115,15 @@ class DiscreteLaplace(Noise):
     def draw(self, coins: Coins, size: int) -> NDArray[Any]:
         return coins.discrete_laplace(self.rate, size * self.size).reshape(size, self.size)
 
+    @property
     def shortest(self) -> tuple[int, int]:
         return shortest(self.rate)
 
+    @property
     def half_width(self) -> int:
         return half_width(self.rate)
 
+    @property
     def joint_half_width(self) -> int:
         return joint_half_width(self.rate, self.size)
 
@@ -129,7 +135,7 @@ class DiscreteLaplace(Noise):
             tail = 2.0 * math.exp(-rate * (wide + 1)) / (1.0 + math.exp(-rate))
             return size * math.log1p(-min(tail, 1.0 - 1e-16))
 
-        pairs = ((self.half_width(), 1), (self.joint_half_width(), self.size))
+        pairs = ((self.half_width, 1), (self.joint_half_width, self.size))
         return all(
             covered(wide, size) >= level - _SPARE
             and (wide == 0 or covered(wide - 1, size) < level + _SPARE)
@@ -163,7 +169,7 @@ class CubeNoise(Noise):
     def parameters(self) -> dict[str, Any]:
         return super().parameters | {"parts": self.parts}
 
-    @property
+    @functools.cached_property
     def scale(self) -> Fraction:
         """Half the mean half-width of a cube."""
         return (self.size + 1) / (2 * self.rate)
@@ -181,18 +187,9 @@ class CubeNoise(Noise):
                 coins.restart()
         return (drawn + self.parts // 2) // self.parts
 
-    def shortest(self) -> tuple[int, int]:
-        return self._shortest
-
-    def half_width(self) -> int:
-        return self._half_width
-
-    def joint_half_width(self) -> int:
-        return self._joint_half_width
-
     @functools.cached_property
-    def _shortest(self) -> tuple[int, int]:
-        wide, law = self._half_width, self._law
+    def shortest(self) -> tuple[int, int]:
+        wide, law = self.half_width, self._law
         if wide and law.below(
             lambda p: (law.one(p, self._in_parts(wide)) + law.one(p, self._in_parts(wide - 1))) / 2,
             MISSED,
@@ -201,12 +198,12 @@ class CubeNoise(Noise):
         return wide, wide
 
     @functools.cached_property
-    def _half_width(self) -> int:
+    def half_width(self) -> int:
         law = self._law
         return law.least(lambda precision, w: law.one(precision, self._in_parts(w)), MISSED)
 
     @functools.cached_property
-    def _joint_half_width(self) -> int:
+    def joint_half_width(self) -> int:
         law = self._law
         return law.least(lambda precision, w: law.all(precision, self._in_parts(w)), MISSED)
 
@@ -366,5 +363,5 @@ def _confirmed(noise: CubeNoise) -> bool:
 
         return all(
             tail(wide) <= real(MISSED) and (wide == 0 or tail(wide - 1) > real(MISSED))
-            for tail, wide in ((one, noise.half_width()), (together, noise.joint_half_width()))
+            for tail, wide in ((one, noise.half_width), (together, noise.joint_half_width))
         )

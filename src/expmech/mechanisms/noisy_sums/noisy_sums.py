@@ -240,7 +240,7 @@ class NoisySums(Mechanism):
 
         def accuracy(noisy: Sequence[int]) -> Accuracy:
             ends = interpretation.accuracy(noisy, noise)
-            if interpretation.shows_sums(noisy):
+            if interpretation.shows_sums:
                 return ends
             return dataclasses.replace(ends, noisy=tuple(int(total) for total in noisy))
 
