@@ -176,7 +176,7 @@ def test_what_ends_before_the_charge_says_that_nothing_was_charged(
 ) -> None:
     work, code, _ = WAYS[way]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("expmech.tables.release._prepare", work)
+        patch.setattr("expmech.tables.release.ReleaseRequest.prepare_rows", work)
         ended = run(*words)
     assert ended.exit_code == code and ended.stdout == "" and not commands(ended.stderr)
     if code > 128:

@@ -51,7 +51,7 @@ def interrupt(*arguments: Any, **named: Any) -> Any:
 def test_what_is_stopped_before_the_charge_costs_nothing(
     table: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expmech.tables.release._prepare", interrupt)
+    monkeypatch.setattr("expmech.tables.release.ReleaseRequest.prepare_rows", interrupt)
     result = release(table, "--ledger", str(ledger))
     assert result.exit_code == 130
     assert result.stderr.strip() == "stopped: nothing was released and nothing was charged."

@@ -33,7 +33,7 @@ from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import DeferredRows
 from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
-from expmech.tables.release import PreparedRelease, account_of, prepare_release, release_all
+from expmech.tables.release import PreparedRelease, ReleaseRequest, account_of, release_all
 from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.searches import (
     DEFAULT_SHARE,
@@ -302,19 +302,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             notes = (EQUAL_ROWS, *notes)
         if self.random_state is not None and timing == AUTO:
             timing = UNPROTECTED  # nothing is required of the running time of a study
-        return [
-            prepare_release(
-                statistic,
-                epsilon=epsilon,
-                count=count,
-                sampler=self.sampler,
-                timing=timing,
-                budget_seconds=self.budget_seconds,
-                owner=self._name,
-                notes=notes,
-            )
-            for statistic in statistics
-        ]
+        request = ReleaseRequest(
+            epsilon=epsilon,
+            sampler=self.sampler,
+            timing=timing,
+            budget_seconds=self.budget_seconds,
+            owner=self._name,
+            notes=notes,
+        )
+        return [request.prepare_rows(statistic, count) for statistic in statistics]
 
 
 def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
@@ -325,8 +321,10 @@ def column_names(estimator: PrivateEstimator) -> NDArray[Any]:
 
 def column_labels(estimator: PrivateEstimator) -> tuple[str, ...]:
     """Return what certificates call the columns: the names of a frame's, "column 0" otherwise."""
-    named = hasattr(estimator, "feature_names_in_")
-    return tuple(str(name) if named else f"column {name}" for name in column_names(estimator))
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return tuple(f"column {j}" for j in range(estimator.n_features_in_))
+    return tuple(map(str, names))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

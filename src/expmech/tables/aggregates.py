@@ -183,14 +183,14 @@ class MomentsOf(ColumnsOf):
         return () if self.dates else self.columns
 
     def of_arrays(self, rows: ArrayRows) -> Moments:
+        values = rows.columns(self.columns)
         if self.missing == "skip":
-            values = rows.columns(self.columns)
             counts = (~np.isnan(values)).sum(axis=0).tolist()
             least = fill_missing(values, self.bounds, "lower")  # which snaps to 0
             of_present = moments_of(least, self.bounds, bits=self.bits, products=self.products)
             return replace(of_present, counts=tuple(counts))
-        values = rows.filled(self.columns, self.bounds, self.missing)
-        return moments_of(values, self.bounds, bits=self.bits, products=self.products)
+        filled = fill_missing(values, self.bounds, self.missing)
+        return moments_of(filled, self.bounds, bits=self.bits, products=self.products)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +218,7 @@ class ProductsOf(ColumnsOf):
         )
 
     def of_arrays(self, rows: ArrayRows) -> RowProducts:
-        values = rows.filled(self.columns, self.bounds, self.missing)
+        values = fill_missing(rows.columns(self.columns), self.bounds, self.missing)
         lower, upper = np.array(self.bounds, dtype=np.float64).T
         return self.of_steps(snap(values, lower, upper, STANDARD_BITS))
 
@@ -266,7 +266,7 @@ class HistogramOf(CellsAggregation):
         return lattice_of(*self.bounds, bits=self.bits, step=self.step)
 
     def of_arrays(self, rows: ArrayRows) -> NDArray[np.int64]:
-        values = rows.filled((self.column,), (self.bounds,), self.missing)
+        values = fill_missing(rows.columns((self.column,)), (self.bounds,), self.missing)
         return histogram_of(values[:, 0], self.bounds, bits=self.bits, step=self.step)
 
     def of_counts(self, counts: Mapping[int, int]) -> NDArray[np.int64]:

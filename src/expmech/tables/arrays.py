@@ -81,10 +81,6 @@ class ArrayRows:
             return numbers[:, : len(positions)]
         return numbers[:, positions]
 
-    def filled(self, columns: Sequence[Column], bounds: Sequence[Bounds], missing: str) -> Numbers:
-        """Return columns with public stand-ins for what is missing, or without those rows."""
-        return fill_missing(self.columns(columns), bounds, missing)
-
     def with_targets(
         self, columns: Sequence[Column], targets: Numbers, target_bounds: Bounds, missing: str
     ) -> tuple[Numbers, Numbers]:

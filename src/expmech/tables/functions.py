@@ -32,7 +32,6 @@ from expmech.tables.release import (
     PreparedRelease,
     ReleaseRequest,
     account_of,
-    prepare_release,
     public_count,
     release_all,
 )
@@ -727,17 +726,11 @@ class _Arguments:
     ) -> PreparedRelease:
         """Return the public half of a release, of a table or of rows in memory."""
         timing = AUTO if self.random_state is None else UNPROTECTED
+        request = ReleaseRequest(epsilon=epsilon, timing=timing, owner=self.owner, notes=notes)
         if source is not None:
-            request = ReleaseRequest(epsilon=epsilon, timing=timing, owner=self.owner, notes=notes)
             return request.prepare(statistic, source)
-        return prepare_release(
-            statistic,
-            epsilon=epsilon,
-            count=None if rows is None else public_count(rows, statistic.adjacency, least=1),
-            timing=timing,
-            owner=self.owner,
-            notes=notes,
-        )
+        count = None if rows is None else public_count(rows, statistic.adjacency, least=1)
+        return request.prepare_rows(statistic, count)
 
     @contextmanager
     def _opened(self) -> Iterator[Source | None]:

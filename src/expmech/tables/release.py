@@ -114,6 +114,20 @@ class ReleaseRequest:
         note = one_of_several(count, "call", show_amount(self.epsilon))
         return dataclasses.replace(self, epsilon=self.epsilon / count, notes=(note, *self.notes))
 
+    def prepare_rows(
+        self, statistic: Statistic, count: int | None, **public: Any
+    ) -> PreparedRelease:
+        """Prepare what is public of rows, made once for equal public arguments.
+
+        ``count`` is the number of rows where it is public, else None; ``public`` are further
+        arguments of :func:`remembered_release`.
+        """
+        timed = self.budget_seconds is not None or self.sampler != "auto"
+        asked = [value for name, value in vars(self).items() if name != "groups"]
+        plain = not timed and _is_plain((statistic, count, *asked, *public.values()))
+        made = remembered_release if plain else remembered_release.__wrapped__
+        return made(self, statistic, count, spelling=repr(statistic) if plain else "", **public)
+
     def prepare(self, statistic: Statistic, source: Source) -> PreparedRelease:
         """Check columns and prepare what is public; raise where a release cannot be.
 
@@ -156,8 +170,8 @@ class ReleaseRequest:
         statement = " by ".join(filter(None, (statistic.name, " and ".join(self.by))))
         if self.units is not None:
             statement += self.units.statement
-        prepared = _prepare(
-            dataclasses.replace(self, notes=(*self.notes, *notes, *aggregation.engine_notes)),
+        noted = dataclasses.replace(self, notes=(*self.notes, *notes, *aggregation.engine_notes))
+        prepared = noted.prepare_rows(
             statistic,
             public_count(first, statistic.adjacency),
             premises=source.notes,
@@ -282,18 +296,7 @@ def prepare_release(
         owner=owner,
         notes=notes,
     )
-    return _prepare(request, statistic, count)
-
-
-def _prepare(
-    request: ReleaseRequest, statistic: Statistic, count: int | None, **public: Any
-) -> PreparedRelease:
-    """Return the public half, made once for equal public arguments."""
-    timed = request.budget_seconds is not None or request.sampler != "auto"
-    asked = [value for name, value in vars(request).items() if name != "groups"]
-    plain = not timed and _is_plain((statistic, count, *asked, *public.values()))
-    made = remembered_release if plain else remembered_release.__wrapped__
-    return made(request, statistic, count, spelling=repr(statistic) if plain else "", **public)
+    return request.prepare_rows(statistic, count)
 
 
 @lru_cache(maxsize=64)
