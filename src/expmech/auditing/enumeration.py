@@ -45,13 +45,6 @@ class EnumeratingCoins(Coins):
     """Coins that follow a script of outcomes and list the branches they pass.
 
     :func:`outcomes` makes them; a function under enumeration uses them like ordinary coins.
-
-    Parameters
-    ----------
-    script : tuple of int
-        Number of the branch to take at each decision; then the first possible one.
-    cut : float
-        Probability below which a path is not followed.
     """
 
     def __init__(self, script: tuple[int, ...], cut: float) -> None:
@@ -194,11 +187,6 @@ def law_of(
     function: Callable[[Coins], Hashable], *, cut: float = 1e-15
 ) -> tuple[dict[Hashable, float], float]:
     """Return the law of a hashable outcome, and the mass of paths cut off.
-
-    Parameters
-    ----------
-    function, cut
-        As in :func:`outcomes`.
 
     Examples
     --------

@@ -105,11 +105,6 @@ class ByName(Postprocessing):
     """Release numbers by the names of columns, cells or levels; counts stay whole.
 
     Nothing is sorted: quantiles are drawn in order.
-
-    Parameters
-    ----------
-    labels : tuple of str
-        One name per number.
     """
 
     name = "by name"
@@ -131,13 +126,7 @@ class ByName(Postprocessing):
 
 @dataclass(frozen=True, kw_only=True)
 class Dates(Postprocessing):
-    """Release days since 1970-01-01 as ISO dates; a part of a day as a time, to the microsecond.
-
-    Parameters
-    ----------
-    shape : Postprocessing
-        Whether one date is released, or several by name or in order.
-    """
+    """Release days since 1970-01-01 as ISO dates; a part of a day as a time, to the microsecond."""
 
     name = "dates"
     shape: Postprocessing
@@ -203,13 +192,7 @@ class Listed(Postprocessing):
 
 @dataclass(frozen=True, kw_only=True)
 class ShownGroups(Postprocessing):
-    """Release counts by the keys that were shown, the largest first.
-
-    Parameters
-    ----------
-    most : int, optional
-        How many of them; by default all.
-    """
+    """Release counts by the keys that were shown, the largest first."""
 
     name = "shown groups"
     most: int | None = None
@@ -255,19 +238,6 @@ class Coefficients(Postprocessing):
     """Release intercept and slopes in the units of the data, from those of scaled columns.
 
     ``slope_j = scales_j y_j`` and ``intercept = shift + scales_0 y_0 - sum_j slope_j centers_j``.
-
-    Parameters
-    ----------
-    scales : tuple of float
-        The scale of the intercept and of each column.
-    centers : tuple of float
-        One per column.
-    shift : float
-        Added to the intercept.
-    names : tuple of str, optional
-        Names of the columns, by which coefficients are then released.
-    classes : tuple of str, optional
-        One per row of a point that has several.
     """
 
     name = "coefficients"
@@ -352,15 +322,6 @@ class Directions(Postprocessing):
     """Release unit vectors, and the variances along them, as :class:`Components` or by name.
 
     One long point holds the directions one after the other, their variances and the total.
-
-    Parameters
-    ----------
-    components, dimension : int
-        How many vectors, and how many entries each has.
-    variances : bool
-        Whether variances follow the vectors.
-    names : tuple of str, optional
-        Names of the columns, by which entries of directions are then released.
     """
 
     name = "directions"

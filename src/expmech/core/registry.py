@@ -21,16 +21,6 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Extensions of one kind by the name that certificates use.
 
-    Parameters
-    ----------
-    group : str
-        The entry point under which packages announce more of them.
-    known : iterable of (str, extension) pairs, default=()
-        The library's own.
-    on_demand : mapping of str to str, optional
-        More of the library's own, each as entry points name it, ``"module:name"``: it is imported
-        when it is first looked for.
-
     Examples
     --------
     >>> sizes = Registry("expmech.sizes", [("small", 1)])

@@ -112,21 +112,6 @@ class RowTerms(ABC):
 
     Under "replace" the shift is 0 and D is ``most``; under "add-remove" the shift is ``most / 2``,
     which cancels in the law, and D is ``most / 2``.
-
-    Parameters
-    ----------
-    columns
-        The rows' numbers, one column per row, in an order that does not depend on theirs.
-    dimension
-        Number of coordinates of a point.
-    most
-        Public bound on a term, on every domain that :meth:`validate_domain` lets pass.
-    slope
-        Public bound on the Euclidean length of a term's gradient.
-    size
-        Public bound on the numbers that a term is computed from.
-    adjacency
-        "replace" or "add-remove".
     """
 
     def __init__(
@@ -159,33 +144,11 @@ class RowTerms(ABC):
 
     @abstractmethod
     def row_terms(self, y: Floats, rows: slice) -> Floats:
-        """Return the terms of some rows of the data at points.
-
-        Parameters
-        ----------
-        y : ndarray of shape (m, d)
-            Points.
-        rows : slice
-            Which rows of the data.
-
-        Returns
-        -------
-        ndarray of shape (m, number of rows)
-        """
+        """Return the terms of some rows of the data at points."""
 
     @abstractmethod
     def gradient_sum(self, y: Floats, rows: slice) -> Floats:
-        """Return the sum of the gradients of some rows' terms at points.
-
-        Parameters
-        ----------
-        y, rows
-            As for :meth:`row_terms`.
-
-        Returns
-        -------
-        ndarray of shape (m, d)
-        """
+        """Return the sum of the gradients of some rows' terms at points."""
 
     def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""

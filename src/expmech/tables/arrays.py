@@ -26,19 +26,6 @@ Numbers = NDArray[np.float64]
 class ArrayRows:
     """A table of numbers (NaN is missing), the values a tally counts, and targets by class.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_rows, n_columns), optional
-        The columns that are read as numbers.
-    raw : list, array or column of a frame, optional
-        The values that are compared with candidates, as the caller gave them.
-    target : list, array or column of a frame, optional
-        The labels of a classification, as the caller gave them.
-    names : tuple of str, default=()
-        The names of the columns of numbers, for statistics that call them by name.
-    last : ndarray of shape (n_rows,), optional
-        One more column of numbers, after the others.
-
     Examples
     --------
     >>> from expmech.tables.aggregates import HistogramOf

@@ -68,15 +68,6 @@ def log_acceptance_floor_box(
 def log_acceptance_floor_finite(log_size: float, energy_range: float, *, gap: float = 0.0) -> float:
     """Return ``log p_0`` for uniform proposals on any finite set: ``(1 + (l - 1) exp(-rho)) / l``.
 
-    Parameters
-    ----------
-    log_size : float
-        The log of the number l of points; an upper bound will do.
-    energy_range : float
-        rho, a public bound on every difference of energies, in nats.
-    gap : float, default 0.0
-        As in :func:`log_acceptance_floor_box`.
-
     Examples
     --------
     >>> round(log_acceptance_floor_finite(math.log(2.0), 1.0), 4)
@@ -100,17 +91,6 @@ def log_acceptance_floor_convex(
     It is ``s^d exp(-s rho)`` at s about ``d / rho``, less a correction for the lattice. Proof:
     shrunk by s toward its minimum the domain keeps a share s^d of its points, and energies there
     are at most ``s rho`` above the least. Without convexity only exp(-rho) holds.
-
-    Parameters
-    ----------
-    dimension : int
-        d.
-    half_width : float
-        The half-width of the box, or the radius of the ball, in lattice steps.
-    energy_range : float
-        rho, a public bound on every difference of energies, in nats.
-    energy_error, gap : float, default 0.0
-        As in :func:`log_acceptance_floor_box`.
 
     Examples
     --------
@@ -320,13 +300,6 @@ def pure_steps(
     They are ``ceil((log(e^rho - 1) + log p_0 + log(1/tolerance)) / -log(1 - beta))``, and at least
     1/beta.
 
-    Parameters
-    ----------
-    log_beta, energy_range, log_floor : float
-        As in :func:`density_distance`.
-    tolerance : float
-        The largest relative distance of densities that is allowed, in (0, 1).
-
     Examples
     --------
     >>> pure_steps(math.log(0.142), 10.8, tolerance=1 / 4000, log_floor=math.log(0.142))
@@ -343,13 +316,6 @@ def pure_steps(
 
 def constant_rounds(log_floor: float, energy_range: float) -> int:
     """Return the rounds T after which missing every acceptance costs less than 2^-30 of epsilon.
-
-    Parameters
-    ----------
-    log_floor : float
-        ``log p_0``, of a public lower bound on the acceptance of a round.
-    energy_range : float
-        rho, a public bound on every difference of energies, in nats.
 
     Examples
     --------

@@ -28,15 +28,6 @@ _PRECISION = 128
 class RhoBudget:
     """What a ledger says of paying in rho; it decides between pure and Gaussian noise.
 
-    Parameters
-    ----------
-    delta : Fraction
-        The delta of the ledger, for which certificates state epsilon.
-    per_epsilon : Fraction
-        The total of rho over that of epsilon.
-    left : Fraction
-        The rho that is left.
-
     Examples
     --------
     >>> budget = RhoBudget(delta=Fraction(1, 10**6), per_epsilon=Fraction(1, 50), left=Fraction(1))
@@ -78,11 +69,6 @@ _GRID = 200  # orders tried before the search is refined
 def rho_of_pure(epsilon: Fraction) -> Fraction:
     """Return ``epsilon tanh(epsilon / 2)``, the rho of every epsilon-DP release; rounded up.
 
-    Parameters
-    ----------
-    epsilon : Fraction
-        The epsilon of the release, at least 0.
-
     Examples
     --------
     >>> round(float(rho_of_pure(Fraction(1))), 4)
@@ -95,11 +81,6 @@ def rho_of_bounded_range(epsilon: Fraction) -> Fraction:
     """Return ``x - 1 - log x``, ``x = epsilon / (1 - exp(-epsilon))``; rounded up.
 
     The rho of every release whose privacy losses lie in an interval of length epsilon.
-
-    Parameters
-    ----------
-    epsilon : Fraction
-        The length, at least 0.
 
     Examples
     --------
@@ -119,13 +100,6 @@ def rho_of_discrete_laplace(epsilon: Fraction, steps: int) -> Fraction:
 
     The rho of integers with discrete Laplace noise of rate g, which neighbours move by at most
     ``steps`` in all.
-
-    Parameters
-    ----------
-    epsilon : Fraction
-        The epsilon of the release, at least 0.
-    steps : int
-        By how many steps neighbours move the integers in all, at least 1.
 
     Examples
     --------
@@ -162,11 +136,6 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
     It is ``alpha rho + log(1 - 1/alpha) - (log delta + log alpha) / (alpha - 1)`` at nearly the
     best order alpha. The formula holds at every alpha, so floats decide only which one is used.
 
-    Parameters
-    ----------
-    rho, delta : Fraction
-        The rho of the guarantee, and the delta that the converted guarantee may have.
-
     Examples
     --------
     >>> fifty_medians = 50 * Fraction(1, 10) ** 2 * BOUNDED_RANGE
@@ -187,16 +156,6 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
 def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho such that every rho-zCDP release is (epsilon, delta)-DP; rounded down.
-
-    Parameters
-    ----------
-    epsilon, delta : Fraction
-        The guarantee that is required.
-
-    Returns
-    -------
-    Fraction
-        0 where no rho will do.
 
     Examples
     --------

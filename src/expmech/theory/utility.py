@@ -106,11 +106,6 @@ def epsilon_of_mixture(continuous: float, discrete: float) -> float:
     for every k; a point of g that lies on the lattice only adds the two masses. It needs no
     normaliser: flip a coin of k, then draw f by any exact sampler, or g.
 
-    Parameters
-    ----------
-    continuous, discrete : float
-        The epsilon of f and of g.
-
     Examples
     --------
     >>> epsilon_of_mixture(1.0, 0.5)
@@ -188,18 +183,6 @@ def noise_mass(rate: float, points: ArrayLike) -> NDArray[np.float64]:
 
     Derivation: docs/theory/noisy_sums.md, "The law of one sum".
 
-    Parameters
-    ----------
-    rate : float
-        Nats per unit.
-    points : array-like of int
-        The whole numbers k.
-
-    Returns
-    -------
-    array of float
-        One probability per point.
-
     Examples
     --------
     >>> round(float(noise_mass(1.0, range(-40, 41)).sum()), 12)
@@ -213,16 +196,6 @@ def noise_below(rate: float, points: ArrayLike) -> NDArray[np.float64]:
     """Return ``P(N <= k)`` of discrete Laplace noise; small tails keep their digits.
 
     The other tail is that of ``-k``.
-
-    Parameters
-    ----------
-    rate, points
-        As in :func:`noise_mass`.
-
-    Returns
-    -------
-    array of float
-        One probability per point.
 
     Examples
     --------

@@ -36,18 +36,6 @@ class FactoryState:
 class LinearFactory:
     """Make ``Bernoulli(C p)`` from flips of a p-coin.
 
-    Parameters
-    ----------
-    multiplier : Fraction
-        ``C``, above 1.
-    gap : Fraction
-        ``1 - C p`` is at least this, between 0 and 1: with no gap the expected number of flips is
-        infinite.
-
-    Raises
-    ------
-    ParameterError
-
     Examples
     --------
     >>> from expmech.core.bits import seeded_bits

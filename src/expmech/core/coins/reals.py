@@ -69,12 +69,6 @@ class ExponentialReals:
     one geometric draw. Given them the next m digits, read as a number j, have ``P(j) ~
     exp(-rate 2^-(q+m) j)``, independently; each digit l is one with probability
     ``1/(1 + exp(rate 2^-l))``.
-
-    Parameters
-    ----------
-    finest, more
-        The first cells have a rate of at least ``2^-finest``; ``more`` digits come at each call of
-        :meth:`reveal`. Tests make them small.
     """
 
     def __init__(
@@ -143,18 +137,6 @@ class RevealedNormals:
 
     The numbers are ``+-(k + xi) / 2^16``, with k a whole number and xi uniform on the unit
     interval but for a factor in the density. Digits of xi that nobody has looked at are fair coins.
-
-    Parameters
-    ----------
-    coins
-        Where digits come from, now and later.
-    shape
-        Shape of the array of numbers.
-
-    Attributes
-    ----------
-    values : ndarray of float64
-        Each within ``VALUE_ERROR + 2^-53 |value|`` of its real number.
 
     Notes
     -----

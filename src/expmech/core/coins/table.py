@@ -33,13 +33,6 @@ class ExponentialTable:
     it. An index drawn by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``,
     so the law is exact and a draw is repeated with probability about ``2 len(energies) / scale``.
 
-    Parameters
-    ----------
-    energies : ndarray of int64
-        One per index.
-    units_per_nat : int, default=2**40
-        A power of two.
-
     Examples
     --------
     >>> from expmech.core.bits import seeded_bits

@@ -184,16 +184,6 @@ KERNELS: Registry[type[Kernel]] = Registry(
 def rebuild_kernel(description: Mapping[str, Any]) -> Kernel:
     """Return the kernel that a certificate describes.
 
-    Parameters
-    ----------
-    description : Mapping
-        What :meth:`Kernel.describe` returned.
-
-    Raises
-    ------
-    ParameterError
-        Where the name is unknown.
-
     Examples
     --------
     >>> rebuild_kernel({"kernel": "gaussian", "scale": 0.1}).scale

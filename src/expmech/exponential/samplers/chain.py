@@ -82,13 +82,6 @@ class MemorylessChain(PointChain):
     """A chain whose copies remember nothing until they are done.
 
     All can then share one stream of proposals, ``batch`` at a time (None leaves it to the loop).
-
-    Parameters
-    ----------
-    target : Target
-        The law to draw from.
-    batch : int or None
-        Proposals made together.
     """
 
     batch: int | None
@@ -197,22 +190,7 @@ def join(parts: list[S], rows: list[NDArray[np.int64]]) -> S:
 
 
 def run(chain: Chain[Any], coins: Coins, size: int) -> Draws:
-    """Drive independent copies of a chain to their end.
-
-    Parameters
-    ----------
-    chain : Chain
-        A sampler fitted to its target, by :meth:`Sampler.prepare`.
-    coins : Coins
-        Where all randomness comes from.
-    size : int
-        Number of draws.
-
-    Returns
-    -------
-    Draws
-        The values and the number of proposals of each draw.
-    """
+    """Drive independent copies of a chain to their end."""
     stream = chain.for_many(size) if isinstance(chain, PointChain) else chain
     if isinstance(stream, MemorylessChain):
         return _run_memoryless(stream, coins, size)

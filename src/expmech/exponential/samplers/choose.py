@@ -108,22 +108,7 @@ class _Targets:
 
 
 def make_plan(problem: Problem, epsilon: Fraction, requirement: TimingRequirement) -> Plan:
-    """Return the plan: every sampler with its forecast, and the one that `auto` takes.
-
-    Parameters
-    ----------
-    problem : Problem
-        The loss, its domain and what is declared of it.
-    epsilon : Fraction
-        The budget.
-    requirement : TimingRequirement
-        The timing class and the seconds that `auto` must respect.
-
-    Returns
-    -------
-    Plan
-        Public: it depends on no confidential quantity.
-    """
+    """Return the plan: every sampler with its forecast, and the one that `auto` takes."""
     targets = _Targets(problem, epsilon)
     options = tuple(_make_option(sampler, targets) for sampler in PLANNED)
     target = targets.plain
@@ -179,20 +164,7 @@ def _excess_loss(target: Target) -> tuple[float, float] | None:
 def choose_sampler(
     problem: Problem, epsilon: Fraction, requirement: TimingRequirement, *, owner: str
 ) -> tuple[Sampler, Target]:
-    """Return the sampler that a plan recommends, and the target it is calibrated to.
-
-    Parameters
-    ----------
-    problem, epsilon, requirement
-        As in :func:`make_plan`.
-    owner : str
-        The class that errors name.
-
-    Raises
-    ------
-    UnsupportedError
-        Where a plan recommends none; the text says what would help.
-    """
+    """Return the sampler that a plan recommends, and the target it is calibrated to."""
     key = _public_key(problem, epsilon, requirement)
     remembered = None if key is None else _CHOSEN.get(key)
     if remembered is not None:

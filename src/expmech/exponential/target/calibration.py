@@ -47,18 +47,8 @@ def calibrate(
 ) -> Calibration:
     """Return ``eta = (epsilon/2 - (terms + 512) units) / (D + 2u)``, rounded down.
 
-    Parameters
-    ----------
-    epsilon
-        The budget, already rounded down and lowered by whatever the sampler reserves.
-    sensitivity
-        ``D``, already rounded up.
-    loss_error
-        ``u``; None takes 2^-44 of the largest loss that does not saturate, 2^60 units over eta.
-    terms
-        Number of separately rounded terms in an energy.
-    units_per_nat
-        ``2^(40-k)``; the unit is 2^-40 nats unless a public bound on the loss asks for more.
+    ``terms`` counts the separately rounded terms of an energy. ``loss_error`` is u; None takes
+    2^-44 of the largest loss that does not saturate.
     """
     budget = epsilon / 2 - Fraction(terms + ROUNDING_UNITS, units_per_nat)
     if loss_error is None:

@@ -210,15 +210,6 @@ def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
 
     j is the coordinate of largest size; entry j of the answer is 2^24. Antipodes are one point.
 
-    Parameters
-    ----------
-    proposal
-        A certified proposal; confidential.
-    coins
-        Where digits come from.
-    size
-        Number of independent axes.
-
     Notes
     -----
     The number of proposals per axis is geometric, and its mean depends on the data. How many are

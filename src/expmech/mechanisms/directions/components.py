@@ -29,12 +29,7 @@ VARIANCE_BITS = 24
 class ComponentLaw:
     """Draw k directions: each from the Bingham law on what the earlier ones leave.
 
-    Parameters
-    ----------
-    moments
-        The confidential half.
-    etas
-        One concentration a component; public.
+    The moments are confidential; the etas, one concentration per component, are public.
     """
 
     def __init__(self, moments: SecondMoments, etas: Sequence[Fraction]) -> None:

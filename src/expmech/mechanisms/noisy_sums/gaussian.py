@@ -30,22 +30,12 @@ _SPARE = 1e-9  # of float64 in the checks of a tail
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian(Noise):
-    """Independent numbers with ``P(N = k) ~ exp(-rate k^2)``, rate = 1 / (2 sigma^2).
-
-    Parameters
-    ----------
-    rate : Fraction
-        Nats per squared step, a float64 number.
-    size : int
-        How many sums.
-    squared_change : int
-        The square of the L2 distance, in steps, that neighbours move the sums at most.
-    """
+    """Independent numbers with ``P(N = k) ~ exp(-rate k^2)``, rate = 1 / (2 sigma^2)."""
 
     name = "discrete Gaussian"
     rate: Fraction
     size: int
-    squared_change: int
+    squared_change: int  # of the sums of neighbours: squared L2 distance, in steps
 
     @classmethod
     def of_rho(cls, rho: Fraction, *, size: int, squared_change: int) -> DiscreteGaussian:

@@ -179,18 +179,7 @@ class Interpretation(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Interpretation):
-    """How many rows have each of several properties, from 0 up to the public number of rows.
-
-    Parameters
-    ----------
-    size : int
-        How many properties.
-    disjoint : bool
-        Whether no row has two of them, as cells of a histogram: then one row moves one count, or
-        under replace two. Else it may move all of them.
-    count : int, optional
-        The number of rows, where it is public.
-    """
+    """How many rows have each of several properties, from 0 up to the public number of rows."""
 
     kind = "Counts"
     note = "exact noise on counts: a whole number each, and the law does not depend on n"
@@ -346,15 +335,6 @@ class OfColumns(Interpretation):
     """Numbers about columns that were clipped to bounds and snapped to ``2^bits`` steps.
 
     By default a number is ``shift + unit * sum``, one sum per column.
-
-    Parameters
-    ----------
-    lower, upper : tuple of float
-        Public bounds, one pair per column.
-    bits : int
-        Values were snapped to ``2^bits`` steps of their width.
-    count : int, optional
-        The number of rows, where it is public.
     """
 
     lower: tuple[float, ...]

@@ -40,21 +40,11 @@ _SPARE = 1e-9  # of float64 in the checks of a tail
 
 
 class Noise(ABC):
-    """The law of a vector of whole numbers that is added to integer sums.
-
-    Attributes
-    ----------
-    name : str
-        What certificates call it.
-    size : int
-        How many sums.
-    rate : Fraction
-        Nats per step of its norm.
-    """
+    """The law of a vector of whole numbers that is added to integer sums."""
 
     name: ClassVar[str]
     size: int
-    rate: Fraction
+    rate: Fraction  # nats per step of the norm
 
     @property
     def fits(self) -> bool:

@@ -159,23 +159,7 @@ class SeveralQuantiles(Mechanism):
     def at_lower(
         cls, count: int, *, levels: Any, lattice: Box | Multiples, adjacency: str = "replace"
     ) -> Self:
-        """Take ``count`` public values, all in the first cell; :meth:`with_data` brings others.
-
-        Parameters
-        ----------
-        count : int
-            How many values there are.
-        levels : sequence
-            As for :meth:`from_values`.
-        lattice : Box or Multiples
-            The public cells, by their middles.
-        adjacency : {"replace", "add-remove"}, default "replace"
-            Which data sets are neighbours.
-
-        Returns
-        -------
-        The mechanism
-        """
+        """Take ``count`` public values, all in the first cell; :meth:`with_data` brings others."""
         first = np.zeros(1, dtype=np.int64)
         cells = CellCounts(first, first + count, lattice.count)
         return cls._make(parse_levels(levels, owner=cls.name), lattice, adjacency, None, cells)
@@ -230,15 +214,7 @@ class SeveralQuantiles(Mechanism):
     def points_draw(
         self, spread: CellCounts, budget: Fraction
     ) -> Callable[[Coins], NDArray[np.int64]]:
-        """Return the draw of a tuple of points, from values that are spread over their cells.
-
-        Parameters
-        ----------
-        spread : CellCounts
-            How many values there are at each point.
-        budget : Fraction
-            The epsilon of a draw.
-        """
+        """Return the draw of a tuple of points, from values that are spread over their cells."""
 
     @abstractmethod
     def energy_terms(self, budget: Fraction) -> dict[str, Any]:

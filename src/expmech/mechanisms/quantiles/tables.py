@@ -205,19 +205,11 @@ class Tables:
     w_k, each output weighs ``exp(2 c w_k)`` times as much: a bound from above. Runs longer than
     ``runs`` are bounded, too, instead of summed. Each table is a sum of non-negative numbers with a
     proven relative error, so it is superharmonic up to the factor ``1 + slack`` a step.
-
-    Parameters
-    ----------
-    groups
-        Confidential.
-    levels, units
-        Public: the levels, and the energy of a loss of one over their denominator.
-    runs
-        Longest run of outputs in one group that is summed exactly. Changes the time only.
     """
 
     def __init__(self, groups: RankGroups, levels: Levels, units: int, *, runs: int) -> None:
         self.groups, self.levels, self.units = groups, levels, units
+        # The groups are confidential. Runs beyond `runs` are bounded, which changes the time only.
         self.runs = min(runs, len(levels.numerators))
         self.rate = rate = UNIT * units * levels.denominator
         self.growth = exponentials(rate, groups.ranks)

@@ -28,16 +28,10 @@ class SequenceDraw:
     A level h is drawn with weight ``exp(-eta h) N(h)``, N(h) the number of sequences of loss at
     most h, by rejection from blocks of levels; then one of the N(h) sequences uniformly. Expected
     proposals of a level: below 2.2, whatever the counts.
-
-    Parameters
-    ----------
-    counts
-        Confidential, one per item; sorted once, here.
-    k, units
-        Public: how many items, and the energy of a loss of 1 in 2^-40 nats.
     """
 
     def __init__(self, counts: NDArray[np.int64], k: int, units: int) -> None:
+        # The counts are confidential; k and units are public.
         self.order = np.argsort(-counts, kind="stable")
         self._rising = counts[self.order[::-1]]
         self.k, self.units = k, units
@@ -142,16 +136,10 @@ class PeelingDraw:
     bucket's coins win, so it is walked in geometric skips: an item is visited with probability
     ``1 - exp(-r_b)``, at least every coin's, and a visited one wins with the quotient. All coins
     are independent, as they are flipped one by one; what a round costs is logarithmic in the list.
-
-    Parameters
-    ----------
-    counts
-        Confidential, one per item; sorted once, here.
-    k, units
-        Public: how many items, and the energy of a count in 2^-40 nats.
     """
 
     def __init__(self, counts: NDArray[np.int64], k: int, units: int) -> None:
+        # The counts are confidential; k and units are public.
         self.order = np.argsort(-counts, kind="stable")
         self._falling = -counts[self.order]  # increasing, as a search needs it
         self.k, self.units = k, units

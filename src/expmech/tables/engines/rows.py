@@ -493,17 +493,6 @@ _COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
 class TableRows:
     """The rows of a table in an engine, or of a part of it.
 
-    Parameters
-    ----------
-    source : Source
-        The table.
-    by : tuple of str, default ()
-        Columns by whose values the table is divided.
-    group : tuple, default ()
-        The value of each of these columns in the part that is meant.
-    progress : callable, optional
-        Called with the number of each pass of a regression as it starts. Default: nothing is shown.
-
     Examples
     --------
     >>> import pyarrow

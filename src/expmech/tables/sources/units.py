@@ -44,16 +44,6 @@ class Units:
     A release at ``epsilon / max_rows`` for a row is a release at epsilon for a unit, over all
     groups together: docs/theory/sources.md.
 
-    Parameters
-    ----------
-    column : str
-        The column that names the unit of each row.
-    max_rows : int
-        How many rows of a unit count: those least by a public hash of their content.
-    counted : bool, default=False
-        Whether a unit is instead one row, which says how many it has: see :func:`rows_per_unit`.
-        ``max_rows`` is then 1.
-
     Examples
     --------
     >>> Units(column="patient", max_rows=4).of_a_row(Fraction(1))
@@ -61,8 +51,8 @@ class Units:
     """
 
     column: str
-    max_rows: int
-    counted: bool = False
+    max_rows: int  # those least by a public hash of their content
+    counted: bool = False  # a unit is one row, which says how many it has: rows_per_unit
 
     @property
     def adjacency(self) -> str:

@@ -170,13 +170,6 @@ class CountOf(ConditionCounts):
 class CountsBy(CountOf):
     """The number of rows of each of disjoint groups, in one pass and with one vector of noise.
 
-    Parameters
-    ----------
-    by : tuple of str
-        The columns whose values tell the groups apart.
-    groups : tuple of (str, tuple)
-        The name of each group, and its public value in each of these columns.
-
     Examples
     --------
     >>> towns = (("Bern", ("Bern",)), ("Chur", ("Chur",)))
