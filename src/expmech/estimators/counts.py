@@ -13,18 +13,8 @@ from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.estimators.base import PrivateEstimator, bounds_by_name, column_names
 from expmech.estimators.tables import numbers_of, only_column
 from expmech.ledger.amounts import show_amount
+from expmech.tables import expressions
 from expmech.tables.arrays import ArrayRows, DeferredRows
-from expmech.tables.expressions import (
-    NUMBER,
-    OF_TEXT,
-    Column,
-    Condition,
-    Node,
-    conditions_in,
-    kind_of,
-    nodes_of,
-    with_columns,
-)
 from expmech.tables.grammar import parse_condition
 from expmech.tables.reading import number_of
 from expmech.tables.statistics import CountOf, HistogramIn
@@ -81,7 +71,7 @@ class PrivateCount(PrivateEstimator):
         self.certificate_ = release.certificate
         return self
 
-    def _condition(self, d: int) -> Condition | None:
+    def _condition(self, d: int) -> expressions.Condition | None:
         if self.where is None:
             return None
         if not isinstance(self.where, str):
@@ -89,25 +79,28 @@ class PrivateCount(PrivateEstimator):
                 f"`where` of {self._name} must be text or None; got {self.where!r}."
             )
         named = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
-        places: dict[Column, int] = {str(name): j for j, name in enumerate(named)}
+        places: dict[expressions.Column, int] = {str(name): j for j, name in enumerate(named)}
 
-        def placed(node: Node) -> int:
+        def placed(node: expressions.Node) -> int:
             if node.value not in places:
                 raise ParameterError(
                     f"`where` of {self._name} must name columns of X; got {node.value!r}."
                 )
             return places[node.value]
 
-        condition = with_columns(parse_condition(self.where), placed)
-        for node in nodes_of(condition):
+        condition = expressions.with_columns(parse_condition(self.where), placed)
+        for node in expressions.nodes_of(condition):
             listed = {"one_of": node.value, "text": (node.value,)}.get(node.name, ())
-            of_text = node.name in (*OF_TEXT, "length")
+            of_text = node.name in (*expressions.OF_TEXT, "length")
             if of_text or any(np.isnan(number_of(value)) for value in listed):
                 raise ParameterError(
                     f"`where` of {self._name} must compare with numbers, as X is read as numbers;"
                     f" got {self.where!r}."
                 )
-        if any(kind_of(part, lambda _: NUMBER) == NUMBER for part in conditions_in(condition)):
+        if any(
+            expressions.kind_of(part, lambda _: expressions.NUMBER) == expressions.NUMBER
+            for part in expressions.conditions_in(condition)
+        ):
             raise ParameterError(
                 f"`where` of {self._name} must be a condition; got a number in {self.where!r}."
             )

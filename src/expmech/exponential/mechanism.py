@@ -25,12 +25,7 @@ from expmech.certificates.plan import Plan
 from expmech.certificates.postprocessing import rebuild_postprocessing, within
 from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT, TIMINGS, TimingRequirement
 from expmech.core.coins import UNITS_PER_NAT
-from expmech.core.errors import (
-    ExpmechError,
-    ParameterError,
-    UnsupportedError,
-    validate_choice,
-)
+from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError, validate_choice
 from expmech.core.rounding import float_up, validate_epsilon
 from expmech.domains import Domain, Grid, Region
 from expmech.domains.registry import rebuild_domain

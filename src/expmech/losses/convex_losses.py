@@ -144,11 +144,33 @@ class RowTerms(ABC):
 
     @abstractmethod
     def row_terms(self, y: Floats, rows: slice) -> Floats:
-        """Return the terms of some rows of the data at points."""
+        """Return the terms of some rows of the data at points.
+
+        Parameters
+        ----------
+        y : ndarray of shape (m, d)
+            Points.
+        rows : slice
+            Which rows of the data.
+
+        Returns
+        -------
+        ndarray of shape (m, number of rows)
+        """
 
     @abstractmethod
     def gradient_sum(self, y: Floats, rows: slice) -> Floats:
-        """Return the sum of the gradients of some rows' terms at points."""
+        """Return the sum of the gradients of some rows' terms at points.
+
+        Parameters
+        ----------
+        y, rows
+            As for :meth:`row_terms`.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+        """
 
     def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""

@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.errors import (
-    ParameterError,
-    validate_choice,
-    validate_integer,
-    validate_scale,
-)
+from expmech.core.errors import ParameterError, validate_choice, validate_integer, validate_scale
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
 from expmech.losses.base import NO_NAN, AffineForm, Facts, validate_region, validate_rows

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from expmech import theory
 from expmech.paper.example1 import log_delta, slope
-from expmech.paper.kernels import (
-    Matrix,
-    laplace_law,
-    laplace_proposals,
-    metropolis,
-    worst_distance,
-)
+from expmech.paper.kernels import Matrix, laplace_law, laplace_proposals, metropolis, worst_distance
 from expmech.paper.options import Options
 from expmech.paper.plotting import (
     BLACK,

@@ -13,12 +13,7 @@ from expmech.certificates.mechanism import Draws
 from expmech.core.adjacency import Adjacency
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
-from expmech.explore.laws import (
-    lattice_cells,
-    lattice_log_chances,
-    noisy_cells,
-    noisy_log_chances,
-)
+from expmech.explore.laws import lattice_cells, lattice_log_chances, noisy_cells, noisy_log_chances
 from expmech.explore.questions.base import (
     MadeUpTable,
     Numbers,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from expmech.domains import Box, Grid
 from expmech.domains.regions import NormBall
+from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import (
     AffineMap,
     CertifiedMap,
@@ -24,17 +25,6 @@ from expmech.exponential.envelopes.affine_map import (
     grid_step,
     in_lattice_steps,
     invert,
-)
-from expmech.exponential.envelopes.rationals import (
-    HALF,
-    box_norm,
-    dot,
-    exact,
-    exact_rows,
-    exact_vector,
-    largest_norm,
-    make_diagonal,
-    vector_norm,
 )
 from expmech.exponential.target import ENERGY_ROUNDING, Target
 from expmech.exponential.target.calibration import ENERGY_CAP
@@ -240,10 +230,10 @@ def fit_affine_map(
     inverse = invert(system)
     if inverse is None:
         return None
-    away = _bound_distance(part, split, system, inverse) + exact(target.loss_error)
+    away = _bound_distance(part, split, system, inverse) + rationals.exact(target.loss_error)
     # |A y - b| >= pace |u| - away wherever u reaches the domain
     pace = step - inverse.error
-    units = exact(target.eta) * target.units_per_nat
+    units = rationals.exact(target.eta) * target.units_per_nat
     slope = int((units * pace).floor())
     # a larger u reaches no point of the domain
     farthest = int(((_bound_loss(part, target) + away) / pace).ceil())
@@ -258,17 +248,17 @@ def fit_affine_map(
 def _choose_part(form: AffineForm, box: Box, split: Split, *, ball: bool) -> _Part:
     """Return what the split chooses, in rationals."""
     rows = list(split.rows)
-    matrix = exact_rows(form.matrix[rows])
+    matrix = rationals.exact_rows(form.matrix[rows])
     return _Part(
         matrix=matrix,
-        vector=exact_vector(form.vector[rows]),
-        pull=list(map(exact, split.pull)),
+        vector=rationals.exact_vector(form.vector[rows]),
+        pull=list(map(rationals.exact, split.pull)),
         norm=form.norm,
-        lower=exact_vector(box.lower),
-        upper=exact_vector(box.upper),
-        steps=exact_vector(box.steps),
-        half_widths=[width / 2 for width in exact_vector(box.widths)],
-        value_error=box_norm(matrix, exact_vector(box.value_errors), form.norm),
+        lower=rationals.exact_vector(box.lower),
+        upper=rationals.exact_vector(box.upper),
+        steps=rationals.exact_vector(box.steps),
+        half_widths=[width / 2 for width in rationals.exact_vector(box.widths)],
+        value_error=rationals.box_norm(matrix, rationals.exact_vector(box.value_errors), form.norm),
         ball=ball,
     )
 
@@ -279,7 +269,7 @@ def _make_system(part: _Part, split: Split, step: fmpq, points: int) -> System:
     first_point = [low + width / 2 for low, width in zip(part.lower, part.steps, strict=True)]
     constant = []
     for row, entry in zip(part.matrix, part.vector, strict=True):
-        constant.append(entry - dot(row, first_point))
+        constant.append(entry - rationals.dot(row, first_point))
     for i, j in enumerate(split.columns):
         gradient[i, i] += part.pull[i] * part.steps[j]
         # z is half a width above lower, the point of index 0 half a step
@@ -301,9 +291,9 @@ def _bound_distance(part: _Part, split: Split, system: System, inverse: Certifie
     error is not included.
     """
     k = len(split.columns)
-    kappa = vector_norm([HALF] * k, part.norm)
+    kappa = rationals.vector_norm([rationals.HALF] * k, part.norm)
     grid = (system.step + inverse.error) * kappa
-    rounding = box_norm(system.gradient.tolist(), [HALF] * k, part.norm)
+    rounding = rationals.box_norm(system.gradient.tolist(), [rationals.HALF] * k, part.norm)
     return grid + inverse.residual + rounding + part.value_error + _bound_pull(part, split)
 
 
@@ -314,18 +304,22 @@ def _bound_pull(part: _Part, split: Split) -> fmpq:
         # z was rounded to float64: the upper side may be the longer one
         above = part.upper[j] - part.lower[j] - part.half_widths[j]
         farthest.append(max(part.half_widths[j], above))
-    pull = make_diagonal(part.pull)
-    return largest_norm(pull.tolist(), farthest, part.norm, ball=part.ball)
+    pull = rationals.make_diagonal(part.pull)
+    return rationals.largest_norm(pull.tolist(), farthest, part.norm, ball=part.ball)
 
 
 def _bound_loss(part: _Part, target: Target) -> fmpq:
     """Bound ``|A_S y - b_S|`` over the domain: by its corners, and by a bound that is declared."""
     corner = [max(abs(low), abs(up)) for low, up in zip(part.lower, part.upper, strict=True)]
-    linear = largest_norm(part.matrix, corner, part.norm, ball=part.ball)
-    largest = linear + part.value_error + vector_norm(part.vector, part.norm)
+    linear = rationals.largest_norm(part.matrix, corner, part.norm, ball=part.ball)
+    largest = linear + part.value_error + rationals.vector_norm(part.vector, part.norm)
     if target.problem.bound is None:
         return largest
-    declared = exact(target.problem.bound) + exact(target.loss_error) + part.value_error
+    declared = (
+        rationals.exact(target.problem.bound)
+        + rationals.exact(target.loss_error)
+        + part.value_error
+    )
     return min(largest, declared)
 
 

@@ -15,19 +15,7 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import Coins
 from expmech.domains import Indices
-from expmech.exponential.envelopes.rationals import (
-    HALF,
-    Rows,
-    Vector,
-    box_norm,
-    exact,
-    make_diagonal,
-    make_dyadic,
-    make_matrix,
-    spans,
-    total,
-    vector_norm,
-)
+from expmech.exponential.envelopes import rationals
 
 _PRECISIONS = (128, 512, 2048)
 _SPARE_BITS = 40  # T is rounded to 2^-40 of a grid step
@@ -84,15 +72,17 @@ class CertifiedMap:
 
 def grid_step(slack: Fraction, dimension: int, eta: float) -> fmpq:
     """Return the step s of u at which half a step in every coordinate costs ``slack`` nats."""
-    return exact(float(2 * slack / (dimension * Fraction(eta))))
+    return rationals.exact(float(2 * slack / (dimension * Fraction(eta))))
 
 
-def in_lattice_steps(matrix: Rows, columns: tuple[int, ...], steps: Vector) -> fmpq_mat:
+def in_lattice_steps(
+    matrix: rationals.Rows, columns: tuple[int, ...], steps: rationals.Vector
+) -> fmpq_mat:
     """Return some columns of the matrix, times the lattice steps of their coordinates."""
     scaled = []
     for row in matrix:
         scaled.append([row[j] * steps[j] for j in columns])
-    return make_matrix(scaled, len(columns))
+    return rationals.make_matrix(scaled, len(columns))
 
 
 def invert(system: System) -> CertifiedMap | None:
@@ -123,12 +113,14 @@ def certify_map(fitted: AffineMap, system: System) -> tuple[fmpq, fmpq]:
     The numbers are delta and tau of docs/theory/affine.md, Theorem 3.
     """
     k = len(fitted.shift)
-    scaled_identity = make_diagonal([system.step] * k)
-    excess = system.gradient * make_dyadic(fitted.transform, fitted.exponent) - scaled_identity
+    scaled_identity = rationals.make_diagonal([system.step] * k)
+    excess = (
+        system.gradient * rationals.make_dyadic(fitted.transform, fitted.exponent) - scaled_identity
+    )
     # the operator norm is the largest column sum in L1, the largest row sum in L-infinity
     if system.norm == "l1":
         excess = excess.transpose()
-    error = box_norm(excess.tolist(), [fmpq(1)] * k, "linf")
+    error = rationals.box_norm(excess.tolist(), [fmpq(1)] * k, "linf")
     return error, _bound_residual(fitted, system)
 
 
@@ -136,12 +128,12 @@ def _bound_residual(fitted: AffineMap, system: System) -> fmpq:
     """Return the page's tau: the residual at t', and what of the others K leaves, up to N - 1."""
     at_middle = system.gradient * _middle(fitted) - system.constant
     if not fitted.coupling:
-        return vector_norm(at_middle.entries(), system.norm)
+        return rationals.vector_norm(at_middle.entries(), system.norm)
     # C K + O would be zero in real numbers; indices j are between 0 and N - 1
-    left = system.gradient * make_dyadic(fitted.coupling, fitted.exponent) + system.others
-    spread = spans(left.tolist(), [fmpq(system.points - 1)] * left.ncols())
+    left = system.gradient * rationals.make_dyadic(fitted.coupling, fitted.exponent) + system.others
+    spread = rationals.spans(left.tolist(), [fmpq(system.points - 1)] * left.ncols())
     sizes = [abs(entry) + more for entry, more in zip(at_middle.entries(), spread, strict=True)]
-    return vector_norm(sizes, system.norm)
+    return rationals.vector_norm(sizes, system.norm)
 
 
 def _middle(fitted: AffineMap) -> fmpq_mat:
@@ -149,7 +141,7 @@ def _middle(fitted: AffineMap) -> fmpq_mat:
     twice = 2 << fitted.exponent
     middle = []
     for row, shift in zip(fitted.transform, fitted.shift, strict=True):
-        middle.append(fmpq(2 * shift + sum(row), twice) - HALF)
+        middle.append(fmpq(2 * shift + sum(row), twice) - rationals.HALF)
     return fmpq_mat(len(middle), 1, middle)
 
 
@@ -159,7 +151,7 @@ def _choose_exponent(system: System) -> int:
     Enough that rounding them moves the residual by 2^-40 of a step.
     """
     # C multiplies the errors of T and t, and N indices of each other coordinate those of K
-    size = total(map(abs, system.gradient.entries())) / system.step
+    size = rationals.total(map(abs, system.gradient.entries())) / system.step
     couplings = system.others.ncols() * system.points
     digits = _SPARE_BITS + int(size.ceil()).bit_length() + couplings.bit_length()
     return max(1, digits)
@@ -201,7 +193,9 @@ def _round_rows(matrix: flint.arb_mat, factor: fmpq, exponent: int) -> tuple[tup
     scale = factor * (1 << exponent)
     rows = []
     for row in matrix.tolist():
-        rows.append(tuple(int((entry.mid().fmpq() * scale + HALF).floor()) for entry in row))
+        rows.append(
+            tuple(int((entry.mid().fmpq() * scale + rationals.HALF).floor()) for entry in row)
+        )
     return tuple(rows)
 
 

@@ -19,18 +19,7 @@ from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.coins.laws import gaussian_mass
 from expmech.domains import Box, Grid
 from expmech.domains.regions import NormBall
-from expmech.exponential.envelopes.rationals import (
-    Vector,
-    dot,
-    exact,
-    exact_rows,
-    exact_vector,
-    make_diagonal,
-    make_matrix,
-    to_float,
-    total,
-    vector_norm,
-)
+from expmech.exponential.envelopes import rationals
 from expmech.exponential.target import Target
 from expmech.losses.base import Curvature
 
@@ -52,7 +41,9 @@ class CurvatureBound:
     @property
     def is_steep(self) -> bool:
         """Whether the tilt changes the energy by nats within a standard deviation."""
-        return bool(dot(self.tilt, self.tilt) > 4 * _largest_row_sum(self.matrix.tolist()))
+        return bool(
+            rationals.dot(self.tilt, self.tilt) > 4 * _largest_row_sum(self.matrix.tolist())
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,21 +70,24 @@ def promise(
     adds to the matrix, wholly, or by half where the other half becomes the tilt. In a box all of it
     becomes the tilt.
     """
-    eta = exact(target.eta)
-    center, gradient = exact_vector(curvature.center), exact_vector(curvature.gradient)
+    eta = rationals.exact(target.eta)
+    center, gradient = (
+        rationals.exact_vector(curvature.center),
+        rationals.exact_vector(curvature.gradient),
+    )
     sides = ends(center, domain.box)
     if isinstance(domain, NormBall):
         push = _push_in_ball(gradient, center, domain, eta, tilted=tilted)
     else:
         push = _push_in_box(gradient, sides, eta, tilted=tilted)
-    lowest = exact(curvature.value) - exact(target.loss_error) + push.gained
+    lowest = rationals.exact(curvature.value) - rationals.exact(target.loss_error) + push.gained
     # at an optimum on the sphere g = -mu a, so next to nothing is left
     rest = []
     for slope, at, used in zip(gradient, center, push.tilt, strict=True):
         rest.append(slope + push.pull * at - used / eta)
-    lowest += _bound_linear(rest, exact(curvature.gradient_error), sides)
-    hessian, p = exact_rows(curvature.hessian), len(center)
-    pulled = make_matrix(hessian, p) + make_diagonal([push.pull] * p)
+    lowest += _bound_linear(rest, rationals.exact(curvature.gradient_error), sides)
+    hessian, p = rationals.exact_rows(curvature.hessian), len(center)
+    pulled = rationals.make_matrix(hessian, p) + rationals.make_diagonal([push.pull] * p)
     return CurvatureBound(
         center=center,
         base=eta * lowest,
@@ -104,10 +98,10 @@ def promise(
     )
 
 
-def ends(center: Vector, box: Box) -> list[tuple[fmpq, fmpq]]:
+def ends(center: rationals.Vector, box: Box) -> list[tuple[fmpq, fmpq]]:
     """Return how far below and above the center the points of the box may lie along each axis."""
     # a coordinate that the loss is given may be rounded to outside of the box
-    lower, upper, errors = map(exact_vector, (box.lower, box.upper, box.value_errors))
+    lower, upper, errors = map(rationals.exact_vector, (box.lower, box.upper, box.value_errors))
     sides = []
     for low, up, error, at in zip(lower, upper, errors, center, strict=True):
         sides.append((low - error - at, up + error - at))
@@ -132,14 +126,16 @@ def _push_in_ball(
     # about zero the sphere is equally far in all directions: there is nothing to push against
     if not any(center):
         return _Push(pull=fmpq(0), gained=fmpq(0), tilt=[fmpq(0)] * len(center), least=fmpq(0))
-    inward, squared = dot(gradient, center), dot(center, center)
+    inward, squared = rationals.dot(gradient, center), rationals.dot(center, center)
     # any mu >= 0 is valid: rounded to float64 it keeps later integers short
-    whole = max(fmpq(0), exact(to_float(-inward / squared)))
+    whole = max(fmpq(0), rationals.exact(rationals.to_float(-inward / squared)))
     pull = whole
     if tilted:
         pull = whole / 2
     # rounded coordinates may put a point beyond the ball
-    radius = exact(domain.radius) + total(exact_vector(domain.value_errors))
+    radius = rationals.exact(domain.radius) + rationals.total(
+        rationals.exact_vector(domain.value_errors)
+    )
     beyond = squared - radius**2  # at most zero, and nearly zero at an optimum on the sphere
     return _Push(
         pull=pull,
@@ -149,7 +145,7 @@ def _push_in_ball(
     )
 
 
-def _bound_linear(slopes: Vector, error: fmpq, sides: list[tuple[fmpq, fmpq]]) -> fmpq:
+def _bound_linear(slopes: rationals.Vector, error: fmpq, sides: list[tuple[fmpq, fmpq]]) -> fmpq:
     """Return the least that a linear function with about these slopes takes between the ends."""
     least = fmpq(0)
     for slope, (low, up) in zip(slopes, sides, strict=True):
@@ -162,7 +158,7 @@ def _reduce_skew(curvature: Curvature, hessian: list[list[fmpq]], pull: fmpq) ->
 
     The pull is at least a multiple of H, so lengths grow and the skew shrinks.
     """
-    squared = exact(curvature.skew) ** 2
+    squared = rationals.exact(curvature.skew) ** 2
     # mu I is at least mu / largest times H
     largest = _largest_row_sum(hessian)
     if largest == 0:
@@ -172,7 +168,7 @@ def _reduce_skew(curvature: Curvature, hessian: list[list[fmpq]], pull: fmpq) ->
 
 def _largest_row_sum(rows: list[list[fmpq]]) -> fmpq:
     """Bound the eigenvalues of a symmetric matrix."""
-    return max(vector_norm(row, "l1") for row in rows)
+    return max(rationals.vector_norm(row, "l1") for row in rows)
 
 
 Floats = NDArray[np.float64]

@@ -19,20 +19,9 @@ from numpy.typing import NDArray
 
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.domains import Box
+from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import AffineMap
 from expmech.exponential.envelopes.convex_bound import CurvatureBound, Shells, ends, fit_shells
-from expmech.exponential.envelopes.rationals import (
-    HALF,
-    dot,
-    exact,
-    exact_vector,
-    largest_square,
-    make_diagonal,
-    make_dyadic,
-    to_float,
-    total,
-    vector_norm,
-)
 from expmech.exponential.target import ENERGY_ROUNDING
 from expmech.exponential.target.calibration import ENERGY_CAP
 
@@ -71,12 +60,12 @@ def whiten(metric: fmpq_mat, push: list[fmpq], step: fmpq) -> Whitening | None:
     lengths = [step] * p
     if tilted:
         factor, stretch = _turn_to_push(factor, push)
-        lengths[0] = step / exact(stretch)
+        lengths[0] = step / rationals.exact(stretch)
     # K multiplies the errors of T
-    size = total([metric[j, j] for j in range(p)]) + 1
+    size = rationals.total([metric[j, j] for j in range(p)]) + 1
     exponent = _SPARE_BITS + int((size * p / step).ceil()).bit_length()
     transform = _round_columns(_polish(metric, factor), lengths, exponent)
-    dyadic = make_dyadic(transform, exponent)
+    dyadic = rationals.make_dyadic(transform, exponent)
     whitened = dyadic.transpose() * metric * dyadic
     spare = margins(whitened)
     # along the first coordinate a tilt needs no curvature, but no loss of it either
@@ -95,14 +84,14 @@ def margins(matrix: fmpq_mat) -> list[fmpq]:
     """
     spare = []
     for i, row in enumerate(matrix.tolist()):
-        spare.append(2 * row[i] - vector_norm(row, "l1"))
+        spare.append(2 * row[i] - rationals.vector_norm(row, "l1"))
     return spare
 
 
 def _guess_factor(metric: fmpq_mat) -> Floats | None:
     """Return N' with ``N K N' ~ I`` in float64, or None where K is not positive there."""
     p = metric.nrows()
-    entries = np.array(list(map(to_float, metric.entries()))).reshape(p, p)
+    entries = np.array(list(map(rationals.to_float, metric.entries()))).reshape(p, p)
     try:
         return np.asarray(np.linalg.inv(np.linalg.cholesky(entries)).T)
     except np.linalg.LinAlgError:
@@ -112,7 +101,7 @@ def _guess_factor(metric: fmpq_mat) -> Floats | None:
 def _turn_to_push(factor: Floats, push: list[fmpq]) -> tuple[Floats, float]:
     """Turn the columns so that the push is along the first; return them and the push's length."""
     p = len(push)
-    along = factor.T @ np.array(list(map(to_float, push)))
+    along = factor.T @ np.array(list(map(rationals.to_float, push)))
     basis = np.linalg.qr(np.column_stack([along, np.eye(p)]))[0]
     # the first column of the basis is along the push up to its sign
     signs = np.where(np.arange(p) == 0, np.sign(basis[:, 0] @ along), 1.0)
@@ -201,14 +190,16 @@ def fit_convex(
     p = box.dimension
     lattice = _in_lattice_steps(bound, box)
     # half a step of u in every coordinate costs about the slack
-    frame = whiten(lattice.metric, lattice.push, exact(float(2 * slack / p)))
+    frame = whiten(lattice.metric, lattice.push, rationals.exact(float(2 * slack / p)))
     if frame is None:
         return None
     shift = _choose_shift(lattice, frame)
     miss = _find_miss(lattice, frame, shift)
     away = _bound_distance(lattice, frame, miss)
     # the share theta and the grid cost about the same (section 3, after Theorem 2)
-    share = exact(min(_MOST_SHARE, max(_LEAST_SHARE, to_float(away) / math.sqrt(p))))
+    share = rationals.exact(
+        min(_MOST_SHARE, max(_LEAST_SHARE, rationals.to_float(away) / math.sqrt(p)))
+    )
     last = _find_last_edge(lattice, frame, away)
     cost = (1 - share) / (2 * share) * away**2 - bound.base
     climb: _Climb | None = None
@@ -237,15 +228,18 @@ def fit_convex(
 
 def _in_lattice_steps(bound: CurvatureBound, box: Box) -> _Lattice:
     """Return the promise in steps of the lattice, whose point of index 0 is half a step inside."""
-    steps = exact_vector(box.steps)
-    lower, value_errors = exact_vector(box.lower), exact_vector(box.value_errors)
-    widths = make_diagonal(steps)
+    steps = rationals.exact_vector(box.steps)
+    lower, value_errors = (
+        rationals.exact_vector(box.lower),
+        rationals.exact_vector(box.value_errors),
+    )
+    widths = rationals.make_diagonal(steps)
     push, center, errors, far = [], [], [], []
     for j, (low, up) in enumerate(ends(bound.center, box)):
         push.append(bound.tilt[j] * steps[j])
-        center.append((bound.center[j] - lower[j]) / steps[j] - HALF)
+        center.append((bound.center[j] - lower[j]) / steps[j] - rationals.HALF)
         # rounding to the lattice, and of the coordinate that the loss is given
-        errors.append(HALF + value_errors[j] / steps[j])
+        errors.append(rationals.HALF + value_errors[j] / steps[j])
         far.append(max(abs(low), abs(up)) / steps[j])
     return _Lattice(
         metric=widths * bound.matrix * widths, push=push, center=center, errors=errors, far=far
@@ -267,7 +261,7 @@ def _find_miss(lattice: _Lattice, frame: Whitening, shift: list[int]) -> list[fm
     twice = 2 << frame.exponent
     miss = []
     for at, row, entry in zip(lattice.center, frame.transform, shift, strict=True):
-        miss.append(fmpq(2 * entry + sum(row), twice) - HALF - at)
+        miss.append(fmpq(2 * entry + sum(row), twice) - rationals.HALF - at)
     return miss
 
 
@@ -275,15 +269,15 @@ def _bound_distance(lattice: _Lattice, frame: Whitening, miss: list[fmpq]) -> fm
     """Return the page's delta: how far in the metric a point may be from ``a + T u``."""
     p = len(miss)
     column = fmpq_mat(p, 1, miss)
-    cube = _root(largest_square(frame.whitened, [HALF] * p))
+    cube = _root(rationals.largest_square(frame.whitened, [rationals.HALF] * p))
     center = _root((column.transpose() * lattice.metric * column)[0, 0])
-    rounding = _root(largest_square(lattice.metric, lattice.errors))
+    rounding = _root(rationals.largest_square(lattice.metric, lattice.errors))
     return cube + center + rounding
 
 
 def _find_last_edge(lattice: _Lattice, frame: Whitening, away: fmpq) -> int:
     """Return a whole number above ``|u|^2`` for every u that reaches the domain."""
-    farthest = _root(largest_square(lattice.metric, lattice.far)) + away
+    farthest = _root(rationals.largest_square(lattice.metric, lattice.far)) + away
     return int((farthest**2 / frame.least).floor()) + 1
 
 
@@ -300,8 +294,8 @@ def _fit_climb(
     # T is made so that all but the first are next to zero, which is not assumed
     rates = (frame.dyadic.transpose() * fmpq_mat(p, 1, lattice.push)).entries()
     rate = rates[0]
-    slip = vector_norm(rates, "l1") / 2 + abs(dot(lattice.push, miss))
-    slip += dot(sizes, lattice.errors)
+    slip = rationals.vector_norm(rates, "l1") / 2 + abs(rationals.dot(lattice.push, miss))
+    slip += rationals.dot(sizes, lattice.errors)
     # what the other coordinates of u may add, whose squared length is below the last edge
     sideways = max(map(abs, rates[1:]), default=fmpq(0))
     slip += sideways * _root(fmpq(last * p))
@@ -309,7 +303,7 @@ def _fit_climb(
         return None
     # so that every point of the domain has u_0 >= 0
     behind = max(0, int(((slip - least) / rate).ceil()))
-    farthest = dot(sizes, lattice.far)
+    farthest = rationals.dot(sizes, lattice.far)
     slope = int((rate * units).floor())
     if slope < 1:
         return None

@@ -12,6 +12,7 @@ from flint import fmpq, fmpq_mat
 from expmech.certificates.forecast import Forecast, power
 from expmech.core.errors import validate_positive
 from expmech.domains import Indices
+from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine import BoundAffine
 from expmech.exponential.envelopes.affine_fit import FittedMap, Split, fit_tail
 from expmech.exponential.envelopes.affine_map import System, invert
@@ -27,17 +28,6 @@ from expmech.exponential.envelopes.cross_points import (
     count_rounds,
     descend,
     improve_crosses,
-)
-from expmech.exponential.envelopes.rationals import (
-    HALF,
-    box_norm,
-    dot,
-    exact,
-    exact_rows,
-    exact_vector,
-    make_diagonal,
-    make_matrix,
-    spans,
 )
 from expmech.exponential.envelopes.tangent import ABOVE, BoundTangent, need_gradient, touch
 from expmech.exponential.envelopes.uniform import BoundUniform, Uniform, cheapest, forecast_fitted
@@ -79,7 +69,7 @@ def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
         return None  # a saturated loss says nothing about its tangent
     # the tangents were computed in float64: their heights are lowered by all that may be lost
     heights = _find_heights(touched, bounds)
-    plus, minus = (exact_rows(entry) for entry in touched.slopes)
+    plus, minus = (rationals.exact_rows(entry) for entry in touched.slopes)
     for fold in touched.folds:
         _lower(fold, touched, bounds, heights, (plus, minus))
     differences = _combine(plus, minus, -1)
@@ -100,9 +90,9 @@ def promise(touched: Touched, bounds: CellBounds) -> TangentBound | None:
     lowest, shift = _choose_heights(heights, ratio)
     rises, below = _find_rises(touched, bounds, _take(sums, held) - ratio * others)
     center = [fmpq(entry) for entry in touched.center.tolist()]
-    level = [dot(row, center) for row in differences]
+    level = [rationals.dot(row, center) for row in differences]
     constant = [entry - more for entry, more in zip(level, shift, strict=True)]
-    scale = make_diagonal(shares)
+    scale = rationals.make_diagonal(shares)
     return TangentBound(
         free=scale * _take(differences, free),
         others=scale * others,
@@ -152,7 +142,7 @@ def fit_cross(promised: TangentBound, bounds: CellBounds, slack: fmpq) -> Fitted
     # Theorem 3 of docs/theory/affine.md: |z| >= pace |u| - away wherever u reaches the domain
     count = promised.free.ncols()
     pace = system.step - inverse.error
-    rounding = box_norm(promised.free.tolist(), [HALF] * count, "linf")
+    rounding = rationals.box_norm(promised.free.tolist(), [rationals.HALF] * count, "linf")
     away = (system.step + inverse.error) / 2 + inverse.residual + rounding
     slope = int(pace.floor())
     offset = int((away - promised.least).ceil())
@@ -180,7 +170,7 @@ def _combine(plus: list[list[fmpq]], minus: list[list[fmpq]], sign: int) -> list
 
 def _take(rows: list[list[fmpq]], columns: tuple[int, ...]) -> fmpq_mat:
     """Return some columns as a matrix."""
-    return make_matrix([[row[j] for j in columns] for row in rows], len(columns))
+    return rationals.make_matrix([[row[j] for j in columns] for row in rows], len(columns))
 
 
 def _find_heights(touched: Touched, bounds: CellBounds) -> tuple[list[fmpq], list[fmpq]]:
@@ -190,7 +180,7 @@ def _find_heights(touched: Touched, bounds: CellBounds) -> tuple[list[fmpq], lis
         heights = []
         for at, energy, slope in zip(arms, energies, slopes, strict=True):
             back = [fmpq(step) for step in (touched.center - at).tolist()]
-            rise = dot(exact_vector(slope), back)
+            rise = rationals.dot(rationals.exact_vector(slope), back)
             heights.append(energy + rise - _bound_slack(bounds, at, slope))
         both_sides.append(heights)
     return both_sides[0], both_sides[1]
@@ -207,7 +197,7 @@ def _lower(
     at = int(touched.center[fold.axis])
     away = at if fold.from_first else bounds.box.points_per_axis - 1 - at
     inward = 1 if fold.from_first else -1
-    for side, shares in enumerate(exact_rows(fold.shares)):
+    for side, shares in enumerate(rationals.exact_rows(fold.shares)):
         for k, share in enumerate(shares):
             heights[side][k] -= share * away
             slopes[side][k][fold.axis] -= share * inward
@@ -217,7 +207,7 @@ def _bound_slack(bounds: CellBounds, at: Indices, slope: Floats) -> fmpq:
     """Bound how far too high a computed tangent may be, anywhere on the box."""
     far = np.maximum(bounds.box.points_per_axis - 1 - at, at) + bounds.fuzz
     errors = bounds.tangent_errors(far, slope)
-    return exact((float(errors.sum()) + bounds.allowance) * ABOVE)
+    return rationals.exact((float(errors.sum()) + bounds.allowance) * ABOVE)
 
 
 def _choose_heights(
@@ -254,7 +244,7 @@ def _bound_norm(promised: TangentBound, points: int) -> fmpq:
     """Bound ``|z|`` over the box."""
     sizes = [abs(size) for size in promised.constant.entries()]
     for matrix in (promised.free, promised.others):
-        spread = spans(matrix.tolist(), [fmpq(points - 1)] * matrix.ncols())
+        spread = rationals.spans(matrix.tolist(), [fmpq(points - 1)] * matrix.ncols())
         sizes = [size + more for size, more in zip(sizes, spread, strict=True)]
     return max(sizes)
 

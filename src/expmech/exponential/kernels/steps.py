@@ -33,14 +33,54 @@ class StepKernel(SymmetricKernel):
 
     @abstractmethod
     def draw_steps(self, domain: Domain, coins: Coins, size: int) -> Indices:
-        """Draw independent steps."""
+        """Draw independent steps.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        coins : Coins
+            The source of randomness.
+        size : int
+            How many steps.
+
+        Returns
+        -------
+        ndarray of int
+            One step per row, in lattice steps.
+        """
 
     @abstractmethod
     def log_step(self, domain: Domain, steps: Indices) -> Floats:
-        """Return the log mass of each step."""
+        """Return the log mass of each step.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        steps : ndarray of int
+            One step per row, in lattice steps.
+
+        Returns
+        -------
+        ndarray of float
+        """
 
     def log_mass_difference(self, domain: Domain, steps: Indices, others: Indices) -> Ratio:
-        """Return ``log P(step) - log P(other)`` row by row, exactly."""
+        """Return ``log P(step) - log P(other)`` row by row, exactly.
+
+        Parameters
+        ----------
+        domain : Domain
+            Where the chain lives.
+        steps, others : ndarray of int
+            Steps, one per row.
+
+        Returns
+        -------
+        tuple of (ndarray of int, Fraction)
+            Whole numbers, and the nats of one.
+        """
         raise UnsupportedError(f"The {self.name} kernel does not know its log masses exactly.")
 
     def validate(self, domain: Domain) -> None:

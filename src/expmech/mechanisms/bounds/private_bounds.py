@@ -31,12 +31,7 @@ from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.coins import UNITS_PER_NAT, Coins
-from expmech.core.errors import (
-    ParameterError,
-    ParameterTypeError,
-    shielded,
-    validate_integer,
-)
+from expmech.core.errors import ParameterError, ParameterTypeError, shielded, validate_integer
 from expmech.core.rounding import float_down
 from expmech.exponential.target import ENERGY_CAP
 from expmech.mechanisms.bounds import rule

@@ -17,13 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import SECRET_KEY, Check, check_assumed, check_equal
-from expmech.certificates.mechanism import (
-    CertificateContext,
-    Draw,
-    Draws,
-    Mechanism,
-    PublicTerms,
-)
+from expmech.certificates.mechanism import CertificateContext, Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.postprocessing import Directions
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency

@@ -13,12 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from expmech.core.adjacency import Adjacency
-from expmech.core.errors import (
-    ParameterError,
-    validate_choice,
-    validate_integer,
-    validate_scale,
-)
+from expmech.core.errors import ParameterError, validate_choice, validate_integer, validate_scale
 from expmech.core.rounding import float_up
 from expmech.mechanisms.optimum.cost import (
     CLASS_NORM,

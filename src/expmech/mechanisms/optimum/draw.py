@@ -18,17 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from expmech.core.coins import Coins
 from expmech.core.errors import validate_integer
+from expmech.mechanisms.optimum import enclosure
 from expmech.mechanisms.optimum.calibration import OptimumTerms, RowNorms
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
-from expmech.mechanisms.optimum.enclosure import (
-    Residual,
-    enclose,
-    precise_residual,
-    refined,
-    residual_at,
-    snap_point,
-    steepest_slope,
-)
 from expmech.mechanisms.optimum.noise import GradientNoise, draw_noise
 from expmech.mechanisms.optimum.risks import Risk
 from expmech.mechanisms.optimum.rows import (
@@ -165,16 +157,16 @@ def root_cells(
     noise_box, squared_norm = noise.box(), terms.norms.squared
     problem = PerturbedProblem.of(terms, rows, noise_box)
     solution = solve(problem)
-    residual = residual_at(problem, snap_point(solution.point), noise_box)
-    cells = lattice.cells_of(enclose(problem, solution, residual, squared_norm))
+    residual = enclosure.residual_at(problem, enclosure.snap_point(solution.point), noise_box)
+    cells = lattice.cells_of(enclosure.enclose(problem, solution, residual, squared_norm))
     if cells is not None:
         return cells, 1
     fresh = Solution.at(problem, solution.point, residual.margins)
     refinement = Refinement(
-        residual_of=partial(precise_residual, problem),
-        box_of=lambda later: enclose(problem, fresh, later, squared_norm),
+        residual_of=partial(enclosure.precise_residual, problem),
+        box_of=lambda later: enclosure.enclose(problem, fresh, later, squared_norm),
         inverse=fresh.inverse,
-        steepest=steepest_slope(problem.summary, squared_norm),
+        steepest=enclosure.steepest_slope(problem.summary, squared_norm),
     )
     cells, boxes = decide(residual.point, refinement, lattice, noise, coins)
     return cells, 1 + boxes
@@ -184,8 +176,8 @@ def root_cells(
 class Refinement:
     """How to come nearer to a root: residuals at any precision, boxes, a step, a slope."""
 
-    residual_of: Callable[..., Residual]  # of a point, and of the noise's box by its name
-    box_of: Callable[[Residual], DyadicBox]
+    residual_of: Callable[..., enclosure.Residual]  # of a point, and of the noise's box by its name
+    box_of: Callable[[enclosure.Residual], DyadicBox]
     inverse: Floats
     steepest: float
 
@@ -200,7 +192,7 @@ def decide(
         point = point.at(point.exponent + _MORE_BITS)
         noise.reveal(coins)
         residual_of = partial(by.residual_of, noise=noise.box())
-        residual = refined(residual_of, point, by.inverse, by.steepest)
+        residual = enclosure.refined(residual_of, point, by.inverse, by.steepest)
         point, boxes = residual.point, boxes + 1
         cells = lattice.cells_of(by.box_of(residual))
     return cells, boxes

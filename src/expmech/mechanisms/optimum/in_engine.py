@@ -15,18 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.coins import Coins
+from expmech.mechanisms.optimum import enclosure
 from expmech.mechanisms.optimum.calibration import OptimumTerms
 from expmech.mechanisms.optimum.draw import Lattice, Refinement, decide
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
-from expmech.mechanisms.optimum.enclosure import (
-    NearInverse,
-    Residual,
-    add_terms,
-    enclose_in,
-    precise_residual,
-    snap_point,
-    steepest_slope,
-)
 from expmech.mechanisms.optimum.noise import GradientNoise, draw_noise
 from expmech.mechanisms.optimum.rows import Floats, RegressionRows
 from expmech.mechanisms.optimum.solver import (
@@ -112,7 +104,7 @@ class _Evaluation:
 
     point: Floats
     sums: Sums
-    residual: Residual
+    residual: enclosure.Residual
     summary: ProblemSummary
     terms: OptimumTerms
 
@@ -129,12 +121,14 @@ class _Evaluation:
         """Return a box around the root."""
         return self.box_of(self.residual)
 
-    def box_of(self, residual: Residual) -> DyadicBox:
+    def box_of(self, residual: enclosure.Residual) -> DyadicBox:
         """Return a box around the root from a residual at another point, and the Hessian here."""
         away = float(np.abs(residual.point.to_floats() - self.point.ravel()).max())
         moved = away * self.summary.dimension * (1.0 + 2.0**-30)
-        near = NearInverse.of(self.summary, self._matrix, self.inverse, (0.0, 0), _CURVATURE_ERROR)
-        return enclose_in(
+        near = enclosure.NearInverse.of(
+            self.summary, self._matrix, self.inverse, (0.0, 0), _CURVATURE_ERROR
+        )
+        return enclosure.enclose_in(
             self.summary,
             near,
             residual,
@@ -171,7 +165,7 @@ class _Search:
     def at(self, point: Floats) -> _Evaluation:
         """Return the result of one pass at the grid point nearest to a point."""
         terms = self.terms
-        point = snap_point(point)
+        point = enclosure.snap_point(point)
         sums = self.passes.sums(point)
         ones = np.full(terms.dimension, float(sums.count))
         summary = ProblemSummary(
@@ -183,9 +177,9 @@ class _Search:
             penalties=penalties_of(terms),
         )
         exact = Dyadics.of(point.ravel().tolist())
-        residual = Residual(
+        residual = enclosure.Residual(
             point=exact,
-            middle=add_terms(summary, sums.score, exact, self.noise),
+            middle=enclosure.add_terms(summary, sums.score, exact, self.noise),
             error=self.noise.radii(),
             margins=np.zeros((0, terms.risk.margins)),
             eta=sums.eta,
@@ -209,22 +203,24 @@ class _Search:
             residual_of=partial(self._precise, here.summary),
             box_of=here.box_of,
             inverse=here.inverse,
-            steepest=steepest_slope(here.summary, self.terms.norms.squared),
+            steepest=enclosure.steepest_slope(here.summary, self.terms.norms.squared),
         )
         return decide(here.residual.point, refinement, lattice, noise, coins)[0]
 
-    def _precise(self, summary: ProblemSummary, point: Dyadics, noise: DyadicBox) -> Residual:
+    def _precise(
+        self, summary: ProblemSummary, point: Dyadics, noise: DyadicBox
+    ) -> enclosure.Residual:
         zeros = np.zeros(self.terms.dimension)
         nothing = DyadicBox(lower=[0] * self.terms.size, upper=[0] * self.terms.size, exponent=0)
         total = Dyadics(values=[0] * self.terms.size, exponent=0)
         error = noise.radii()
         for rows in self.passes.batches():
             part = PerturbedProblem(rows=rows, risk=self.terms.risk, penalties=zeros, pull=zeros)
-            residual = precise_residual(part, point, nothing)
+            residual = enclosure.precise_residual(part, point, nothing)
             total, error = total.plus(residual.middle), error + residual.error
-        return Residual(
+        return enclosure.Residual(
             point=point,
-            middle=add_terms(summary, total, point, noise),
+            middle=enclosure.add_terms(summary, total, point, noise),
             error=error * (1.0 + 2.0**-30),
             margins=np.zeros((0, self.terms.risk.margins)),
         )

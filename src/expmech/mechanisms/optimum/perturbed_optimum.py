@@ -32,12 +32,7 @@ from expmech.mechanisms.optimum.cost import OWNER
 from expmech.mechanisms.optimum.draw import ArrayTable, DrawCells, Lattice, Table
 from expmech.mechanisms.optimum.risks import Custom, Risk
 from expmech.mechanisms.optimum.rows import RegressionRows
-from expmech.mechanisms.optimum.verification import (
-    ASSUMPTIONS,
-    DECLARED,
-    row_bound,
-    verify_terms,
-)
+from expmech.mechanisms.optimum.verification import ASSUMPTIONS, DECLARED, row_bound, verify_terms
 
 KIND = "Optimum"
 

@@ -26,14 +26,7 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.errors import validate_nonnegative
 from expmech.mechanisms.optimum.calibration import LAW, OptimumTerms, RowNorms
 from expmech.mechanisms.optimum.constant_time import make_schedule, serves
-from expmech.mechanisms.optimum.cost import (
-    CLASS_NORM,
-    EUCLIDEAN,
-    MAX_NORM,
-    NOISES,
-    OWNER,
-    SUM_NORM,
-)
+from expmech.mechanisms.optimum.cost import CLASS_NORM, EUCLIDEAN, MAX_NORM, NOISES, OWNER, SUM_NORM
 from expmech.mechanisms.optimum.risks import (
     CurvatureBound,
     Logistic,

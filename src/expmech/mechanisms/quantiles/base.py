@@ -214,7 +214,15 @@ class SeveralQuantiles(Mechanism):
     def points_draw(
         self, spread: CellCounts, budget: Fraction
     ) -> Callable[[Coins], NDArray[np.int64]]:
-        """Return the draw of a tuple of points, from values that are spread over their cells."""
+        """Return the draw of a tuple of points, from values that are spread over their cells.
+
+        Parameters
+        ----------
+        spread : CellCounts
+            How many values there are at each point.
+        budget : Fraction
+            The epsilon of a draw.
+        """
 
     @abstractmethod
     def energy_terms(self, budget: Fraction) -> dict[str, Any]:

@@ -20,11 +20,7 @@ from expmech.paper.kernels import (
     released_law,
     stationary_law,
 )
-from expmech.paper.printed.cost import (
-    count_epsilon,
-    expected_proposals_printed,
-    outer_tail_rate,
-)
+from expmech.paper.printed.cost import count_epsilon, expected_proposals_printed, outer_tail_rate
 from expmech.paper.verdict import Interval, Verdict, is_below, is_increasing
 
 COMMAND = "expmech paper claims"

@@ -28,14 +28,7 @@ from expmech.paper.kernels import (
     steps_and_loss,
 )
 from expmech.paper.printed.cost import atom_acceptance, expected_steps_direct
-from expmech.paper.verdict import (
-    FALSE,
-    HOLDS,
-    Interval,
-    all_of,
-    is_below,
-    normal_quantile,
-)
+from expmech.paper.verdict import FALSE, HOLDS, Interval, all_of, is_below, normal_quantile
 
 _DRAWS = 2000
 _SEED = 2021

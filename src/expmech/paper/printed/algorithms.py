@@ -36,12 +36,7 @@ from expmech.exponential.samplers.conf_atom import (
     factory_constants,
 )
 from expmech.exponential.target import Target
-from expmech.paper.printed.kernel import (
-    READINGS,
-    bind_reading,
-    make_printed_kernel,
-    reading_rate,
-)
+from expmech.paper.printed.kernel import READINGS, bind_reading, make_printed_kernel, reading_rate
 
 _DENOMINATOR = 1 << 40
 

@@ -10,25 +10,7 @@ from typing import Any
 from expmech.certificates.progress import Progress, silent
 from expmech.core.errors import DataError, ExpmechError, ParameterError
 from expmech.domains.regions import line_of
-from expmech.tables.aggregates import (
-    NOWHERE,
-    Aggregation,
-    CellsOf,
-    CrossedOf,
-    DesignOf,
-    FlagsOf,
-    GroupedOf,
-    HistogramOf,
-    KeysOf,
-    LabelledRowsOf,
-    MagnitudesOf,
-    Moments,
-    MomentsOf,
-    ProductsOf,
-    ScoresOf,
-    Tally,
-    TallyOf,
-)
+from expmech.tables import aggregates
 from expmech.tables.engines.sums import (
     fresh_names,
     labelled_rows,
@@ -43,14 +25,7 @@ from expmech.tables.expressions import Condition, OutsideGrammarError
 from expmech.tables.keys import Key, canonical_key, key_of_text
 from expmech.tables.reading import stand_in, validate_missing
 from expmech.tables.scaling import validate_bounds
-from expmech.tables.sources.casts import (
-    EngineKey,
-    cases,
-    constant,
-    null,
-    spellings,
-    spelt_in_full,
-)
+from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings, spelt_in_full
 from expmech.tables.sources.execution import FAILED, rows_of, run_query, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
 
@@ -64,7 +39,7 @@ def row_count(source: Source) -> int:
     return rows_of(source.table)
 
 
-def tally(source: Source, aggregation: TallyOf) -> Tally:
+def tally(source: Source, aggregation: aggregates.TallyOf) -> aggregates.Tally:
     """Return how many rows have the key of each of the public candidates, and how many there are.
 
     Other values and missing ones are not counted among the candidates.
@@ -76,7 +51,7 @@ def tally(source: Source, aggregation: TallyOf) -> Tally:
         counts, rows = _count_times(source, source.key(name), keys)
     else:
         counts, rows = _count_values(source, name, keys)
-    return Tally(
+    return aggregates.Tally(
         counts=tuple(sum(counts.get(name, 0) for name in _result_names(key)) for key in keys),
         rows=rows,
     )
@@ -124,7 +99,7 @@ def _count_values(source: Source, name: str, keys: Sequence[Key]) -> tuple[Count
     return counts, rows
 
 
-def count_keys(source: Source, aggregation: KeysOf) -> dict[str, int]:
+def count_keys(source: Source, aggregation: aggregates.KeysOf) -> dict[str, int]:
     """Return how many rows, or units, have each key of a universe, by one GROUP BY.
 
     Nothing but keys and their counts leaves the engine; texts too long to be a key do not.
@@ -170,7 +145,7 @@ def count_keys(source: Source, aggregation: KeysOf) -> dict[str, int]:
     return counts
 
 
-def count_groups(source: Source, aggregation: CrossedOf) -> tuple[int, ...]:
+def count_groups(source: Source, aggregation: aggregates.CrossedOf) -> tuple[int, ...]:
     """Return how many rows are in each of disjoint groups, by one query."""
     count, counted = fresh_names(source.table.columns, 4)[2:]
     lists = GroupLists.of(source, aggregation)
@@ -182,7 +157,9 @@ def count_groups(source: Source, aggregation: CrossedOf) -> tuple[int, ...]:
     return tuple(int(row.get(count, 0)) for row in lists.totals(rows, {count: number}))
 
 
-def moments_by_group(source: Source, aggregation: GroupedOf) -> tuple[Moments, ...]:
+def moments_by_group(
+    source: Source, aggregation: aggregates.GroupedOf
+) -> tuple[aggregates.Moments, ...]:
     """Return the moments of each of disjoint groups, by one query."""
     lists = GroupLists.of(source, aggregation)
     rows, totals = moment_totals(source, aggregation.each, lists.stored)
@@ -207,7 +184,9 @@ class GroupLists:
     places: tuple[Mapping[Key, int], ...]
 
     @classmethod
-    def of(cls, source: Source, aggregation: CrossedOf | GroupedOf) -> GroupLists:
+    def of(
+        cls, source: Source, aggregation: aggregates.CrossedOf | aggregates.GroupedOf
+    ) -> GroupLists:
         """Look the columns up; raise where there is none of a name."""
         prefix = fresh_names(source.table.columns, 2)[1]  # the first is that of other columns
         keys = tuple(
@@ -316,7 +295,7 @@ def _count_times(source: Source, column: EngineKey, keys: Sequence[Key]) -> tupl
     return {("time", key.value): int(sum_or_zero(row[name], rows)) for key, name in pairs}, rows
 
 
-def flags(source: Source, aggregation: FlagsOf) -> Tally:
+def flags(source: Source, aggregation: aggregates.FlagsOf) -> aggregates.Tally:
     """Return how many rows satisfy each condition, and how many there are."""
     (prefix,) = fresh_names(source.table.columns, 1)
     table = source.table
@@ -329,7 +308,9 @@ def flags(source: Source, aggregation: FlagsOf) -> Tally:
         counts[f"{prefix}f{k}"] = each
     (row,) = run_query(table.aggregate(**{f"{prefix}n": table.count()}, **counts))
     rows = int(row[f"{prefix}n"])
-    return Tally(counts=tuple(int(sum_or_zero(row[name], rows)) for name in counts), rows=rows)
+    return aggregates.Tally(
+        counts=tuple(int(sum_or_zero(row[name], rows)) for name in counts), rows=rows
+    )
 
 
 def flag(source: Source, condition: Condition) -> Any:
@@ -341,7 +322,9 @@ def flag(source: Source, condition: Condition) -> Any:
     raise DataError(f"`--where` does not fit the columns of {source.identity}: {reason}.")
 
 
-def count_cells(source: Source, aggregations: Sequence[CellsOf | HistogramOf]) -> list[Any]:
+def count_cells(
+    source: Source, aggregations: Sequence[aggregates.CellsOf | aggregates.HistogramOf]
+) -> list[Any]:
     """Return each aggregate; what is stored row by row is read once for all of them."""
     (prefix,) = fresh_names(source.table.columns, 1)
     raw = {
@@ -367,17 +350,19 @@ def count_cells(source: Source, aggregations: Sequence[CellsOf | HistogramOf]) -
     return [aggregation.of_counts(by_cell) for aggregation, by_cell in pairs]
 
 
-def _cell(number: Any, aggregation: CellsOf | HistogramOf, engine: str) -> Any:
+def _cell(
+    number: Any, aggregation: aggregates.CellsOf | aggregates.HistogramOf, engine: str
+) -> Any:
     """Return the cell of a number; never NULL."""
     import ibis
 
-    if isinstance(aggregation, CellsOf):
+    if isinstance(aggregation, aggregates.CellsOf):
         edges, last = aggregation.edges, len(aggregation.edges) - 2
         # no engine has NaN between two numbers
         within = (number >= constant(edges[0])) & (number <= constant(edges[-1]))
         steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
         place = ibis.cases(*steps, else_=last) if steps else ibis.literal(last)
-        return ibis.cases((within, place), else_=NOWHERE).cast("int64")
+        return ibis.cases((within, place), else_=aggregates.NOWHERE).cast("int64")
     rule = validate_missing(aggregation.missing, owner="the data layer")
     pair = validate_bounds(aggregation.bounds, name=str(aggregation.column))
     lattice = aggregation.lattice
@@ -385,7 +370,11 @@ def _cell(number: Any, aggregation: CellsOf | HistogramOf, engine: str) -> Any:
     cell = ibis.least(rises.floor().cast("int64"), lattice.count - 1)  # the last: its upper bound
     if aggregation.step is not None:  # a lower bound more than half a step below a multiple
         cell = ibis.greatest(cell, 0)
-    return present(number).ifelse(cell, NOWHERE) if rule in ("skip", "drop", "error") else cell
+    return (
+        present(number).ifelse(cell, aggregates.NOWHERE)
+        if rule in ("skip", "drop", "error")
+        else cell
+    )
 
 
 def _count_column(placed: Any, name: str, count: str) -> Counts:
@@ -419,7 +408,7 @@ Each multiplication is exact: the factors are powers of two, and no result is su
 """
 
 
-def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int]:
+def count_magnitudes(source: Source, aggregation: aggregates.MagnitudesOf) -> dict[int, int]:
     """Return how many rows are in each place of :class:`Magnitudes`, by one GROUP BY.
 
     Exponents come from comparisons with powers of two, never from a logarithm.
@@ -457,34 +446,36 @@ def count_magnitudes(source: Source, aggregation: MagnitudesOf) -> dict[int, int
     part = ((table[size] - constant(1.0)) * constant(float(grid.parts))).floor().cast("int64")
     steps = (table[exponent] + (1 - grid.least)) * grid.parts + part + 1
     inside = grid.zero + table[sign] * steps
-    placed = table.select(**{place: (table[sign] == 2).ifelse(NOWHERE, inside).cast("int64")})
+    placed = table.select(
+        **{place: (table[sign] == 2).ifelse(aggregates.NOWHERE, inside).cast("int64")}
+    )
     return aggregation.of_counts(_count_column(placed, place, f"{place}n"))
 
 
-def _design(source: Source, aggregation: DesignOf) -> Any:
+def _design(source: Source, aggregation: aggregates.DesignOf) -> Any:
     from expmech.tables.engines.regression import EngineTable
 
     return EngineTable(source, aggregation)
 
 
-def _no_scores(source: Source, aggregation: ScoresOf) -> Any:
+def _no_scores(source: Source, aggregation: aggregates.ScoresOf) -> Any:
     raise ParameterError("A score of the caller's own needs rows in memory, not a table.")
 
 
-_COMPUTED: dict[type[Aggregation], Callable[[Source, Any], Any]] = {
-    MomentsOf: moments,
-    HistogramOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
-    CellsOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
-    MagnitudesOf: lambda source, aggregation: count_magnitudes(source, aggregation),
-    TallyOf: tally,
-    KeysOf: count_keys,
-    CrossedOf: count_groups,
-    GroupedOf: moments_by_group,
-    FlagsOf: flags,
-    LabelledRowsOf: labelled_rows,
-    ProductsOf: standardised_products,
-    DesignOf: _design,
-    ScoresOf: _no_scores,
+_COMPUTED: dict[type[aggregates.Aggregation], Callable[[Source, Any], Any]] = {
+    aggregates.MomentsOf: moments,
+    aggregates.HistogramOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
+    aggregates.CellsOf: lambda source, aggregation: count_cells(source, [aggregation])[0],
+    aggregates.MagnitudesOf: lambda source, aggregation: count_magnitudes(source, aggregation),
+    aggregates.TallyOf: tally,
+    aggregates.KeysOf: count_keys,
+    aggregates.CrossedOf: count_groups,
+    aggregates.GroupedOf: moments_by_group,
+    aggregates.FlagsOf: flags,
+    aggregates.LabelledRowsOf: labelled_rows,
+    aggregates.ProductsOf: standardised_products,
+    aggregates.DesignOf: _design,
+    aggregates.ScoresOf: _no_scores,
 }
 """How an engine computes each aggregation."""
 
@@ -514,7 +505,7 @@ class TableRows:
         """Return the number of rows."""
         return row_count(self._part)
 
-    def check(self, aggregation: Aggregation) -> None:
+    def check(self, aggregation: aggregates.Aggregation) -> None:
         """Let the engine compute the aggregate from no rows; raise where it cannot.
 
         So a column that is missing or of a kind that cannot serve is noticed before a row is read.
@@ -523,7 +514,7 @@ class TableRows:
         none = replace(part, table=part.table.limit(0))
         try:
             result = _COMPUTED[type(aggregation)](none, aggregation)
-            if isinstance(aggregation, DesignOf):
+            if isinstance(aggregation, aggregates.DesignOf):
                 result.plan()
             return
         except ExpmechError as error:
@@ -537,17 +528,19 @@ class TableRows:
             " nothing was charged."
         )
 
-    def aggregate_each(self, aggregations: Sequence[Aggregation]) -> list[Any]:
+    def aggregate_each(self, aggregations: Sequence[aggregates.Aggregation]) -> list[Any]:
         """Return the aggregates; cells of several columns by one pass over the table."""
-        cells = [a for a in aggregations if isinstance(a, (CellsOf, HistogramOf))]
+        cells = [
+            a for a in aggregations if isinstance(a, (aggregates.CellsOf, aggregates.HistogramOf))
+        ]
         if len(cells) == len(aggregations):
             return count_cells(self._part, cells)
         return [self.aggregate(aggregation) for aggregation in aggregations]
 
-    def aggregate(self, aggregation: Aggregation) -> Any:
+    def aggregate(self, aggregation: aggregates.Aggregation) -> Any:
         """Return the aggregate, computed in the engine as far as it can be; confidential."""
         result = _COMPUTED[type(aggregation)](self._part, aggregation)
-        if isinstance(aggregation, DesignOf):
+        if isinstance(aggregation, aggregates.DesignOf):
             result.progress = self.progress
         return result
 
@@ -559,9 +552,13 @@ class TableRows:
         return part
 
 
-def together(parts: Mapping[str, TableRows], aggregation: Aggregation) -> GroupedOf | None:
+def together(
+    parts: Mapping[str, TableRows], aggregation: aggregates.Aggregation
+) -> aggregates.GroupedOf | None:
     """Return the aggregation of all groups in one pass; None where each takes its own."""
-    if len(parts) < 2 or not isinstance(aggregation, MomentsOf):
+    if len(parts) < 2 or not isinstance(aggregation, aggregates.MomentsOf):
         return None
     by = next(iter(parts.values())).by
-    return GroupedOf(by=by, groups=tuple(rows.group for rows in parts.values()), each=aggregation)
+    return aggregates.GroupedOf(
+        by=by, groups=tuple(rows.group for rows in parts.values()), each=aggregation
+    )

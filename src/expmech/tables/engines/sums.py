@@ -18,15 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.errors import DataError, ParameterError, validate_integer
-from expmech.tables.aggregates import (
-    LabelledRowsOf,
-    Moments,
-    MomentsOf,
-    ProductsOf,
-    RowProducts,
-    TargetRows,
-    validate_columns,
-)
+from expmech.tables import aggregates
 from expmech.tables.keys import canonical_key
 from expmech.tables.reading import FOUND_MISSING, stand_in, validate_missing
 from expmech.tables.scaling import STANDARD_BITS, Bounds, validate_bounds
@@ -88,7 +80,7 @@ def snap_columns(
     ``dates`` are read as days. ``carried`` are expressions that become columns as they are.
     """
     rule = validate_missing(missing, owner="the data layer")
-    validate_columns(columns, bounds)
+    aggregates.validate_columns(columns, bounds)
     limits = [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
     (prefix,) = fresh_names(source.table.columns, 1)
     read = source.days if dates else source.number
@@ -169,7 +161,7 @@ def steps_of(
     return rise * constant(factor)
 
 
-def moments(source: Source, aggregation: MomentsOf) -> Moments:
+def moments(source: Source, aggregation: aggregates.MomentsOf) -> aggregates.Moments:
     """Return the count, the integer sums and, if asked, the integer cross products."""
     rows, totals = moment_totals(source, aggregation)
     (row,) = run_query(rows.table.aggregate(**totals))
@@ -177,7 +169,7 @@ def moments(source: Source, aggregation: MomentsOf) -> Moments:
 
 
 def moment_totals(
-    source: Source, aggregation: MomentsOf, carried: Mapping[str, Any] | None = None
+    source: Source, aggregation: aggregates.MomentsOf, carried: Mapping[str, Any] | None = None
 ) -> tuple[SnappedColumns, dict[str, Any]]:
     """Return snapped columns, and what is summed and counted of them, by name."""
     columns, bits, products = aggregation.columns, aggregation.bits, aggregation.products
@@ -205,8 +197,8 @@ def moment_totals(
 
 
 def read_moments(
-    aggregation: MomentsOf, rows: SnappedColumns, row: Mapping[str, Any] | None
-) -> Moments:
+    aggregation: aggregates.MomentsOf, rows: SnappedColumns, row: Mapping[str, Any] | None
+) -> aggregates.Moments:
     """Return the moments of a line of a result; None where there are no rows."""
     d, prefix = len(aggregation.columns), rows.prefix
     count = int((row or {}).get(f"{prefix}n", 0))
@@ -221,7 +213,7 @@ def read_moments(
         for i in range(d):
             names = [f"{prefix}p{min(i, j)}_{max(i, j)}" for j in range(d)]
             crossed.append(tuple(map(total, names)))
-    return Moments(
+    return aggregates.Moments(
         count=count,
         sums=tuple(total(f"{prefix}s{j}") for j in range(d)),
         products=tuple(crossed),
@@ -237,7 +229,7 @@ def _wide_sum(table: Any, value: Any) -> Any:
     return value.sum().cast("decimal(38, 0)")
 
 
-def labelled_rows(source: Source, aggregation: LabelledRowsOf) -> TargetRows:
+def labelled_rows(source: Source, aggregation: aggregates.LabelledRowsOf) -> aggregates.TargetRows:
     """Return the clipped columns, and each record's place in the list of classes, in memory.
 
     Places are counted from 1; a target that is no class of the list has place 0, a missing one too,
@@ -255,7 +247,7 @@ def labelled_rows(source: Source, aggregation: LabelledRowsOf) -> TargetRows:
     )
     steps = rows.in_memory()
     lower, upper = np.array(aggregation.bounds, dtype=np.float64).T
-    return TargetRows(
+    return aggregates.TargetRows(
         features=lower + steps[:, :-1] * ((upper - lower) / (1 << _ROW_BITS)),
         targets=steps[:, -1],
         counts=np.ones(len(steps), dtype=np.int64),
@@ -277,7 +269,9 @@ def check_target(target: str, columns: Sequence[str]) -> None:
         raise ParameterError(f"`target` must not be one of the features; got {target}.")
 
 
-def standardised_products(source: Source, aggregation: ProductsOf) -> RowProducts:
+def standardised_products(
+    source: Source, aggregation: aggregates.ProductsOf
+) -> aggregates.RowProducts:
     """Return the cross products of standardised rows, and their number.
 
     Dividing each row by its own norm, and checking in integers that none is longer than one, is not

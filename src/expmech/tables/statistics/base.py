@@ -11,13 +11,8 @@ from expmech.certificates.mechanism import CertificateContext, Mechanism
 from expmech.certificates.postprocessing import ByName, Dates, OneNumber, Postprocessing, Unchanged
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError
+from expmech.tables import reading
 from expmech.tables.aggregates import Aggregation, Column
-from expmech.tables.reading import (
-    AUTO_MISSING,
-    MISSING_STATEMENTS,
-    NOTHING_MISSING,
-    validate_missing,
-)
 from expmech.theory.concentrated import RhoBudget
 
 
@@ -38,7 +33,7 @@ class Statistic(ABC):
     """
 
     adjacency: Adjacency
-    missing: str = AUTO_MISSING
+    missing: str = reading.AUTO_MISSING
     shortfall: ClassVar[str | None] = None
     """A sentence on how far the loss of a draw may lie above the least, with a place for it."""
     no_interval: ClassVar[str] = "No interval can be given without looking at the data again."
@@ -210,12 +205,12 @@ class Statistic(ABC):
     @property
     def missing_statement(self) -> str:
         """Return the rule for missing values as a sentence; empty where there is none."""
-        return MISSING_STATEMENTS[self.missing_rule]
+        return reading.MISSING_STATEMENTS[self.missing_rule]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what the guarantee rests on besides the mechanism's own assumptions."""
-        return (NOTHING_MISSING,) if self.missing == "error" else ()
+        return (reading.NOTHING_MISSING,) if self.missing == "error" else ()
 
     @property
     def context(self) -> CertificateContext:
@@ -303,9 +298,9 @@ def check_missing(missing: str, adjacency: Adjacency, *, owner: str) -> str:
 
     Raise where it would move a public number of rows.
     """
-    if missing == AUTO_MISSING:
+    if missing == reading.AUTO_MISSING:
         return "middle" if adjacency.count_is_public else "skip"
-    rule = validate_missing(missing, owner=owner)
+    rule = reading.validate_missing(missing, owner=owner)
     if rule in ("drop", "skip") and adjacency.count_is_public:
         raise ParameterError(
             f"`missing` must not be {rule!r} under 'replace' adjacency: whether a value is left out"

@@ -202,7 +202,19 @@ class OptimumRegression(Regression):
 
     @abstractmethod
     def risk(self, count: int, epsilon: Fraction) -> Risk:
-        """Return the risk whose optimum is drawn."""
+        """Return the risk whose optimum is drawn.
+
+        Parameters
+        ----------
+        count : int
+            The number of rows; it is looked at under 'replace' only, where it is public.
+        epsilon : Fraction
+            The budget.
+
+        Returns
+        -------
+        Risk
+        """
 
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
         """Return the mechanism that draws the perturbed optimum of the risk."""

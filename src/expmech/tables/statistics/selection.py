@@ -19,15 +19,7 @@ from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.losses import Scores
 from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from expmech.mechanisms.selection.top_k import TopK
-from expmech.tables.aggregates import (
-    PRODUCT_BITS,
-    Column,
-    Moments,
-    MomentsOf,
-    ScoresOf,
-    Tally,
-    TallyOf,
-)
+from expmech.tables import aggregates
 from expmech.tables.keys import validate_candidates
 from expmech.tables.reading import AUTO_MISSING
 from expmech.tables.scaling import Bounds
@@ -124,7 +116,7 @@ class MostFrequent(Selection):
     """
 
     shortfall = "the value occurs in at most {:.3g} fewer rows than the most frequent one"
-    column: Column
+    column: aggregates.Column
     candidates: tuple[Any, ...]
     missing_statement = _NO_CANDIDATE
 
@@ -135,10 +127,10 @@ class MostFrequent(Selection):
     def name(self) -> str:
         return f"most frequent {self.column}"
 
-    def aggregation(self, epsilon: Fraction) -> TallyOf:
-        return TallyOf(column=self.column, candidates=self.candidates)
+    def aggregation(self, epsilon: Fraction) -> aggregates.TallyOf:
+        return aggregates.TallyOf(column=self.column, candidates=self.candidates)
 
-    def count_of(self, tally: Tally) -> int:
+    def count_of(self, tally: aggregates.Tally) -> int:
         return tally.rows
 
     def scoring(self, count: int) -> Scoring:
@@ -150,7 +142,7 @@ class MostFrequent(Selection):
             bound=Fraction(count) if public else None,
         )
 
-    def scores(self, tally: Tally) -> tuple[float, ...]:
+    def scores(self, tally: aggregates.Tally) -> tuple[float, ...]:
         return tuple(map(float, tally.counts))
 
 
@@ -178,7 +170,7 @@ class LargestTotal(Selection):
     'column with the largest total of 2'
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[aggregates.Column, ...]
     bounds: tuple[Bounds, ...]
 
     def __post_init__(self) -> None:
@@ -193,9 +185,12 @@ class LargestTotal(Selection):
     def name(self) -> str:
         return f"column with the largest total of {len(self.columns)}"
 
-    def aggregation(self, epsilon: Fraction) -> MomentsOf:
-        return MomentsOf(
-            columns=self.columns, bounds=self.bounds, bits=PRODUCT_BITS, missing=self.missing_rule
+    def aggregation(self, epsilon: Fraction) -> aggregates.MomentsOf:
+        return aggregates.MomentsOf(
+            columns=self.columns,
+            bounds=self.bounds,
+            bits=aggregates.PRODUCT_BITS,
+            missing=self.missing_rule,
         )
 
     @property
@@ -211,7 +206,7 @@ class LargestTotal(Selection):
         # a row adds points of [0, most - least] to each total, up to the same shift for all
         return Scoring(sensitivity=spread, monotone=True, bound=None)
 
-    def scores(self, moments: Moments) -> tuple[float, ...]:
+    def scores(self, moments: aggregates.Moments) -> tuple[float, ...]:
         """Score by total, computed exactly and shifted by the best before it is rounded."""
         totals = [
             moments.count * low + (high - low) * steps / (1 << moments.bits)
@@ -267,8 +262,8 @@ class BestScore(Selection):
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, _SCORING)
 
-    def aggregation(self, epsilon: Fraction) -> ScoresOf:
-        return ScoresOf(scoring=self.function, candidates=self.candidates)
+    def aggregation(self, epsilon: Fraction) -> aggregates.ScoresOf:
+        return aggregates.ScoresOf(scoring=self.function, candidates=self.candidates)
 
     def count_of(self, scores: tuple[float, ...]) -> None:
         """Return nothing: scores do not tell how many rows were scored."""
@@ -317,7 +312,7 @@ class TopOf(Statistic):
     shortfall = (
         "each value of the list occurs in at most {:.3g} fewer rows than the one due in its place"
     )
-    column: Column
+    column: aggregates.Column
     candidates: tuple[Any, ...]
     labels: tuple[Any, ...]
     k: int
@@ -337,13 +332,13 @@ class TopOf(Statistic):
     def postprocessing(self) -> Listed:
         return Listed()
 
-    def aggregation(self, epsilon: Fraction) -> TallyOf:
-        return TallyOf(column=self.column, candidates=self.candidates)
+    def aggregation(self, epsilon: Fraction) -> aggregates.TallyOf:
+        return aggregates.TallyOf(column=self.column, candidates=self.candidates)
 
-    def count_of(self, tally: Tally) -> int:
+    def count_of(self, tally: aggregates.Tally) -> int:
         return tally.rows
 
-    def data(self, tally: Tally, epsilon: Fraction) -> tuple[int, ...]:
+    def data(self, tally: aggregates.Tally, epsilon: Fraction) -> tuple[int, ...]:
         return tally.counts
 
     def public_half(self, count: int, epsilon: Fraction, timing: str) -> Mechanism:
