@@ -156,6 +156,7 @@ class Dates(Postprocessing):
     def rebuild(cls, described: Mapping[str, Any]) -> Self:
         shape = {name: entry for name, entry in described.items() if name != "shape"}
         kinds = [kind.name for kind in (Unchanged, OneNumber, ByName)]
+        # A map within a map could nest without end: a certificate is anybody's text.
         if described["shape"] not in kinds:
             raise ParameterError(f"Dates must have one of the shapes {', '.join(kinds)}.")
         return cls(shape=rebuild_postprocessing(shape | {"map": described["shape"]}))

@@ -44,6 +44,7 @@ class ChaChaBits:
         self._rekey()
 
     def _rekey(self) -> None:
+        # A nonce is used once under a key, so no part of the stream comes twice.
         self._nonce += 1
         counter_and_nonce = bytes(4) + self._nonce.to_bytes(12, "little")
         self._stream: CipherContext = Cipher(
@@ -68,6 +69,7 @@ class ChaChaBits:
             return self._generate(n_bytes).view(dtype)
         if n_bytes > self._buffer.size:
             self._buffer = self._generate(_BLOCK)
+        # Each byte is handed out once: what is taken leaves the buffer.
         taken, self._buffer = self._buffer[:n_bytes], self._buffer[n_bytes:]
         return np.frombuffer(taken.tobytes(), dtype=dtype)
 
@@ -78,6 +80,7 @@ def operating_system_bits() -> ChaChaBits:
     >>> operating_system_bits().take(np.uint8, 3).shape
     (3,)
     """
+    # A fresh key per source: no state is carried from one release to the next.
     return ChaChaBits(os.urandom(32), OPERATING_SYSTEM)
 
 

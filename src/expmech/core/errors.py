@@ -245,6 +245,8 @@ def shielded(work: Callable[[], Result], error: ExpmechError) -> Result:
             pass
     if received:
         raise KeyboardInterrupt
+    # Raised outside of the `except`: else the exception it replaces, whose text may hold a value,
+    # would be chained to it.
     raise error
 
 

@@ -36,4 +36,6 @@ def validate_epsilon(value: object, *, owner: str) -> Fraction:
             f"`epsilon` of {owner} must be {rule}; got"
             f" {value if isinstance(value, Fraction) else repr(value)}."
         )
+    # The decimal that a caller wrote may have been rounded up to this float: spend less, never
+    # more.
     return Fraction(math.nextafter(value, 0.0)) if isinstance(value, float) else number

@@ -67,6 +67,7 @@ class _RefusedError(ValueError):
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
+    # Other readers would take the other value, and two people would read two certificates.
     if len(values) < len(pairs):
         names = [key for key, _ in pairs]
         twice = next(key for key in names if names.count(key) > 1)

@@ -155,6 +155,7 @@ class ExponentialMechanism(Mechanism):
                 " what is declared beside it would be of other data."
             )
         made = copy.copy(self)
+        # It refuses a loss that states other public facts: the certificate could not describe it.
         made._problem = self._problem.with_loss(loss)
         if not made._problem.proved:
             made._problem.check_loss()
@@ -211,6 +212,8 @@ class ExponentialMechanism(Mechanism):
             return pace.seconds(chosen.forecast(target))
 
         def fit(mechanism: ExponentialMechanism) -> Draw:
+            # The sampler and the scale were fixed on public grounds, and certified; only the loss
+            # is new.
             chain = chosen.prepare(target.with_problem(mechanism._problem))
             return lambda coins, size: run(chain, coins, size)
 
@@ -259,6 +262,7 @@ class ExponentialMechanism(Mechanism):
                 )
             return valid, valid.calibrate(self._problem, budget)
         requirement = TimingRequirement(timing=timing, budget_seconds=request.budget_seconds)
+        # The choice looks at public facts of the problem alone, so it needs no budget of its own.
         if (budget, requirement) not in self._chosen:  # a public choice, made once
             self._chosen[budget, requirement] = choose_sampler(
                 self._problem, budget, requirement, owner=owner
@@ -443,5 +447,6 @@ def _verify_scale(certificate: Certificate, sampler: Sampler, units: int) -> Che
         for most in (terms, terms - 1 + _MOST_TERMS)
     )
     scale = certificate.eta
+    # A smaller eta is private, too, but is not what the release of this epsilon draws.
     holds = 0.0 < low * (1.0 - _TOLERANCE) <= scale <= high * (1.0 + _TOLERANCE)
     return Check(claim="eta", holds=holds, detail=f"{scale!r}, recomputed {high!r}")

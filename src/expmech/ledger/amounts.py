@@ -69,6 +69,7 @@ def exact_amount(value: object, *, name: str, owner: str, zero: bool = False) ->
     wrong = ParameterError(f"`{name}` of {owner} must be {rule}; got {value!r}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise wrong
+    # The decimal text that a user reads: ten charges of 0.1 are exactly a total of 1.
     text = repr(float(value)) if isinstance(value, float) else str(value)
     if isinstance(value, str):
         _, mark, exponent = text.lower().partition("e")
@@ -197,6 +198,8 @@ class Limits:
             raise ParameterError(
                 f"`delta` of {owner} must be positive where the composition is concentrated; got 0."
             )
+        # Rounded down: what fits in it keeps the guarantee in epsilon and delta
+        # (docs/theory/composition.md, section 3).
         rho = rho_from_epsilon(total, failure)
         return cls(epsilon=total, delta=failure, composition=composition, rho=rho)
 
@@ -204,6 +207,7 @@ class Limits:
         """Return whether releases of this cost together keep the guarantee; exact."""
         if self.composition == BASIC:
             return amount.epsilon <= self.epsilon and amount.delta <= self.delta
+        # Pure releases whose epsilons add up to the total keep the guarantee, whatever their rho.
         if amount.delta == 0 and amount.epsilon <= self.epsilon:
             return True
         # what has a delta is paid for in rho, if it has any: both ways would cost delta twice

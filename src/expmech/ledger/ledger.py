@@ -256,6 +256,7 @@ class Ledger:
         LedgerError
             If the budget does not allow their sum, or the ledger has another adjacency.
         """
+        # All or none: what was charged for half of a release would be spent for nothing.
         return self._enter([price(entry, owner=f"{_OWNER}.charge") for entry in entries])
 
     def charge_parallel(
@@ -300,6 +301,8 @@ class Ledger:
         if not epsilons:
             raise ParameterError(f"`epsilons` of {owner} must name at least one group; got none.")
         entry = Entry(
+            # Each row is in one group, so it is in the release of one of these amounts only
+            # (docs/theory/composition.md).
             epsilon=largest(epsilons.values(), name="epsilons", owner=owner),
             delta=largest((deltas or {}).values(), name="deltas", owner=owner, zero=True),
             statement=statement,
@@ -358,6 +361,8 @@ class Ledger:
         limits = self.limits
         if limits.composition != CONCENTRATED:
             return None
+        # Choosing the noise by the budget left is allowed: the ledger is a filter for adaptive
+        # releases (docs/theory/composition.md, section 4).
         charges = [each for each in self.history() if before is None or each.number < before]
         return RhoBudget(
             delta=limits.delta,
@@ -500,6 +505,8 @@ class Ledger:
     def _enter(self, charges: Sequence[Charge]) -> list[Charge]:
         with connect(self.path) as connection:
             begin(connection)
+            # In the same transaction as the charge: two programs cannot both see the budget as it
+            # was before.
             before = read_charges(connection)
             refuse_again(self.path, before, [charge.run for charge in charges])
             self._refuse(charges, before)

@@ -95,6 +95,7 @@ def verify_certificate(certificate: Certificate, *, base: BaseMeasure | None = N
             from expmech.exponential.mechanism import compare_base
 
             checks.append(compare_base(certificate, base))
+    # A certificate may be anybody's text: what it breaks is a check that fails, never an error.
     except _DAMAGED:
         checks.append(Check(claim="fields", holds=False, detail=_WRONG))
     return checks
@@ -125,6 +126,7 @@ def rho_of(certificate: Certificate, epsilon: Fraction) -> Fraction:
             return Fraction(0)
         own = None
     pure = rho_of_pure(epsilon)
+    # Every pure release has the second rho too, so the smaller one holds.
     return pure if own is None else min(own, pure)
 
 

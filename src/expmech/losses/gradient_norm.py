@@ -211,6 +211,8 @@ class GradientNorm:
             slopes = np.asarray(self._slope(margins, self._targets))
         if slopes.shape != margins.shape or slopes.dtype != np.float64 or np.isnan(slopes).any():
             raise LossError(_BROKEN)
+        # What the caller's function returns is clipped to its public bounds, so that the
+        # sensitivity holds even where the declaration is false.
         return np.asarray(np.clip(slopes, self._low, self._high))
 
     def _length(self, entries: Floats) -> Floats:

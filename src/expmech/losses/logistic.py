@@ -103,6 +103,8 @@ class LogisticRisk:
                 " 'replace'."
             )
         signed = snap_rows(rows) * signs[:, None]
+        # Equal rows are counted once with a weight; the loss is the same, and so is its
+        # sensitivity.
         distinct, where = np.unique(signed, axis=0, return_inverse=True)
         self._columns = np.ascontiguousarray(distinct.T / SNAP)
         weights = np.bincount(where.ravel(), weights=standing, minlength=len(distinct))
@@ -118,6 +120,8 @@ class LogisticRisk:
             self._most = self.radius + Fraction(least) * (1 + Fraction(1, 1 << 40))
             self.minimum = self._count * least * (1.0 - 2.0**-40)
         else:
+            # The middle of a row's range is taken off each term: a row more moves the loss by half
+            # the range, and the shift of all points alike leaves the law as it is.
             self.sensitivity, self._public_count = self.radius / 2, MOST_ROWS
             self._shift = self._count * (float(self.radius) / 2.0 + least)
             self._most = self.radius / 2

@@ -51,6 +51,8 @@ class L1Mean:
         table = _validate_rows(rows)
         count, d = table.shape
         self._set_bounds(lower, upper, d)
+        # Clipped and snapped row by row, then summed as integers: one row moves the sums by what
+        # the sensitivity says, in any order of rows.
         clipped = np.minimum(np.maximum(table, self.lower), self.upper)  # first: no overflow
         self._shares: NDArray[np.float64] | None = (clipped - self.lower) / self._widths
         scale = 1 << max(1, _SNAP_BITS - max(0, (count // _MOST_ROWS).bit_length()))
@@ -201,6 +203,8 @@ class L1Mean:
         points = domain.points_per_axis
         if self.count * points >= 1 << 61:
             return None
+        # Each row goes to a cell by itself, so replacing one moves a sum by less than the number
+        # of cells (docs/theory/calibration.md, section 5).
         snapped = np.minimum((self._shares * points).astype(np.int64), points - 1)
         sums = snapped.sum(axis=0)
         scales = self._widths / points / self.count

@@ -110,6 +110,7 @@ class PMSE:
             raise LossError(_BROKEN)
         if self._synthetic_rows is None:
             self._synthetic_rows = len(table)
+        # The sensitivity is proved for one number of synthetic rows (docs/theory/pmse.md).
         if len(table) != self._synthetic_rows:
             raise LossError(_BROKEN)
         # sum_B n_B^2 / (n_B + m_B): the part of N pMSE that depends on y; the rest is subtracted

@@ -254,6 +254,7 @@ class Quantile:
 
     def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return ``#{x < y}`` for each row."""
+        # As many steps for every point, whatever the values are: the work tells nothing.
         if self._ranks is None and len(points) >= _MANY:
             return positions_evenly(self._ended, points[:, 0], self._digits)
         position = np.searchsorted(self._edges, points[:, 0], side="left")

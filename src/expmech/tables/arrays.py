@@ -108,6 +108,7 @@ class DeferredRows:
 
     def count(self) -> int:
         """Return the number of rows."""
+        # By the length alone: no value is read before the charge.
         return row_count(self.table)
 
     def aggregate(self, aggregation: Aggregation) -> Any:

@@ -243,6 +243,8 @@ def _read_rows(rows: Sequence[Any], columns: int | None) -> NDArray[np.float64]:
     numbers = np.full((len(rows), columns), math.nan)
     for k, row in enumerate(rows):
         values = values_of_row(row)
+        # A row of another length is missing instead of refused: a refusal would tell about one
+        # row.
         if values is not None and len(values) == columns:
             numbers[k] = [number_of(value) for value in values]
     return numbers

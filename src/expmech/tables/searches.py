@@ -253,6 +253,7 @@ def release_after(
     later = prepare(search.stand_in, ())
     if ledger is not None:
         ledger.require_all([each.entry() for each in (*first, *later)])
+    # Both are allowed before the first is spent; else it would be spent for nothing.
     found = tuple(draw(first, 0))
     given = search.given([each.value for each in found])
     note = search.note(given)

@@ -117,6 +117,8 @@ class Coins:
         drawn &= int(mask)
         if n == 1 << n_bits:
             return drawn
+        # By rejection, because a remainder would favour small integers. How often depends on n,
+        # which is public here.
         late = np.flatnonzero(drawn >= n)
         while late.size:  # each retry succeeds with probability above one half
             drawn[late] = self.bits.take(dtype, late.size) & mask
@@ -162,6 +164,9 @@ class Coins:
         distance += probability
         heads = distance > 0.0
         np.abs(distance, out=distance)
+        # A uniform so near to the float could be on the other side of the true probability: there
+        # a ball decides, with further bits. The others are decided for certain
+        # (docs/theory/coins.md, section 3).
         for j in np.flatnonzero(distance <= self.guard):
             heads[j] = self.decide_below(int(words[j]), partial(enclosure, int(j)))
         return heads
@@ -194,6 +199,8 @@ class Coins:
                     counts[part], rate=rate, numerator=numerator, denominator=below
                 )
             return heads
+        # Within 2^-47 of the true probability, as `bernoulli` needs (docs/theory/coins.md, section
+        # 3).
         probability = exp_evenly(np.asarray(counts * -float(rate), dtype=np.float64))
         if numerator != 1 or not isinstance(denominator, int) or denominator != 1:
             probability = probability * (numerator / denominator)
@@ -229,6 +236,8 @@ class Coins:
             )
         if rate >= _SLOW_RATE:
             return self._invert_geometric(rate, size)
+        # A geometric variable of a multiple of the rate has the high digits; the low ones are
+        # independent of it, so the sum has the law exactly (docs/theory/coins.md, section 5).
         shift = math.floor(_SPLIT_RATE / rate).bit_length() - 1
         drawn = self._invert_geometric(rate * (1 << shift), size) << shift
         low = np.empty(size, dtype=np.int64)
@@ -256,6 +265,8 @@ class Coins:
             real -= floor
         real -= 0.5
         np.abs(real, out=real)
+        # Near a whole number the rounding of the logarithm could change the floor: those go to
+        # balls.
         rounding = self.guard * inverse_rate * (1.0 + _LARGEST_LOG)
         unsure |= real >= 0.5 - max(rounding, _LEAST_MARGIN / (1.0 + float(rate)))
         late = np.flatnonzero(unsure)

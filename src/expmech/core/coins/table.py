@@ -135,6 +135,8 @@ class ConstantTimeTable:
         """Return the indices of ``size`` rounds and which are accepted; all coins are flipped."""
         slot = coins.categorical(self.cumulative, size)
         owned = slot < self.weights.size
+        # A slot of nobody stands for entry 0 and flips the same coins: what is refused does not
+        # show in the work.
         index = np.where(owned, slot, 0)
         kept = coins.bernoulli_exp(
             self.table.above(index),
@@ -185,5 +187,7 @@ def weigh(shares: NDArray[np.float64], scale: int) -> NDArray[np.int64]:
     weights = np.empty(shares.size, dtype=np.int64)
     for part in cached_parts(shares.size):
         weights[part] = shares[part] * (scale * (1.0 + 2.0**-45))
+    # One more than the product rounded down is never below the exact weight, so the coin that
+    # takes back the excess has a probability of at most 1.
     weights += 1
     return weights

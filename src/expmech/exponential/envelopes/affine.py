@@ -213,6 +213,8 @@ class Affine(Envelope):
         if vertex is None:
             return spread
         units = target.units_per_nat
+        # Both are certified. Which one is taken may depend on the data: it changes the time, not
+        # the law.
         return min((spread, vertex), key=lambda rate: rate.offset / units + rate.log_mass())
 
     def validate(self, target: Target) -> None:

@@ -234,6 +234,7 @@ def fit_affine_map(
     # |A y - b| >= pace |u| - away wherever u reaches the domain
     pace = step - inverse.error
     units = rationals.exact(target.eta) * target.units_per_nat
+    # The slope is rounded down and the offset up, so that the envelope stays below the energies.
     slope = int((units * pace).floor())
     # a larger u reaches no point of the domain
     farthest = int(((_bound_loss(part, target) + away) / pace).ceil())

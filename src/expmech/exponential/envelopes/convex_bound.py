@@ -80,6 +80,7 @@ def promise(
         push = _push_in_ball(gradient, center, domain, eta, tilted=tilted)
     else:
         push = _push_in_box(gradient, sides, eta, tilted=tilted)
+    # What is computed may be above the true loss by its error; the bound must be below both.
     lowest = rationals.exact(curvature.value) - rationals.exact(target.loss_error) + push.gained
     # at an optimum on the sphere g = -mu a, so next to nothing is left
     rest = []

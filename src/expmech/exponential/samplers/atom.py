@@ -96,6 +96,8 @@ class AtomKernel:
             indices[moves], energies[moves] = metropolis_move(
                 self.target, indices[moves], energies[moves], coins, self.bound_moves
             )
+        # At ATOM the atom is always accepted, so that its tag has the whole of B: every state is
+        # left by a tag with the same probability, which is why the tagged state has law f.
         stays = np.flatnonzero(at_atom & heads)
         if tag and stays.size:
             tagged[stays] = coins.bernoulli_exp(
@@ -123,6 +125,8 @@ class AtomKernel:
             return
         shortfall = np.maximum(0, -self._excess(indices[rows], energies[rows]))
         rest = self.tag_energy - shortfall
+        # Below zero the tag would need a probability above 1, so the certified offset was false:
+        # the draw stops, with a fixed text (docs/theory/conf_atom_perfect.md, section 1).
         if rest.min() < 0:
             raise EnvelopeViolatedError
         accepted = coins.bernoulli_exp(shortfall, rate=self.target.unit)
@@ -190,6 +194,7 @@ def weight_for(target: Target, envelope: ReentryLaw, k: Fraction) -> int:
     for every W.
     """
     log_odds = math.log(k.numerator) - math.log(k.denominator - k.numerator)
+    # The weight may be confidential: it changes the running time, never the law.
     log_normaliser = target.log_normaliser()
     if log_normaliser is None:
         weight = round(log_odds * target.units_per_nat) + envelope.offset

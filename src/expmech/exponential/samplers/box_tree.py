@@ -58,6 +58,8 @@ class Tree:
         """Draw cells by weight and a uniform point in each; return both."""
         chosen = coins.categorical(self.cumulative, size)
         low, sides = self.cells.low.take(chosen, axis=0), self.cells.bits.take(chosen, axis=0)
+        # The leading bits of a word are uniform on the side of any cell, so one call serves all
+        # sizes.
         uniform = coins.integers_below(1 << bits, low.size).reshape(low.shape)
         uniform >>= bits - sides
         uniform += low
@@ -68,6 +70,7 @@ class Tree:
     ) -> NDArray[np.bool_]:
         """Accept points with probability ``2^shift |C| exp(-(E - base)) / weight``, exactly."""
         deficit = energies - self.cells.bound.take(chosen)
+        # A point below the bound of its cell: a declaration is false, and the law would be bent.
         if deficit.size and deficit.min() < 0:
             raise EnvelopeViolatedError
         probability = np.asarray(deficit * (-1.0 / self.units_per_nat), dtype=np.float64)
@@ -340,6 +343,8 @@ class BoxTreeChain(PointChain):
         tree = state.tree[0]
         if tree is self.root and size not in self.first:
             self.first[size] = self.refine(tree, size)
+        # The tree may follow the data and what was refused before: given the tree, an accepted
+        # point has law f, whatever it is (docs/theory/box_tree.md, section 2).
         tree = self.first[size] if tree is self.root else self.refine(tree, size)
         proposed, accepted = self.propose(tree, coins, size * max(1, (self.batch or LOT) // size))
         rows, done, count = first_accepted(accepted, size)

@@ -160,6 +160,7 @@ class RoundsChain(FixedChain):
         rounds = min(max(1, self.lot // size), self.rounds - int(state.proposals[0]))
         proposed, accepted = self.propose(coins, size * rounds)
         rows, accepted_any, _ = first_accepted(accepted, size)
+        # Later rounds are made all the same, so that the number of rounds is public.
         take = ~state.accepted & accepted_any
         indices = np.where(take[:, None], proposed[rows], state.indices)
         proposals = state.proposals + rounds
@@ -217,6 +218,8 @@ def _run_memoryless(chain: MemorylessChain, coins: Coins, size: int) -> Draws:
         if hits.size:
             points.append(indices[hits])
             counts.append(np.diff(hits, prepend=-1 - since))
+            # Proposals beyond the last draw are thrown away: draws stay independent of how lots
+            # were cut.
             since = lot - 1 - int(hits[-1])
         else:
             since += lot
@@ -287,6 +290,7 @@ def metropolis_move(
     inside = target.contains(proposed)
     if even:
         ends = np.where(inside[:, None], proposed, indices)
+        # A move to outside evaluates the point itself again: the work does not tell where it led.
         new = target.energy(ends)  # of all rows
         kept = inside & _accept(target, coins, moves.log_ratio(indices, ends), new - energies)
         return np.where(kept[:, None], proposed, indices), np.where(kept, new, energies)

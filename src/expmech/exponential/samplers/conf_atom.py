@@ -201,6 +201,8 @@ class MinimiserChain(AtomChain):
         return self.kernel_at(0)
 
     def start(self, coins: Coins, size: int) -> MinimiserState:
+        # How many minimisers there are is confidential, but so is the running time of this
+        # sampler: its class is data-dependent.
         minimiser = coins.integers_below(self.count, size)
         return MinimiserState(**vars(super().start(coins, size)), minimiser=minimiser)
 
@@ -325,6 +327,7 @@ class ConfAtomPerfect(AtomSampler):
     def describe(self) -> dict[str, Any]:
         """Return the parameters; where the atom lies only if that is public."""
         parameters = super().describe() | {"factory": self.factory, "location": self.location}
+        # An atom that was put by looking at the data stays out of the certificate.
         if self.location == "public" and self.center is not None:
             parameters["center"] = self.center.tolist()
         return parameters

@@ -299,6 +299,8 @@ class Metropolis(Sampler):
         """Return what a bounded range needs for the factor within which a pure law is of f."""
         if not self.pure:
             return Fraction(0)
+        # The law is within a public factor of f at every point; twice its logarithm comes off
+        # epsilon (docs/theory/metropolis.md, section 3).
         return _EARLIER_RESERVE if self._earlier else epsilon / _RESERVED
 
     @property
@@ -325,6 +327,8 @@ class Metropolis(Sampler):
         """Find beta, the number of steps and delta from public quantities."""
         check_kernel(self.kernel, target.domain)
         speed = self._speed(target)
+        # Beta holds for every data set, so the number of steps is public and says nothing about
+        # this one.
         steps, delta = self._count(target, speed)
         if steps > MOST_RUN:
             raise UnsupportedError(

@@ -202,6 +202,8 @@ def certified_share(share: float) -> float:
 
     The result is within 2^-47 of the true number.
     """
+    # More than rounding can explain: then p_0 is above the true acceptance, and padding cannot
+    # hide it.
     if share > 1.0 + 2.0**-46:
         raise EnvelopeViolatedError
     return min(1.0, share)

@@ -58,6 +58,8 @@ def propose(
 
 def _accept(deficit: Energies, unit: Fraction, coins: Coins) -> NDArray[np.bool_]:
     """Accept with probability ``exp(-(E + m - R))``; a certified envelope keeps it below 1."""
+    # An envelope that is above the energy somewhere would bend the law there without a sign: the
+    # draw stops, with a text that is the same whatever the data are.
     if deficit.min() < 0:
         raise EnvelopeViolatedError
     return coins.bernoulli_exp(deficit, rate=unit)

@@ -130,10 +130,14 @@ class ConfAtomAndRuntimePerfect(Sampler):
 
     def reserve(self, epsilon: Fraction) -> Fraction:
         """Return 2^-30 for the uniform draw of `constant`."""
+        # The value is f up to a uniform draw of probability exp(-rho) 2^-31, which costs less than
+        # this (docs/theory/conf_atom_and_runtime_perfect.md, section 3).
         return Fraction(1, 1 << 30) if self.mode == "constant" else Fraction(0)
 
     def terms(self, target: Target) -> SamplerTerms:
         """Find the public floor p_0 and what follows from it, without looking at the loss."""
+        # Nothing below looks at the loss: a floor that depended on the data would make the number
+        # of rounds tell about them (docs/theory/conf_atom_and_runtime_perfect.md).
         self._validate(target)
         proposal, axes = self._proposal(target), self._axes(target)
         parameters = self.describe() | {"mode": self.mode, "proposal": proposal}
@@ -299,6 +303,7 @@ def _integer_floor(target: Target, proposal: str) -> float:
             step = flint.arb(flint.fmpq(-slope * form.count, form.units_per_nat))
             log_floor += step / 2 + ((step * domain.points_per_axis).expm1() / step.expm1()).log()
         low = float(log_floor.lower())
+    # Rounded down: a floor above the true least acceptance would not be one.
     return low - 2.0**-40 * (1.0 + abs(low))  # far more than the exponential of it can round
 
 

@@ -59,6 +59,7 @@ def term_energies(
     losses = np.asarray(terms(columns, values))
     if losses.dtype != np.float64 or losses.shape != values.shape or not np.isfinite(losses).all():
         raise LossError(_BAD_TERMS)
+    # Terms are cut one by one, so that their sum stays within the cap of energies.
     cap, scaled = ENERGY_CAP // box.dimension, losses * target.eta * target.units_per_nat
     energies = np.clip(np.rint(scaled), -cap, cap).astype(np.int64)
     if target.measure is not None:

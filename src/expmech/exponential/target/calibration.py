@@ -50,6 +50,8 @@ def calibrate(
     ``terms`` counts the separately rounded terms of an energy. ``loss_error`` is u; None takes
     2^-44 of the largest loss that does not saturate.
     """
+    # Half of epsilon bounds how energies of neighbours may differ: normalising the law can double
+    # it. The units pay for rounding both energies (docs/theory/calibration.md, section 2).
     budget = epsilon / 2 - Fraction(terms + ROUNDING_UNITS, units_per_nat)
     if loss_error is None:
         error = RELATIVE_LOSS_ERROR * Fraction(ENERGY_CAP, units_per_nat)  # eta u, in nats
@@ -57,6 +59,7 @@ def calibrate(
         loss = float_up(error / Fraction(eta))
         return Calibration(eta=eta, loss_error=loss, units_per_nat=units_per_nat)
     return Calibration(
+        # Down, so that the float spends less than the fraction; the stated error is rounded up.
         eta=float_down(budget / (sensitivity + 2 * loss_error)),
         loss_error=float_up(loss_error),
         units_per_nat=units_per_nat,
@@ -85,6 +88,7 @@ def calibrate_within(
         lost = Fraction(terms + ROUNDING_UNITS, units)
         if loss_error is None:
             lost += 2 * RELATIVE_LOSS_ERROR * Fraction(ENERGY_CAP, units)
+        # All of it is public, and so is the unit: neighbours have the same one (section 3).
         if k > 0 and lost > MOST_RESERVED * epsilon / 2:
             break
         calibration = calibrate(epsilon, sensitivity, loss_error, terms=terms, units_per_nat=units)

@@ -137,6 +137,7 @@ class BaseMeasure:
         if logs.dtype != np.float64 or logs.shape != (len(points),) or np.isnan(logs).any():
             raise LossError(BROKEN)
         kept = logs > -np.inf
+        # Floors and forecasts rest on the declared range, so a density outside of it is refused.
         below = self.least is not None and (kept & (logs < self.least)).any()
         excluded = not self.excludes and not kept.all()
         if below or excluded or (logs > self.most).any():
@@ -266,6 +267,7 @@ class Measure:
             return self.domain.draw_uniform(coins, size)
         if self.listed is None:
             raise UnsupportedError(NEEDS_LIST)
+        # Exclusions are public, so how many points are left is, too.
         return self.listed[coins.integers_below(len(self.listed), size)]
 
     def describe(self) -> dict[str, Any]:

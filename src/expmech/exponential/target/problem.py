@@ -354,6 +354,8 @@ class Problem:
         What depends on the data comes from the new loss; everything public stays as it is.
         """
         known = facts_of(loss, self.domain)
+        # A fact that followed the data would be published with the certificate, and would change
+        # the law in a way that no sensitivity covers.
         if _public_facts(known) != _public_facts(self.known):
             raise LossError(OTHER_FACTS)
         return replace(
@@ -439,6 +441,8 @@ class Problem:
             if least < self.minimum - tolerance or (
                 self.bound is not None and most > self.bound + tolerance
             ):
+                # Floors and the unit of energies rest on the range. The text is fixed: at which
+                # point the loss left it depends on the data.
                 raise LossError(OUT_OF_RANGE)
         return losses
 

@@ -76,6 +76,8 @@ def integer_slopes(problem: Problem, eta: float, units_per_nat: int) -> IntegerS
     if not isinstance(domain, Grid) or not domain.is_box:
         return None
     units = Fraction(eta) * units_per_nat
+    # Slopes are rounded down, which flattens the law: it never spends more
+    # (docs/theory/calibration.md, section 5).
     slopes = [math.floor(units * Fraction(scale)) for scale in form.scales]
     largest = sum(slopes) * form.count * domain.points_per_axis
     if min(slopes) < LEAST_SLOPE or largest > ENERGY_CAP:
@@ -224,6 +226,8 @@ class Target:
             scaled = losses[part] * self.eta
             scaled *= self.units_per_nat
             np.rint(scaled, out=scaled)
+            # Clipping is monotone and 1-Lipschitz, so neighbours' energies come no further apart:
+            # it costs utility only (docs/theory/calibration.md, section 2).
             if self._may_saturate:
                 np.clip(scaled, -ENERGY_CAP, ENERGY_CAP, out=scaled)
             energies[part] = scaled
@@ -254,6 +258,7 @@ class Target:
         """A certified lower bound on every energy, from the declared minimum of the loss."""
         if self.integer is not None:
             return 0
+        # From public numbers: a sampler may use it as an offset without spending epsilon.
         least = (
             Fraction(self.eta)
             * (Fraction(self.problem.minimum) - Fraction(self.loss_error))
@@ -290,6 +295,7 @@ class Target:
                 self.eta * (self.problem.bound - self.problem.minimum) * (1.0 + 2.0**-50)
                 + self.energy_error
             )
+        # Every bound is public and true, so the smallest of them is.
         return min(bounds) + self.base_spread if bounds else None
 
     @property

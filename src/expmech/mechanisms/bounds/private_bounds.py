@@ -195,6 +195,7 @@ class PrivateBounds(Mechanism):
 
     def with_data(self, counts: Mapping[int, int]) -> PrivateBounds:
         """Return the same search in other values, by how many are in each place."""
+        # The number of rows is public here, and the mechanism was certified for it.
         kept = _validate_counts(counts, self.grid)
         if self.adjacency.count_is_public and sum(kept.values()) != self.rows:
             raise ParameterError(f"`counts` of {_OWNER} must be of as many rows as before.")
@@ -288,6 +289,7 @@ class PrivateBounds(Mechanism):
         inner, outer = grid.edge(grid.zero + step * (near - 1) + 1), self._edge(far, split)
         # whether a second look is paid for depends on noisy counts; its epsilon is charged either
         # way
+        # Post-processing of the noisy counts, up to here.
         near_zero = outer > min(_FARTHEST_ZOOM * inner, LARGEST / 2) or inner <= _SMALLEST
         if not near_zero and not rule.goes_on_to_zero(noisy, ends, split):
             rows = float(noisy[ends[0] : ends[1] + 1].sum())
@@ -330,6 +332,7 @@ class PrivateBounds(Mechanism):
         worth = rule.worth_of_a_halving(rows, rate)
         widths = np.rint((halvings.max() - halvings) * worth * UNITS_PER_NAT).astype(np.int64)
         per_value = math.floor(terms.interval_rate * UNITS_PER_NAT)
+        # Saturation is the same monotone map for neighbours, so energies come no further apart.
         energies = np.minimum(outside, ENERGY_CAP // max(1, per_value)) * per_value + widths
         # permute-and-flip needs a candidate of energy 0; the difference is the same for all
         chosen = first_of_a_random_order(coins, energies - energies.min())

@@ -111,6 +111,8 @@ def fit_proposal(moments: SecondMoments, eta: Fraction) -> Proposal:
     scaled = float(eta) * moments.whole.approximate(moments.bits)
     scaled = (scaled + scaled.T) / 2.0
     try:
+        # Floats only choose the proposal: what it promises is certified below in integers,
+        # whatever they are.
         values, vectors = np.linalg.eigh(scaled)
         gaps = np.maximum(values[-1] - values, 0.0)
         b0 = solve_width(gaps)
@@ -148,6 +150,7 @@ def _certify(
     rounded = np.rint(transform * 2.0**_TRANSFORM_BITS) * 2.0**-_TRANSFORM_BITS
     t = eta.denominator.bit_length() - 1  # eta = p / 2^t
     exponent = moments.bits + t
+    # Up, so that the proposal lies above the law; an exact multiple, so that the coin is.
     whole_shift = (Fraction(shift) * (1 << exponent)).__ceil__()
     low, high = _float_ends(moments, eta, rounded, math.ldexp(whole_shift, -exponent))
     if len(rounded) * (high - low) > _OPEN * low:
@@ -235,6 +238,7 @@ def draw_counted(
         rows = np.flatnonzero(_accept(proposal, normals, coins))[:left]
         axes.append(round_axes(proposal, normals, rows, margin=coins.guard))
         counts.append(np.diff(rows, prepend=-1 - waited))
+        # Proposals after the last axis that was taken are thrown away unseen.
         waited = together - 1 - int(rows[-1]) if rows.size else waited + together
         left -= rows.size
     return np.concatenate(axes), np.concatenate(counts)
@@ -347,6 +351,7 @@ def _round_exactly(proposal: Proposal, normals: RevealedNormals, row: int) -> li
             ratios = _round_balls(proposal.enclose_image(balls))
         if ratios is not None:
             return ratios
+        # With probability 1 the reals lie on no edge of rounding, so some precision decides.
         precision *= 2
 
 

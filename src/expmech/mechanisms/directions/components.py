@@ -138,6 +138,7 @@ def draw_variances(
     """
     used = sums if count is None else sums[:-1]
     noise = coins.discrete_laplace(rate, len(used)).tolist()
+    # Noise first: what follows is post-processing, and only of numbers with noise.
     noisy = [max(total + extra, 0) for total, extra in zip(used, noise, strict=True)]
     whole = (count << VARIANCE_BITS) if count is not None else max(sum(noisy), 1 << VARIANCE_BITS)
     n_components = len(sums) - 2

@@ -91,6 +91,8 @@ class DirectionTerms:
     @property
     def component_epsilon(self) -> Fraction:
         """The part of epsilon that pays for one component."""
+        # A component is drawn from what the earlier ones leave: adaptive composition of equal
+        # shares.
         return (self.epsilon - self.variance_epsilon) / self.n_components
 
     @property

@@ -256,6 +256,7 @@ class UnknownGroups(Mechanism):
                 f" threshold ({self._lowest(rate)} invents one in 1000 releases), a smaller"
                 f" universe or a delta; got {self.threshold}."
             )
+        # Below the least threshold a new key would be shown with more than the promised delta.
         if not stated.pure and (stated.delta > self.delta or not _covered(rate, stated.least)):
             raise ParameterError(
                 f"`threshold` of {_OWNER} must be at least {self._lowest(rate)} at this epsilon and"
@@ -301,6 +302,7 @@ class UnknownGroups(Mechanism):
         return draw
 
     def _draw_shown(self, coins: Coins, terms: Threshold) -> tuple[tuple[str, int], ...]:
+        # How many keys there are is confidential, and so is the time of a draw: its class says so.
         noise = coins.discrete_laplace(terms.rate, len(self.counts)).tolist()
         noisy = [(key, n + z) for (key, n), z in zip(self.counts.items(), noise, strict=True)]
         shown = [pair for pair in noisy if pair[1] >= terms.least]

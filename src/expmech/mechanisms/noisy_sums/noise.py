@@ -175,6 +175,8 @@ class CubeNoise(Noise):
             open_ = open_[~kept]
             if open_.size == size:
                 coins.restart()
+        # Whole steps pass through this rounding unchanged, so adding it to a sum is
+        # post-processing of the finer noise on that sum.
         return (drawn + self.parts // 2) // self.parts
 
     @functools.cached_property

@@ -159,6 +159,8 @@ class NoisySums(Mechanism):
         self.adjacency = validate_adjacency(adjacency, owner=self.name)
         self.concentrated = concentrated
         self.interpretation = interpretation
+        # A count that is confidential must not reach the certificate, and one that is public
+        # bounds values.
         if self.adjacency.count_is_public != (interpretation.count is not None):
             raise ParameterError(
                 f"`interpretation` of {self.name} must hold the number of rows under"
@@ -228,6 +230,8 @@ class NoisySums(Mechanism):
         noise = self.noise(budget)
 
         def draw(coins: Coins, size: int) -> Draws:
+            # Here epsilon is spent. All that follows sees the noisy sums alone:
+            # docs/theory/noisy_sums.md.
             noisy = self.interpretation.noisy_sums(self._totals, noise.draw(coins, size))
             values = self.interpretation.values(noisy)
             return Draws(values=values, proposals=np.zeros(size, dtype=np.int64), noisy=noisy)
@@ -266,6 +270,7 @@ class NoisySums(Mechanism):
         noise = self.interpretation.noise(self.adjacency, budget)
         if not noise.fits:
             raise ParameterError(self._too_fine(budget))
+        # Which noise is chosen by public numbers only: the sums are not looked at.
         squared = self.interpretation.squared_change(self.adjacency)
         if self.concentrated is None or squared is None:
             return noise
@@ -384,6 +389,8 @@ def _rho_of_pure_noise(
         most = 1
     elif isinstance(interpretation, Means):
         most = 1 << interpretation.bits
+    # Rho of Laplace noise is convex in the change of a sum, so the worst row moves as few sums as
+    # it can by as much as it can.
     whole, rest = divmod(steps, most)  # the most costly change: as few sums as can be, by most
     shares = [(whole, most), (1, rest)] if rest else [(whole, most)]
     return sum(

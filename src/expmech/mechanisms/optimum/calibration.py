@@ -209,6 +209,7 @@ class OptimumTerms:
         """Return the terms for rows of this squared norm, which was drawn: the cost is the same."""
         noise = RegressionSettings().noise_norm(self.risk, self.dimension, squared)
         penalty = Fraction(float_up(squared / self.leverage))
+        # The penalty falls with the norm so that the leverage stays, and with it what a row costs.
         return dataclasses.replace(
             self,
             norms=RowNorms(squared=squared),
@@ -289,7 +290,10 @@ def calibrate(
             nats = Fraction(float(share * epsilon))
             search = NormSearch(dimension=dimension, epsilon=nats, adjacency=adjacency)
     penalty, first = _penalties(settings, risk, dimension, epsilon, rows, norms.squared)
+    # Up: a larger leverage costs more, and what is charged must not be less than what is spent.
     q = Fraction(float_up(leverage(norms.squared, penalty, first)))
+    # What the search for a norm and the dither of the answer cost comes off first; the rest pays
+    # for noise and determinant (docs/theory/perturbed_optimum.md, section 2).
     budget = epsilon - 2 * dither - (0 if search is None else search.epsilon)
     if budget <= 0:
         raise ParameterError(f"`epsilon` of {OWNER} must be larger for these settings.")

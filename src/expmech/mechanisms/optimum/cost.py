@@ -79,6 +79,8 @@ def spent_by_row(
     what risks of several margins pay, ``s`` and the determinant at its largest, if that is less.
     """
     with flint.ctx.workprec(_PRECISION):
+        # A replaced row leaves and another comes: the noise pays for both, the determinant for one
+        # (docs/theory/perturbed_optimum.md, section 2).
         others = (adjacency.rows_moved - 1) * real(row_nats)
         cost = real(row_nats) + _determinant(risk, leverage)
         if risk.margins == 1:

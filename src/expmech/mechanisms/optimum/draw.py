@@ -73,6 +73,8 @@ class Lattice:
         cells = []
         for lower, upper in zip(box.lower, box.upper, strict=True):
             first = max(-most, min(most, (lower + half) >> drop))
+            # The box is on both sides of an edge, so the cell is not decided: more digits are
+            # needed, as rounding now could be wrong.
             if first != max(-most, min(most, (upper + half) >> drop)):
                 return None
             cells.append(first)
@@ -154,6 +156,9 @@ def root_cells(
     terms: OptimumTerms, rows: RegressionRows, lattice: Lattice, noise: GradientNoise, coins: Coins
 ) -> tuple[list[int], int]:
     """Return the cell of the root for this noise, and how many boxes it took."""
+    # The noise is one real vector whose digits are revealed as needed. All that follows looks for
+    # the cell of its root, so the law does not depend on the solver or on float64
+    # (docs/theory/perturbed_optimum.md, sections 3 and 5).
     noise_box, squared_norm = noise.box(), terms.norms.squared
     problem = PerturbedProblem.of(terms, rows, noise_box)
     solution = solve(problem)

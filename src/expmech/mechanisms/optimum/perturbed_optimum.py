@@ -111,6 +111,7 @@ class PerturbedOptimum(Mechanism):
 
     @property
     def _public_count(self) -> int | None:
+        # Under add-remove the number of rows is confidential: whatever is public must not see it.
         return self._table.count if self.adjacency.count_is_public else None
 
     def with_data(self, table: Table) -> PerturbedOptimum:
@@ -213,6 +214,8 @@ class PerturbedOptimum(Mechanism):
         prepared: dict[Fraction, DrawCells] = {}
 
         def draw(lattice: Lattice, coins: Coins) -> NDArray[np.int64]:
+            # Drawn first, at its own share of epsilon; what follows may use it, as composition is
+            # adaptive (docs/theory/perturbed_optimum.md, section 9).
             squared = search.draw(within, coins)
             if squared not in prepared:
                 drawn = terms.at_norm(squared)

@@ -231,6 +231,7 @@ class SeveralQuantiles(Mechanism):
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw; the number of values is under "replace" only."""
         many, points = len(self.levels.numerators), self.lattice.count * self.spread
+        # Empty under add-remove: then nothing here depends on how many values there are.
         public = self.adjacency.public(self.cells.total)
         ranks = min((public["count"] if public else _USUAL_ROWS) + 1, points)
         most = float(many * (ranks if public else points))  # entries of the tables

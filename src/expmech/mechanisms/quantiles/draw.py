@@ -67,6 +67,7 @@ class Choices:
         """Draw an index by weights, given as their cumulative sums."""
         index = int(self.coins.categorical(cumulative, 1)[0])
         weight = int(cumulative[index]) - (int(cumulative[index - 1]) if index else 0)
+        # What was drawn had this probability exactly; the coin at the end needs it.
         self.factors.append((int(cumulative[-1]), weight))
         return index
 

@@ -127,6 +127,8 @@ class RecursiveQuantiles(SeveralQuantiles):
 
     def _units(self, budget: Fraction) -> list[int]:
         """Return the energy units of each level, in the order of the levels."""
+        # A row lies in one part of each depth, so epsilon is divided by the depth and not by the
+        # number of levels (docs/theory/recursive_quantiles.md, section 2).
         share = budget / depth_of(len(self.levels.numerators))
         return [node_units(node, share, self.adjacency) for node in by_level(self.levels)]
 

@@ -44,6 +44,8 @@ class CellCounts:
         """
         if points == 1:
             return self
+        # A row more adds one value to one cell, and the subsets of neighbours can be coupled so
+        # that the moved values differ by that one (docs/theory/quantiles.md, Theorem 2).
         full, rest = np.divmod(self.counts, points)
         crowded = full > 0  # cells with a value at every point
         every = self.occupied[crowded, None] * points + np.arange(points)

@@ -242,6 +242,8 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
     place is found by counts of rows of one length: a list of the winners would take as long as it
     is.
     """
+    # The first winner of a random order is uniform among all winners. So every coin is flipped,
+    # and the time does not tell who won; the best has energy 0 and always wins.
     heads = coins.bernoulli_exp(energies)
     width = min(heads.size, _ROW)
     rows = np.zeros((-(-heads.size // width), width), dtype=np.bool_)
@@ -271,6 +273,7 @@ def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
 def _below_best(scores: ArrayLike) -> NDArray[np.float64]:
     """Return how far each confidential score lies below the best."""
     values = validate_vector(scores, name="scores", owner=_OWNER, confidential=True)
+    # Differences from the best: a shift that all scores share leaves the law as it is.
     np.subtract(values.max(), values, out=values)  # which is a copy
     return values
 

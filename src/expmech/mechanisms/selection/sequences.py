@@ -44,6 +44,8 @@ class SequenceDraw:
         self.blocks = min(needed, -(-span // self.width))
         logs = np.append(self._block_logs(), self._tail_log(all_))
         self.reference = float(logs.max())
+        # A block's weight is at least that of any level in it; the coin of a proposal takes back
+        # the rest, in exact balls (docs/theory/top_k.md, section 3).
         weights = np.exp(logs - self.reference) * (2.0**_SCALE * (1.0 + 2.0**-20))
         self.weights = weights.astype(np.int64) + 1
         self.cumulative = np.cumsum(self.weights)
@@ -101,6 +103,8 @@ class SequenceDraw:
                 return chance / -flint.arb(rate).expm1()
 
         chance = enclosure(0, 128)
+        # A weight below the true one would bend the law: the theory page proves that there is
+        # none.
         if not chance < 1:
             raise EnvelopeViolatedError
         accepted = coins.bernoulli(np.array([float(chance.mid())]), enclosure)[0]
@@ -165,6 +169,8 @@ class PeelingDraw:
         for bucket, (first, last) in enumerate(pairwise(ends)):
             if last - first <= _SHORT or bucket == 0:
                 ranks = np.arange(first, last)
+                # The best item left has energy 0 and always wins, so that no round is without a
+                # winner.
                 won = coins.bernoulli_exp(self._energies(ranks, best))
             else:
                 ranks = visit(coins, first, last, skip_rate(bucket))

@@ -185,6 +185,7 @@ class TopK(Mechanism):
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw, which no count enters."""
         public = self.public
+        # From k, the method and epsilon alone, so that the energy scale is public.
         units = public.units(budget)
         sequences = math.lgamma(public.count + 1) - math.lgamma(public.count - public.k + 1)
         return PublicTerms(
