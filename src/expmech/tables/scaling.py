@@ -109,10 +109,7 @@ class ScaledRows(LazyRows):
     """A constant and the columns of :func:`snapped_columns`."""
 
     def __init__(
-        self,
-        rows: NDArray[np.float64],
-        maps: Sequence[Scaling],
-        stands: Sequence[float] | None = None,
+        self, rows: NDArray[np.float64], maps: Sequence[Scaling], stands: Sequence[float]
     ) -> None:
         self._rows, self._tiles = rows, _tiles(len(rows), maps, stands)
 
@@ -120,12 +117,9 @@ class ScaledRows(LazyRows):
     def shape(self) -> tuple[int, int]:
         return len(self._rows), self._rows.shape[1] + 1
 
-    def __getitem__(self, rows: slice) -> NDArray[np.float64]:
-        chosen = self._rows[rows]
-        result = np.empty((len(chosen), self.shape[1]))
-        result[:, 0] = 1.0
-        _snap(chosen, self._tiles, result[:, 1:])
-        return result
+    def write(self, rows: slice, out: NDArray[np.float64]) -> None:
+        out[:, 0] = 1.0
+        _snap(self._rows[rows], self._tiles, out[:, 1:])
 
 
 def _tiles(

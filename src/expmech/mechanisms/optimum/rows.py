@@ -174,6 +174,9 @@ def clip_entries(table: Any) -> Any:
     if isinstance(table, (np.ndarray, LazyRows)):
         matrix = np.empty(table.shape)
         for rows in _blocks(len(matrix), matrix.shape[1], _CACHED // 2):
+            if isinstance(table, LazyRows):
+                table.write(rows, matrix[rows])
+                continue
             block = np.clip(table[rows], -1.0, 1.0, out=matrix[rows], dtype=np.float64)
             np.copyto(block, 0.0, where=np.isnan(block))
         return matrix
@@ -188,8 +191,7 @@ def count_within(clipped: Any, counts: NDArray[np.int64], limits: Sequence[Fract
 
     Entries are snapped toward zero first, so that squares are whole numbers.
     """
-    most = np.array([(limit * (1 << 2 * STEP_BITS)).__floor__() for limit in limits])
-    rising = np.argsort(most)
+    most = [(limit * (1 << 2 * STEP_BITS)).__floor__() for limit in limits]  # below 2^53: exact
     squares = np.empty(clipped.shape[0])
     if isinstance(clipped, np.ndarray):
         for rows in _blocks(len(clipped), clipped.shape[1], _CACHED // 2):
@@ -197,10 +199,9 @@ def count_within(clipped: Any, counts: NDArray[np.int64], limits: Sequence[Fract
             np.einsum("ij,ij->i", whole, whole, out=squares[rows])
     else:
         squares[:] = _row_sums(clipped, np.trunc(clipped.data * _UNIT) ** 2)
-    places = np.searchsorted(most[rising], squares)  # of the first limit that holds
-    within = np.empty(len(most), dtype=np.int64)
-    within[rising] = np.cumsum(np.bincount(places, counts, len(most) + 1)[:-1])  # below 2^53 exact
-    return within.tolist()
+    if (counts == 1).all():
+        return [int(np.count_nonzero(squares <= limit)) for limit in most]
+    return [int(counts[squares <= limit].sum()) for limit in most]
 
 
 def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:

@@ -295,7 +295,7 @@ def _is_ramp(risk: Risk) -> bool:
 
 
 def _largest(values: Floats) -> float:
-    return float(np.abs(values).max(initial=0.0))
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def _eliminate(matrix: Floats, vector: Floats) -> Floats | None:

@@ -12,7 +12,10 @@ STEP_BITS = 20
 
 
 class LazyRows(ABC):
-    """Features that are computed block by block, so that no second table has to be held."""
+    """Features that are computed block by block, so that no second table has to be held.
+
+    Entries are whole multiples of 2^-20 in [-1, 1]: they are not looked at again.
+    """
 
     dtype = np.dtype(np.float64)
     ndim = 2
@@ -23,5 +26,5 @@ class LazyRows(ABC):
         """The number of rows and of columns."""
 
     @abstractmethod
-    def __getitem__(self, rows: slice) -> NDArray[np.float64]:
-        """Return some of the rows."""
+    def write(self, rows: slice, out: NDArray[np.float64]) -> None:
+        """Write some of the rows to an array of their shape."""
