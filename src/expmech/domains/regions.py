@@ -120,6 +120,8 @@ class Box(Grid):
     def all_indices(self, limit: int) -> Indices | None:
         if not self.is_listable(limit):
             return None
+        if self.dimension == 1:
+            return np.arange(self.points_per_axis)[:, None]
         axes = np.indices((self.points_per_axis,) * self.dimension, dtype=np.int64)
         return np.ascontiguousarray(axes.reshape(self.dimension, -1).T)
 

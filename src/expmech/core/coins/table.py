@@ -60,11 +60,7 @@ class ExponentialTable:
     def cumulative(self) -> NDArray[np.int64]:
         """Running sums of the integer weights, after a 0."""
         sums = np.empty(self.energies.size + 1, dtype=np.int64)
-        sums[0] = 0
-        for part in cached_parts(self.energies.size):
-            weights = weigh(self._share(part), self.scale)
-            weights[0] += sums[part.start]
-            np.cumsum(weights, out=sums[part.start + 1 : part.stop + 1])
+        add_weights(self._share, self.scale, sums)
         return sums
 
     def shares(self) -> NDArray[np.float64]:
@@ -128,13 +124,14 @@ class ConstantTimeTable:
         shares = table.shares()
         self._sum = tree_sum(shares)
         self.scale = int(_TOTAL * (_SHARE / self._sum))
-        self.weights = weigh(shares, self.scale)
-        self.cumulative = np.append(np.cumsum(self.weights), _TOTAL)
+        self.cumulative = np.empty(shares.size + 2, dtype=np.int64)  # after a 0, with free slots
+        add_weights(shares.__getitem__, self.scale, self.cumulative[:-1])
+        self.cumulative[-1] = _TOTAL
 
     def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the indices of ``size`` rounds and which are accepted; all coins are flipped."""
-        slot = coins.categorical(self.cumulative, size)
-        owned = slot < self.weights.size
+        slot = coins.categorical(self.cumulative[1:], size)
+        owned = slot < self.cumulative.size - 2
         # A slot of nobody stands for entry 0 and flips the same coins: what is refused does not
         # show in the work.
         index = np.where(owned, slot, 0)
@@ -142,7 +139,7 @@ class ConstantTimeTable:
             self.table.above(index),
             rate=self.table.unit,
             numerator=self.scale,
-            denominator=self.weights[index],
+            denominator=self.cumulative[index + 1] - self.cumulative[index],
         )
         even = coins.bernoulli(np.full(size, self._even), lambda _, precision: self.even(precision))
         return index, owned & kept & even
@@ -174,20 +171,26 @@ def draw_by(propose: Propose, coins: Coins, size: int) -> NDArray[np.int64]:
 
 def tree_sum(terms: NDArray[np.float64]) -> float:
     """Add float64 numbers in pairs of pairs: each is rounded at most log2 of their number times."""
-    padded = np.zeros(1 << (terms.size - 1).bit_length())
-    padded[: terms.size] = terms
-    while padded.size > 1:
-        half = padded.size // 2
-        padded = padded[:half] + padded[half:]
-    return float(padded[0])
+    total = terms.copy()
+    while total.size > 1:  # as if zeros made their number a power of two
+        half = 1 << (total.size - 1).bit_length() - 1
+        total[: total.size - half] += total[half:]
+        total = total[:half]
+    return float(total[0])
 
 
-def weigh(shares: NDArray[np.float64], scale: int) -> NDArray[np.int64]:
-    """Return whole numbers from ``scale`` times the exact shares up to two above them."""
-    weights = np.empty(shares.size, dtype=np.int64)
-    for part in cached_parts(shares.size):
-        weights[part] = shares[part] * (scale * (1.0 + 2.0**-45))
-    # One more than the product rounded down is never below the exact weight, so the coin that
-    # takes back the excess has a probability of at most 1.
-    weights += 1
-    return weights
+def add_weights(
+    shares: Callable[[slice], NDArray[np.float64]], scale: int, sums: NDArray[np.int64]
+) -> None:
+    """Write the running sums, after a 0, of the weights of shares that are given part by part.
+
+    A weight is a whole number from ``scale`` times the exact share up to two above it.
+    """
+    sums[0] = 0
+    for part in cached_parts(sums.size - 1):
+        weights = (shares(part) * (scale * (1.0 + 2.0**-45))).astype(np.int64)
+        # One more than the product rounded down is never below the exact weight, so the coin that
+        # takes back the excess has a probability of at most 1.
+        weights += 1
+        weights[0] += sums[part.start]
+        np.cumsum(weights, out=sums[part.start + 1 : part.stop + 1])
