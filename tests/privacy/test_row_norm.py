@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import sparse
 
 import expmech as em
@@ -94,10 +95,10 @@ def table() -> Any:
     return rows
 
 
-def test_rows_are_counted_one_by_one_on_snapped_entries() -> None:
+@pytest.mark.parametrize("counts", [np.arange(300) % 3, np.ones(300, dtype=np.int64)])
+def test_rows_are_counted_one_by_one_on_snapped_entries(counts: NDArray[np.int64]) -> None:
     """Whole numbers, so that the order of rows and parts of the table do not matter."""
     rows, limits = table(), search(Fraction(1), Adjacency.REPLACE, 4).grid
-    counts = np.arange(300) % 3
     whole = ArrayTable(rows, np.zeros(300), counts).count_within(limits)
     one_by_one = np.zeros(len(limits), dtype=int)
     for row, count in zip(rows, counts, strict=True):
