@@ -222,3 +222,34 @@ def test_a_report_draws_counts_as_bars_and_calls_a_median_so(survey: Path, tmp_p
     page = run("report", path, "--html").stdout
     assert "<h2>Median of income</h2>" in page and "0 to 100,000" in page
     assert "adding or removing one row changes" in page
+
+
+def test_a_mean_whose_interval_is_all_of_its_bounds_says_so(survey: Path) -> None:
+    """A column of text has a mean too, which looks like any other number."""
+    asked = ("--bounds", "0,200000", "--epsilon", "1")
+    card = run("release", "mean", survey, "--column", "who", *asked)
+    assert "The interval is all that the bounds allow" in " ".join(card.stdout.split())
+    both = ("--column", "age", "--column", "who", "--bounds", "0,1000", "--epsilon", "10")
+    several = run("release", "mean", survey, *both)
+    assert "The interval of who is all that the bounds" in " ".join(several.stdout.split())
+    sure = run("release", "mean", survey, "--column", "age", "--bounds", "0,100", "--epsilon", "90")
+    assert "caution" not in sure.stdout
+    days = ("--column", "who", "--bounds", "2020-01-01,2020-12-31", "--epsilon", "1")
+    words = " ".join(run("release", "mean", survey, *days).stdout.split())
+    assert "caution The interval is all" in words and "Text like 2020-01-31 is a date" in words
+    tiny = em.mean([1.0, 2.0], epsilon=0.01, bounds=(0, 10))
+    assert "caution" in str(tiny) and "caution" in tiny._repr_html_()
+
+
+def test_a_card_says_what_counts_as_a_number_whatever_the_type_of_the_column() -> None:
+    """One record can make a column of text: what is said must not depend on it."""
+    asked: dict[str, Any] = {"epsilon": 1, "bounds": (0, 100), "random_state": 1}
+    said = {
+        str(em.mean(values, **asked)).partition("values")[2]
+        for values in ([1.0, 2.0], ["1", "2"], np.array([1, 2]), pd.Series([1, "two"], name="age"))
+    }
+    assert len(said) == 1
+    assert "Text is missing unless it spells a number" in " ".join(said.pop().split())
+    days = em.mean(["2020-01-01"] * 9, epsilon=1, bounds=("2020-01-01", "2020-12-31"))
+    assert "neither a date nor text such as 2020-01-31" in " ".join(str(days).split())
+    assert "Text" not in str(em.histogram(["a", "b"], epsilon=1, categories=["a", "b"]))

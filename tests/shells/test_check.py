@@ -129,6 +129,39 @@ def test_near_names_are_listed_for_a_column_that_is_not_there(survey: Path) -> N
     assert "person" not in done.stdout
 
 
+def test_text_that_people_take_for_a_number_or_a_date_is_pointed_out(tmp_path: Path) -> None:
+    path = tmp_path / "forms.csv"
+    path.write_text(
+        "share,euro,big,fee,smoker,born,seen,plain\n"
+        + '12%,"3,5","1,200",CHF 80,yes,31.01.2020,2020-01-31,7\n' * 9
+        + '9.5 %,"4,25","2,300.50",80 EUR,No,1/2/20,2020-02-01 10:00,-7e2\n'
+    )
+    hints: dict[str, list[str]] = {}
+    for line in run("check", path).stdout.splitlines():
+        name, _, rest = line.strip().partition(" ")
+        if " looks like " in rest or " is a date" in rest:
+            hints.setdefault(name, []).append(rest.strip())
+    assert list(hints) == ["share", "euro", "big", "fee", "smoker", "born", "seen"]
+    for name, word in (
+        ("share", "percent sign"),
+        ("euro", "--decimal ,"),
+        ("big", "separators of thousands"),
+        ("fee", "currency"),
+        ("smoker", "--where"),
+        ("born", "year first"),
+        ("seen", "--bounds or --edges as dates"),
+    ):
+        assert any(hint.startswith("100%") and word in hint for hint in hints[name]), hints[name]
+
+
+def test_an_encoding_that_reads_every_line_needs_no_others_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\ufeffage\r\n31\r\n", newline="", encoding="utf-8")
+    printed = run("check", path).stdout
+    assert "* utf-8" in printed and "cp1252" not in printed
+    assert "age 100% 0% string" in " ".join(printed.split())
+
+
 def test_a_release_counts_usable_values_for_a_little_more(survey: Path, tmp_path: Path) -> None:
     """54 of the 62 rows hold an income; an epsilon of 100 adds hardly any noise."""
     ledger, file = tmp_path / "t.ledger", tmp_path / "mean.json"

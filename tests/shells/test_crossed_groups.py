@@ -113,6 +113,16 @@ def test_a_plan_file_crosses_too(survey: Path, ledger: Path) -> None:
     assert listed["value"] == dict(zip(TOWNS, (4, 7, 10), strict=True))
 
 
+def test_a_file_of_groups_may_be_quoted_as_a_spreadsheet_writes_it(survey: Path) -> None:
+    """A name that kept its quotes would be a group of nobody."""
+    names = survey.with_name("towns.txt")
+    quoted = ['"' + town.replace('"', '""') + '"' for town in TOWNS]
+    names.write_text("\ufeff" + "\r\n".join([*quoted, '""', ""]), newline="")
+    asked = ("--by", "town", "--groups", f"@{names}")
+    (listed,) = (read(run("release", "count", survey, *asked, *SURE, "--json")),)
+    assert listed["value"] == dict(zip(TOWNS, (4, 7, 10), strict=True))
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -228,3 +228,12 @@ def test_rows_that_do_not_fit_in_memory_go_where_nobody_else_reads(
     del connection
     gc.collect()
     assert not folder.exists()
+
+
+def test_a_folder_without_parquet_files_and_a_spreadsheet_say_what_to_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age\n31\n")
+    asked = ("--column", "age", "--bounds", "0,100", "--epsilon", "1")
+    folder = run("release", "mean", tmp_path, *asked)
+    assert folder.exit_code == 1 and "holds no Parquet file. Of text files name" in folder.stderr
+    sheet = run("release", "mean", tmp_path / "t.xlsx", *asked)
+    assert sheet.exit_code == 1 and "Save a spreadsheet as CSV" in sheet.stderr

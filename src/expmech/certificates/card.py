@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ UNCHECKED = "assumed and not checked:"
 CLIPPED = "values were clipped to public bounds: "
 """How the assumption begins that names bounds which are not in the domain of a certificate."""
 
+_MEANS = ("Mean", "CentredMean")  # domains whose values lie between the bounds of the columns
 _LARGEST = 10  # an epsilon beyond which the factor is no number for people
 
 
@@ -142,6 +143,41 @@ def assumed(certificate: Certificate) -> list[Row]:
     if certificate.timing == "data-dependent":
         rows.append(("timing", "the running time may tell an observer about the data: hide it"))
     return rows
+
+
+def caution(certificate: Certificate, values: Sequence[ShownValue]) -> list[Row]:
+    """Return a row that says so where the intervals of means are all that their bounds allow.
+
+    Such a number tells next to nothing, and looks like any other: a column of text has one.
+    """
+    domain, shape = certificate.domain, certificate.postprocessing
+    lower, upper = domain.get("lower"), domain.get("upper")
+    if domain.get("kind") not in _MEANS or not lower or not upper or len(values) % len(lower):
+        return []
+    ends = list(zip(lower, upper, strict=True)) * (len(values) // len(lower))
+    if shape.get("map") == Dates.name:
+        whole = [value.interval == _bounds(certificate) for value in values]
+    else:
+        whole = [
+            value.lower is not None
+            and value.upper is not None
+            and value.lower <= low
+            and value.upper >= high
+            for value, (low, high) in zip(values, ends, strict=True)
+        ]
+    if not any(whole):
+        return []
+    names = [
+        visible(value.name) for value, all_of_it in zip(values, whole, strict=True) if all_of_it
+    ]
+    of_whom = "The interval" if all(whole) else f"The interval of {', '.join(names)}"
+    return [
+        (
+            "caution",
+            f"{of_whom} is all that the bounds allow, so the value says next to nothing: epsilon is"
+            " too small for so few rows, or few values could be read.",
+        )
+    ]
 
 
 def _protected(certificate: Certificate) -> tuple[Fraction, str]:

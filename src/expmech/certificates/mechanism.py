@@ -19,6 +19,7 @@ from expmech.certificates.accuracy import Accuracy
 from expmech.certificates.card import (
     ShownValue,
     assumed,
+    caution,
     guarantee,
     heading,
     shown_values,
@@ -177,7 +178,8 @@ class Release:
         together = math.fsum(each.certificate.epsilon for each in (self, *self.ends))
         promise = guarantee(dataclasses.replace(self.certificate, epsilon=together))
         values = [("values", visible(" ".join(self.reading)))] if self.reading else []
-        return [*study, *near, ("guarantee", promise), *assumed(self.certificate), *values]
+        rows = [("guarantee", promise), *assumed(self.certificate), *values]
+        return [*study, *near, *caution(self.certificate, self._values()), *rows]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -262,9 +262,10 @@ def remaining_releases(ledger: Ledger) -> list[str]:
     for (statement, epsilon), amount in list(kinds.items())[:_KINDS]:
         release, times = f"{statement} at epsilon = {show_amount(epsilon)}", ledger.times(amount)
         often = "one more" if times == 1 else f"about {times} more"
-        sentences.append(
-            f"What is left is enough for {often}: {release}."
-            if times
-            else f"Not enough is left for: {release}."
-        )
+        if times and not ledger.history():
+            sentences.append(f"This is enough for about {times} releases such as {release}.")
+        elif times:
+            sentences.append(f"What is left is enough for {often}: {release}.")
+        else:
+            sentences.append(f"Not enough is left for: {release}.")
     return sentences

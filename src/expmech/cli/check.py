@@ -46,6 +46,20 @@ _SAMPLE = 2000  # lines by which the delimiter is recognised
 _WORDS = 3  # examples of how an encoding reads what is not ASCII
 _CONTROLS = re.compile("[\x80-\x9f]")
 _WORD = re.compile(r"[^\W\d_]*[^\x00-\x7f\W][^\W\d_]*")
+_DATES = "is a date: give --bounds or --edges as dates"
+_SPELLINGS = {
+    r"^[+-]?[0-9]+,[0-9]+$": "looks like 3,5: if that is a decimal comma, give --decimal ,",
+    r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]+)?$": "looks like 1,200: numbers have no"
+    " separators of thousands",
+    r"^[+-]?[0-9]+([.,][0-9]+)?[ ]*%$": "looks like 12%: numbers have no percent sign",
+    r"^([$€£]|CHF|EUR|USD)[ ]*[0-9]|[0-9][ ]*([$€£]|CHF|EUR|USD)$": "looks like an amount with its"
+    " currency: numbers have none",
+    r"^([yY]|[nN]|[yY]es|[nN]o|YES|NO|[jJ]a|[nN]ein|[oO]ui|[nN]on)$": "looks like yes or no: count"
+    " with --where, or --query makes 1 and 0 of it",
+    r"^[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{4}|[0-9]{2})$": "looks like 31.01.2020: dates are"
+    " written 2020-01-31, year first",
+}
+"""Texts that people take for numbers or dates, and what to do about them."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -102,7 +116,8 @@ def _check_text(place: TableOptions) -> TableOptions:
     encoding = place.encoding or _best_encoding(decoded)
     _print()
     _print("Encoding")
-    for name, result in decoded.items():
+    shown = decoded if decoded["utf-8"].undecoded or encoding != "utf-8" else {}
+    for name, result in (shown or {"utf-8": decoded["utf-8"]}).items():
         lost = _share(result.undecoded, result.lines)
         state = f"{lost} of the lines do not decode" if result.undecoded else "every line decodes"
         words = f", with words such as {', '.join(result.words)}" if result.words else ""
@@ -194,11 +209,19 @@ def _check_columns(source: Source, columns: Sequence[str] | None) -> None:
     kinds = {name: source.column(name).type() for name in names}
     (prefix,) = fresh_names(known, 1)
     flags: dict[str, Any] = {}
+    hints: dict[str, tuple[str, str]] = {}
     for k, (name, kind) in enumerate(kinds.items()):
         if is_readable(kind):
             flags[f"{prefix}n{k}"] = present(source.number(name))
         if has_key(kind):
             flags[f"{prefix}m{k}"] = source.key(name).missing()
+        if kind.is_string():
+            for number, (pattern, advice) in enumerate(_SPELLINGS.items()):
+                matches = source.text(name).re_search(pattern).fill_null(False)
+                flags[f"{prefix}s{k}_{number}"] = matches & ~flags[f"{prefix}n{k}"]
+                hints[f"{prefix}s{k}_{number}"] = name, advice
+            flags[f"{prefix}d{k}"] = source.days(name).notnull()
+            hints[f"{prefix}d{k}"] = name, _DATES
     counted = source.staged(flags) if flags else source.table
     counts = {flag: counted.count(where=counted[flag]) for flag in flags}
     gone = [counted[flag] for flag in flags if flag.startswith(f"{prefix}m")]
@@ -222,6 +245,9 @@ def _check_columns(source: Source, columns: Sequence[str] | None) -> None:
         numbers, missing = share(f"{prefix}n{k}"), share(f"{prefix}m{k}")
         _print(f"{name:<{width}}   {numbers:>7}   {missing:>7}   {kind}")
     _print("What is neither a number nor missing counts as missing where a number is needed.")
+    shown = [(*hint, share(flag)) for flag, hint in hints.items() if row[flag]]
+    for name, advice, part in shown:
+        _print(f"  {name:<{width}} {part:>7} {advice}")
 
 
 def _check_people(source: Source, unit: str) -> None:

@@ -58,8 +58,8 @@ def join(values: Sequence[str], separator: str = ",") -> str:
 def read_list(text: str, option: str) -> tuple[str, ...]:
     """Read a public list: by commas, or from a file ``@FILE``.
 
-    The file has one value per line; one that ends in .json was written by `--output` and gives the
-    values that an earlier release showed.
+    The file has one value per line, which quotes may enclose as in CSV; one that ends in .json was
+    written by `--output` and gives the values that an earlier release showed.
     """
     if not text.startswith("@"):
         return tuple(split(text, option))
@@ -74,7 +74,14 @@ def read_list(text: str, option: str) -> tuple[str, ...]:
         ) from None
     if path.suffix == ".json":
         return _released_names(content, f"`{option} {text}`")
-    return tuple(line.strip() for line in content.splitlines() if line.strip())
+    return tuple(filter(None, map(_unquoted, content.splitlines())))
+
+
+def _unquoted(line: str) -> str:
+    """Return the value of a line, without blanks and without quotes around the whole of it."""
+    line = line.strip()
+    parts = split_line(line, delimiter=",", quote='"') if line.startswith('"') else None
+    return parts[0] if parts is not None and len(parts) == 1 else line
 
 
 def _released_names(content: str, where: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from expmech.certificates.card import (
     ShownValue,
     assumed,
+    caution,
     guarantee,
     shown_values,
     text_rows,
@@ -26,6 +27,10 @@ from expmech.certificates.certificate import Certificate
 from expmech.cli.console import output
 from expmech.core.markup import visible
 
+_ONE_GROUP = (
+    "a row counts in one at most, so epsilon is spent once; capitals matter in their names, and"
+    " rows of other groups are left out"
+)
 _SCREEN = 40  # counts that a card shows in full
 _SHOWN = 20  # of more counts, those that it shows
 
@@ -63,9 +68,11 @@ def show(record: dict[str, Any], *, verbose: bool = False) -> None:
 def terms_of(record: dict[str, Any]) -> list[str]:
     """Return what a release guarantees and assumes, and what it leaves of the budget, as lines."""
     certificate = _certificate(record)
-    rows = [("guarantee", guarantee(certificate)), *assumed(certificate), *reading_of(record)]
+    values = shown_values(record["value"], record.get("accuracy", {}))
+    rows = [*caution(certificate, values), ("guarantee", guarantee(certificate))]
+    rows += [*assumed(certificate), *reading_of(record)]
     if "groups" in record:
-        rows.append(("groups", "a row is in one of them at most, so epsilon is spent once"))
+        rows.append(("groups", _ONE_GROUP))
     left = record.get("left")
     rows.append(
         ("ledger", "none: nothing counts what several releases cost together")

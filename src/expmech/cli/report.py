@@ -16,7 +16,14 @@ from typing import Annotated
 
 import typer
 
-from expmech.certificates.card import ShownValue, assumed, guarantee, heading, shown_values
+from expmech.certificates.card import (
+    ShownValue,
+    assumed,
+    caution,
+    guarantee,
+    heading,
+    shown_values,
+)
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.postprocessing import Coefficients, Directions
 from expmech.cli.budget import describe_adjacency, remaining_releases
@@ -108,7 +115,8 @@ class ReportItem:
         if self.certificate is None:
             return []
         certificate = self.certificate
-        return [("guarantee", guarantee(certificate)), *assumed(certificate), *self.reading]
+        rows = [("guarantee", guarantee(certificate)), *assumed(certificate), *self.reading]
+        return [*caution(certificate, self.values), *rows]
 
     @property
     def pictures(self) -> list[str]:

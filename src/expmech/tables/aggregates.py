@@ -84,6 +84,11 @@ class Aggregation(ABC):
         """Return the columns that are read as numbers, whose declared type must allow it."""
         return ()
 
+    @property
+    def date_columns(self) -> tuple[Column, ...]:
+        """Return the columns that are read as dates."""
+        return ()
+
     @abstractmethod
     def of_arrays(self, rows: ArrayRows) -> Any:
         """Return the aggregate of rows in memory; confidential."""
@@ -182,6 +187,10 @@ class MomentsOf(ColumnsOf):
     def number_columns(self) -> tuple[Column, ...]:
         return () if self.dates else self.columns
 
+    @property
+    def date_columns(self) -> tuple[Column, ...]:
+        return self.columns if self.dates else ()
+
     def of_arrays(self, rows: ArrayRows) -> Moments:
         values = rows.columns(self.columns)
         if self.missing == "skip":
@@ -242,6 +251,10 @@ class CellsAggregation(Aggregation):
     @property
     def number_columns(self) -> tuple[Column, ...]:
         return () if self.dates else (self.column,)
+
+    @property
+    def date_columns(self) -> tuple[Column, ...]:
+        return (self.column,) if self.dates else ()
 
     @abstractmethod
     def of_counts(self, counts: Mapping[int, int]) -> Any:

@@ -66,6 +66,8 @@ __all__ = ["count", "histogram", "mean", "median", "quantiles", "sum", "variance
 _Made = TypeVar("_Made", bound=Statistic)
 
 _UNNAMED = "x"  # what certificates call an array
+_DATES = {"mean": "bounds", "median": "bounds", "quantiles": "bounds", "histogram": "edges"}
+"""The argument by which a function is told that a column holds dates."""
 
 
 def mean(
@@ -670,7 +672,7 @@ class _Arguments:
                 if dates:
                     refuse_plain_numbers(values, owner=self.owner)
                 elif not compared and self.owner != "count":
-                    refuse_declared(values, owner=self.owner)
+                    refuse_declared(values, owner=self.owner, dates=_DATES.get(self.owner, ""))
                 rows = _in_memory(values, name, compared=compared, dates=dates)
 
             def prepare(

@@ -56,6 +56,17 @@ MISSING_STATEMENTS = {
 }
 """Each rule as a sentence, for what people read next to a value."""
 
+NUMBERS_IN_MEMORY = (
+    "Text is missing unless it spells a number; the share of missing values is not known."
+)
+"""How columns of arrays, lists and frames are read as numbers, whatever their type."""
+
+DATES_IN_MEMORY = (
+    "What is neither a date nor text such as 2020-01-31 is missing; the share of missing values is"
+    " not known."
+)
+"""How columns of arrays, lists and frames are read as dates, whatever their type."""
+
 NOTHING_MISSING = (
     "No value is missing (missing='error'): whether a release is refused for a missing value"
     " depends on the data, and that is not covered by epsilon."
@@ -191,11 +202,12 @@ _NO_NUMBERS = ("date", "time", "duration", "period", "bool")
 """How the names of types of columns begin that hold times or booleans, in lower case."""
 
 
-def refuse_declared(table: Any, *, owner: str) -> None:
+def refuse_declared(table: Any, *, owner: str, dates: str = "") -> None:
     """Raise where a column is declared to hold times or booleans: no value is looked at.
 
     Columns of objects and of text are read value by value, since one record may decide their type.
-    Arrays of booleans pass: they are what encoders make of categories.
+    Arrays of booleans pass: they are what encoders make of categories. ``dates`` names the argument
+    that makes the owner read dates, if there is one.
     """
     framed = hasattr(table, "columns") and hasattr(table, "shape")
     for column in [table[name] for name in frame_columns(table)] if framed else [table]:
@@ -204,9 +216,12 @@ def refuse_declared(table: Any, *, owner: str) -> None:
         named = of_frame and str(kind).lower().startswith(_NO_NUMBERS)
         if named or getattr(kind, "kind", "") in ("M", "m"):
             label = f"the column {column.name!r}" if of_frame and column.name else "a column"
+            remedy = "of booleans by astype(float), of times the days since a public date."
+            if dates:
+                remedy += f" Or give dates as `{dates}`, such as '1999-12-31': then dates are read."
             raise ParameterTypeError(
                 f"The data of {owner} must be numbers; {label} is declared as {kind}. Make numbers"
-                " of it first: of booleans by astype(float), of times the days since a public date."
+                f" of it first: {remedy}"
             )
 
 

@@ -41,6 +41,7 @@ from expmech.ledger.amounts import show_amount
 from expmech.ledger.outbox import charges_noted
 from expmech.tables.aggregates import Aggregation, Rows
 from expmech.tables.engines.rows import TableRows, together
+from expmech.tables.reading import DATES_IN_MEMORY, NUMBERS_IN_MEMORY
 from expmech.tables.searches import AUTO as AUTO_LIMIT
 from expmech.tables.searches import release_after, row_limit_search
 from expmech.tables.sources.source import Source
@@ -176,7 +177,7 @@ class ReleaseRequest:
             public_count(first, statistic.adjacency),
             premises=source.notes,
             statement=visible(statement),
-            reading=source.reading(numbers),
+            reading=source.reading(numbers, [str(name) for name in aggregation.date_columns]),
         )
         prepared = dataclasses.replace(prepared, parts=parts)
         if self.units and prepared.certificate.delta and not statistic.takes_delta:
@@ -309,9 +310,11 @@ def remembered_release(
     spelling: str,
     statement: str | None = None,
     premises: tuple[str, ...] = (),
-    reading: tuple[str, ...] = (),
+    reading: tuple[str, ...] | None = None,
 ) -> PreparedRelease:
     """Certify before a row is read; ``premises`` come first among the assumptions.
+
+    ``reading`` is None for rows in memory, whose values are read alike whatever their type.
 
     What is forecast to take longer than the budget of seconds is refused, and without one a named
     chain of constant length that would take over a minute. ``spelling`` keeps apart what is equal
@@ -336,6 +339,7 @@ def remembered_release(
     )
     if statement is None:
         statement = name if request.owner is None else f"{request.owner}: {name}"
+    sentences = _in_memory(statistic.aggregation(epsilon)) if reading is None else reading
     return PreparedRelease(
         statistic=statistic,
         request=request,
@@ -343,8 +347,16 @@ def remembered_release(
         public=public,
         certificate=public.certificate,
         statement=statement,
-        reading=tuple(filter(None, (statistic.missing_statement, *reading))),
+        reading=tuple(filter(None, (statistic.missing_statement, *sentences))),
     )
+
+
+def _in_memory(aggregation: Aggregation) -> Iterator[str]:
+    """Yield how an aggregation reads the values of arrays, lists and frames."""
+    if aggregation.number_columns:
+        yield NUMBERS_IN_MEMORY
+    if aggregation.date_columns:
+        yield DATES_IN_MEMORY
 
 
 _PLAIN = {type(None), bool, int, float, str, Fraction, Decimal, date, datetime, Adjacency}

@@ -236,12 +236,17 @@ def _open_file(
         endings = ", ".join([_PARQUET, *ENDINGS])
         raise DataError(
             f"The source {source!r} must end in {endings}, or be a folder of Parquet files, a"
-            " postgresql:// address, or 'spark'."
+            " postgresql:// address, or 'spark'. Save a spreadsheet as CSV first."
         )
     if text_format is not None and not is_text:
         raise ParameterError(f"`text_format` belongs to text files; {source!r} is none.")
     pattern = os.path.join(source, "**", f"*{_PARQUET}") if is_folder else source
     paths = sorted(glob.glob(pattern, recursive=True))
+    if not paths and is_folder:
+        raise DataError(
+            f"The folder {source!r} holds no Parquet file. Of text files name the file itself, or a"
+            " pattern such as 'folder/*.csv'."
+        )
     if not paths:
         raise DataError(f"There is no file {pattern!r}.{_near(source)}")
     if engine != "duckdb" and (is_text or any("=" in os.path.dirname(path) for path in paths)):

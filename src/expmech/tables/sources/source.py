@@ -172,13 +172,13 @@ class Source:
             f' "SELECT {number} AS number FROM ..."; of a frame convert the column first.'
         )
 
-    def reading(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return how the values of columns that are used as numbers are read, by the public rule.
+    def reading(self, numbers: Sequence[str], dates: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return how values that are used as numbers or dates are read, by the public rule.
 
         Parameters
         ----------
-        columns : sequence of str
-            Their names.
+        numbers, dates : sequence of str
+            The names of the columns.
 
         Returns
         -------
@@ -188,10 +188,14 @@ class Source:
         sentences = []
         if self.encoding is not None:
             sentences.append(f"Read as {self.encoding}.")
-        if any(self.column(name).type().is_string() for name in columns):
+        if any(self.column(name).type().is_string() for name in numbers):
             sentences.append(
                 f"Text like -3{self.decimal}5 or true is a number, other text is missing; its"
                 " share is unknown unless --check released it."
+            )
+        if any(self.column(name).type().is_string() for name in dates):
+            sentences.append(
+                "Text like 2020-01-31 is a date, other text is missing; its share is unknown."
             )
         return tuple(sentences)
 
