@@ -246,6 +246,31 @@ def test_a_charge_that_was_never_drawn_is_redeemed(
     assert spent(account) == 1
 
 
+def test_a_command_that_ended_between_its_charges_goes_on_once(
+    people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bounds are charged and kept, and the statistic was not charged: --redeem charges it."""
+    given = ("release", "mean", people, "--column", "age", *PRIVATE, "--ledger", account)
+    charge_all = Ledger.charge_all
+
+    def charge_bounds_alone(ledger: Ledger, entries: Any) -> Any:
+        if ledger.history():
+            raise KeyboardInterrupt
+        return charge_all(ledger, entries)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "charge_all", charge_bounds_alone)
+        assert call(*given).exit_code != 0
+    assert list(Ledger(account).outbox()) == [1] and spent(account) == Fraction(1, 5)
+    again = call(*given, "--redeem", 1, "--json")
+    assert again.exit_code == 0, again.output
+    bounds, record = json.loads(again.stdout)
+    assert [bounds["charge"], record["charge"]] == [1, 2] and spent(account) == 1
+    refused = call(*given, "--redeem", 1)
+    assert refused.exit_code != 0 and "was released already" in refused.output
+    assert spent(account) == 1
+
+
 def test_a_charge_is_redeemed_between_its_own_bounds_though_another_run_came_between(
     people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

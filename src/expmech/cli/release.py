@@ -360,6 +360,8 @@ def _redeemed_bounds(
     for charges in runs:
         if all(each.number != number for each in charges):
             continue
+        if _never_followed(charges, history, kept, bounded):
+            return [_kept_record(kept, each) for each in charges], None
         records = list[Record]()
         for charge, each, entry in zip(charges, prepared, entries, strict=True):
             if charge.number in kept and charge.number != number:
@@ -379,6 +381,20 @@ def _redeemed_bounds(
         f" {' and '.join(each.statement for each in prepared)} with this share of epsilon was"
         " charged for it. Ask for the same one, with the same options."
     )
+
+
+def _never_followed(
+    charges: Sequence[Charge],
+    history: Sequence[Charge],
+    kept: Mapping[int, str],
+    bounded: SearchCommand,
+) -> bool:
+    """Return whether bounds are kept of which no later charge says that it was made for them."""
+    if any(each.number not in kept for each in charges):
+        return False
+    values = [_kept_record(kept, each)["value"] for each in charges]
+    later = (each for each in history if each.number > charges[-1].number)
+    return not any(bounded.stands_in(each.certificate, values) for each in later)
 
 
 def _kept_record(kept: Mapping[int, str], charge: Charge) -> Record:
