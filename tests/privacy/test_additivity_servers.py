@@ -28,7 +28,7 @@ from support.rounds import (
     of_queries,
 )
 from support.row_expressions import COLUMNS, Writer, draw_pool
-from support.two_tables import Customers, Orders, households, judge_two_tables
+from support.two_tables import LONG_NUMBERS, Customers, Orders, households, judge_two_tables
 
 from expmech.tables.reading import read_column
 from expmech.tables.sources.opening import open_source
@@ -126,7 +126,8 @@ def test_households_of_two_tables_of_postgres_add_up(
     text = "text COLLATE any_case" if "case" in kind else "text"
     key = "double precision" if kind == "numbers" else text
     for table in ("orders", "customers"):
-        writer.execute(f"DROP TABLE IF EXISTS {table}")
+        # a session that was closed may not have dropped its own views yet
+        writer.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
     writer.execute(f"CREATE TABLE orders (customer {key}, amount double precision)")
     writer.execute(f"CREATE TABLE customers (customer {text}, household {text})")
 
@@ -147,8 +148,9 @@ def test_households_of_two_tables_of_postgres_add_up(
 
     members = households(seed)
     if kind == "numbers":  # a column of numbers holds no other names
+        others = ("x", "X", "y z", *LONG_NUMBERS)
         members = [
-            replace(each, orders=[row for row in each.orders if row[0] not in ("x", "X", "y z")])
+            replace(each, orders=[row for row in each.orders if row[0] not in others])
             for each in members
         ]
     judge_two_tables(put, opened, seed, members)

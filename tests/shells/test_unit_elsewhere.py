@@ -43,6 +43,24 @@ def test_rows_are_bounded_after_the_join_and_a_key_twice_doubles_none(
     assert json.loads(shown.stdout)["value"] == rows
 
 
+@pytest.mark.parametrize(
+    "two",
+    [
+        ("9007199254740992", "9007199254740993"),
+        ("12345.678901234560", "12345.678901234561"),
+        ("x", "X"),
+    ],
+)
+def test_customers_are_two_whose_numbers_float64_takes_for_one(
+    shop: Path, two: tuple[str, str]
+) -> None:
+    Path("customers.csv").write_text("customer_id,household\n{},h1\n{},h2\n".format(*two))
+    Path("orders.csv").write_text("customer_id,amount\n{},10\n{},20\n".format(*two))
+    shown = run("release", "count", "orders.csv", *FOUND, "--max-rows", 1, *SURE, "--json")
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout)["value"] == 2
+
+
 def test_a_ledger_knows_the_other_table_and_the_release_is_verified(shop: Path) -> None:
     made = run("budget", "init", "shop.ledger", "orders.csv", *FOUND, "--epsilon", 2000)
     assert made.exit_code == 0, made.output

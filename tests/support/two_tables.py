@@ -15,7 +15,10 @@ from expmech.tables.reading import BLANKS
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import Units
 
-NAMES = ("1", " 1.0 ", "2", "x", "X", "3e0", "3", "nan", None, "y z", "4", "5", "")
+LONG_NUMBERS = ("9007199254740992", "9007199254740993", "12345.67890123456", "12345.678901234561")
+"""Names of four people, of whom float64 takes two for one and the other two for one."""
+
+NAMES = ("1", " 1.0 ", "2", "x", "X", "3e0", "3", "nan", None, "y z", "4", "5", "", *LONG_NUMBERS)
 HOUSEHOLDS = ("h1", "h2", "H1", " h3 ", "7", None, "", "nan", "h4")
 AMOUNTS = MomentsOf(columns=("amount",), bounds=((0.0, 8.0),), missing="lower", bits=4)
 
@@ -37,17 +40,22 @@ def households(seed: int) -> list[Household]:
     generator = random.Random(seed)
     orders = [(generator.choice(NAMES), float(generator.randrange(9))) for _ in range(30)]
     customers = [(generator.choice(NAMES), generator.choice(HOUSEHOLDS)) for _ in range(16)]
-    owners = {canonical_key(name): _owner(customers, canonical_key(name)) for name in NAMES}
+    owners = {_key(name): _owner(customers, _key(name)) for name in NAMES}
     owners[MISSING] = None
     every = dict.fromkeys(owners.values())
     return [
         Household(
             name=each,
-            orders=[row for row in orders if owners[canonical_key(row[0])] == each],
-            customers=[row for row in customers if owners[canonical_key(row[0])] == each],
+            orders=[row for row in orders if owners[_key(row[0])] == each],
+            customers=[row for row in customers if owners[_key(row[0])] == each],
         )
         for each in every
     ]
+
+
+def _key(name: str | None) -> Key:
+    """Return what a customer is told apart by: a long number by its digits."""
+    return Key("text", name) if name in LONG_NUMBERS else canonical_key(name)
 
 
 def _owner(customers: Customers, key: Key) -> str | None:
@@ -55,9 +63,7 @@ def _owner(customers: Customers, key: Key) -> str | None:
     named = [
         household.strip(BLANKS)
         for customer, household in customers
-        if household is not None
-        and canonical_key(customer) == key
-        and canonical_key(household) != MISSING
+        if household is not None and _key(customer) == key and canonical_key(household) != MISSING
     ]
     return min(named, key=lambda name: hashlib.md5(name.encode()).hexdigest(), default=None)
 

@@ -32,6 +32,8 @@ _ONCE = "counts once, by how many rows it has"
 _UNIT, _HASH, _WHOLE, _PLACE = (f"expmech_{name}" for name in ("unit", "hash", "whole", "place"))
 _NUMBER, _TEXT, _LEAST = (f"expmech_key_{name}" for name in ("number", "text", "least"))
 _DIGITS = 32  # of an MD5 sum as text
+_INEXACT = 2.0**53  # from here on, float64 does not tell whole numbers apart
+_EXACT_DIGITS = 16  # of a text below it: fifteen digits and a point, or a whole number
 
 SAME_PEOPLE = "the tables are of the same people"
 """How the sentence about a second table begins in a certificate."""
@@ -148,10 +150,10 @@ def _notes(source: Source, column: str) -> tuple[str, ...]:
 def with_unit(source: Source, people: Source, *, on: str, unit: str) -> Source:
     """Return the rows with the column ``unit`` that a second table has for the key of each.
 
-    Both tables are of one connection and have the column ``on``, compared as a number or else as
-    text. A key for which ``people`` names several units has the least of them by a public hash: no
-    row of another key has a say, and no row is doubled. A row whose key is missing, or names no
-    unit there, has none.
+    Both tables are of one connection and have the column ``on``, compared as a number where that is
+    exact and else as text. A key for which ``people`` names several units has the least of them by
+    a public hash: no row of another key has a say, and no row is doubled. A row whose key is
+    missing, or names no unit there, has none.
     """
     import ibis
 
@@ -161,35 +163,26 @@ def with_unit(source: Source, people: Source, *, on: str, unit: str) -> Source:
             f"The column {unit!r} must be in {name} alone, but the table has one of this name too."
             " Leave --unit-from out to take that one, or rename it."
         )
-    key, known = source.key(on), people.key(on)
-    if key.time is not None or known.time is not None:
+    known = people.key(on)
+    if source.key(on).time is not None or known.time is not None:
         raise DataError(f"The column {on!r} must hold numbers or text in both tables, not times.")
     named = people.table.filter(~known.missing() & ~people.key(unit).missing())
     of_people = replace(people, table=named)
-    held = of_people.key(on)
-    text = casts.null("string") if held.text is None else held.text
-    is_number = held.number.notnull() & ~held.number.isnan()
-    units = of_people.staged(
-        {
-            _NUMBER: casts.cases((is_number, held.number)),
-            _TEXT: casts.cases((is_number, casts.null("string")), otherwise=text),
-            _UNIT: of_people.text(unit),
-        }
-    )
+    number, text = _exactly(of_people, on)
+    units = of_people.staged({_NUMBER: number, _TEXT: text, _UNIT: of_people.text(unit)})
     hashed = _digest(units[_UNIT]) + units[_UNIT]
     least = units.group_by([_NUMBER, _TEXT]).aggregate(**{_LEAST: hashed.min()})
     wide, found = source.table, []
-    for part, mine in ((_NUMBER, key.number), (_TEXT, key.text)):
-        if mine is None:
-            continue
+    for part, mine in zip((_NUMBER, _TEXT), _exactly(source, on), strict=True):
         wide = wide.mutate(**{f"{part}_here": mine})
         own = {part: least[part], f"{part}_unit": least[_LEAST].substr(_DIGITS)}
         there = least.filter(least[part].notnull()).select(**own)
         wide = wide.left_join(there, wide[f"{part}_here"] == there[part])
         found.append(f"{part}_unit")
     note = (
-        f"{SAME_PEOPLE}: rows of the table and of {name} with the same {on} belong to one {unit},"
-        " the least by a public hash where several are named, and are added or removed together"
+        f"{SAME_PEOPLE}: rows of the table and of {name} with the same {on} (numbers are"
+        f" compared as numbers) belong to one {unit}, the least by a public hash where several are"
+        " named, and are added or removed together"
     )
     columns = {column: wide[column] for column in source.table.columns}
     return replace(
@@ -199,6 +192,21 @@ def with_unit(source: Source, people: Source, *, on: str, unit: str) -> Source:
         notes=(*source.notes, note),
         unit_notes=(*source.unit_notes, note),
     )
+
+
+def _exactly(source: Source, name: str) -> tuple[Any, Any]:
+    """Return a column as numbers, and where two values could be one float64 as text: else NULL.
+
+    Long numbers that differ name different people: as one key, one person more would change whose
+    rows those of the other are.
+    """
+    kind, text = source.column(name).type(), source.text(name)
+    number = source.key(name).number
+    exact = number.abs() < casts.constant(_INEXACT)  # no engine has NaN below a number
+    if kind.is_string() or kind.is_decimal():
+        exact = exact & (text.length() <= _EXACT_DIGITS)
+    exact = exact.fill_null(False)
+    return casts.cases((exact, number)), exact.ifelse(casts.null("string"), text)
 
 
 def _digest(text: Any) -> Any:
