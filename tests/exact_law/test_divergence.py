@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from expmech import theory
 from expmech.paper.kernels import laplace_law, laplace_proposals, metropolis, worst_distance
+from expmech.paper.printed import bounds
 from expmech.theory import divergence, utility
 
 Law = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -141,8 +142,8 @@ def test_a_constant_mixture_is_as_private_as_its_worse_part_and_a_data_dependent
 
 
 def test_bounds_of_the_corollaries_are_the_printed_ones() -> None:
-    counts = theory.paper_counts(0.5, 0.2)
-    assert math.prod(counts.values()) == pytest.approx(theory.paper_bound_conf_atom(0.5, 0.2))
-    assert theory.paper_bound_random_atom(0.5, 0.2) == pytest.approx(48 / (0.25 * 0.5 * 0.2))
-    assert theory.paper_bound_runtime(0.5, 0.2) == pytest.approx(48 / (0.0625 * 0.1))
+    counts = bounds.paper_counts(0.5, 0.2)
+    assert math.prod(counts.values()) == pytest.approx(bounds.paper_bound_conf_atom(0.5, 0.2))
+    assert bounds.paper_bound_random_atom(0.5, 0.2) == pytest.approx(48 / (0.25 * 0.5 * 0.2))
+    assert bounds.paper_bound_runtime(0.5, 0.2) == pytest.approx(48 / (0.0625 * 0.1))
     assert theory.expected_cost_constant_mixture(0.25, 8.0, 100) == pytest.approx(31.0)

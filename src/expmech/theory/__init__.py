@@ -16,20 +16,14 @@ if TYPE_CHECKING:
         beta_uniform,
         delta_from_steps,
         density_distance,
+        expected_cost_constant_mixture,
+        expected_steps_conf_atom,
         laplace_integral,
         log_acceptance_floor_box,
         log_acceptance_floor_walk,
         log_beta_laplace,
         posterior_epsilon,
         steps_from_delta,
-    )
-    from expmech.theory.cost import (
-        expected_cost_constant_mixture,
-        expected_steps_conf_atom,
-        paper_bound_conf_atom,
-        paper_bound_random_atom,
-        paper_bound_runtime,
-        paper_counts,
     )
     from expmech.theory.divergence import (
         delta_from_ergodicity,
@@ -68,10 +62,6 @@ __all__ = [
     "log_acceptance_floor_box",
     "log_acceptance_floor_walk",
     "log_beta_laplace",
-    "paper_bound_conf_atom",
-    "paper_bound_random_atom",
-    "paper_bound_runtime",
-    "paper_counts",
     "posterior_epsilon",
     "renyi_divergence",
     "steps_from_delta",
@@ -90,13 +80,9 @@ __getattr__, __dir__ = names_on_demand(
         "bounds": """
             acceptance_laplace acceptance_laplace_infimum acceptance_uniform
             beta_laplace beta_uniform delta_from_steps density_distance
-            laplace_integral log_acceptance_floor_box log_acceptance_floor_walk
-            log_beta_laplace posterior_epsilon steps_from_delta
-        """,
-        "cost": """
-            expected_cost_constant_mixture
-            expected_steps_conf_atom paper_bound_conf_atom
-            paper_bound_random_atom paper_bound_runtime paper_counts
+            expected_cost_constant_mixture expected_steps_conf_atom laplace_integral
+            log_acceptance_floor_box log_acceptance_floor_walk log_beta_laplace
+            posterior_epsilon steps_from_delta
         """,
         "divergence": """
             delta_from_ergodicity delta_from_tv hockey_stick renyi_divergence

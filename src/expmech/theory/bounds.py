@@ -509,3 +509,54 @@ def log_acceptance_floor_walk(
             first = math.log(math.tanh(rate / (2.0 * n)))
             total += first + inside - math.log(-math.expm1(-both / n))
     return total - 1e-12 * (1.0 + abs(total))
+
+
+def expected_steps_conf_atom(
+    offset: float, log_weight: float, log_atom_mass: float, log_normaliser: float
+) -> float:
+    """Return ``2 e^B (1 + w / Z_f)``, ``B = max(0, m - W)``: mean steps of ConfAtomPerfect.
+
+    Parameters
+    ----------
+    offset, log_weight : float
+        m, the certified offset of the re-entry law, and W, the atom's log weight, in nats.
+    log_atom_mass, log_normaliser : float
+        Logarithms of the atom's mass w and of the normaliser Z_f.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    At W = m the atom is rejection with a detour: 2 (1 + M/Z) steps.
+
+    >>> expected_steps_conf_atom(0.0, 0.0, math.log(3.0), 0.0)
+    8.0
+    """
+    tag = max(0.0, offset - log_weight)
+    return 2.0 * math.exp(tag) * (1.0 + math.exp(log_atom_mass - log_normaliser))
+
+
+def expected_cost_constant_mixture(k: float, continuous: float, points: int) -> float:
+    """Return the mean loss evaluations of ``(1-k) f + k g`` with constant k, drawn by one coin.
+
+    Parameters
+    ----------
+    k : float
+        Probability that all points are evaluated and one of them is drawn.
+    continuous : float
+        Mean evaluations of a draw from f.
+    points : int
+        Number of public points, the support of g.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> expected_cost_constant_mixture(0.5, 10.0, 4)
+    7.0
+    """
+    return (1.0 - k) * continuous + k * points

@@ -15,13 +15,14 @@ from expmech.paper.errata.kernel_rows import K
 from expmech.paper.errata.row import Erratum, Facts
 from expmech.paper.example1 import make_mechanism, released_epsilon, slope
 from expmech.paper.kernels import Matrix, printed_kernel
+from expmech.paper.printed.bounds import paper_bound_conf_atom
 from expmech.paper.printed.cost import (
     count_epsilon,
     first_move_epsilon,
     outer_tail_rate,
     pair_epsilon,
 )
-from expmech.theory import acceptance_laplace_infimum, paper_bound_conf_atom
+from expmech.theory import acceptance_laplace_infimum
 
 GAPS = (0.2, 0.1, 0.05, 0.025)
 

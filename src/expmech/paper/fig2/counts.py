@@ -16,6 +16,11 @@ from expmech.exponential.samplers import (
 )
 from expmech.paper.example1 import make_mechanism, slope
 from expmech.paper.printed.algorithms import PrintedConfAtomPerfect, ReadConfAtomPerfect
+from expmech.paper.printed.bounds import (
+    paper_bound_conf_atom,
+    paper_bound_random_atom,
+    paper_counts,
+)
 from expmech.paper.printed.cost import (
     atom_acceptance,
     expected_flips,
@@ -26,13 +31,7 @@ from expmech.paper.printed.cost import (
 from expmech.paper.printed.kernel import reading_rate
 from expmech.paper.study import Parameters, Result, Results
 from expmech.paper.verdict import Interval, Verdict, all_of, is_below
-from expmech.theory import (
-    acceptance_laplace_infimum,
-    laplace_integral,
-    paper_bound_conf_atom,
-    paper_bound_random_atom,
-    paper_counts,
-)
+from expmech.theory import acceptance_laplace_infimum, laplace_integral
 
 PRINTED, CORRECTED = "ConfAtomPerfect, as printed", "ConfAtomPerfect, corrected"
 DIRECT, PADDED = "ConfAtomPerfect, direct", "ConfAtomAndRuntimePerfect"

@@ -21,10 +21,10 @@ from expmech.paper.fig2.counts import (
     proposal_rate,
 )
 from expmech.paper.plotting import write_table
+from expmech.paper.printed.bounds import paper_counts
 from expmech.paper.printed.cost import average_counts
 from expmech.paper.study import Parameters, Result, Results
 from expmech.paper.verdict import UNDECIDED, Interval, Verdict, all_of, is_below, ratio_interval
-from expmech.theory import paper_counts
 
 _COMMAND = "expmech paper fig2"
 _ROUNDING = 1e-6  # of computed ratios
