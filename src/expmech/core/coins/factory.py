@@ -16,6 +16,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.balls import real
 from expmech.core.coins.exact import Coins
 from expmech.core.errors import ParameterError
 
@@ -155,4 +156,4 @@ class LinearFactory:
 
 def _ball(number: Fraction, precision: int) -> flint.arb:
     with flint.ctx.workprec(precision):
-        return flint.arb(flint.fmpq(number.numerator, number.denominator))
+        return real(number)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.certificates.forecast import SPARE, Forecast, forecast_proposals, power
+from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError, UnsupportedError, validate_vector
 from expmech.domains import Grid, Indices
@@ -57,7 +58,7 @@ class BoundProductLaplace:
             total = flint.arb(1)
             for rate in self.rates:
                 # (1 + q) / (1 - q) = coth(rate / 2), without a difference that loses digits
-                half = flint.arb(flint.fmpq(rate.numerator, 2 * rate.denominator))
+                half = real(rate / 2)
                 total *= half.cosh() / half.sinh()
             return total
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.certificates.forecast import Forecast
+from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins, FactoryState, LinearFactory
 from expmech.core.coins.factory import HEADS, RUNNING
 from expmech.core.errors import (
@@ -401,7 +402,7 @@ def factory_constants(
         least = flint.arb(flint.fmpq(-tag_energy, units_per_nat)).exp() / 2
         scale = 1 << (12 + math.ceil(tag_energy / units_per_nat / math.log(2.0)))
         beta = Fraction(_floor(least / 2 * scale), scale)
-        rest = flint.arb(flint.fmpq((1 - beta).numerator, (1 - beta).denominator))
+        rest = real(1 - beta)
         return beta, Fraction(_floor((1 - (1 - least) / rest) * scale), scale)
 
 

@@ -16,6 +16,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.balls import real
 from expmech.core.coins import Coins, ExponentialTable
 from expmech.core.errors import EnvelopeViolatedError, UnsupportedError
 from expmech.domains import Grid
@@ -86,7 +87,7 @@ class PadChain(PointChain):
             raise UnsupportedError("ConfAtomAndRuntimePerfect found no normaliser here.")
         with flint.ctx.workprec(precision + 64):
             offset = flint.arb(flint.fmpq(self.envelope.offset, self.target.units_per_nat)).exp()
-            floor = _exactly(self.floor)
+            floor = real(self.floor)
             return floor * offset * self.envelope.mass(precision + 64) / normaliser
 
     @cached_property
@@ -161,7 +162,7 @@ class SeparablePadChain(PointChain):
         rows, at = np.arange(len(state.column)), state.column
         proposed = coins.integers_below(self._energies.shape[1], len(rows))
         accepted = coins.bernoulli_exp(self._energies[at, proposed], rate=self.target.unit)
-        over = coins.bernoulli(self._floors[at], lambda k, _: _exactly(self.floors[at[k]]))
+        over = coins.bernoulli(self._floors[at], lambda k, _: real(self.floors[at[k]]))
         at_once = coins.bernoulli(self._shares[at], lambda k, more: self.share(int(at[k]), more))
         taken, ended = _take_or_wait(state.waiting, accepted, over, at_once)
         indices, column = state.indices.copy(), at + ended
@@ -178,7 +179,7 @@ class SeparablePadChain(PointChain):
         """Enclose ``p_0 / p_X = p_0 N / sum_i exp(-(E_j(i) - min E_j))`` of coordinate j."""
         with flint.ctx.workprec(precision + 64):
             points = flint.arb(len(self.tables[j].energies))
-            return _exactly(self.floors[j]) * points / self.tables[j].sum(precision + 64)
+            return real(self.floors[j]) * points / self.tables[j].sum(precision + 64)
 
     @cached_property
     def _energies(self) -> NDArray[np.int64]:
@@ -207,7 +208,3 @@ def certified_share(share: float) -> float:
     if share > 1.0 + 2.0**-46:
         raise EnvelopeViolatedError
     return min(1.0, share)
-
-
-def _exactly(number: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))

@@ -14,6 +14,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.balls import real
 from expmech.core.coins import Coins
 from expmech.core.coins.exact import bernoulli_between
 from expmech.core.coins.reals import VALUE_ERROR, RevealedNormals
@@ -82,10 +83,10 @@ class Proposal:
         square_g = (normals.transpose() * normals)[0, 0]
         square_y = (image.transpose() * image)[0, 0]
         inside = (image.transpose() * (self.moments.whole.to_balls() * image))[0, 0]
-        height = _ball(self.eta) * inside * _power(-self.moments.bits) / square_y
+        height = real(self.eta) * inside * _power(-self.moments.bits) / square_y
         half = flint.arb(d) / 2
-        b = 2 * _ball(Fraction(self.floor))
-        bound = _ball(self.shift) - half + half * (d / b).log()
+        b = 2 * real(Fraction(self.floor))
+        bound = real(self.shift) - half + half * (d / b).log()
         return (height - bound + half * (square_g / square_y).log()).exp()
 
 
@@ -193,12 +194,8 @@ def _transform_integers(transform: NDArray[np.float64]) -> WholeMatrix:
     return WholeMatrix.from_integers((transform * 2.0**_TRANSFORM_BITS).astype(np.int64))
 
 
-def _ball(number: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))
-
-
 def _power(exponent: int) -> flint.arb:
-    return _ball(Fraction(2) ** exponent)
+    return real(Fraction(2) ** exponent)
 
 
 ROUNDING_BITS = 24

@@ -21,13 +21,13 @@ from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
 from expmech.mechanisms.optimum.risks import MARGIN_ROUNDING, Risk
 from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
-    STEP_BITS,
     ExactSums,
     Floats,
     RegressionRows,
     block_times,
 )
 from expmech.mechanisms.optimum.solver import PerturbedProblem, ProblemSummary, Solution
+from expmech.mechanisms.optimum.steps import STEP_BITS
 
 UP = 1.0 + 2.0**-30  # pays for the rounding of sums of up to 2^20 nonnegative floats
 _LIMB = 18

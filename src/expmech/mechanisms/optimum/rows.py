@@ -18,8 +18,7 @@ from expmech.core.errors import ParameterError, ParameterTypeError, confidential
 from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.cost import OWNER
 from expmech.mechanisms.optimum.risks import Risk
-from expmech.mechanisms.optimum.steps import STEP_BITS as STEP_BITS
-from expmech.mechanisms.optimum.steps import LazyRows as LazyRows
+from expmech.mechanisms.optimum.steps import STEP_BITS, LazyRows
 
 Floats = NDArray[np.float64]
 

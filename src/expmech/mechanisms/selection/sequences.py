@@ -222,5 +222,5 @@ def _quotient(bucket: int, precision: int) -> flint.arb:
     """Return ``exp(-bucket) / (1 - exp(-r))``, below 1."""
     rate = skip_rate(bucket)
     with flint.ctx.workprec(precision):
-        visited = -flint.arb(flint.fmpq(-rate.numerator, rate.denominator)).expm1()
+        visited = -real(-rate).expm1()
         return flint.arb(-bucket).exp() / visited

@@ -30,7 +30,7 @@ from expmech.mechanisms.optimum import (
 from expmech.mechanisms.optimum.draw import DrawCells
 from expmech.mechanisms.optimum.in_engine import Sums, draw_in_engine
 from expmech.mechanisms.optimum.risks import Logistic, Risk
-from expmech.mechanisms.optimum.rows import STEP_BITS
+from expmech.mechanisms.optimum.steps import STEP_BITS
 from expmech.tables.aggregates import DesignOf
 from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of, mark_of
 from expmech.tables.engines.sums import SnappedColumns, check_target, class_place, snap_columns

@@ -21,7 +21,8 @@ from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.dyadic import Dyadics
 from expmech.mechanisms.optimum.in_engine import Sums
 from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
-from expmech.mechanisms.optimum.rows import SHORTER, STEP_BITS
+from expmech.mechanisms.optimum.rows import SHORTER
+from expmech.mechanisms.optimum.steps import STEP_BITS
 from expmech.tables.sources.execution import sum_or_zero
 
 EXP_ERROR = 2.0**-44
