@@ -140,7 +140,16 @@ def mean(
     ['Mean of x', '  22 (95% interval 0 to 60)']
     """
     given = _Arguments("mean", data, column, adjacency, epsilon, ledger, random_state, bounds_share)
-    return given.mean(bounds, missing)
+    reading = given.reading(missing)
+    pair, dates = given.bounds_or_dates(bounds)
+    return given.release(
+        lambda name, pair: Mean(
+            columns=(name,), bounds=(pair,), named=True, dates=dates, **reading
+        ),
+        bounds=pair,
+        missing=reading["missing"],
+        dates=dates,
+    )
 
 
 def sum(
@@ -278,7 +287,40 @@ def median(
     given = _Arguments(
         "median", data, column, adjacency, epsilon, ledger, random_state, bounds_share
     )
-    return given.median(bounds, missing, step, interval_share, rows)
+    pair, dates = given.bounds_or_dates(bounds)
+    lattice = given.lattice(step, dates=dates) | given.reading(missing)
+    if interval_share is not None and (pair is None or dates):
+        raise ParameterError(
+            "`interval_share` of median needs public bounds that are numbers; got"
+            f" {bounds!r}. Private bounds can be found first, by `expmech release bounds`."
+        )
+    guessed = interval_share is not None and not given.relation.count_is_public
+    if rows is None and guessed:
+        raise ParameterError(
+            "`rows` of median must be given with `interval_share` under 'add-remove',"
+            " where the number of rows is confidential: how many values there are at least,"
+            " from what is publicly known."
+        )
+    if rows is not None and not guessed:
+        raise ParameterError(
+            "`rows` of median is for `interval_share` under 'add-remove' adjacency;"
+            f" leave it out; got {rows!r}."
+        )
+
+    def plan(statistic: QuantileOf, epsilon: Fraction, count: int | None) -> QuantileInterval:
+        least = count if rows is None else rows
+        return QuantileInterval.plan(
+            statistic, epsilon=epsilon, share=interval_share, rows=least, owner="median"
+        )
+
+    return given.release(
+        lambda name, pair: QuantileOf(column=name, bounds=pair, q=Fraction(1, 2), **lattice),
+        bounds=pair,
+        missing=lattice["missing"],
+        dates=dates,
+        step=lattice["step"],
+        plan=None if interval_share is None else plan,
+    )
 
 
 def quantiles(
@@ -326,7 +368,24 @@ def quantiles(
     given = _Arguments(
         "quantiles", data, column, adjacency, epsilon, ledger, random_state, bounds_share
     )
-    return given.quantiles(q, bounds, missing, step)
+    if isinstance(q, str) or not np.iterable(q) or not len(list(q)):
+        raise ParameterTypeError(
+            f"`q` of quantiles must be a list of numbers strictly between 0 and 1; got {q!r}."
+        )
+    exact = [exact_amount(level, name="q", owner="quantiles") for level in q]
+    levels = tuple(sorted(set(near_levels(exact))))
+    pair, dates = given.bounds_or_dates(bounds)
+    lattice = given.lattice(step, dates=dates) | given.reading(missing)
+    texts = tuple(f"{float(level):g}" for level in levels)
+    return given.release(
+        lambda name, pair: QuantilesOf(
+            column=name, bounds=pair, levels=levels, texts=texts, **lattice
+        ),
+        bounds=pair,
+        missing=lattice["missing"],
+        dates=dates,
+        step=lattice["step"],
+    )
 
 
 def histogram(
@@ -385,14 +444,44 @@ def histogram(
     ['Bern', 'Chur']
     """
     given = _Arguments("histogram", data, column, adjacency, epsilon, ledger, random_state)
-    if universe is None and delta is None:
-        return given.histogram(edges, categories, consistent=consistent)
-    if edges is not None or categories is not None or consistent:
+    listed = universe is None and delta is None
+    if not listed and (edges is not None or categories is not None or consistent):
         raise ParameterError(
             "`universe` and `delta` of histogram are for values that nobody listed: leave `edges`,"
             " `categories` and `consistent` out, or these."
         )
-    return given.unlisted(universe, delta)
+    if not listed:
+        allowed = Fraction(0)
+        if delta is not None:
+            allowed = exact_amount(delta, name="delta", owner="histogram")
+        return given.release(
+            lambda name, _: GroupsOf(
+                column=name, adjacency=given.relation, universe=universe, delta=allowed
+            ),
+            compared=True,
+        )
+    cells: dict[str, Any] = {"consistent": consistent}
+    dates = False
+    if edges is not None:
+        try:
+            days = public_days(list(edges), name="edges", owner="histogram")
+            dates = days is not None
+            cells["edges"] = days or tuple(float(edge) for edge in edges)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ParameterError):
+                raise
+            raise ParameterTypeError(
+                f"`edges` of histogram must be rising numbers, or dates; got {edges!r}."
+            ) from None
+    if categories is not None:
+        cells["categories"] = tuple(categories)
+    return given.release(
+        lambda name, _: HistogramIn(
+            column=name, named=True, adjacency=given.relation, dates=dates, **cells
+        ),
+        compared=categories is not None,
+        dates=dates,
+    )
 
 
 def count(
@@ -435,12 +524,34 @@ def count(
     >>> em.count(ages, epsilon=1.0).certificate.adjacency
     'add-remove'
     """
-    return _Arguments("count", data, None, adjacency, epsilon, ledger, random_state).count(where)
+    given = _Arguments("count", data, None, adjacency, epsilon, ledger, random_state)
+    in_engine = isinstance(data, (str, os.PathLike, Source))
+    if where is not None and not (in_engine and isinstance(where, str)):
+        raise ParameterError(
+            "`where` of count must be text, and is for files and tables. Of data in memory give"
+            " the condition as booleans: em.count(ages >= 65, epsilon=0.1)."
+        )
+    if isinstance(data, (list, tuple)):
+        raise ParameterTypeError(
+            "`data` of count must be an array, a series, a frame or a file, whose type says"
+            " whether it holds booleans; got a list. Use numpy.array(...)."
+        )
+    text = where or ""
+    condition = None if where is None else parse_condition(where)
+    kind = str(getattr(data, "dtype", "")).lower()  # as it is declared
+    if not in_engine and kind in ("bool", "boolean", "bool[pyarrow]"):
+        text = f"{_name_of(data)} is true"
+        truth = Node("one_of", (Node("column", value=0),), (1.0,))
+        condition = Node("holds", (truth,))
+    relation = given.relation
+    if adjacency is None and condition is None:
+        relation = Adjacency.ADD_REMOVE
+    return given.release(lambda *_: CountOf(adjacency=relation, where=condition, text=text))
 
 
 @dataclass(frozen=True)
 class _Arguments:
-    """What every function takes, checked in public; a method for each kind of statistic."""
+    """What every function takes, checked in public, and the release of a statistic made of it."""
 
     owner: str
     data: Any
@@ -451,192 +562,50 @@ class _Arguments:
     random_state: int | None
     bounds_share: Any = DEFAULT_SHARE
 
-    def mean(self, bounds: Any, missing: str) -> Release:
-        reading = self._reading(missing)
-        pair, dates = self._bounds_or_dates(bounds)
-        return self._release(
-            lambda name, pair: Mean(
-                columns=(name,), bounds=(pair,), named=True, dates=dates, **reading
-            ),
-            bounds=pair,
-            missing=reading["missing"],
-            dates=dates,
-        )
-
     def numbers(self, kind: type[ColumnStatistic], bounds: Any, missing: str) -> Release:
-        reading = self._reading(missing)
-        return self._release(
-            lambda name, pair: kind(columns=(name,), bounds=(pair,), named=True, **reading),
-            bounds=self._bounds(bounds),
-            missing=reading["missing"],
-        )
-
-    def median(self, bounds: Any, missing: str, step: Any, share: Any, rows: Any) -> Release:
-        pair, dates = self._bounds_or_dates(bounds)
-        lattice = self._lattice(step, dates=dates) | self._reading(missing)
-        if share is not None and (pair is None or dates):
-            raise ParameterError(
-                f"`interval_share` of {self.owner} needs public bounds that are numbers; got"
-                f" {bounds!r}. Private bounds can be found first, by `expmech release bounds`."
-            )
-        guessed = share is not None and not self.relation.count_is_public
-        if rows is None and guessed:
-            raise ParameterError(
-                f"`rows` of {self.owner} must be given with `interval_share` under 'add-remove',"
-                " where the number of rows is confidential: how many values there are at least,"
-                " from what is publicly known."
-            )
-        if rows is not None and not guessed:
-            raise ParameterError(
-                f"`rows` of {self.owner} is for `interval_share` under 'add-remove' adjacency;"
-                f" leave it out; got {rows!r}."
-            )
-
-        def plan(statistic: QuantileOf, epsilon: Fraction, count: int | None) -> QuantileInterval:
-            least = count if rows is None else rows
-            return QuantileInterval.plan(
-                statistic, epsilon=epsilon, share=share, rows=least, owner=self.owner
-            )
-
-        return self._release(
-            lambda name, pair: QuantileOf(column=name, bounds=pair, q=Fraction(1, 2), **lattice),
-            bounds=pair,
-            missing=lattice["missing"],
-            dates=dates,
-            step=lattice["step"],
-            plan=None if share is None else plan,
-        )
-
-    def quantiles(self, q: Any, bounds: Any, missing: str, step: Any) -> Release:
-        if isinstance(q, str) or not np.iterable(q) or not len(list(q)):
-            raise ParameterTypeError(
-                f"`q` of {self.owner} must be a list of numbers strictly between 0 and 1; got"
-                f" {q!r}."
-            )
-        exact = [exact_amount(level, name="q", owner=self.owner) for level in q]
-        levels = tuple(sorted(set(near_levels(exact))))
-        pair, dates = self._bounds_or_dates(bounds)
-        lattice = self._lattice(step, dates=dates) | self._reading(missing)
-        texts = tuple(f"{float(level):g}" for level in levels)
-        return self._release(
-            lambda name, pair: QuantilesOf(
-                column=name, bounds=pair, levels=levels, texts=texts, **lattice
-            ),
-            bounds=pair,
-            missing=lattice["missing"],
-            dates=dates,
-            step=lattice["step"],
-        )
-
-    def unlisted(self, universe: str | None, delta: Any) -> Release:
-        """Return the counts of values that nobody listed."""
-        allowed = Fraction(0)
-        if delta is not None:
-            allowed = exact_amount(delta, name="delta", owner=self.owner)
-        return self._release(
-            lambda name, _: GroupsOf(
-                column=name, adjacency=self.relation, universe=universe, delta=allowed
-            ),
-            compared=True,
-        )
-
-    def histogram(
-        self,
-        edges: Sequence[Any] | None,
-        categories: Sequence[Any] | None,
-        *,
-        consistent: bool = False,
-    ) -> Release:
-        cells: dict[str, Any] = {"consistent": consistent}
-        dates = False
-        if edges is not None:
-            try:
-                days = public_days(list(edges), name="edges", owner=self.owner)
-                dates = days is not None
-                cells["edges"] = days or tuple(float(edge) for edge in edges)
-            except (TypeError, ValueError) as error:
-                if isinstance(error, ParameterError):
-                    raise
-                raise ParameterTypeError(
-                    f"`edges` of {self.owner} must be rising numbers, or dates; got {edges!r}."
-                ) from None
-        if categories is not None:
-            cells["categories"] = tuple(categories)
-        return self._release(
-            lambda name, _: HistogramIn(
-                column=name, named=True, adjacency=self.relation, dates=dates, **cells
-            ),
-            compared=categories is not None,
-            dates=dates,
-        )
-
-    def count(self, where: str | None) -> Release:
-        """Return the number of rows that a condition, or a column of booleans, is true for."""
-        in_engine = isinstance(self.data, (str, os.PathLike, Source))
-        if where is not None and not (in_engine and isinstance(where, str)):
-            raise ParameterError(
-                "`where` of count must be text, and is for files and tables. Of data in memory give"
-                " the condition as booleans: em.count(ages >= 65, epsilon=0.1)."
-            )
-        if isinstance(self.data, (list, tuple)):
-            raise ParameterTypeError(
-                "`data` of count must be an array, a series, a frame or a file, whose type says"
-                " whether it holds booleans; got a list. Use numpy.array(...)."
-            )
-        text = where or ""
-        condition = None if where is None else parse_condition(where)
-        kind = str(getattr(self.data, "dtype", "")).lower()  # as it is declared
-        if not in_engine and kind in ("bool", "boolean", "bool[pyarrow]"):
-            text = f"{_name_of(self.data)} is true"
-            truth = Node("one_of", (Node("column", value=0),), (1.0,))
-            condition = Node("holds", (truth,))
-        relation = self.relation
-        if self.adjacency is None and condition is None:
-            relation = Adjacency.ADD_REMOVE
-        return self._release(lambda *_: CountOf(adjacency=relation, where=condition, text=text))
-
-    @property
-    def relation(self) -> Adjacency:
-        return validate_adjacency(self.adjacency or Adjacency.REPLACE, owner=self.owner)
-
-    def _reading(self, missing: str) -> dict[str, Any]:
-        rule = check_missing(missing, self.relation, owner=self.owner)
-        return {"adjacency": self.relation, "missing": rule}
-
-    def _lattice(self, step: Any, *, dates: bool) -> dict[str, Any]:
-        multiple = Fraction(1) if dates else None
-        if step is not None:
-            multiple = decimal_fraction(step, name="step", owner=self.owner)
-        return {"step": multiple, "dates": dates}
-
-    def _bounds_or_dates(self, bounds: Any) -> tuple[Bounds | None, bool]:
-        """Return a pair of numbers, None where it is to be found, and whether it is of dates."""
-        if are_private(bounds):
-            return None, False
-        pair = self._pair(bounds)
-        days = public_days(pair, name="bounds", owner=self.owner)
-        return validate_bounds(days or pair, name=self.owner), days is not None
-
-    def _bounds(self, bounds: Any) -> Bounds | None:
-        """Return public bounds that are numbers; None where they are to be found privately."""
-        pair, dates = self._bounds_or_dates(bounds)
+        """Release a statistic of numbers alone: a sum or a variance of dates means nothing."""
+        reading = self.reading(missing)
+        pair, dates = self.bounds_or_dates(bounds)
         if dates:
             raise ParameterError(
                 f"`bounds` of {self.owner} must be numbers; got dates. Dates have a mean, quantiles"
                 " and histograms."
             )
-        return pair
+        return self.release(
+            lambda name, pair: kind(columns=(name,), bounds=(pair,), named=True, **reading),
+            bounds=pair,
+            missing=reading["missing"],
+        )
 
-    def _pair(self, bounds: Any) -> list[Any]:
+    @property
+    def relation(self) -> Adjacency:
+        return validate_adjacency(self.adjacency or Adjacency.REPLACE, owner=self.owner)
+
+    def reading(self, missing: str) -> dict[str, Any]:
+        rule = check_missing(missing, self.relation, owner=self.owner)
+        return {"adjacency": self.relation, "missing": rule}
+
+    def lattice(self, step: Any, *, dates: bool) -> dict[str, Any]:
+        multiple = Fraction(1) if dates else None
+        if step is not None:
+            multiple = decimal_fraction(step, name="step", owner=self.owner)
+        return {"step": multiple, "dates": dates}
+
+    def bounds_or_dates(self, bounds: Any) -> tuple[Bounds | None, bool]:
+        """Return a pair of numbers, None where it is to be found, and whether it is of dates."""
+        if are_private(bounds):
+            return None, False
         if isinstance(bounds, str) or not np.iterable(bounds) or len(list(bounds)) != 2:
             raise ParameterError(
                 f"`bounds` of {self.owner} must be a pair (LOWER, UPPER); got {bounds!r}. Bounds"
                 " are public: they come from what a value can be, never from the data. Where nobody"
                 ' knows them, bounds="private" finds them with a share of epsilon.'
             )
-        return list(bounds)
+        pair = list(bounds)
+        days = public_days(pair, name="bounds", owner=self.owner)
+        return validate_bounds(days or pair, name=self.owner), days is not None
 
-    def _release(
+    def release(
         self,
         make: Callable[[str, Bounds], _Made],
         *,
