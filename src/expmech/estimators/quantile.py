@@ -78,17 +78,7 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
     def fit(self, X: Any, y: Any = None) -> PrivateQuantile:
         """Draw the quantiles of the columns of X, and charge the ledger before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The table; confidential.
-        y : None
-            Ignored, for the sake of scikit-learn's pipelines.
-
-        Returns
-        -------
-        PrivateQuantile
-            The fitted estimator itself.
+        The parameters are those of :meth:`PrivateMean.fit`.
         """
         budget, levels = self._validate_parameters(), self._levels()
         lattice = {

@@ -151,17 +151,7 @@ class PrivateLine(RegressorMixin, PrivateRegression):  # type: ignore[misc]
         return tags
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the predictions of the private model, in the units of the target.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features, with the columns of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the predictions for the rows of X, in the units of the target."""
         return self._scores(X)
 
 
@@ -345,18 +335,7 @@ class PrivateLogisticRegression(
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Draw the coefficients of the classification of X into the classes y.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features: an array, a frame, a list of rows, or by the perturbed optimum a sparse matrix
-            of scipy.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        PrivateLogisticRegression
-            The fitted estimator.
+        The parameters are those of :meth:`PrivateLinearRegression.fit`; y holds the labels.
         """
         budget, table, target, columns = self._inputs(X, y)
         labels, notes = self._labels(target)
@@ -443,33 +422,13 @@ class PrivateLogisticRegression(
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likeliest class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features, with the columns of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the likeliest class of each row of X."""
         scores = self.decision_function(X)
         place = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[place.astype(np.int64)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the classes, one row each.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features, with the columns of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return the probabilities of the classes, one row for each of X."""
         scores = self.decision_function(X)
         with np.errstate(all="ignore"):
             if scores.ndim == 1:

@@ -277,23 +277,9 @@ class ExponentialMechanism(Mechanism):
         sampler: Sampler | str = "auto",
         seed: int | Sequence[int],
     ) -> Draws:
-        """Draw ``size`` independent values from a seeded stream: for studies, never a release.
+        """Draw independent values by a sampler, with the number of proposals of each: for studies.
 
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            The budget of each.
-        size : int, default 1
-            How many values.
-        sampler : Sampler or "auto", default "auto"
-            How to draw them.
-        seed : int or sequence of int
-            Seed of the random bits; the same seed gives the same values.
-
-        Returns
-        -------
-        Draws
-            ``values`` and the number of ``proposals`` of each.
+        The parameters are those of :meth:`Mechanism.sample`; ``sampler`` is as for a release.
         """
         return self._sample(size, seed, epsilon=epsilon, sampler=sampler)
 

@@ -59,28 +59,12 @@ def event(certificate: Certificate) -> Any:
 
 
 def privacy_loss_distribution(certificate: Certificate, *, interval: float = 1e-4) -> Any:
-    """Return a privacy loss distribution that dominates the certified release.
+    """Return a privacy loss distribution of dp_accounting that dominates the certified release.
 
-    Parameters
-    ----------
-    certificate
-        As for :func:`event`.
-    interval : float, default 1e-4
-        Privacy losses are rounded up to whole multiples of it.
+    It composes with others of the same interval, in any order and chosen adaptively, under the
+    adjacency of the certificate. Privacy losses are rounded up to whole multiples of ``interval``;
+    a guarantee with a delta is refused.
 
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        It composes with others of the same interval, in any order and chosen adaptively, under
-        the adjacency of the certificate.
-
-    Raises
-    ------
-    UnsupportedError
-        If the guarantee has a delta.
-
-    Notes
-    -----
     Of a bounded range epsilon: ``P(loss > l) = (1 - exp((l - epsilon) / 2)) / (1 - exp(-epsilon))``
     for l within epsilon of 0, whose hockey-stick divergences are the largest that such a release
     can have. Of anything else, permute-and-flip among it: randomised response.

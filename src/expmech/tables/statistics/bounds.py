@@ -26,10 +26,8 @@ class BoundsOf(Statistic):
 
     Parameters
     ----------
-    column : str or int
-        The name of the column, or its position in an array.
-    adjacency : Adjacency
-        The neighbours that the guarantee refers to.
+    column, adjacency
+        As for :class:`QuantileOf`.
     missing : str, default="middle"
         A missing value is in no cell; "error" refuses where there is one.
     rows : int, optional

@@ -287,10 +287,8 @@ class HistogramIn(NoisyCounts):
 
     Parameters
     ----------
-    column : str or int
-        The name of the column, or its position in an array.
-    adjacency : Adjacency
-        The neighbours that the guarantee refers to.
+    column, adjacency
+        As for :class:`QuantileOf`.
     edges : tuple of float, optional
         Rising public edges. A cell holds its lower edge, the last one its upper edge too.
     categories : tuple, optional

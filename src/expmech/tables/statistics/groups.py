@@ -28,10 +28,8 @@ class GroupsOf(Statistic):
 
     Parameters
     ----------
-    column : str or int
-        The name of the column, or its position in an array.
-    adjacency : Adjacency
-        The neighbours that the guarantee refers to.
+    column, adjacency
+        As for :class:`QuantileOf`.
     universe : str, optional
         The public universe: ``text:20`` (texts of up to 20 bytes), ``int:32`` or a pattern such as
         ``[A-Z]{2}[0-9]{4}``. Needed without a delta.
