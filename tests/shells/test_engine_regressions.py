@@ -326,7 +326,7 @@ def test_what_no_pass_decides_is_decided_batch_by_batch(
             )
 
         monkeypatch.setattr(regression, "_BATCH", 128)
-        monkeypatch.setattr(in_engine, "enclose_in", late)
+        monkeypatch.setattr(enclosure, "enclose_in", late)
         assert draw() == expected
         assert next(calls) > 12
 
