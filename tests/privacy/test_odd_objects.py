@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 import expmech as em
 from expmech.tables.dates import day_number
-from expmech.tables.keys import canonical_key
+from expmech.tables.keys import canonical_key, each_key, places_of
 from expmech.tables.reading import number_of
 
 
@@ -70,3 +71,53 @@ def test_no_release_ends_because_of_an_object(release: Callable[[Any], Any]) -> 
         array[:] = column
         for held in (column, array, pd.Series(array, dtype=object)):
             release(held)
+
+
+class Alike(str):
+    """Text that calls itself equal to all other text of its class."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Alike)
+
+    __hash__ = str.__len__
+
+
+MIXED = [
+    1,
+    True,
+    1.0,
+    "1",
+    " 1 ",
+    b"1",
+    "1.0",
+    0,
+    -0.0,
+    None,
+    math.nan,
+    "nan",
+    "",
+    2**53,
+    2**53 + 1,
+]
+COLUMNS: list[Any] = [
+    MIXED * 2,
+    [*MIXED, *map(Alike, ("town", "city", "3", "town")), *NO_NUMBERS, *TEXTS, "town"],
+    [datetime.date(2020, 1, 1), "2020-01-01", datetime.datetime(2020, 1, 1), np.float32(0.1), 0.1],
+    np.array(["town", "3", " town", "3.0", "2020-01-01"]),
+    np.array([b"town", b"3", b"town"]),
+    np.array(["2020-01-01", "NaT", "2020-01-01", "NaT"], dtype="datetime64[s]"),
+    np.array([0.1, -0.0, 0.0, np.nan, 0.1], dtype=np.float32),
+    np.ma.MaskedArray([1.0, 2.0, 1.0], mask=[False, True, True]),
+    pd.Series(["town", None, "3", "town"]),
+    [],
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=range(len(COLUMNS)))
+def test_a_column_is_counted_as_its_values_are_alone(column: Any) -> None:
+    """Values that are compared once for all equal ones have one key."""
+    keys = [canonical_key(value) for value in column]
+    assert each_key(column) == Counter(keys)
+    classes = ["town", 3, 1, "2020-01-01", 2**53]
+    alone = [places_of([value], classes)[0] for value in column]
+    assert np.array_equal(places_of(column, classes), alone, equal_nan=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from expmech.core.dates import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.tables.keys import canonical_key, each_value
+from expmech.tables.keys import canonical_key, of_each
 
 _NANOSECONDS = 10**9
 
@@ -41,7 +41,7 @@ def read_days(column: Any) -> NDArray[np.float64]:
     """Return a vector, a list or a column of a frame as days since 1970, each value read alone."""
     if isinstance(column, np.ma.MaskedArray):
         column = column.filled(np.datetime64("NaT") if column.dtype.kind == "M" else None)
-    return np.array([day_number(value) for value in each_value(column)], dtype=np.float64)
+    return of_each(column, day_number)
 
 
 def public_days(values: Sequence[Any], *, name: str, owner: str) -> tuple[float, ...] | None:

@@ -30,6 +30,7 @@ TIME_PATTERN = (
 """Text that spells a date or a time, if the calendar has it."""
 
 T = TypeVar("T")
+_PLAIN = {type(None), bool, int, float, str, bytes, datetime.date}
 _TIME = re.compile(TIME_PATTERN)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -119,7 +120,7 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     if _holds_numbers(column):
         return _tally_numbers(read_column(column.ravel()), candidates)
     keys = [canonical_key(candidate) for candidate in candidates]
-    tallied = _counted(column)
+    tallied = each_key(column)
     return tuple(tallied[key] if key != MISSING else 0 for key in keys)
 
 
@@ -133,11 +134,7 @@ def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     """
     places = {canonical_key(label): float(k + 1) for k, label in enumerate(classes)}
     places[MISSING] = math.nan
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biufU":
-        values, where = np.unique(column, return_inverse=True)  # each value's key once
-        placed = np.array([places.get(canonical_key(value), 0.0) for value in values])
-        return np.asarray(placed[where] if placed.size else np.zeros(0))
-    return np.array([places.get(canonical_key(value), 0.0) for value in column], dtype=np.float64)
+    return of_each(column, lambda value: places.get(canonical_key(value), 0.0))
 
 
 def time_spellings(instant: int) -> list[str]:
@@ -179,7 +176,35 @@ def spelling(key: Key) -> str | None:
 
 def each_key(column: Any) -> Counter[Key]:
     """Return how many values of a column have each key, each value by itself."""
-    return Counter(map(canonical_key, each_value(column)))
+    values, where = different_values(column)
+    tallied: Counter[Key] = Counter()
+    for value, count in zip(
+        values, np.bincount(where, minlength=len(values)).tolist(), strict=True
+    ):
+        tallied[canonical_key(value)] += count
+    return tallied
+
+
+def of_each(column: Any, work: Callable[[Any], float]) -> NDArray[np.float64]:
+    """Return a number for each value of a column; it depends on what the value is compared by."""
+    values, where = different_values(column)
+    return np.array([work(value) for value in values], dtype=np.float64)[where]
+
+
+def different_values(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return values of a column, and which of them stands in each place.
+
+    Equal ones of plain types once: they have one key. A class of the caller's may call equal what
+    is not, or raise, so that its values are never compared.
+    """
+    if type(column) is np.ndarray and column.dtype.kind in "biufM":
+        different, where = np.unique(column.ravel(), return_inverse=True)
+        return list(different), where
+    values = list(each_value(column))
+    if not set(map(type, values)) <= _PLAIN:
+        return values, np.arange(len(values))
+    place = {value: k for k, value in enumerate(dict.fromkeys(values))}
+    return list(place), np.fromiter(map(place.__getitem__, values), np.int64, len(values))
 
 
 def _vector(column: Any) -> Any:
@@ -192,17 +217,6 @@ def _vector(column: Any) -> Any:
 
 def _holds_numbers(column: Any) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
-
-
-def _counted(column: Any) -> Counter[Key]:
-    """Return the number of values of each key."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "MUS":
-        values, counts = np.unique(column, return_counts=True)
-        tallied: Counter[Key] = Counter()
-        for value, count in zip(list(values), counts.tolist(), strict=True):
-            tallied[canonical_key(value)] += count
-        return tallied
-    return each_key(column)
 
 
 def remembered(work: Callable[[tuple[Any, ...]], T]) -> Callable[[Sequence[Any]], T]:
@@ -240,7 +254,8 @@ def _tally_numbers(values: NDArray[np.float64], candidates: Sequence[Any]) -> tu
 def each_value(column: Any) -> Iterable[Any]:
     """Return the values of a list, a vector or a column of a frame, one by one."""
     if isinstance(column, np.ndarray):
-        return list(column.ravel())
+        texts = type(column) is np.ndarray and column.dtype.kind in "US"
+        return column.ravel().tolist() if texts else list(column.ravel())
     if hasattr(column, "to_physical") and type(column.dtype).__name__ == "Datetime":
         # A Polars column of time: its own objects would lose nanoseconds.
         unit = column.dtype.time_unit
