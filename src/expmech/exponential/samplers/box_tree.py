@@ -487,9 +487,9 @@ class TreeStream(MemorylessChain):
         if self.tree is None:
             self.tree = self.chain.refine(self.chain.root, self.missing)
         proposed, accepted = self.chain.propose(self.tree, coins, size)
-        found = int(np.count_nonzero(accepted))
-        self.missing = max(0, self.missing - found)
-        if self.missing and 2 * found < size:
+        drawn = int(np.count_nonzero(accepted))
+        self.missing = max(0, self.missing - drawn)
+        if self.missing and 2 * drawn < size:
             self.tree = self.chain.refine(self.tree, self.missing)
         return proposed, accepted
 

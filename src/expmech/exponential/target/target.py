@@ -199,21 +199,21 @@ class Target:
             raise UnsupportedError(f"{type(grid).__name__} has no gradient; only grids do.")
         known = self.problem.gradient
         if known is not None and self.measure is None:
-            found = np.asarray(known(grid.points(indices)), dtype=np.float64)
-            return found * (self.eta * grid.steps)
-        found = np.empty(indices.shape)
+            slopes = np.asarray(known(grid.points(indices)), dtype=np.float64)
+            return slopes * (self.eta * grid.steps)
+        slopes = np.empty(indices.shape)
         away = max(1, grid.points_per_axis >> 10)
         for axis in range(grid.dimension):
-            ends, reach = [], np.zeros(len(indices))
+            ends, distance = [], np.zeros(len(indices))
             for side in (away, -away):
                 near = indices.copy()
                 near[:, axis] += side
                 inside = self.contains(near)
                 ends.append(self.energy(np.where(inside[:, None], near, indices)))
-                reach += away * inside
+                distance += away * inside
             rise = (ends[0] - ends[1]) / self.units_per_nat
-            found[:, axis] = rise / np.maximum(reach, 1.0)
-        return found
+            slopes[:, axis] = rise / np.maximum(distance, 1.0)
+        return slopes
 
     def check_gradient(self) -> None:
         """Raise unless the gradient is bit-equal on the probe points in any batch."""

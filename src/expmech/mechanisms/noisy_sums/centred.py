@@ -248,7 +248,7 @@ class CentredTotals(Centred):
         numbers, reaches = self._exact_numbers(noisy), self._reaches(noise, missed)
         pairs = list(zip(numbers, reaches, strict=True))
         lower, upper = outward(
-            [number - reach for number, reach in pairs], [number + reach for number, reach in pairs]
+            [number - half for number, half in pairs], [number + half for number, half in pairs]
         )
         least, most = zip(*self.ranges, strict=True)
         return np.clip(lower, least, most), np.clip(upper, least, most)

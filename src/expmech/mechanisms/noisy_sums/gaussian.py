@@ -111,8 +111,8 @@ class DiscreteGaussian(Noise):
             return low, high
         for _ in range(_ROUNDS):
             most = max((1.0 - end) ** 2 + end**2 for end in (low, high))
-            reach = wide * math.sqrt(most) * (1.0 + _SPARE)
-            ends = max(low, (below - reach) / total), min(high, (below + reach) / total)
+            half = wide * math.sqrt(most) * (1.0 + _SPARE)
+            ends = max(low, (below - half) / total), min(high, (below + half) / total)
             if ends[0] > ends[1]:
                 return 0.0, 1.0
             low, high = ends

@@ -73,13 +73,13 @@ class HullNoise(Noise):
     @property
     def half_width(self) -> int:
         """For a second moment, the larger of the two."""
-        return self.reach(Fraction(0), MISSED)
+        return self.tilted_half_width(Fraction(0), MISSED)
 
     @property
     def joint_half_width(self) -> int:
-        return self.reach(Fraction(0), MISSED / (self.size // 2))
+        return self.tilted_half_width(Fraction(0), MISSED / (self.size // 2))
 
-    def reach(self, tilt: Fraction, missed: Fraction) -> int:
+    def tilted_half_width(self, tilt: Fraction, missed: Fraction) -> int:
         """Return w with ``|N_2 - t h N_1| <= w`` but for ``missed``, for all t up to ``tilt``.
 
         N_1 and N_2 are rounded, which moves the difference by up to ``(1 + t h) / 2``.
@@ -88,7 +88,7 @@ class HullNoise(Noise):
         quantile = _quantile(slopes, missed, self.size // 2) * _SPARE
         return math.ceil(Fraction(quantile) * self.half**2 / self.rate + (1 + tilt * self.half) / 2)
 
-    def mean_reach(self, missed: Fraction) -> int:
+    def mean_half_width(self, missed: Fraction) -> int:
         """Return w with ``|N_1| <= w`` but for ``missed``."""
         quantile = _quantile(None, missed, self.size // 2) * _SPARE
         return math.ceil(Fraction(quantile) * self.half / self.rate + Fraction(1, 2))
@@ -249,9 +249,9 @@ class MomentVariances(OfColumns):
         if not isinstance(noise, HullNoise):
             return None
         n = self.count or 1
-        mean = Fraction(noise.mean_reach(MISSED * _MEAN_SHARE), n)
-        reach = Fraction(noise.reach(Fraction(2), MISSED * (1 - _MEAN_SHARE)), n)
-        return float_up(max(self._in_units([reach + mean**2] * len(self.lower))))
+        mean = Fraction(noise.mean_half_width(MISSED * _MEAN_SHARE), n)
+        half = Fraction(noise.tilted_half_width(Fraction(2), MISSED * (1 - _MEAN_SHARE)), n)
+        return float_up(max(self._in_units([half + mean**2] * len(self.lower))))
 
     @property
     def unit(self) -> Fraction | None:
@@ -289,7 +289,7 @@ class MomentVariances(OfColumns):
         ``(N_2 - 2 m N_1) / n``.
         """
         n, ends = self.count or 1, []
-        wide = Fraction(noise.mean_reach(missed * _MEAN_SHARE), n)
+        wide = Fraction(noise.mean_half_width(missed * _MEAN_SHARE), n)
         for first, second in self._pairs_of(noisy):
             mean = Fraction(first, n)
             low, high = (
@@ -297,12 +297,12 @@ class MomentVariances(OfColumns):
                 for end in (mean - wide, mean + wide)
             )
             tilt = 2 * max(abs(low), abs(high)) / self.half
-            reach = Fraction(noise.reach(tilt, missed * (1 - _MEAN_SHARE)), n)
+            half = Fraction(noise.tilted_half_width(tilt, missed * (1 - _MEAN_SHARE)), n)
             apart = max(abs(low - mean), abs(high - mean)) ** 2
             inside = low <= mean <= high
             near = Fraction(0) if inside else min(abs(low - mean), abs(high - mean)) ** 2
             spread = self._variance(first, second)
-            ends.append((spread + near - reach, spread + apart + reach))
+            ends.append((spread + near - half, spread + apart + half))
         lower, upper = (self._in_units(side) for side in zip(*ends, strict=True))
         least, most = zip(*self.ranges, strict=True)
         cut = outward(lower, upper)

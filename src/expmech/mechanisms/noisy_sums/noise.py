@@ -183,7 +183,13 @@ class CubeNoise(Noise):
     def shortest(self) -> tuple[int, int]:
         wide, law = self.half_width, self._law
         if wide and law.below(
-            lambda p: (law.one(p, self._in_parts(wide)) + law.one(p, self._in_parts(wide - 1))) / 2,
+            lambda p: (
+                (
+                    law.tail_of_one(p, self._in_parts(wide))
+                    + law.tail_of_one(p, self._in_parts(wide - 1))
+                )
+                / 2
+            ),
             MISSED,
         ):
             return wide, wide - 1
@@ -192,12 +198,12 @@ class CubeNoise(Noise):
     @functools.cached_property
     def half_width(self) -> int:
         law = self._law
-        return law.least(lambda precision, w: law.one(precision, self._in_parts(w)), MISSED)
+        return law.least(lambda precision, w: law.tail_of_one(precision, self._in_parts(w)), MISSED)
 
     @functools.cached_property
     def joint_half_width(self) -> int:
         law = self._law
-        return law.least(lambda precision, w: law.all(precision, self._in_parts(w)), MISSED)
+        return law.least(lambda precision, w: law.tail_of_all(precision, self._in_parts(w)), MISSED)
 
     def tilted_half_width(self, tilt: Fraction, missed: Fraction) -> int:
         """Return w with ``|N_i - t N_j| <= w`` but for ``missed``, for all t up to ``|tilt| <= 1``.
@@ -237,7 +243,7 @@ class _CubeLaw:
         self.rate, self.size = rate, size
         self._moments: dict[int, list[flint.arb]] = {}
 
-    def one(self, precision: int, wide: int) -> flint.arb:
+    def tail_of_one(self, precision: int, wide: int) -> flint.arb:
         """Enclose ``P(|u_1| > wide)``: of a cube of half-width r it is 2 (r - w) / (2r + 1)."""
         d, w = self.size, wide
         with flint.ctx.workprec(precision):
@@ -245,7 +251,7 @@ class _CubeLaw:
                 self._sum(d, w + 1, precision) - (2 * w + 1) * self._sum(d - 1, w + 1, precision)
             ) / self._sum(d, 0, precision)
 
-    def all(self, precision: int, wide: int) -> flint.arb:
+    def tail_of_all(self, precision: int, wide: int) -> flint.arb:
         """Enclose ``P(|u|_inf > wide)``: r has the mass ``((2r+1)^d - (2r-1)^d) q^r``."""
         d, w = self.size, wide
         with flint.ctx.workprec(precision):
@@ -341,12 +347,12 @@ def _confirmed(noise: CubeNoise) -> bool:
         rate = real(noise.rate / noise.parts)
         whole, rest = sums(0)[d], -(-rate).expm1()
 
-        def one(wide: int) -> flint.arb:
+        def tail_of_one(wide: int) -> flint.arb:
             w = noise._in_parts(wide)
             tails = sums(w + 1)
             return (tails[d] - (2 * w + 1) * tails[d - 1]) / whole
 
-        def together(wide: int) -> flint.arb:
+        def tail_of_all(wide: int) -> flint.arb:
             # those within the cube: sum_{r <= w} ((2r+1)^d - (2r-1)^d) q^r by parts
             w = noise._in_parts(wide)
             inner = rest * (whole - sums(w + 1)[d])
@@ -355,5 +361,8 @@ def _confirmed(noise: CubeNoise) -> bool:
 
         return all(
             tail(wide) <= real(MISSED) and (wide == 0 or tail(wide - 1) > real(MISSED))
-            for tail, wide in ((one, noise.half_width), (together, noise.joint_half_width))
+            for tail, wide in (
+                (tail_of_one, noise.half_width),
+                (tail_of_all, noise.joint_half_width),
+            )
         )

@@ -208,8 +208,8 @@ def variance_range(noisy: Sequence[int], rate: Fraction, missed: Fraction) -> tu
     low, high = 0.0, 1.0  # of the mean
     for _ in range(_ROUNDS):
         middle = max(abs(0.5 - low), abs(high - 0.5))
-        reach = explained((1.0 - low, middle, high), missed * _MEAN_SHARE) + _LOST
-        ends = _cut(mean - reach, mean + reach, low, high)
+        half = explained((1.0 - low, middle, high), missed * _MEAN_SHARE) + _LOST
+        ends = _cut(mean - half, mean + half, low, high)
         if ends[1] - ends[0] > 0.999 * (high - low):
             break
         low, high = ends
@@ -223,8 +223,8 @@ def variance_range(noisy: Sequence[int], rate: Fraction, missed: Fraction) -> tu
             product + most,
             max((1.0 - low) ** 2 - least, most - (1.0 - high) ** 2),
         )
-        reach = explained(weights, missed * (1 - _MEAN_SHARE)) + _LOST
-        cut = _cut(spread + nearest - reach, spread + apart + reach, least, most)
+        half = explained(weights, missed * (1 - _MEAN_SHARE)) + _LOST
+        cut = _cut(spread + nearest - half, spread + apart + half, least, most)
         if cut[1] - cut[0] > 0.999 * (most - least):
             break
         least, most = cut

@@ -221,9 +221,9 @@ class GroupLists:
             _listed_parts(different, name, own, placed=placed)
             for name, own, placed in zip(self.stored, self.places, self.times, strict=True)
         ]
-        found: list[dict[str, int]] = [{} for _ in self.groups]
+        counts: list[dict[str, int]] = [{} for _ in self.groups]
         if not all(parts):  # a column can have no value of its list
-            return found
+            return counts
         every = {name: part for own in parts for name, part in own.items()}
         table = different.staged(
             {name: value for name, (value, _) in every.items()}
@@ -250,10 +250,10 @@ class GroupLists:
                 for own in parts
             )
             if place in group_at:
-                own = found[group_at[place]]
+                own = counts[group_at[place]]
                 for name in totals:
                     own[name] = own.get(name, 0) + int(row[name])
-        return found
+        return counts
 
 
 def _as_stored(source: Source, column: str, places: Mapping[Key, int]) -> Any:
