@@ -210,7 +210,7 @@ def true_root(rows: RegressionRows, terms: OptimumTerms, b: list[Fraction]) -> l
                     [sum((e * v for e, v in zip(row, y, strict=True)), flint.arb(0))], target
                 )[0]
                 residual = [r + e * slope for r, e in zip(residual, row, strict=True)]
-            step = solve(problem).inverse @ np.array([float(r.mid()) for r in residual])
+            step = solve(problem).hessian.inverse @ np.array([float(r.mid()) for r in residual])
             y = [(v - flint.arb(float(s))).mid() for v, s in zip(y, step, strict=True)]
     assert d == len(y)
     return y

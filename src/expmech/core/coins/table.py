@@ -141,16 +141,13 @@ class ConstantTimeTable:
             numerator=self.scale,
             denominator=self.cumulative[index + 1] - self.cumulative[index],
         )
-        even = coins.bernoulli(np.full(size, self._even), lambda _, precision: self.even(precision))
+        near = np.full(size, float(ACCEPTED * _TOTAL) / (self.scale * self._sum))
+        even = coins.bernoulli(near, lambda _, precision: self.even(precision))
         return index, owned & kept & even
 
     def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
         """Return ``size`` independent indices, in a data-independent number of rounds."""
         return draw_by(self.propose, coins, size)
-
-    @cached_property
-    def _even(self) -> float:
-        return float(ACCEPTED * _TOTAL) / (self.scale * self._sum)
 
     def even(self, precision: int) -> flint.arb:
         """Enclose the probability of the coin that makes up for the rounding of the weights."""

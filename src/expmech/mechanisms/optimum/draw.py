@@ -170,7 +170,7 @@ def root_cells(
     refinement = Refinement(
         residual_of=partial(enclosure.precise_residual, problem),
         box_of=lambda later: enclosure.enclose(problem, fresh, later, squared_norm),
-        inverse=fresh.inverse,
+        inverse=fresh.hessian.inverse,
         steepest=enclosure.steepest_slope(problem.summary, squared_norm),
     )
     cells, boxes = decide(residual.point, refinement, lattice, noise, coins)

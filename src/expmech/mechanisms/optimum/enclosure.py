@@ -18,7 +18,7 @@ import flint
 import numpy as np
 
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
-from expmech.mechanisms.optimum.risks import MARGIN_ROUNDING, Risk
+from expmech.mechanisms.optimum.risks import MARGIN_ROUNDING
 from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
     ExactSums,
@@ -59,15 +59,11 @@ class Residual:
     eta: float = 0.0
     beta: float = 0.0
 
-    def total_error(self, summary: ProblemSummary) -> Floats:
-        """Bound the error of every coordinate."""
-        return self._error(summary, float(summary.risk.lipschitz) * 2.0 * self.eta + self.beta)
-
-    def plain_error(self, summary: ProblemSummary) -> Floats:
-        """Bound the error of every coordinate but for what eta does."""
-        return self._error(summary, self.beta)
-
-    def _error(self, summary: ProblemSummary, slopes: float) -> Floats:
+    def total_error(self, summary: ProblemSummary, *, with_eta: bool = True) -> Floats:
+        """Bound the error of every coordinate, with or without what eta does."""
+        slopes = self.beta
+        if with_eta:
+            slopes += float(summary.risk.lipschitz) * 2.0 * self.eta
         sums = np.tile(summary.absolute_sums, summary.risk.margins)
         return np.asarray((self.error + sums * slopes) * UP)
 
@@ -117,7 +113,8 @@ class NearInverse:
 
     def norm(self, summary: ProblemSummary, residual: Residual, v: Floats) -> float:
         """Bound ``sqrt(v' H^-1 v)`` of the true residual, v its middle in floats."""
-        sizes, error = np.abs(self.inverse), residual.plain_error(summary) + np.abs(v) * 2.0**-52
+        sizes = np.abs(self.inverse)
+        error = residual.total_error(summary, with_eta=False) + np.abs(v) * 2.0**-52
         middle = float(v @ self.inverse @ v)
         middle += float(np.abs(v) @ sizes @ np.abs(v)) * 2.0**-50 * v.size
         both = math.sqrt(max(middle, 0.0)) + math.sqrt(float(error @ sizes @ error)) * UP
@@ -181,26 +178,24 @@ def margin_error(parts: int, largest: float, tail: float) -> float:
     return parts * 2.0**-53 * (largest + tail) * UP
 
 
-def slope_unit(risk: Risk) -> float:
-    """Return the unit 2^-52 2^e of rounded derivatives, 2^e at least their bound."""
-    return 2.0 ** (max(0, math.ceil(math.log2(float(risk.bound)))) - _SLOPE_BITS)
-
-
 def residual_at(problem: PerturbedProblem, point: Floats, noise: DyadicBox) -> Residual:
     """Return the residual at a grid point: sums are of whole numbers, in any order the same."""
     rows, risk = problem.rows, problem.risk
-    parts, unit = short_parts(point), slope_unit(risk)
+    parts = short_parts(point)
+    above = max(0, math.ceil(math.log2(float(risk.bound))))  # derivatives are at most 2^above
+    unit = 2.0 ** (above - _SLOPE_BITS)
     margins = np.empty((rows.count, risk.margins))
     sums = ExactSums(rows.dimension, 3 * risk.margins)
     tail, rounded = 0.0, False
     for place in rows.blocks:
         block = rows.matrix[place]
-        margins[place], farthest = _add_up([block_times(block, part.T) for part in parts])
+        first, *others = (block_times(block, part.T) for part in parts)
+        margins[place] = sum(others, start=first)
+        tail = max(tail, *(float(np.abs(other).max(initial=0.0)) for other in others), 0.0)
         slopes = risk.derivative(margins[place], rows.targets[place])
         whole = np.rint(slopes * (1.0 / unit))
         rounded |= not np.array_equal(whole * unit, slopes)  # of every block, whatever came before
         sums.add(block, _limbs(whole))
-        tail = max(tail, farthest)
     largest = float(np.abs(margins).max(initial=0.0))
     extra = margin_error(len(parts), largest, tail)
     eta, beta = risk.derivative_error(largest, extra)
@@ -214,15 +209,6 @@ def residual_at(problem: PerturbedProblem, point: Floats, noise: DyadicBox) -> R
         eta=eta,
         beta=beta + unit / 2.0 if rounded else beta,
     )
-
-
-def _add_up(products: list[Floats]) -> tuple[Floats, float]:
-    """Return the sum of products, the first one first, and the largest entry of the others."""
-    total, tail = products[0], 0.0
-    for product in products[1:]:
-        tail = max(tail, float(np.abs(product).max(initial=0.0)))
-        total = total + product
-    return total, tail
 
 
 def _limbs(whole: Floats) -> Floats:
@@ -261,7 +247,7 @@ def enclose(
     return enclose_in(
         problem.summary,
         NearInverse.of(
-            problem.summary, hessian.matrix, solution.inverse, hessian.heavy(problem.risk)
+            problem.summary, hessian.matrix, hessian.inverse, hessian.heavy(problem.risk)
         ),
         residual,
         squared_norm,

@@ -108,6 +108,7 @@ class PerturbedOptimum(Mechanism):
                 " public."
             )
         self._timing = DATA_DEPENDENT
+        self._decided: dict[tuple[Fraction, str], tuple[OptimumTerms, Schedule | None]] = {}
 
     @property
     def _public_count(self) -> int | None:
@@ -163,8 +164,13 @@ class PerturbedOptimum(Mechanism):
         return require_schedule(terms, self._public_count)
 
     def _scheduled(self, budget: Fraction) -> tuple[OptimumTerms, Schedule | None]:
-        terms = self.terms(epsilon=budget, timing=self._timing)
-        return terms, self.schedule(terms) if self._timing == CONSTANT else None
+        """Return what is decided in public, once; mechanisms of other data share it."""
+        key = budget, self._timing
+        if key not in self._decided:
+            terms = self.terms(epsilon=budget, timing=self._timing)
+            schedule = self.schedule(terms) if self._timing == CONSTANT else None
+            self._decided[key] = terms, schedule
+        return self._decided[key]
 
     def public_terms(self, budget: Fraction) -> PublicTerms:
         terms, schedule = self._scheduled(budget)

@@ -186,10 +186,6 @@ class Solution:
         """Return the point with the Hessian where the margins are these."""
         return cls(point=point, hessian=Hessian.at(problem, margins))
 
-    @property
-    def inverse(self) -> Floats:
-        return self.hessian.inverse
-
 
 def solve(problem: PerturbedProblem, *, tolerance: float | None = None) -> Solution:
     """Return a point near the minimum of ``sum phi + y' Lambda y / 2 + b.y``.
