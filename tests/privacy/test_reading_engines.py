@@ -20,6 +20,7 @@ import pytest
 from pyarrow.parquet import write_table
 from support.aggregates import (
     histogram,
+    histogram_of,
     labelled_rows,
     moments,
     row_count,
@@ -30,7 +31,7 @@ from support.engines import ENGINE_WARNINGS, postgres_filled, spark_session
 from support.reading import ODD_TEXTS
 
 from expmech.core.errors import DataError
-from expmech.tables.aggregates import ProductsOf, histogram_of, moments_of
+from expmech.tables.aggregates import ProductsOf, moments_of
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.keys import canonical_key, tally_values
 from expmech.tables.reading import fill_missing, missing_rows, read_column

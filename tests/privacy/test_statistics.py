@@ -28,7 +28,7 @@ from expmech.estimators import (
     PrivateSelector,
 )
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
-from expmech.tables.aggregates import Moments, histogram_of
+from expmech.tables.aggregates import HistogramOf, Moments
 from expmech.tables.statistics import LargestTotal, MostFrequent, Ridge
 from expmech.tables.statistics.selection import Scoring
 
@@ -196,10 +196,8 @@ def not_clipped(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_counted_thrice(patch: pytest.MonkeyPatch) -> None:
-    def mutant(values: Any, bounds: Any, *, bits: int, step: Any) -> Any:
-        return 3 * histogram_of(values, bounds, bits=bits, step=step)
-
-    patch.setattr("expmech.tables.aggregates.histogram_of", mutant)
+    original = HistogramOf.of_arrays
+    patch.setattr(HistogramOf, "of_arrays", lambda self, rows: 3 * original(self, rows))
 
 
 def missing_at_the_mean(patch: pytest.MonkeyPatch) -> None:
@@ -208,7 +206,8 @@ def missing_at_the_mean(patch: pytest.MonkeyPatch) -> None:
         stands = known.sum(axis=0) / max(1, len(values))
         return np.where(np.isnan(values), stands, values)
 
-    patch.setattr("expmech.tables.arrays.fill_missing", mutant)
+    for module in ("aggregates", "arrays"):
+        patch.setattr(f"expmech.tables.{module}.fill_missing", mutant)
 
 
 def scoring_by(change: Callable[[Any, Scoring], Fraction], kind: Any) -> Patch:

@@ -17,6 +17,7 @@ from expmech.tables.aggregates import (
     RowProducts,
     TallyOf,
 )
+from expmech.tables.arrays import ArrayRows
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.scaling import Bounds
 from expmech.tables.sources import Source
@@ -46,6 +47,12 @@ def histogram(
     aggregation = HistogramOf(column=column, bounds=bounds, bits=bits, missing=missing)
     found: NDArray[np.int64] = TableRows(source=source).aggregate(aggregation)
     return found
+
+
+def histogram_of(values: NDArray[np.float64], bounds: Bounds, *, bits: int) -> NDArray[np.int64]:
+    """Return the same histogram of values in memory, none of them missing."""
+    cells = HistogramOf(column=0, bounds=bounds, bits=bits, missing="lower")
+    return cells.of_arrays(ArrayRows(numbers=values[:, None]))
 
 
 def tally(source: Source, column: str, candidates: Sequence[Any]) -> tuple[int, ...]:

@@ -9,17 +9,6 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 
-def _keeping_text(parameters: list[Any]) -> list[Any]:
-    """Let options keep a text, and that they were not given; Typer converts other values.
-
-    Of these two Typer gives back the same, but it imports Pydantic to do so.
-    """
-    for parameter in parameters:
-        if "process_value" not in vars(parameter):
-            parameter.process_value = partial(_process, parameter, parameter.process_value)
-    return parameters
-
-
 def _process(parameter: Any, convert: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if value is None and not parameter.required:
@@ -33,15 +22,26 @@ def _process(parameter: Any, convert: Callable[[Any, Any], Any], context: Any, v
     return kept if parameter.callback is None else parameter.callback(context, parameter, kept)
 
 
-class QuickCommand(TyperCommand):
-    """A command of Typer's that does not import Pydantic for texts."""
+class _Quick:
+    """A command whose options keep a text, and that they were not given.
+
+    Of these two Typer gives back the same, but it imports Pydantic to do so.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, the option for help among them."""
-        return _keeping_text(super().get_params(ctx))
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if "process_value" not in vars(parameter):
+                parameter.process_value = partial(_process, parameter, parameter.process_value)
+        return parameters
 
 
-class LoadingGroup(TyperGroup):
+class QuickCommand(_Quick, TyperCommand):
+    """A command of Typer's that does not import Pydantic for texts."""
+
+
+class LoadingGroup(_Quick, TyperGroup):
     """A group that makes a command when it is called; until then it knows its name and help."""
 
     helps: Mapping[str, str]
@@ -50,10 +50,6 @@ class LoadingGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = {name: TyperCommand(name, help=text) for name, text in self.helps.items()}
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, the option for help among them."""
-        return _keeping_text(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names, made, and the other arguments."""

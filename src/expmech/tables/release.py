@@ -448,12 +448,11 @@ def release_all(
     With a seed they are studies, for which nothing is charged; ``before`` is how many of the same
     seed there were already.
     """
-    if seed is not None:
-        pairs = enumerate(zip(prepared, aggregate_all(prepared, rows), strict=True), start=before)
-        return [each.study(aggregate, (seed, k)) for k, (each, aggregate) in pairs]
-    with charged(ledger, prepared):
-        aggregates = aggregate_all(prepared, rows)
-        return [each.release(part) for each, part in zip(prepared, aggregates, strict=True)]
+    with charged(ledger if seed is None else None, prepared):
+        pairs = list(zip(prepared, aggregate_all(prepared, rows), strict=True))
+        if seed is None:
+            return [each.release(part) for each, part in pairs]
+        return [each.study(part, (seed, before + k)) for k, (each, part) in enumerate(pairs)]
 
 
 def account_of(ledger: Ledger | str | Path | None, source: Source | None = None) -> Ledger | None:

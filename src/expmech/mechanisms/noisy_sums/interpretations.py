@@ -285,8 +285,7 @@ class ConsistentCounts(Counts):
     def value(self, noisy: Sequence[int]) -> NDArray[Any]:
         return np.array(nearest_counts(noisy, self.count), dtype=np.int64)
 
-    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
-        return Interpretation.values(self, noisy)
+    values = Interpretation.values
 
     @property
     def shows_sums(self) -> bool:
@@ -489,7 +488,7 @@ class Means(OfColumns):
         return self._numbers([total / self._whole for total in self._clamped(noisy)])
 
     def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
-        if type(self) is not Means or self._whole > 1 << 53:  # beyond it float64 rounds twice
+        if self._whole > 1 << 53:  # beyond it float64 rounds twice
             return super().values(noisy)
         inside = np.minimum(np.maximum(noisy, 0), self._whole)
         return self._numbers(inside.astype(np.float64) / self._whole)
@@ -549,6 +548,8 @@ class Shares(Means):
         """Return means between the bounds; the middle where nothing is left of both sums."""
         pairs = [(max(u, 0), max(v, 0)) for u, v in zip(noisy[::2], noisy[1::2], strict=True)]
         return self._numbers([u / (u + v) if u + v else 0.5 for u, v in pairs])
+
+    values = Interpretation.values
 
     @property
     def dimension(self) -> int:

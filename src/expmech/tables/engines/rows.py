@@ -23,7 +23,7 @@ from expmech.tables.engines.sums import (
 )
 from expmech.tables.expressions import Condition, OutsideGrammarError
 from expmech.tables.keys import Key, canonical_key, key_of_text
-from expmech.tables.reading import stand_in, validate_missing
+from expmech.tables.reading import stand_in
 from expmech.tables.scaling import validate_bounds
 from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings, spelt_in_full
 from expmech.tables.sources.execution import FAILED, rows_of, run_query, run_sql, sum_or_zero
@@ -363,16 +363,15 @@ def _cell(
         steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
         place = ibis.cases(*steps, else_=last) if steps else ibis.literal(last)
         return ibis.cases((within, place), else_=aggregates.NOWHERE).cast("int64")
-    rule = validate_missing(aggregation.missing, owner="the data layer")
     pair = validate_bounds(aggregation.bounds, name=str(aggregation.column))
     lattice = aggregation.lattice
-    rises = steps_of(number, pair, stand_in(pair, rule), line_of(lattice), engine)
+    rises = steps_of(number, pair, stand_in(pair, aggregation.missing), line_of(lattice), engine)
     cell = ibis.least(rises.floor().cast("int64"), lattice.count - 1)  # the last: its upper bound
     if aggregation.step is not None:  # a lower bound more than half a step below a multiple
         cell = ibis.greatest(cell, 0)
     return (
         present(number).ifelse(cell, aggregates.NOWHERE)
-        if rule in ("skip", "drop", "error")
+        if aggregation.missing in ("skip", "drop", "error")
         else cell
     )
 

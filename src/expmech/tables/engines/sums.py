@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from expmech.core.errors import DataError, ParameterError, validate_integer
 from expmech.tables import aggregates
 from expmech.tables.keys import canonical_key
-from expmech.tables.reading import FOUND_MISSING, stand_in, validate_missing
+from expmech.tables.reading import FOUND_MISSING, stand_in
 from expmech.tables.scaling import STANDARD_BITS, Bounds, validate_bounds
 from expmech.tables.sources.casts import constant
 from expmech.tables.sources.execution import run, run_query, sum_or_zero
@@ -79,7 +79,6 @@ def snap_columns(
     the lower bound, and ``2^bits`` steps per width. ``rounding`` is by default :func:`nearest`.
     ``dates`` are read as days. ``carried`` are expressions that become columns as they are.
     """
-    rule = validate_missing(missing, owner="the data layer")
     aggregates.validate_columns(columns, bounds)
     limits = [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
     (prefix,) = fresh_names(source.table.columns, 1)
@@ -90,21 +89,21 @@ def snap_columns(
     table = source.staged({**raw, **flags, **carried})
     absent = [~present(table[name]) for name in raw] + ([table[f"{prefix}g"]] if flags else [])
     lost = functools.reduce(operator.or_, absent)
-    if rule == "drop":
+    if missing == "drop":
         table = table.filter(~lost)
     names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
     lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in limits]
     snapped = [
         (rounding or nearest)(
-            steps_of(table[name], pair, stand_in(pair, rule), line, source.engine)
+            steps_of(table[name], pair, stand_in(pair, missing), line, source.engine)
         )
         for name, pair, line in zip(raw, limits, lines, strict=True)
     ]
     if flags:
         snapped.append(table[f"{prefix}f"].cast("int64"))
-    flag = {f"{prefix}l": lost} if rule == "error" else {}
+    flag = {f"{prefix}l": lost} if missing == "error" else {}
     there = {}
-    if rule == "skip":  # what is missing was snapped from the lower bound, to 0
+    if missing == "skip":  # what is missing was snapped from the lower bound, to 0
         there = {f"{prefix}t{j}": present(table[name]) for j, name in enumerate(raw)}
     kept = {name: table[name] for name in carried}
     chosen = table.select(**dict(zip(names, snapped, strict=True)), **flag, **there, **kept)

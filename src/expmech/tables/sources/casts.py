@@ -60,7 +60,9 @@ def number(column: Any, *, engine: str, decimal: str = ".") -> Any:
     """Return a column as float64; NULL or NaN where a value is no number."""
     kind = column.type()
     if kind.is_string():
-        return _number_of_text(column, engine, decimal)
+        if decimal == ",":  # a dot then stands in no number
+            column = column.translate(",.", ".,")
+        return _number_in_duckdb(column) if engine == "duckdb" else _number_of_text(column, engine)
     if kind.is_boolean():  # PostgreSQL casts no boolean to a number
         return cases((column, constant(1.0)), (~column, constant(0.0)))
     if kind.is_decimal() and engine == "postgres":
@@ -319,11 +321,8 @@ def time_text(kind: Any, key: Key) -> str | None:
     return moment + ("" if kind.timezone is None else "+00:00")
 
 
-def _number_of_text(column: Any, engine: str, decimal: str) -> Any:
-    if decimal == ",":  # a dot then stands in no number
-        column = column.translate(",.", ".,")
-    if engine == "duckdb":
-        return _number_in_duckdb(column)
+def _number_of_text(column: Any, engine: str) -> Any:
+    """Return the number that text spells, in engines whose own cast may fail on a value."""
     trimmed = column.strip()
     spelt = _spells(trimmed, NUMBER_PATTERN, engine)
     words = [
