@@ -23,6 +23,7 @@ from expmech.ledger.verification import verify_certificate
 from expmech.mechanisms.quantiles import tables
 from expmech.mechanisms.quantiles.draw import JointDraw, integer_weights
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
+from expmech.mechanisms.quantiles.scaled import total
 from expmech.mechanisms.quantiles.tables import (
     Levels,
     RankGroups,
@@ -279,7 +280,7 @@ def test_tables_hold_the_sum_over_all_tuples(
     levels = parse_levels([Fraction(number, 30) for number in sorted(numerators)])
     groups = groups_from_cells(np.array(cells), 4)
     units = levels.units(Fraction(epsilon), "replace")
-    (mantissa,), (exponent,) = Tables(groups, levels, units, runs=9).total_weight
+    (mantissa,), (exponent,) = total(Tables(groups, levels, units, runs=9).finals)
     scale, count = levels.denominator, len(cells)
     logs = []
     for outputs in itertools.combinations_with_replacement(range(groups.n_groups), len(numerators)):

@@ -171,12 +171,17 @@ def limits(columns: list[str], bounds: list[str]) -> tuple[Bounds, ...]:
 def limits_or_dates(columns: list[str], bounds: list[str]) -> tuple[tuple[Bounds, ...], bool]:
     """Return the bounds of each column, and whether they are the days of dates."""
     texts = for_each(columns, bounds, "--bounds")
-    parts = [part for text in texts for part in text.split(",")]
-    days = public_days(parts, name="--bounds", owner=", ".join(columns)) or ()
-    dated = len(days) == 2 * len(columns)
-    pairs = zip(days[::2], days[1::2], strict=True) if dated else map(parse_bounds, texts)
+    days: tuple[float, ...] = ()
+    try:
+        pairs = list(map(parse_bounds, texts))
+    except ParameterError:
+        parts = [part for text in texts for part in text.split(",")]
+        days = public_days(parts, name="--bounds", owner=", ".join(columns)) or ()
+        if len(days) != 2 * len(columns):
+            raise
+        pairs = list(zip(days[::2], days[1::2], strict=True))
     named = zip(columns, pairs, strict=True)
-    return tuple(validate_bounds(pair, name=name) for name, pair in named), dated
+    return tuple(validate_bounds(pair, name=name) for name, pair in named), bool(days)
 
 
 def for_each(columns: Sequence[str], given: Sequence[Value], option: str) -> list[Value]:

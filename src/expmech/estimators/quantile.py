@@ -115,7 +115,7 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
 
         def make(bounds: tuple[Bounds, ...], epsilon: Fraction) -> list[HistogramStatistic]:
             count = len(names) if together else len(names) * len(levels)
-            note = one_of_several(count, "fit", show_amount(epsilon))
+            shares = () if count == 1 else (one_of_several(count, "fit", show_amount(epsilon)),)
             columns = [
                 {
                     "column": j,
@@ -124,7 +124,7 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
                     "adjacency": self._relation,
                     "missing": self.missing,
                     "label": f"column {name}",
-                    "shares": () if count == 1 else (note,),
+                    "shares": shares,
                 }
                 for j, name in enumerate(names)
             ]

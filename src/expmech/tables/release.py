@@ -240,14 +240,15 @@ class PreparedRelease:
 
     def _stated(self, released: Release) -> Release:
         """Return a release with how it was read and, of quantiles, what is said of their ranks."""
-        ranks = self._ranks
-        stated = released.accuracy_statement if ranks is None else within_ranks(ranks)
+        stated = self._within_ranks or released.accuracy_statement
         return dataclasses.replace(released, accuracy_statement=stated, reading=self.reading)
 
     @cached_property
-    def _ranks(self) -> float | None:
+    def _within_ranks(self) -> str:
+        """How near quantiles are to the true ones; empty of what is no quantile."""
         count = self.certificate.domain.get("count")  # where it is public
-        return self.statistic.rank_error(self.request.row_epsilon, count)
+        ranks = self.statistic.rank_error(self.request.row_epsilon, count)
+        return "" if ranks is None else within_ranks(ranks)
 
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def _draw(self, aggregate: Any) -> PreparedDraw:
@@ -262,8 +263,8 @@ class PreparedRelease:
             statement = self.statistic.missing_statement
             general = _COVERS.format(missing=f" {statement}" if statement else "")
             return (self.statistic.covers or general) + (_ALL_AT_ONCE if jointly else "")
-        if self._ranks is not None:
-            return within_ranks(self._ranks)
+        if self._within_ranks:
+            return self._within_ranks
         if self.statistic.shortfall is None:
             return self.statistic.no_interval
         plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)

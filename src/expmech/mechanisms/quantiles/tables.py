@@ -239,7 +239,7 @@ class Tables:
     @cached_property
     def bound(self) -> tuple[Fraction, int]:
         """M as ``number * 2^power``: the weight of all tuples, raised by the slack a step."""
-        (mantissa,), (exponent,) = self.total_weight
+        (mantissa,), (exponent,) = total(self.finals)
         steps = 2 * len(self.levels.numerators) + 2
         # Theorem 2: f(o) / pi(o) <= (1 + slack)^(2m + 2) A for tables that are nearly superharmonic
         return Fraction(float(mantissa)) * (1 + self.slack) ** steps, int(exponent)
@@ -270,11 +270,6 @@ class Tables:
             return times(self.arriving[-1].at(part), kernel)
 
         return in_parts(self.groups.n_groups, compute)
-
-    @cached_property
-    def total_weight(self) -> Scaled:
-        """The weight of all tuples, as a list of one."""
-        return total(self.finals)
 
     def predecessors(self, j: int, k: int) -> Scaled:
         """Return the terms of ``entering[j](k)``, one for each group before k, for ``j >= 1``."""

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.errors import DataError, ParameterError, validate_integer
+from expmech.core.errors import DataError, ParameterError, shielded, validate_integer
 from expmech.tables import aggregates
 from expmech.tables.keys import canonical_key
 from expmech.tables.reading import FOUND_MISSING, stand_in
 from expmech.tables.scaling import STANDARD_BITS, Bounds, validate_bounds
 from expmech.tables.sources.casts import constant
-from expmech.tables.sources.execution import run, run_query, sum_or_zero
+from expmech.tables.sources.execution import FAILED, by_row, run_query, sum_or_zero
 from expmech.tables.sources.source import Source
 
 _ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
@@ -53,7 +53,8 @@ class SnappedColumns:
 
         Confidential: for what is no function of counts and sums.
         """
-        result = run(self.table.get_backend(), lambda: self.table.to_pyarrow())
+        read = by_row(self.table.get_backend())(lambda: self.table.to_pyarrow())
+        result = shielded(read, DataError(FAILED))  # an engine's own message may quote a row
         if self.lost is not None and any(result[self.lost].to_pylist()):
             raise DataError(FOUND_MISSING)
         return np.column_stack([np.array(result[n].to_numpy(), dtype=dtype) for n in self.names])

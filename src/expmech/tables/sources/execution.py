@@ -10,11 +10,10 @@ import importlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from expmech.core.errors import DataError, shielded
 
-Result = TypeVar("Result")
 
 FAILED = "The engine could not compute the aggregates: it failed, or was stopped."
 
@@ -142,11 +141,6 @@ def _set(backend: Any, name: str, value: str | None) -> None:
         backend._session.conf.set(name, value)
 
 
-def run(backend: Any, work: Callable[[], Result]) -> Result:
-    """Return ``work()``, done row by row; the engine's own message, which may quote, is dropped."""
-    return shielded(by_row(backend)(work), DataError(FAILED))
-
-
 def run_query(query: Any) -> list[dict[str, Any]]:
     """Return the rows of the result of an Ibis expression, without a data frame on the way."""
     backend = query.get_backend()
@@ -161,7 +155,10 @@ def rows_of(table: Any) -> int:
 
 
 def run_sql(backend: Any, text: str) -> list[tuple[Any, ...]]:
-    """Return the rows of the result of a query in the engine's own language."""
+    """Return the rows of the result of a query in the engine's own language.
+
+    It is computed row by row; the engine's own message, which may quote a row, is dropped.
+    """
 
     def work() -> list[tuple[Any, ...]]:
         cursor = backend.raw_sql(text)
@@ -174,7 +171,7 @@ def run_sql(backend: Any, text: str) -> list[tuple[Any, ...]]:
             cursor.close()
         return rows
 
-    return run(backend, work)
+    return shielded(by_row(backend)(work), DataError(FAILED))
 
 
 def sum_or_zero(value: Any, rows: int) -> Any:

@@ -69,10 +69,10 @@ class HistogramStatistic(Statistic):
                 f" {shown}."
             )
         validate_integer(self.bits, name="bits", owner="a quantile", low=1, high=MOST_BITS)
-        if self.lattice.count > 1 << MOST_BITS:
+        if self.step is not None and self.lattice.count > 1 << MOST_BITS:
             raise ParameterError(
                 "`step` of a quantile must have at most 2^22 multiples between the bounds; got"
-                f" {float(self.step or 0):g}."
+                f" {float(self.step):g}."
             )
 
     @property
