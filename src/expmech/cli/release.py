@@ -165,7 +165,7 @@ class ReleaseLine:
         return replace(self, epsilon=epsilon, notes=notes, options=options, **changed)
 
     def command(self) -> ReleaseCommand:
-        """Return what is asked for; a row limit that nobody knows is found first."""
+        """Return what is asked for; a row limit, then bounds, that nobody knows are found first."""
         if self.place.max_rows == AUTO and self.place.unit is not None:
             search = row_limit_search(
                 self.place.unit,
@@ -175,16 +175,7 @@ class ReleaseLine:
                 owner=_OWNER,
             )
             return LimitedCommand(search=search, line=self).stand_in()
-        if self.options.max_rows_share is not None:
-            raise ParameterError(
-                f"`--max-rows-share` of {_OWNER} belongs to --max-rows auto: give both, or leave it"
-                " out."
-            )
-        return self.within_limit()
-
-    def within_limit(self) -> ReleaseCommand:
-        """Return what is asked for, whose row limit is known; private bounds are found first."""
-        search = bounds_search(
+        bounds = bounds_search(
             self.own,
             self.options.bounds_share,
             epsilon=self.epsilon,
@@ -192,9 +183,9 @@ class ReleaseLine:
             missing=self.missing,
             owner=_OWNER,
         )
-        if search is None:
+        if bounds is None:
             return self.between_bounds()
-        return BoundedCommand(search=search, line=self).stand_in()
+        return BoundedCommand(search=bounds, line=self).stand_in()
 
     def between_bounds(self) -> ReleaseCommand:
         """Return what is asked for, whose bounds are known; raise where options contradict."""
@@ -265,6 +256,12 @@ def read_command(
     epsilon = parse_epsilon(budget.epsilon, owner=_OWNER)
     if options.redeem is not None and options.ledger is None:
         raise ParameterError("`--redeem` needs --ledger: a charge of it is redeemed.")
+    limit_is_found = place.max_rows == AUTO and place.unit is not None
+    if options.max_rows_share is not None and not limit_is_found:
+        raise ParameterError(
+            f"`--max-rows-share` of {_OWNER} belongs to --max-rows auto: give both, or leave it"
+            " out."
+        )
     return ReleaseLine(
         statistic=statistic,
         place=place,

@@ -119,7 +119,7 @@ class LimitedCommand(SearchCommand):
 
     def command(self, given: Any, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:
         place = replace(self.line.place, max_rows=str(given))
-        return self.line.later(self.search.rest, notes, redeem, place=place).within_limit()
+        return self.line.later(self.search.rest, notes, redeem, place=place).command()
 
 
 def bounds_search(

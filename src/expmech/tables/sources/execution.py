@@ -14,7 +14,6 @@ from typing import Any
 
 from expmech.core.errors import DataError, shielded
 
-
 FAILED = "The engine could not compute the aggregates: it failed, or was stopped."
 
 _BY_STATISTICS = (

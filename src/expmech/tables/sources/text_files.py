@@ -473,8 +473,7 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
         return tuple(text_format.names)
     blocks = text_blocks(path, encoding=text_format.encoding, skip=text_format.skip)
     line = next(blocks, b"").partition(b"\n")[0].decode()
-    delimiter = text_format.completed(path).delimiter or ","
-    names = split_line(line, delimiter=delimiter, quote=text_format.quote)
+    names = split_line(line, delimiter=text_format.delimiter or ",", quote=text_format.quote)
     if names is None or not any(names):
         raise DataError(
             f"The first line of {path!r} must hold the names of its columns; where the file has"
