@@ -22,9 +22,10 @@ from typing import Any
 import duckdb
 
 from benchmarks.support import cost_of, in_process, parse_sides, write
+from expmech.certificates.timing import UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.tables.engines.rows import TableRows
-from expmech.tables.release import prepare_release, public_count
+from expmech.tables.release import ReleaseRequest, public_count
 from expmech.tables.sources.opening import open_source
 from expmech.tables.statistics import (
     Linear,
@@ -116,7 +117,8 @@ def run(task: str, side: str, path: str, passes: int) -> int:
     seen: list[int] = []
     rows = TableRows(source=open_source(path), progress=seen.append)
     count = public_count(rows, Adjacency.REPLACE)
-    settled = prepare_release(statistic(task), epsilon=Fraction(1), count=count)
+    request = ReleaseRequest(epsilon=Fraction(1), timing=UNPROTECTED)
+    settled = request.prepare_rows(statistic(task), count)
     settled.study(rows.aggregate(settled.aggregation), 1)
     return len(seen)
 

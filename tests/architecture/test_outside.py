@@ -25,7 +25,7 @@ import expmech as em
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.plan import plan
-from expmech.tables.release import aggregate_all, prepare_release
+from expmech.tables.release import ReleaseRequest, aggregate_all
 from toys import Anywhere, EvenNumbers, NoisyCount, Patient, Total, TotalOf
 
 values = np.random.default_rng(0).uniform(size=40)
@@ -62,7 +62,7 @@ for claim in ('"eta": 1.5', '"sensitivity": 2', '"adjacency": "replace"'):
     assert not all(check.holds for check in verify_certificate(em.Certificate.from_json(text)))
 statistic = TotalOf(0)
 assert plan(statistic, epsilon=Fraction(1), count=40).recommended is not None
-settled = prepare_release(statistic, epsilon=Fraction(100), count=40)
+settled = ReleaseRequest(epsilon=Fraction(100)).prepare_rows(statistic, 40)
 (found,) = aggregate_all([settled], ArrayRows(numbers=values[:, None]))
 drawn = settled.release(found)
 assert abs(drawn.value[0] - values.sum()) < 2.0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.certificates.mechanism import PreparedDraw
@@ -18,7 +19,6 @@ from expmech.core.bits import OPERATING_SYSTEM, ChaChaBits, operating_system_bit
 from expmech.core.coins import Coins
 from expmech.mechanisms.noisy_sums.noisy_sums import NoisyMean
 from expmech.tables.aggregates import Tally
-from expmech.tables.release import prepare_release
 from expmech.tables.statistics import MostFrequent
 
 KEY = bytes(range(32))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.certificates.forecast import Pace
@@ -23,7 +24,6 @@ from expmech.exponential.samplers import Sampler
 from expmech.exponential.samplers.choose import CALL, CHEAP, measured_pace, table_pace
 from expmech.exponential.target import Target
 from expmech.tables.plan import plan
-from expmech.tables.release import prepare_release
 from expmech.tables.statistics import QuantileOf
 
 ROWS = np.tile([0.1, 0.4, 0.5, 0.9], 25)

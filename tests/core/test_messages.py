@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.core.adjacency import Adjacency
@@ -19,7 +20,6 @@ from expmech.exponential.samplers.box_tree import weigh
 from expmech.exponential.samplers.chain import run
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.reading import fill_missing
-from expmech.tables.release import prepare_release
 from expmech.tables.statistics import Mean, Ridge
 
 VIOLATED = (

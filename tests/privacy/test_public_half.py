@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.core.adjacency import Adjacency
@@ -19,7 +20,7 @@ from expmech.mechanisms.noisy_sums import NoisySums
 from expmech.mechanisms.noisy_sums.interpretations import Counts
 from expmech.mechanisms.optimum import ArrayTable
 from expmech.tables.arrays import ArrayRows
-from expmech.tables.release import PreparedRelease, prepare_release
+from expmech.tables.release import PreparedRelease
 from expmech.tables.statistics import (
     BoundsOf,
     CountOf,

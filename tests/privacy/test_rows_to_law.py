@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.core.adjacency import Adjacency
@@ -27,7 +28,7 @@ from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import with_columns
 from expmech.tables.grammar import parse_condition
 from expmech.tables.plan import plan
-from expmech.tables.release import prepare_release, remembered_release
+from expmech.tables.release import remembered_release
 from expmech.tables.statistics import (
     CountOf,
     HistogramIn,

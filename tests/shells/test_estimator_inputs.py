@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.core.adjacency import Adjacency
@@ -24,7 +25,6 @@ from expmech.estimators import (
     PrivateSelector,
 )
 from expmech.tables.keys import tally_values
-from expmech.tables.release import prepare_release
 from expmech.tables.statistics import Ridge, Statistic, logistic_regression
 
 ROWS = 60

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.statistics import prepare_release
 from typer.testing import CliRunner
 
 import expmech as em
@@ -19,7 +20,6 @@ from expmech.core.bits import seeded_bits
 from expmech.estimators import PrivateLogisticRegression, PrivateQuantile
 from expmech.exponential.envelopes.base import Envelope
 from expmech.tables.arrays import ArrayRows
-from expmech.tables.release import prepare_release
 from expmech.tables.statistics import QuantileOf, logistic_regression
 
 ROWS = 64

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from support.statistics import prepare_release
 
 import expmech as em
 from expmech.core.adjacency import Adjacency
@@ -25,7 +26,7 @@ from expmech.ledger.verification import verify_certificate
 from expmech.tables.aggregates import HistogramOf, ProductsOf
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.reading import fill_missing
-from expmech.tables.release import prepare_release, release
+from expmech.tables.release import release
 from expmech.tables.sources import open_source
 from expmech.tables.statistics import Mean, SumOf, VarianceOf
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.mechanism import Release
+from expmech.certificates.timing import UNPROTECTED
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.tables.aggregates import Rows
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.engines.rows import TableRows
-from expmech.tables.release import PreparedRelease, prepare_release, public_count
+from expmech.tables.release import PreparedRelease, ReleaseRequest, public_count
 from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.sources.source import Source
 from expmech.tables.statistics import (
@@ -45,6 +46,19 @@ class Ready:
 
     def study(self, seed: int) -> Release:
         return self.settled.study(self.rows.aggregate(self.settled.aggregation), seed)
+
+
+def prepare_release(
+    statistic: Statistic,
+    *,
+    epsilon: Fraction,
+    count: int | None,
+    timing: str = UNPROTECTED,
+    **asked: Any,
+) -> PreparedRelease:
+    """Return the public half of a release of so many rows."""
+    request = ReleaseRequest(epsilon=epsilon, timing=timing, **asked)
+    return request.prepare_rows(statistic, count)
 
 
 def ready(statistic: Statistic, rows: Rows, epsilon: Fraction, sampler: Any = "auto") -> Ready:

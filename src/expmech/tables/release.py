@@ -31,7 +31,7 @@ import numpy as np
 from expmech.certificates.certificate import Certificate, epsilon_up
 from expmech.certificates.mechanism import CertificateContext, Mechanism, PreparedDraw, Release
 from expmech.certificates.plan import within_ranks
-from expmech.certificates.timing import AUTO, CONSTANT, UNPROTECTED
+from expmech.certificates.timing import AUTO, CONSTANT
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import DataError, ParameterError, validate_integer
 from expmech.core.markup import visible
@@ -272,33 +272,6 @@ class PreparedRelease:
             return self.statistic.no_interval
         sentence = self.statistic.shortfall.format(plan.excess_loss[1])
         return f"In at least 95% of releases {sentence}. {self.statistic.no_interval}"
-
-
-def prepare_release(
-    statistic: Statistic,
-    *,
-    epsilon: Fraction,
-    count: int | None,
-    sampler: Sampler | str = "auto",
-    timing: str = UNPROTECTED,
-    budget_seconds: float | None = None,
-    owner: str | None = None,
-    notes: tuple[str, ...] = (),
-) -> PreparedRelease:
-    """Return the public half of a release of rows in memory; raise where there is none.
-
-    ``count`` is the number of rows where it is public, else None. Errors name ``owner``;
-    ``notes`` say what the guarantee rests on because of how the rows were given.
-    """
-    request = ReleaseRequest(
-        epsilon=epsilon,
-        sampler=sampler,
-        timing=timing,
-        budget_seconds=budget_seconds,
-        owner=owner,
-        notes=notes,
-    )
-    return request.prepare_rows(statistic, count)
 
 
 @lru_cache(maxsize=64)
