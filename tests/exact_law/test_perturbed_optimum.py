@@ -27,9 +27,9 @@ from expmech.mechanisms.optimum import (
     RegressionSettings,
     calibrate,
     draw_cells,
+    enclosure,
     prepare_rows,
 )
-from expmech.mechanisms.optimum import draw as draw_module
 from expmech.mechanisms.optimum.draw import root_cells
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 from expmech.mechanisms.optimum.enclosure import enclose, residual_at, snap_point
@@ -318,7 +318,7 @@ def test_slow_path_finds_the_same_cells(
             )
         return box
 
-    monkeypatch.setattr(draw_module, "enclose", late)
+    monkeypatch.setattr(enclosure, "enclose", late)
     slow = [draw(seed) for seed in range(3)]
     assert [cells for cells, _ in fast] == [cells for cells, _ in slow]
     assert [boxes for _, boxes in fast] == [1, 1, 1]
