@@ -188,8 +188,6 @@ def law_of(
 ) -> tuple[dict[Hashable, float], float]:
     """Return the law of a hashable outcome, and the mass of paths cut off.
 
-    Examples
-    --------
     >>> law_of(lambda coins: bool(coins.integers_below(4, 1)[0] > 0))
     ({False: 0.25, True: 0.75}, 0.0)
     """

@@ -71,8 +71,6 @@ class ShownValue:
 def usual_name(statement: str) -> str:
     """Return a statement with a quantile by its usual name, and what released it said once.
 
-    Examples
-    --------
     >>> usual_name("0.5-quantile of income"), usual_name("0.9-quantile of age by town")
     ('median of income', '0.9 quantile of age by town')
     >>> usual_name("median: 0.5-quantile of income"), usual_name("PrivateRidge: a model")
@@ -91,8 +89,6 @@ def usual_name(statement: str) -> str:
 def heading(statement: str) -> str:
     """Return a statement as a title.
 
-    Examples
-    --------
     >>> heading("0.5-quantile of income")
     'Median of income'
     """

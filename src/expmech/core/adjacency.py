@@ -58,8 +58,6 @@ _UNITS = f"{Adjacency.ADD_REMOVE} of "
 def adjacency_of_units(column: str) -> str:
     """Return what a ledger calls the relation in which one unit's rows are added or removed.
 
-    Examples
-    --------
     >>> adjacency_of_units("Patient"), unit_of("add-remove of patient"), unit_of("replace")
     ('add-remove of patient', 'patient', None)
     """

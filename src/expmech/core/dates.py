@@ -21,8 +21,6 @@ _MICROSECONDS_PER_DAY = SECONDS_PER_DAY * 10**6
 def date_text(days: float) -> str:
     """Return days since 1970 as an ISO date, with the time to the microsecond if there is one.
 
-    Examples
-    --------
     >>> date_text(18262.0), date_text(18262.5)
     ('2020-01-01', '2020-01-01T12:00:00')
     """
@@ -36,8 +34,6 @@ def _text(moment: datetime.datetime) -> str:
 def days_of_text(text: str) -> float:
     """Return the days since 1970 that :func:`date_text` wrote; raise for any other text.
 
-    Examples
-    --------
     >>> days_of_text("2020-01-01T12:00:00")
     18262.5
     """
@@ -53,8 +49,6 @@ def days_of_text(text: str) -> float:
 def nearest_day(text: str, direction: int = 0) -> str:
     """Return the date nearest to a time; the one before for -1, and the one after for 1.
 
-    Examples
-    --------
     >>> [nearest_day("2020-01-01T13:00:00", direction) for direction in (-1, 0, 1)]
     ['2020-01-01', '2020-01-02', '2020-01-02']
     """

@@ -31,8 +31,6 @@ def visible(text: str, *, lines: bool = False) -> str:
     Names come from files: a control character could steer a terminal, and a mark of direction
     could make a line read as another. ``lines`` keeps the ends of lines and tabs.
 
-    Examples
-    --------
     >>> visible("speed [m/s]\x1b[31m")
     'speed [m/s]\\x1b[31m'
     """
@@ -55,8 +53,6 @@ def escape(text: str) -> str:
 def number_text(value: float, *, digits: int = 6) -> str:
     """Return a number with thousands separators, to so many digits, without trailing zeros.
 
-    Examples
-    --------
     >>> number_text(61432.1847), number_text(0.25), number_text(1049), number_text(2e-9)
     ('61,432.2', '0.25', '1,049', '2e-09')
     """
@@ -74,8 +70,6 @@ def card(title: str, rows: Iterable[tuple[str, str]], *, before: str = "", after
 
     It takes its colours from the page, so that it is legible on a light and on a dark one.
 
-    Examples
-    --------
     >>> "&lt;b&gt;" in card("<b>", [("epsilon", "1")])
     True
     """
@@ -139,8 +133,6 @@ def unfolded(title: str, content: str) -> str:
 def round_ticks(low: float, high: float, *, parts: float = 4.0) -> list[float]:
     """Return round numbers between the ends of an axis: two to five, or so many ``parts``.
 
-    Examples
-    --------
     >>> round_ticks(0.0, 9.0)
     [0.0, 5.0]
     """

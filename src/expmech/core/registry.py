@@ -21,8 +21,6 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Extensions of one kind by the name that certificates use.
 
-    Examples
-    --------
     >>> sizes = Registry("expmech.sizes", [("small", 1)])
     >>> sizes.add("large", 9), sizes.find("large"), sizes.find("huge")
     (9, 9, None)

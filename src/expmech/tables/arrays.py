@@ -26,8 +26,6 @@ Numbers = NDArray[np.float64]
 class ArrayRows:
     """A table of numbers (NaN is missing), the values a tally counts, and targets by class.
 
-    Examples
-    --------
     >>> from expmech.tables.aggregates import HistogramOf
     >>> rows = ArrayRows(numbers=np.array([[1.0], [3.0], [np.nan]]))
     >>> cells = HistogramOf(column=0, bounds=(0.0, 4.0), bits=2, missing="middle")

@@ -25,8 +25,6 @@ _NANOSECONDS = 10**9
 def day_number(value: Any) -> float:
     """Return the days since 1970 of a date or a time; NaN, which is missing, for anything else.
 
-    Examples
-    --------
     >>> day_number("2020-01-01"), day_number("2020-01-01T12:00"), day_number(18262)
     (18262.0, 18262.5, nan)
     """

@@ -94,8 +94,6 @@ def snapped_columns(
     What is missing counts as the number ``stands`` has for its column, where that is given. An
     engine computes the same ones: :func:`expmech.tables.engines.sums.nearest`.
 
-    Examples
-    --------
     >>> rows = np.array([[-1.0], [5.0]])
     >>> snapped_columns(rows, [Scaling((0.0, 8.0), middle=4.0, half=4.0)]).tolist()
     [[-1.0], [0.25]]

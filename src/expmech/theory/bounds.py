@@ -68,8 +68,6 @@ def log_acceptance_floor_box(
 def log_acceptance_floor_finite(log_size: float, energy_range: float, *, gap: float = 0.0) -> float:
     """Return ``log p_0`` for uniform proposals on any finite set: ``(1 + (l - 1) exp(-rho)) / l``.
 
-    Examples
-    --------
     >>> round(log_acceptance_floor_finite(math.log(2.0), 1.0), 4)
     -0.3799
     """
@@ -92,8 +90,6 @@ def log_acceptance_floor_convex(
     shrunk by s toward its minimum the domain keeps a share s^d of its points, and energies there
     are at most ``s rho`` above the least. Without convexity only exp(-rho) holds.
 
-    Examples
-    --------
     >>> round(log_acceptance_floor_convex(5, 2.0**31, 25.0), 2)
     -13.05
     """
@@ -300,8 +296,6 @@ def pure_steps(
     They are ``ceil((log(e^rho - 1) + log p_0 + log(1/tolerance)) / -log(1 - beta))``, and at least
     1/beta.
 
-    Examples
-    --------
     >>> pure_steps(math.log(0.142), 10.8, tolerance=1 / 4000, log_floor=math.log(0.142))
     112
     """
@@ -317,8 +311,6 @@ def pure_steps(
 def constant_rounds(log_floor: float, energy_range: float) -> int:
     """Return the rounds T after which missing every acceptance costs less than 2^-30 of epsilon.
 
-    Examples
-    --------
     >>> constant_rounds(math.log(0.5), 1.0)
     49
     """

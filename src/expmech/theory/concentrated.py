@@ -28,8 +28,6 @@ _PRECISION = 128
 class RhoBudget:
     """What a ledger says of paying in rho; it decides between pure and Gaussian noise.
 
-    Examples
-    --------
     >>> budget = RhoBudget(delta=Fraction(1, 10**6), per_epsilon=Fraction(1, 50), left=Fraction(1))
     >>> [budget.prefers(Fraction(1), rho) for rho in (Fraction(1, 10), Fraction(1, 60))]
     [False, True]
@@ -69,8 +67,6 @@ _GRID = 200  # orders tried before the search is refined
 def rho_of_pure(epsilon: Fraction) -> Fraction:
     """Return ``epsilon tanh(epsilon / 2)``, the rho of every epsilon-DP release; rounded up.
 
-    Examples
-    --------
     >>> round(float(rho_of_pure(Fraction(1))), 4)
     0.4621
     """
@@ -82,8 +78,6 @@ def rho_of_bounded_range(epsilon: Fraction) -> Fraction:
 
     The rho of every release whose privacy losses lie in an interval of length epsilon.
 
-    Examples
-    --------
     >>> round(float(rho_of_bounded_range(Fraction(1))), 4)
     0.1233
     """
@@ -101,8 +95,6 @@ def rho_of_discrete_laplace(epsilon: Fraction, steps: int) -> Fraction:
     The rho of integers with discrete Laplace noise of rate g, which neighbours move by at most
     ``steps`` in all.
 
-    Examples
-    --------
     >>> [round(float(rho_of_discrete_laplace(Fraction(1), steps)), 4) for steps in (1, 2, 16)]
     [0.4621, 0.3935, 0.3683]
     """
@@ -136,8 +128,6 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
     It is ``alpha rho + log(1 - 1/alpha) - (log delta + log alpha) / (alpha - 1)`` at nearly the
     best order alpha. The formula holds at every alpha, so floats decide only which one is used.
 
-    Examples
-    --------
     >>> fifty_medians = 50 * Fraction(1, 10) ** 2 * BOUNDED_RANGE
     >>> round(float(epsilon_from_rho(fifty_medians, Fraction(1, 10**6))), 3)
     1.66
@@ -157,8 +147,6 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
 def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho such that every rho-zCDP release is (epsilon, delta)-DP; rounded down.
 
-    Examples
-    --------
     >>> limit = rho_from_epsilon(Fraction(1), Fraction(1, 10**6))
     >>> epsilon_from_rho(limit, Fraction(1, 10**6)) <= 1 + Fraction(1, 10**9)
     True

@@ -176,8 +176,6 @@ def bounded_range(pairs: Iterable[tuple[Law, Law]]) -> float:
     The exponential mechanism has range epsilon while its own epsilon lies between epsilon / 2 and
     epsilon; a bounded range composes better (Dong, Durfee, Rogers 2020).
 
-    Examples
-    --------
     >>> round(bounded_range([(np.array([0.75, 0.25]), np.array([0.25, 0.75]))]), 4)
     2.1972
     """

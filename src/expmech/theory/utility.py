@@ -106,8 +106,6 @@ def epsilon_of_mixture(continuous: float, discrete: float) -> float:
     for every k; a point of g that lies on the lattice only adds the two masses. It needs no
     normaliser: flip a coin of k, then draw f by any exact sampler, or g.
 
-    Examples
-    --------
     >>> epsilon_of_mixture(1.0, 0.5)
     1.0
     """
@@ -183,8 +181,6 @@ def noise_mass(rate: float, points: ArrayLike) -> NDArray[np.float64]:
 
     Derivation: docs/theory/noisy_sums.md, "The law of one sum".
 
-    Examples
-    --------
     >>> round(float(noise_mass(1.0, range(-40, 41)).sum()), 12)
     1.0
     """
@@ -197,8 +193,6 @@ def noise_below(rate: float, points: ArrayLike) -> NDArray[np.float64]:
 
     The other tail is that of ``-k``.
 
-    Examples
-    --------
     >>> float(noise_below(1.0, -1) + noise_mass(1.0, 0) + noise_below(1.0, -1))
     1.0
     """

@@ -37,8 +37,6 @@ class FactoryState:
 class LinearFactory:
     """Make ``Bernoulli(C p)`` from flips of a p-coin.
 
-    Examples
-    --------
     >>> from expmech.core.bits import seeded_bits
     >>> coins = Coins(seeded_bits(1))
     >>> factory = LinearFactory(Fraction(2), Fraction(1, 4))

@@ -39,8 +39,6 @@ class Reals(Protocol):
 class UniformReals:
     """Independent reals, uniform on [0, 1), digits revealed as needed.
 
-    Examples
-    --------
     >>> from expmech.core.bits import seeded_bits
     >>> reals = UniformReals(Coins(seeded_bits(1)), 2)
     >>> first = [Fraction(w, 1 << reals.digits) for w in reals.lower]

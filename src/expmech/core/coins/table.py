@@ -33,8 +33,6 @@ class ExponentialTable:
     it. An index drawn by weight is accepted with probability ``scale * exp(-(E_j - E_min)) / w_j``,
     so the law is exact and a draw is repeated with probability about ``2 len(energies) / scale``.
 
-    Examples
-    --------
     >>> from expmech.core.bits import seeded_bits
     >>> table = ExponentialTable(np.array([0, 3 * UNITS_PER_NAT]))
     >>> bool(table.draw(Coins(seeded_bits(1)), 1000).mean() < 0.1)

@@ -184,8 +184,6 @@ KERNELS: Registry[type[Kernel]] = Registry(
 def rebuild_kernel(description: Mapping[str, Any]) -> Kernel:
     """Return the kernel that a certificate describes.
 
-    Examples
-    --------
     >>> rebuild_kernel({"kernel": "gaussian", "scale": 0.1}).scale
     0.1
     """

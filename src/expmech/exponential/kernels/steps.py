@@ -96,8 +96,6 @@ class StepKernel(SymmetricKernel):
 class LaplaceSteps(StepKernel):
     """Independent discrete Laplace steps with the given rates: those of a Laplace re-entry law.
 
-    Examples
-    --------
     >>> from expmech import Box
     >>> kernel = LaplaceSteps((Fraction(1, 2),))
     >>> round(float(np.exp(kernel.log_step(Box([0.0], [1.0]), np.array([[0]])))[0]), 4)

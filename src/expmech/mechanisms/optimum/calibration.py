@@ -43,8 +43,6 @@ _LEAST_PENALTY = Fraction(1, 1 << 40)
 class RowNorms:
     """Public bounds that rows are shortened to: ``|x|^2 <= squared`` and ``|x|_1 <= total``.
 
-    Examples
-    --------
     >>> RowNorms(squared=Fraction(2)).total is None
     True
     """

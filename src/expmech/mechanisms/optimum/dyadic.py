@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 class Dyadics:
     """The numbers ``values[j] 2^-exponent``.
 
-    Examples
-    --------
     >>> half = Dyadics(values=[1], exponent=1)
     >>> half.at(3).values, half.to_floats().tolist()
     ([4], [0.5])

@@ -28,8 +28,6 @@ _MOST_ENERGY = 1 << 60
 class NormSearch:
     """Which ``epsilon`` buys the median of the squared norms of rows of so many columns.
 
-    Examples
-    --------
     >>> search = NormSearch(dimension=2, epsilon=Fraction(1), adjacency=Adjacency.REPLACE)
     >>> [round(float(number), 2) for number in search.grid]
     [1.0, 1.09, 1.19, 1.3, 1.41, 1.54, 1.68, 1.83, 2.0]

@@ -47,8 +47,6 @@ _RULE = "increasing numbers strictly between 0 and 1, at most 999 of them"
 class Levels:
     """The levels ``numerators[j] / denominator``, strictly increasing between 0 and 1.
 
-    Examples
-    --------
     >>> levels = parse_levels(["0.1", "1/3", 0.5])
     >>> levels.numerators, levels.denominator, levels.widths
     ((3, 10, 15), 30, (3, 7, 5, 15))

@@ -483,8 +483,6 @@ _COMPUTED: dict[type[aggregates.Aggregation], Callable[[Source, Any], Any]] = {
 class TableRows:
     """The rows of a table in an engine, or of a part of it.
 
-    Examples
-    --------
     >>> import pyarrow
     >>> from expmech.tables.sources import open_frame
     >>> frame = pyarrow.table({"city": ["Bern", "Chur", "Bern"], "age": [30, 41, 52]})

@@ -170,8 +170,6 @@ class CountOf(ConditionCounts):
 class CountsBy(CountOf):
     """The number of rows of each of disjoint groups, in one pass and with one vector of noise.
 
-    Examples
-    --------
     >>> towns = (("Bern", ("Bern",)), ("Chur", ("Chur",)))
     >>> CountsBy(adjacency=Adjacency.ADD_REMOVE, by=("town",), groups=towns).name
     'number of rows'
