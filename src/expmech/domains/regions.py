@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expmech.core.coins import UNITS_PER_NAT, Coins
-from expmech.core.coins.laws import draw_discrete_gaussian
+from expmech.core.coins import UNITS_PER_NAT, Coins, draw_discrete_gaussian
 from expmech.core.errors import (
     ParameterError,
     validate_integer,

@@ -34,6 +34,7 @@ from expmech.exponential.samplers.chain import Chain, run
 from expmech.exponential.samplers.choose import choose_sampler, make_plan, measured_pace, table_pace
 from expmech.exponential.samplers.registry import validate_sampler
 from expmech.exponential.target import (
+    COARSEST_UNIT,
     SMALL_TABLE,
     BaseMeasure,
     Target,
@@ -41,7 +42,6 @@ from expmech.exponential.target import (
     make_problem,
     make_target,
 )
-from expmech.exponential.target.calibration import COARSEST_UNIT
 from expmech.exponential.target.measure import REPEATABLE, Measure
 from expmech.losses.base import Declared, Growth, Loss
 

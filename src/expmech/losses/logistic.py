@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.coins.exact import exp_evenly
+from expmech.core.coins import exp_evenly
 from expmech.core.errors import (
     ParameterError,
     confidential_array,

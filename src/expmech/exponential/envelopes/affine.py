@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.certificates.forecast import Forecast
-from expmech.core.coins import UNITS_PER_NAT, Coins
-from expmech.core.coins.laws import propose_cube_laplace
+from expmech.core.coins import UNITS_PER_NAT, Coins, propose_cube_laplace
 from expmech.core.errors import ParameterError, validate_choice, validate_positive
 from expmech.domains import Grid, Indices
 from expmech.domains.regions import NormBall
@@ -22,8 +21,7 @@ from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.envelopes.affine_vertex import bind_vertex
 from expmech.exponential.envelopes.base import BoundEnvelope, Envelope, need_fact, need_grid
 from expmech.exponential.envelopes.uniform import Uniform, forecast_fitted
-from expmech.exponential.target import Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, Energies, Target
 from expmech.losses.base import AffineForm
 
 

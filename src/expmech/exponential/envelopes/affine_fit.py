@@ -26,8 +26,7 @@ from expmech.exponential.envelopes.affine_map import (
     in_lattice_steps,
     invert,
 )
-from expmech.exponential.target import ENERGY_ROUNDING, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Target
 from expmech.losses.base import AffineForm
 
 # in multiples of the pull that suits a loss that is flat on the domain

@@ -22,8 +22,7 @@ from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes import affine_map as maps
 from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import RoundedImage
-from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 from expmech.losses.base import AffineForm
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,7 @@ from expmech.core.errors import LossError, UnsupportedError
 from expmech.core.rounding import float_up
 from expmech.domains import Box, Indices
 from expmech.domains.base import Cover
-from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 
 _INFLATE = 2.0**-45  # covers every float64 rounding of a sum of a million products
 _GRADIENT_ERROR = (

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.certificates.forecast import Forecast
-from expmech.core.coins import Coins
-from expmech.core.coins.laws import draw_discrete_gaussian
+from expmech.core.coins import Coins, draw_discrete_gaussian
 from expmech.core.errors import UnsupportedError, validate_positive
 from expmech.domains import Indices
 from expmech.exponential.envelopes.affine_map import RoundedImage
@@ -24,8 +23,7 @@ from expmech.exponential.envelopes.base import BoundEnvelope, Envelope, need_gri
 from expmech.exponential.envelopes.convex_bound import Shells, promise
 from expmech.exponential.envelopes.convex_fit import Tilt, fit_convex
 from expmech.exponential.envelopes.uniform import BoundUniform, cheapest, forecast_fitted
-from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 
 # proposals to one uniform one: most of them are refused before the loss is looked at, of uniform
 # ones none

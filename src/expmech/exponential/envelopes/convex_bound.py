@@ -15,8 +15,7 @@ import numpy as np
 from flint import arb, fmpq, fmpq_mat
 from numpy.typing import NDArray
 
-from expmech.core.coins import UNITS_PER_NAT
-from expmech.core.coins.laws import gaussian_mass
+from expmech.core.coins import UNITS_PER_NAT, gaussian_mass
 from expmech.domains import Box, Grid
 from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes import rationals

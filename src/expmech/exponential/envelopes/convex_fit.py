@@ -22,8 +22,7 @@ from expmech.domains import Box
 from expmech.exponential.envelopes import rationals
 from expmech.exponential.envelopes.affine_map import AffineMap
 from expmech.exponential.envelopes.convex_bound import CurvatureBound, Shells, ends, fit_shells
-from expmech.exponential.target import ENERGY_ROUNDING
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING
 
 Floats = NDArray[np.float64]
 PRECISION = 256

@@ -31,8 +31,7 @@ from expmech.exponential.envelopes.cross_points import (
 )
 from expmech.exponential.envelopes.tangent import ABOVE, BoundTangent, need_gradient, touch
 from expmech.exponential.envelopes.uniform import BoundUniform, Uniform, cheapest, forecast_fitted
-from expmech.exponential.target import Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, Target
 
 _SHORT = 1 << 24  # shares are multiples of its inverse
 _SPARE = 2.0**-12  # so that rounded shares still pass

@@ -17,8 +17,7 @@ from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError, UnsupportedError, validate_vector
 from expmech.domains import Grid, Indices
 from expmech.exponential.envelopes.base import Envelope, need_fact, need_grid
-from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 from expmech.losses.base import Growth
 
 

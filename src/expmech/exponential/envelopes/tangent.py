@@ -15,8 +15,7 @@ from expmech.domains import Indices
 from expmech.exponential.envelopes.base import BoundEnvelope, Envelope
 from expmech.exponential.envelopes.cells import CellBounds, certify
 from expmech.exponential.envelopes.uniform import Uniform
-from expmech.exponential.target import Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, Energies, Target
 
 _STEPS = 40  # of the descent to the point of contact
 _LONGER, _SHORTER = 1.5, 0.25

@@ -15,8 +15,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.coins import Coins
-from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
+from expmech.core.coins import Coins, draw_discrete_gaussian, gaussian_mass
 from expmech.core.errors import UnsupportedError, validate_choice, validate_scale
 from expmech.domains import Domain, Grid, Indices
 from expmech.domains.base import Floats, draw_distinct_sorted

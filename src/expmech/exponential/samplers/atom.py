@@ -42,8 +42,7 @@ from expmech.exponential.samplers.base import (
 )
 from expmech.exponential.samplers.chain import PointChain, PointState, metropolis_move, unstarted
 from expmech.exponential.samplers.rejection import VIOLATION
-from expmech.exponential.target import Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, Energies, Target
 
 Flags = NDArray[np.bool_]
 _PREPARED = 15.0  # calls of plain proposals that finding the weight is worth; measured

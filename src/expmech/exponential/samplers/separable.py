@@ -27,8 +27,7 @@ from expmech.exponential.samplers.box_tree import (
 )
 from expmech.exponential.samplers.chain import PointChain, PointState, unstarted
 from expmech.exponential.samplers.rejection import VIOLATION
-from expmech.exponential.target import ENERGY_ROUNDING, Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 from expmech.losses.base import Growth
 
 TermFunction = Callable[[NDArray[np.int64], NDArray[np.float64]], Any]

@@ -1,6 +1,6 @@
 """From a loss, a sensitivity and a domain to integer energies at a given epsilon."""
 
-from expmech.exponential.target.calibration import ENERGY_CAP, Calibration, calibrate
+from expmech.exponential.target.calibration import COARSEST_UNIT, ENERGY_CAP, Calibration, calibrate
 from expmech.exponential.target.measure import SMALL_TABLE, BaseMeasure
 from expmech.exponential.target.problem import Problem, make_problem
 from expmech.exponential.target.target import (
@@ -15,6 +15,7 @@ from expmech.exponential.target.target import (
 )
 
 __all__ = [
+    "COARSEST_UNIT",
     "ENERGY_CAP",
     "ENERGY_ROUNDING",
     "LEAST_SLOPE",

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.balls import real
-from expmech.core.coins import Coins
-from expmech.core.coins.exact import bernoulli_between
-from expmech.core.coins.reals import VALUE_ERROR, RevealedNormals
+from expmech.core.coins import Coins, RevealedNormals, bernoulli_between
+from expmech.core.coins.reals import VALUE_ERROR
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.directions.whole import RELATIVE_ERROR, SMALL, WholeMatrix
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from expmech.core.balls import fraction_of
 from expmech.core.bits import seeded_bits
-from expmech.core.coins import Coins
-from expmech.core.coins.reals import ExponentialReals, LaplaceReals, RevealedNormals, UniformReals
+from expmech.core.coins import Coins, ExponentialReals, LaplaceReals, RevealedNormals, UniformReals
 from expmech.core.errors import ParameterError
 from expmech.core.registry import Registry
 

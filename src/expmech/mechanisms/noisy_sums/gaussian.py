@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import LEVEL, MISSED, first_integer
 from expmech.core.balls import real
-from expmech.core.coins import Coins
-from expmech.core.coins.laws import draw_discrete_gaussian, gaussian_mass
+from expmech.core.coins import Coins, draw_discrete_gaussian, gaussian_mass
 from expmech.core.rounding import float_down, float_up
 from expmech.mechanisms.noisy_sums.noise import LEAST_RATE, Noise
 

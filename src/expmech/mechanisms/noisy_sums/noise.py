@@ -28,8 +28,7 @@ from expmech.certificates.accuracy import (
     shortest,
 )
 from expmech.core.balls import real
-from expmech.core.coins import Coins
-from expmech.core.coins.laws import propose_cube_laplace
+from expmech.core.coins import Coins, propose_cube_laplace
 
 LEAST_RATE = Fraction(1, 1 << 55)
 """What :meth:`expmech.core.coins.Coins.discrete_laplace` draws within int64."""

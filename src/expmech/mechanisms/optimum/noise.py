@@ -12,9 +12,13 @@ from fractions import Fraction
 from math import isqrt
 from typing import Protocol
 
-from expmech.core.coins import Coins
-from expmech.core.coins.laws import propose_cube_laplace
-from expmech.core.coins.reals import ExponentialReals, LaplaceReals, UniformReals
+from expmech.core.coins import (
+    Coins,
+    ExponentialReals,
+    LaplaceReals,
+    UniformReals,
+    propose_cube_laplace,
+)
 from expmech.mechanisms.optimum.calibration import OptimumTerms
 from expmech.mechanisms.optimum.cost import CLASS_NORM, EUCLIDEAN, MAX_NORM
 from expmech.mechanisms.optimum.dyadic import DyadicBox

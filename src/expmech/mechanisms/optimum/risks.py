@@ -16,7 +16,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.coins.exact import exp_evenly
+from expmech.core.coins import exp_evenly
 from expmech.core.errors import (
     ParameterError,
     validate_fraction,

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from expmech.core.adjacency import Adjacency
-from expmech.core.coins import Coins
-from expmech.core.coins.exact import UNITS_PER_NAT
-from expmech.core.coins.table import ConstantTimeTable, ExponentialTable
+from expmech.core.coins import UNITS_PER_NAT, Coins, ConstantTimeTable, ExponentialTable
 
 _GRID_BITS = 20
 _MOST_ENERGY = 1 << 60

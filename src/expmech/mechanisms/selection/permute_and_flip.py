@@ -30,8 +30,7 @@ from expmech.core.coins import UNITS_PER_NAT, Coins, cached_parts
 from expmech.core.errors import ParameterTypeError, validate_scale, validate_vector
 from expmech.core.rounding import float_up, validate_epsilon
 from expmech.domains import Candidates
-from expmech.exponential.target import ENERGY_CAP, calibrate
-from expmech.exponential.target.calibration import Calibration
+from expmech.exponential.target import ENERGY_CAP, Calibration, calibrate
 
 _OWNER, _KIND = "PermuteAndFlip", "Candidates"
 _DECLARED = (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expmech.core.balls import real
 from expmech.core.coins import UNIT, UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP
 
 _BLOCK_NATS = Fraction(1, 2)  # what the energy may grow by within a block of levels
 _TAIL_NATS = 45  # beyond the last block lies less than e^-45 of the weight

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
-from expmech.exponential.envelopes import ReentryLaw
+from expmech.exponential.envelopes import ReentryLaw, Uniform
 from expmech.exponential.envelopes.laplace import BoundProductLaplace
-from expmech.exponential.envelopes.uniform import Uniform
 from expmech.exponential.samplers.atom import AtomKernel, Flags, moves_of
-from expmech.exponential.target import Energies, Target
-from expmech.exponential.target.calibration import ENERGY_CAP
+from expmech.exponential.target import ENERGY_CAP, Energies, Target
 
 READINGS = ("rate", "scale", "uniform")
 """What q is: Laplace of rate alpha, Laplace of scale alpha, or uniform on the domain."""
