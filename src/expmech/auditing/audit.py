@@ -360,6 +360,8 @@ def _test(
     stakes = wealth.stakes(bet.candidate.first, bet.candidate.second, bet.candidate.draws)
     lot = max(1, (draws - source.used) // _LOTS)
     while source.used < draws and (sharpen or not wealth.refuted):
+        # New draws only: event and stakes were chosen on earlier ones, which is what makes the bet
+        # fair (docs/theory/auditing.md, section 1).
         first, second = source.draw(bet.pair, min(lot, draws - source.used))
         likely, unlikely = (first, second) if bet.forward else (second, first)
         event = bet.candidate.event

@@ -135,6 +135,8 @@ def price(entry: Entry, *, owner: str) -> Charge:
     certificate = read_certificate(entry.certificate)
     if certificate is not None:
         _check_certificate(certificate, Amount(epsilon=epsilon, delta=delta), entry, owner=owner)
+    # Without a certificate a charge costs what any pure release does; the text of a caller proves
+    # no less.
     rho = rho_of_pure(epsilon) if certificate is None else rho_of(certificate, epsilon)
     if certificate is None and delta:
         rho = Fraction(0)  # none is known

@@ -20,6 +20,8 @@ from expmech.theory.concentrated import PURE
 APPLICATION = 0x65786D31  # "exm1", SQLite's application_id: tells a ledger from any other database
 PATIENCE = 30.0  # seconds to wait for another process that is charging
 
+# Triggers refuse what this program never does: another one that opens the file cannot lower what
+# was spent without removing them.
 _FIRST = """
 CREATE TABLE budget (
     only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -142,6 +144,8 @@ def version(connection: sqlite3.Connection) -> int:
 
 def begin(connection: sqlite3.Connection) -> None:
     """Begin to write, alone, and bring a ledger of the first version to the second."""
+    # The lock is taken before the budget is read, so that nobody charges between reading and
+    # writing.
     connection.execute("BEGIN IMMEDIATE")
     if version(connection) < 2:
         for statement in _SECOND:

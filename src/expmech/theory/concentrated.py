@@ -116,6 +116,7 @@ def _cost(epsilon: Fraction, most: Fraction, exact: Callable[[flint.arb], flint.
     # differences of terms of about 1 leave about epsilon squared
     small = max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
     above = _upper(lambda: exact(real(epsilon)), _PRECISION + 4 * small)
+    # The balls have lost all digits, as for the least epsilons: the simple bound always holds.
     if above <= 0:
         return most
     unit = Fraction(10) ** (math.floor(_log(above) / math.log(10.0)) - _DIGITS)
@@ -140,6 +141,8 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
         order = 1.0 + step
         return order * amount + math.log(step / order) - (failure + math.log(order)) / step
 
+    # Any order gives a valid bound, so floats may choose it; the bound itself is rounded up in
+    # balls.
     alpha = 1 + Fraction(_least(bound))
     return max(_upper(lambda: real(alpha * rho) + _conversion_loss(alpha, delta)), Fraction(0))
 

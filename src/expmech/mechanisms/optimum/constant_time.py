@@ -125,6 +125,7 @@ def make_schedule(terms: OptimumTerms, count: int) -> Schedule | None:
     """
     if terms.search is None:
         return _schedule_of(terms, count)
+    # The same work for every norm that may be drawn, so that the time does not tell which it was.
     every = [_schedule_of(terms.at_norm(squared), count) for squared in terms.search.grid]
     schedules = [schedule for schedule in every if schedule is not None]
     if len(schedules) < len(every):
@@ -198,6 +199,7 @@ def draw_constant_time(
     noise.reveal(coins)
     noise_box = noise.box()
     problem = PerturbedProblem.of(terms, rows, noise_box)
+    # How long the noise is does not depend on the data, so that the rare other way tells nothing.
     length, width = (float(np.linalg.norm(v)) for v in (problem.pull, noise_box.radii()))
     if not (length <= schedule.pull and width <= _WIDEST * schedule.pull):  # by the noise alone
         steps, _ = root_cells(terms, rows, _Unbounded(bits=schedule.bits), noise, coins)
@@ -206,6 +208,9 @@ def draw_constant_time(
         for _ in range(schedule.rounds):
             point = snap_point(point + _round(problem, schedule, point, noise_box))
         steps = Dyadics.of(point.ravel().tolist()).at(2 * GRID_BITS).rounded(schedule.bits).values
+    # A fixed number of steps ends at most a step of the grid away from where the exact optimum is
+    # rounded to. Noise on the grid pays for that step, for 2 dither of epsilon
+    # (docs/theory/perturbed_optimum_constant_time.md, section 1).
     moved = draw_cube(coins, terms.size, terms.dither)
     ends = [(step + int(more)) << lattice.bits for step, more in zip(steps, moved, strict=True)]
     box = DyadicBox(lower=ends, upper=ends, exponent=schedule.bits + lattice.bits)

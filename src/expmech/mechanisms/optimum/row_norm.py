@@ -61,6 +61,7 @@ class NormSearch:
             for less, upto in zip(below, within, strict=True)
         ]
         energies = [min(unit * loss, _MOST_ENERGY) for loss in losses]
+        # As many steps whatever the counts are, for the sake of a release in constant time.
         table = ConstantTimeTable(ExponentialTable(np.array(energies, dtype=np.int64)))
         return self.grid[int(table.draw(coins, 1)[0])]
 
