@@ -55,7 +55,7 @@ from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
 from expmech.mechanisms.selection.top_k import TopKTerms
 from expmech.tables import aggregates
 from expmech.tables.arrays import ArrayRows
-from expmech.tables.engines.rows import TableRows
+from expmech.tables.engines.rows import GroupLists, TableRows
 from expmech.tables.release import PreparedRelease
 from expmech.tables.sources import units
 from expmech.tables.sources.source import Source
@@ -457,7 +457,14 @@ def more_units(real: Any, self: Any, budget: Any) -> int:
     return int(real(self, budget * self.k))
 
 
-def a_group_counted_twice(real: Any, source: Any, column: str, group: Any) -> Any:
+def a_group_counted_twice(real: Any, *given: Any) -> Any:
+    found = real(*given)
+    for name, total in found[0].items():
+        found[1][name] = found[1].get(name, 0) + total
+    return found
+
+
+def a_group_read_twice(real: Any, source: Any, column: str, group: Any) -> Any:
     return source if group == "b" else real(source, column, group)
 
 
@@ -509,7 +516,12 @@ BUGS: dict[str, tuple[Any, Plant, str]] = {
     ),
     "a group counted twice": (
         released("mean", "add-remove", BY),
-        around(Source, "where", a_group_counted_twice),
+        around(GroupLists, "totals", a_group_counted_twice),
+        "loss",
+    ),
+    "a group read twice": (
+        released("quantile", "add-remove", BY),
+        around(Source, "where", a_group_read_twice),
         "loss",
     ),
     "all rows of a unit": (
