@@ -290,8 +290,10 @@ def spelt_in_full(trimmed: Any, *, engine: str) -> Any:
     """Return text in which each time has one spelling, with nine digits; other text as it is."""
     import ibis
 
-    marked = trimmed.replace("T", " ").replace("Z", "")
-    rest = ibis.literal("0000-00-00 00:00:00.000000000").substr(marked.length())
+    marked, whole = trimmed.replace("T", " ").replace("Z", ""), "0000-00-00 00:00:00.000000000"
+    # Not by `substr`, whose result is no text for DataFusion; a time has 10 signs or more.
+    rests = [(marked.length() == n, whole[n:]) for n in range(10, len(whole))]
+    rest = ibis.cases(*rests, else_="")
     is_time = _seconds_of_text(trimmed, engine).notnull()
     return is_time.ifelse(ibis.literal("").join([marked, rest]), trimmed)
 
