@@ -253,3 +253,10 @@ def test_a_card_says_what_counts_as_a_number_whatever_the_type_of_the_column() -
     days = em.mean(["2020-01-01"] * 9, epsilon=1, bounds=("2020-01-01", "2020-12-31"))
     assert "neither a date nor text such as 2020-01-31" in " ".join(str(days).split())
     assert "Text" not in str(em.histogram(["a", "b"], epsilon=1, categories=["a", "b"]))
+
+
+def test_cards_of_one_command_are_apart(survey: Path) -> None:
+    asked = ("--column", "age", "--bounds", "0,100", "--epsilon", "1", "--check", "0.5")
+    printed = run("release", "mean", survey, *asked).stdout
+    assert "\n\nnumber of usable values of age" in printed
+    assert printed.count("\n\n") == 1 and not printed.startswith("\n")

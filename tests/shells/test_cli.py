@@ -343,3 +343,23 @@ def test_a_crash_between_charge_and_draw_wastes_budget_and_never_overspends(
     monkeypatch.setattr(PreparedDraw, "release", crash)
     assert run(*mean(survey, "--ledger", ledger)).exit_code != 0
     assert [charge.epsilon for charge in Ledger(ledger).history()] == [Fraction(1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("release", "average"), ["mean"]),
+        (("release", "mode"), ["select"]),
+        (("release", "Regression"), ["linear", "ridge", "logistic"]),
+        (("mean", "survey.csv"), ["release mean"]),
+        (("init", "survey.ledger"), ["budget init"]),
+        (("avg",), ["release mean"]),
+    ],
+)
+def test_a_command_by_another_name_is_met_with_its_own(
+    words: tuple[str, ...], names: list[str]
+) -> None:
+    refused = run(*words)
+    assert refused.exit_code == 2
+    message = " ".join(refused.stderr.replace("│", " ").split())
+    assert f"Did you mean {' or '.join(map(repr, names))}?" in message

@@ -156,3 +156,13 @@ def test_mistakes_get_one_message(command: str, complaint: str) -> None:
     result = run(command)
     assert result.exit_code == 1
     assert complaint in result.stderr and "Traceback" not in result.output
+
+
+def test_a_plan_of_quantiles_has_no_caution_about_losses_that_no_table_has() -> None:
+    """Some rank is always near, so that the least loss is small whatever the table."""
+    median = run("median --bounds 0,150 --epsilon 1")
+    assert median.exit_code == 0 and "caution" not in median.output, median.output
+    loss = em.ExponentialMechanism(
+        loss=lambda points: points[:, 0], sensitivity=1, domain=em.Box([0.0], [1.0], bits=4)
+    )
+    assert "caution" in str(loss.plan(epsilon=1.0))

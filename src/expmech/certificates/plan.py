@@ -228,7 +228,7 @@ class Plan:
         if self.excess_loss is not None and self.ranks is None:
             mean = number_text(self.excess_loss[0], digits=3)
             rows.append(("", f"on average the loss is at most {mean} above the least one"))
-        if self.saturates_at is not None:
+        if self.saturates_at is not None and self.ranks is None:  # some rank is always near
             rows.append(
                 (
                     "caution",

@@ -14,7 +14,7 @@ import typer
 
 from expmech._version import __version__
 from expmech.cli.console import MISTAKE, arguments, complaints, output
-from expmech.cli.groups import LoadingGroup
+from expmech.cli.groups import OTHER_NAMES, LoadingGroup
 from expmech.cli.main import ABOUT, COMMANDS, VERSION_HELP
 
 
@@ -36,6 +36,12 @@ class Commands(LoadingGroup):
         """Note the arguments and parse them."""
         arguments.set(tuple(args))
         return super().make_context(info_name, args, *more, **options)
+
+    def named_otherwise(self, asked: str) -> list[str]:
+        """Return commands of `release` and `budget`, of which people leave the first word out."""
+        names = OTHER_NAMES.get(asked.lower(), (asked,))
+        groups = {name: load(name).commands for name in ("release", "budget")}
+        return [f"{group} {name}" for group in groups for name in names if name in groups[group]]
 
 
 app = typer.Typer(

@@ -41,6 +41,21 @@ class QuickCommand(_Quick, TyperCommand):
     """A command of Typer's that does not import Pydantic for texts."""
 
 
+OTHER_NAMES = {
+    **dict.fromkeys(("average", "avg"), ("mean",)),
+    **dict.fromkeys(("total",), ("sum",)),
+    **dict.fromkeys(("std", "stdev", "sd"), ("variance",)),
+    **dict.fromkeys(("percentile", "percentiles"), ("quantile",)),
+    **dict.fromkeys(("min", "minimum", "max", "maximum", "range"), ("quantile", "bounds")),
+    **dict.fromkeys(("table", "crosstab", "frequencies"), ("count", "histogram")),
+    **dict.fromkeys(("share", "proportion", "percentage"), ("count", "mean")),
+    **dict.fromkeys(("mode", "choose"), ("select",)),
+    **dict.fromkeys(("regression", "ols"), ("linear", "ridge", "logistic")),
+    **dict.fromkeys(("classification",), ("logistic",)),
+}
+"""What people call a command, and the commands that do it."""
+
+
 class LoadingGroup(_Quick, TyperGroup):
     """A group that makes a command when it is called; until then it knows its name and help."""
 
@@ -53,5 +68,13 @@ class LoadingGroup(_Quick, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names, made, and the other arguments."""
+        asked = args[0] if args else ""
+        near = [] if asked in self.commands else self.named_otherwise(asked)
+        if near:
+            ctx.fail(f"No such command {asked!r}. Did you mean {' or '.join(map(repr, near))}?")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and self.load(str(name)), rest
+
+    def named_otherwise(self, asked: str) -> list[str]:
+        """Return the commands of the group that people call by another name."""
+        return [name for name in OTHER_NAMES.get(asked.lower(), ()) if name in self.commands]

@@ -498,6 +498,8 @@ def _draw_each(
         records.append(record)
         if not as_json:
             try:
+                if len(records) > 1:
+                    output.print()
                 show(record)
             except OSError as error:
                 raise unshown([record], run.ledger.path, error) from None

@@ -543,11 +543,13 @@ def _show(command: ReleaseCommand, records: Sequence[Record], *, several: bool) 
         if command.as_json and several:
             output.print_json(record_json(records))
             return
-        for record in records:
+        for place, record in enumerate(records):
             if command.as_json:
                 output.print_json(record_json(record))
-            else:
-                show(record, verbose=command.options.verbose)
+                continue
+            if place:
+                output.print()
+            show(record, verbose=command.options.verbose)
     except OSError as error:
         raise unshown(records, command.options.ledger, error) from None
 

@@ -58,8 +58,8 @@ LONGEST = 60.0
 
 _COVERS = (
     "In at least 95% of releases the interval contains the exact value computed from the table,"
-    " with values clipped to their bounds.{missing} It follows from the noise and from what was"
-    " released, not from the data."
+    " with values clipped to their bounds.{missing} The interval follows from the noise and from"
+    " what was released, not from the data."
 )
 _ALL_AT_ONCE = (
     " The wider intervals cover all numbers of a release at once in at least 95% of releases."
