@@ -18,6 +18,7 @@ import expmech as em
 from expmech.certificates.accuracy import Accuracy
 from expmech.certificates.mechanism import Release
 from expmech.core.errors import DataError
+from expmech.estimators import PrivateHistogram, PrivateSelector
 from expmech.ledger import LedgerError
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.tables.sources import open_source
@@ -198,3 +199,27 @@ def test_functions_called_like_builtins_shadow_none_of_them_inside() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         ]
         assert not same & set(calls), path
+
+
+def test_a_text_is_no_list_of_its_letters_and_no_bound() -> None:
+    answers = ["yes", "no"] * 9
+    for refused in (
+        lambda: em.histogram(answers, epsilon=1, categories="yes,no"),
+        lambda: PrivateHistogram(categories="yes,no").fit([[answer] for answer in answers]),
+        lambda: PrivateSelector(candidates="yes,no").fit([[answer] for answer in answers]),
+    ):
+        with pytest.raises(em.ExpmechError, match=r"must be a list of values, such as \['yes'"):
+            refused()
+    for bounds in (("0", "100"), ("01.01.2020", "31.12.2020"), ("0 %", "100 %")):
+        with pytest.raises(em.ExpmechError, match="must be numbers, or dates such as"):
+            em.mean(AGES, epsilon=1, bounds=bounds)
+
+
+def test_text_without_quotes_in_a_condition_is_told_of_them(forms: Any) -> None:
+    for form in ("csv", "parquet"):
+        for condition in ("town = Bern", 'town = "Bern"'):
+            with pytest.raises(DataError, match="'Bern' in single quotes"):
+                em.count(forms[form][0], epsilon=1, where=condition)
+    with pytest.raises(DataError) as caught:
+        em.mean(forms["csv"][0], column="agee", epsilon=1, bounds=(0, 1))
+    assert "single quotes" not in str(caught.value)

@@ -133,6 +133,15 @@ def validate_fraction(value: object, *, name: str, owner: str) -> Fraction:
     return number
 
 
+def validate_list(values: object, *, name: str, owner: str) -> tuple[Any, ...]:
+    """Return the values of a list; a text is none, although its letters could be taken for it."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ParameterTypeError(
+            f"`{name}` of {owner} must be a list of values, such as ['yes', 'no']; got {values!r}."
+        )
+    return tuple(values)
+
+
 def validate_integer(value: object, *, name: str, owner: str, low: int, high: int) -> int:
     """Return ``value`` as an int in ``low..high``."""
     rule = f"a whole number in {low}..{high}"

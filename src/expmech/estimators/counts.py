@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from expmech.core.errors import ParameterError, ParameterTypeError
+from expmech.core.errors import ParameterError, ParameterTypeError, validate_list
 from expmech.estimators.base import PrivateEstimator, bounds_by_name, column_names
 from expmech.estimators.tables import numbers_of, only_column
 from expmech.ledger.amounts import show_amount
@@ -176,7 +176,8 @@ class PrivateHistogram(PrivateEstimator):
                 raise ParameterError(
                     f"`categories` of {self._name} need an X of one column, and no `edges`."
                 )
-            cells: list[dict[str, Any]] = [{"categories": tuple(self.categories)}]
+            listed = validate_list(self.categories, name="categories", owner=self._name)
+            cells: list[dict[str, Any]] = [{"categories": listed}]
         else:
             cells = [{"edges": edges} for edges in self._edges(d)]
         return [

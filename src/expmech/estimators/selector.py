@@ -13,6 +13,7 @@ from expmech.core.errors import (
     validate_choice,
     validate_flag,
     validate_integer,
+    validate_list,
     validate_scale,
 )
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_names
@@ -104,7 +105,10 @@ class PrivateSelector(SamplerParameters, PrivateEstimator):
         budget = self._validate_parameters()
         self._validate_choice()
         table, d = self._table(X)
-        names = column_names(self).tolist() if self.candidates is None else list(self.candidates)
+        if self.candidates is None:
+            names = column_names(self).tolist()
+        else:
+            names = list(validate_list(self.candidates, name="candidates", owner=self._name))
         statistic, read = self._statistic(table, y, d, names)
         rows = DeferredRows(table=table, read=read)
         (release,) = self._draw(self._prepare([statistic], rows, budget), rows)

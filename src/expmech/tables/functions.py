@@ -19,7 +19,13 @@ import numpy as np
 from expmech.certificates.mechanism import Release
 from expmech.certificates.timing import AUTO, UNPROTECTED
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_integer
+from expmech.core.errors import (
+    DataError,
+    ParameterError,
+    ParameterTypeError,
+    validate_integer,
+    validate_list,
+)
 from expmech.domains.regions import decimal_fraction
 from expmech.ledger import exact_amount
 from expmech.tables.arrays import ArrayRows, DeferredRows
@@ -474,7 +480,7 @@ def histogram(
                 f"`edges` of histogram must be rising numbers, or dates; got {edges!r}."
             ) from None
     if categories is not None:
-        cells["categories"] = tuple(categories)
+        cells["categories"] = validate_list(categories, name="categories", owner="histogram")
     return given.release(
         lambda name, _: HistogramIn(
             column=name, named=True, adjacency=given.relation, dates=dates, **cells
@@ -603,6 +609,11 @@ class _Arguments:
             )
         pair = list(bounds)
         days = public_days(pair, name="bounds", owner=self.owner)
+        if days is None and any(isinstance(bound, str) for bound in pair):
+            raise ParameterTypeError(
+                f"`bounds` of {self.owner} must be numbers, or dates such as '2020-01-31'; got"
+                f" {bounds!r}."
+            )
         return validate_bounds(days or pair, name=self.owner), days is not None
 
     def release(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from expmech.core.errors import DataError, did_you_mean
@@ -97,7 +98,7 @@ class Source:
         """Every name that a ledger of it may hold, the canonical one first."""
         return (self.identity, *self.aliases)
 
-    def column(self, name: str, *, owner: str = "column") -> Any:
+    def column(self, name: str, *, owner: str = "column", in_expression: bool = False) -> Any:
         """Return a column of the table; case counts only where the table tells names apart by it.
 
         Parameters
@@ -106,6 +107,8 @@ class Source:
             Its name.
         owner : str, default "column"
             Whom errors name.
+        in_expression : bool, default False
+            Whether the name stands in a condition or a query, where text needs quotes.
 
         Returns
         -------
@@ -125,21 +128,25 @@ class Source:
                 f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename"
                 " one of them."
             )
+        quotes = f" If it is text, write '{name}' in single quotes." if in_expression else ""
         if not self.public_columns:  # where there is no header, its first line is a record
             raise DataError(
-                f"There is no {owner} {name!r} in {self.identity}. The first line of a text file"
+                f"There is no {owner} {name!r} in {self.identity}.{quotes} The first line of a text"
+                " file"
                 " must hold the names of its columns; where it has none, give them (--names; in"
                 " Python header=False and names). `expmech check` shows its names to you alone."
             )
         hint = did_you_mean(name, columns, cutoff=_ALIKE)
         raise DataError(
             f"There is no {owner} {name!r} in {self.identity}; it has {_listing(columns)}.{hint}"
+            f"{quotes}"
         )
 
     @property
     def compiler(self) -> Compiler:
         """What writes expressions of the columns for the engine."""
-        return Compiler(column=self.column, engine=self.engine, decimal=self.decimal)
+        column = partial(self.column, in_expression=True)
+        return Compiler(column=column, engine=self.engine, decimal=self.decimal)
 
     def number(self, name: str) -> Any:
         """Return the column as float64, NULL or NaN where a value is no number.

@@ -27,6 +27,10 @@ LOGISTIC_PENALTY = 0.01
 """On rows of norm one: just enough to keep the optimum unique."""
 
 LOGISTIC = "a logistic regression"
+_OTHER_LABELS = (
+    "A label that is none of those named counts as the other, or as the first class; capitals"
+    " matter."
+)
 _STEEPEST = 2.0**30
 """Bound on ``epsilon penalty B``: beyond some 2^36 the rounding of the penalty's energies is
 coarser than the law."""
@@ -43,6 +47,11 @@ class LabelRegression(Regression):
     @property
     def predicted(self) -> str:
         return f"{self.target_label} = {self.positive}"
+
+    @property
+    def missing_statement(self) -> str:
+        """The rule for missing values, and that a label is compared with its capitals."""
+        return f"{super().missing_statement} {_OTHER_LABELS}"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -29,7 +29,10 @@ _SCORING = (
     "the caller's `scoring` gives a finite score for every data set, and its scores move by at most"
     " the stated sensitivity between adjacent ones"
 )
-_NO_CANDIDATE = "A missing value is no candidate and is not counted."
+_NO_CANDIDATE = (
+    "A missing value is no candidate and is not counted, nor is a value that equals none of them;"
+    " capitals matter."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
