@@ -241,6 +241,17 @@ def test_a_mean_whose_interval_is_all_of_its_bounds_says_so(survey: Path) -> Non
     assert "caution" in str(tiny) and "caution" in tiny._repr_html_()
 
 
+def test_a_mean_whose_interval_ends_at_a_bound_asks_for_the_units() -> None:
+    """Incomes with bounds for thousands: every one of them counts as the upper bound."""
+    incomes = [40_000.0 + 100 * k for k in range(300)]
+    assert "interval ends at the bound 200, and" in " ".join(
+        str(em.mean(incomes, epsilon=1, bounds=(0, 200))).split()
+    )
+    assert "caution" not in str(em.mean(incomes, epsilon=5, bounds=(0, 200_000)))
+    rare = em.mean([0.0] * 300, epsilon=1, bounds=(0, 1))
+    assert rare.accuracy is not None and rare.accuracy.lower == 0 and "caution" not in str(rare)
+
+
 def test_a_card_says_what_counts_as_a_number_whatever_the_type_of_the_column() -> None:
     """One record can make a column of text: what is said must not depend on it."""
     asked: dict[str, Any] = {"epsilon": 1, "bounds": (0, 100), "random_state": 1}

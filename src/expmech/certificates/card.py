@@ -142,38 +142,45 @@ def assumed(certificate: Certificate) -> list[Row]:
 
 
 def caution(certificate: Certificate, values: Sequence[ShownValue]) -> list[Row]:
-    """Return a row that says so where the intervals of means are all that their bounds allow.
+    """Return a row about intervals of means that are all of their bounds, or end at one.
 
-    Such a number tells next to nothing, and looks like any other: a column of text has one.
+    Such a number tells next to nothing, or little of the column, and looks like any other: a column
+    of text has one, and so has a column in other units than its bounds.
     """
     domain, shape = certificate.domain, certificate.postprocessing
     lower, upper = domain.get("lower"), domain.get("upper")
     if domain.get("kind") not in _MEANS or not lower or not upper or len(values) % len(lower):
         return []
-    ends = list(zip(lower, upper, strict=True)) * (len(values) // len(lower))
     if shape.get("map") == Dates.name:
         whole = [value.interval == _bounds(certificate) for value in values]
+        at_bound = ""
     else:
-        whole = [
-            value.lower is not None
-            and value.upper is not None
-            and value.lower <= low
-            and value.upper >= high
-            for value, (low, high) in zip(values, ends, strict=True)
-        ]
-    if not any(whole):
-        return []
-    names = [
-        visible(value.name) for value, all_of_it in zip(values, whole, strict=True) if all_of_it
-    ]
-    of_whom = "The interval" if all(whole) else f"The interval of {', '.join(names)}"
-    return [
-        (
-            "caution",
-            f"{of_whom} is all that the bounds allow, so the value says next to nothing: epsilon is"
-            " too small for so few rows, or few values could be read.",
+        ends = list(zip(lower, upper, strict=True)) * (len(values) // len(lower))
+        reached = [_reached(value, *pair) for value, pair in zip(values, ends, strict=True)]
+        whole = [len(bounds) == 2 for bounds in reached]
+        at_bound = number_text(reached[0][0]) if len(values) == len(reached[0]) == 1 else ""
+    if any(whole):
+        names = [value.name for value, all_of_it in zip(values, whole, strict=True) if all_of_it]
+        of_whom = "" if all(whole) else f" of {visible(', '.join(names))}"
+        text = (
+            f"The interval{of_whom} is all that the bounds allow, so the value says next to"
+            " nothing: epsilon is too small for so few rows, or few values could be read."
         )
-    ]
+        return [("caution", text)]
+    if at_bound and (lower, upper) != ([0.0], [1.0]):  # of shares it is usual
+        text = (
+            f"The interval ends at the bound {at_bound}, and values beyond it count as"
+            f" {at_bound}: are the bounds in the units of the column?"
+        )
+        return [("caution", text)]
+    return []
+
+
+def _reached(value: ShownValue, low: float, high: float) -> list[float]:
+    """Return the bounds that the interval of a mean reaches."""
+    if value.lower is None or value.upper is None:
+        return []
+    return [low] * (value.lower <= low) + [high] * (value.upper >= high)
 
 
 def _protected(certificate: Certificate) -> tuple[Fraction, str]:
