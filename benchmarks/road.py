@@ -31,13 +31,9 @@ GOALS = {
 
 
 REMAINS = (
-    "What remains longer than its goal is mostly one function per thought: a number passes about"
-    " twenty functions of exact coins, noise and intervals, each with a proof of its own, an"
-    " estimator checks its parameters and the form of its table before it looks at a row, a"
-    " logistic regression encloses the root of its gradient in a hundred steps of numerics, and a"
-    " command cuts lines, writes expressions for the engine and prints a card. Joining these would"
-    " shorten the list and lengthen every function, so it was not done; what was computed, checked"
-    " or made twice is gone."
+    "What remains is mostly one function per thought: exact coins and noise, the checks of a table's"
+    " form, the steps of a certified root, the lines of a file and the expressions of an engine."
+    " Joining them would shorten these lists and make each function harder to read."
 )
 
 
