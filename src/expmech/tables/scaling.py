@@ -86,20 +86,17 @@ def scalings(bounds: Sequence[Bounds], *, center: bool = True) -> tuple[Scaling,
     return tuple(Scaling(pair, middle, half) for pair, middle, half in triples)
 
 
-def snapped_columns(
-    rows: NDArray[np.float64], maps: Sequence[Scaling], stands: Sequence[float] | None = None
-) -> NDArray[np.float64]:
+def snapped_columns(rows: NDArray[np.float64], maps: Sequence[Scaling]) -> NDArray[np.float64]:
     """Return columns scaled to [-1, 1], each entry the nearest multiple of 2^-20.
 
-    What is missing counts as the number ``stands`` has for its column, where that is given. An
-    engine computes the same ones: :func:`expmech.tables.engines.sums.nearest`.
+    An engine computes the same ones: :func:`expmech.tables.engines.sums.nearest`.
 
     >>> rows = np.array([[-1.0], [5.0]])
     >>> snapped_columns(rows, [Scaling((0.0, 8.0), middle=4.0, half=4.0)]).tolist()
     [[-1.0], [0.25]]
     """
     result = np.empty(rows.shape)
-    _snap(rows, _tiles(len(rows), maps, stands), result)
+    _snap(rows, _tiles(len(rows), maps), result)
     return result
 
 

@@ -90,36 +90,36 @@ class Levels:
         return int(share)
 
 
-def parse_levels(levels: Any, *, owner: str = "JointQuantiles", name: str = "levels") -> Levels:
+def parse_levels(levels: Any, *, owner: str = "JointQuantiles") -> Levels:
     """Return levels given as decimal text ("0.1"), fractions ("1/30", Fraction) or floats.
 
     A float counts as the shortest decimal that names it: 0.1 is one tenth.
     """
     listed = [levels] if isinstance(levels, (str, float, Fraction)) else levels
     if not isinstance(listed, (Sequence, np.ndarray)) or len(listed) == 0:
-        raise ParameterTypeError(f"`{name}` of {owner} must be {_RULE}; got {levels!r}.")
-    parsed = [_fraction(level, levels, owner=owner, name=name) for level in listed]
+        raise ParameterTypeError(f"`levels` of {owner} must be {_RULE}; got {levels!r}.")
+    parsed = [_fraction(level, levels, owner=owner) for level in listed]
     increasing = all(below < above for below, above in pairwise(parsed))
     if not increasing or parsed[0] <= 0 or parsed[-1] >= 1 or len(parsed) > MOST_LEVELS:
-        raise ParameterError(f"`{name}` of {owner} must be {_RULE}; got {levels!r}.")
+        raise ParameterError(f"`levels` of {owner} must be {_RULE}; got {levels!r}.")
     denominator = lcm(*(level.denominator for level in parsed))
     if denominator > MOST_DENOMINATOR:
         raise ParameterError(
-            f"`{name}` of {owner} must have a common denominator of at most 2^30; got"
+            f"`levels` of {owner} must have a common denominator of at most 2^30; got"
             f" {denominator}. Write them as decimal text with fewer digits."
         )
     return Levels(tuple(int(level * denominator) for level in parsed), denominator)
 
 
-def _fraction(level: Any, levels: Any, *, owner: str, name: str) -> Fraction:
+def _fraction(level: Any, levels: Any, *, owner: str) -> Fraction:
     known = isinstance(level, (str, float, Fraction, np.floating))
     if not known or isinstance(level, (bool, np.bool_)):
-        raise ParameterTypeError(f"`{name}` of {owner} must be {_RULE}; got {levels!r}.")
+        raise ParameterTypeError(f"`levels` of {owner} must be {_RULE}; got {levels!r}.")
     text = repr(float(level)) if isinstance(level, (float, np.floating)) else level
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise ParameterError(f"`{name}` of {owner} must be {_RULE}; got {levels!r}.") from None
+        raise ParameterError(f"`levels` of {owner} must be {_RULE}; got {levels!r}.") from None
 
 
 @dataclass(frozen=True)
