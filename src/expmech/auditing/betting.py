@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from expmech.core.arrays import Flags, Floats, Integers
 
 _STEP, _MOST = 0.01, 20.0
 _SHARES = np.linspace(0.0, 0.95, 96)  # stakes to try, over the largest: one loss ruins there
@@ -30,7 +29,7 @@ class PairCounts:
     neither: int
 
     @classmethod
-    def of(cls, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> PairCounts:
+    def of(cls, first: Flags, second: Flags) -> PairCounts:
         """Count pairs in the order they were drawn."""
         both = int((first & second).sum())
         return cls(
@@ -117,7 +116,7 @@ class Wealth:
         return max(bound, float(self.epsilons[first - 1])) if first else bound
 
     @property
-    def _reached(self) -> NDArray[np.bool_]:
+    def _reached(self) -> Flags:
         return np.asarray(self._best >= self._target)
 
 
@@ -159,7 +158,7 @@ def _log_factors(stakes: Floats, ratios: Floats, delta: float) -> tuple[Floats, 
     )
 
 
-Whole = NDArray[np.int64]
+Whole = Integers
 
 _SHARE = 0.02  # part of alpha for an interval that holds the smaller probability
 _CELLS = 128  # that cut this interval

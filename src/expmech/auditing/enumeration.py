@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.bits import SEEDED
 from expmech.core.coins import UNIT, Coins
 from expmech.core.coins.exact import Enclosure
@@ -73,25 +74,23 @@ class EnumeratingCoins(Coins):
         """End the path: what follows is the whole law again."""
         raise _RestartError
 
-    def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
+    def integers_below(self, n: int, size: int) -> Integers:
         return np.array([self._branch([1.0 / n] * n) for _ in range(size)], dtype=np.int64)
 
     def one_below(self, n: int) -> int:
         return self._branch([1.0 / n] * n)
 
-    def bernoulli(
-        self, probability: NDArray[np.float64], enclosure: Enclosure
-    ) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: Floats, enclosure: Enclosure) -> Flags:
         return np.array([self._branch([1.0 - p, p]) == 1 for p in probability], dtype=np.bool_)
 
     def bernoulli_exp(
         self,
-        counts: NDArray[np.int64],
+        counts: Integers,
         *,
         rate: Fraction = UNIT,
         numerator: int = 1,
-        denominator: NDArray[np.int64] | int = 1,
-    ) -> NDArray[np.bool_]:
+        denominator: Integers | int = 1,
+    ) -> Flags:
         probabilities = np.exp(counts * -float(rate)) * (numerator / np.asarray(denominator))
         if (counts < 0).any() or (probabilities > 1.0 + 1e-12).any():
             raise ParameterError("a coin was asked for with a probability above one.")
@@ -100,7 +99,7 @@ class EnumeratingCoins(Coins):
             dtype=np.bool_,
         )
 
-    def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+    def geometric(self, rate: Fraction, size: int) -> Integers:
         """Branch over the law, up to a tail below 1e-12, which is cut off."""
         probabilities = _geometric(rate)
         drawn = [self._branch(probabilities) for _ in range(size)]
@@ -108,13 +107,13 @@ class EnumeratingCoins(Coins):
             raise _CutError
         return np.array(drawn, dtype=np.int64)
 
-    def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+    def discrete_laplace(self, rate: Fraction, size: int) -> Integers:
         """Branch over the whole law at once, without tails below 1e-12."""
         probabilities = _discrete_laplace(rate)
         top = len(probabilities) // 2
         return np.array([self._branch(probabilities) - top for _ in range(size)], dtype=np.int64)
 
-    def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    def categorical(self, cumulative: Integers, size: int) -> Integers:
         weights = np.diff(cumulative, prepend=0)
         probabilities = (weights / cumulative[-1]).tolist()
         return np.array([self._branch(probabilities) for _ in range(size)], dtype=np.int64)

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.errors import ParameterError
-
-Floats = NDArray[np.float64]
 
 _FEW = 64
 _DECIMALS = 16
@@ -209,7 +208,7 @@ def _as_numbers(raw: Any) -> Floats | None:
     return numbers.reshape(len(numbers), -1).astype(np.float64)
 
 
-Mask = NDArray[np.bool_]
+Mask = Flags
 
 
 class Event(Protocol):
@@ -296,7 +295,7 @@ class CellsEvent:
     def holds(self, outputs: Outputs) -> Mask:
         return self.chosen[self.cell_numbers(outputs.named(self.pair))]
 
-    def cell_numbers(self, features: Floats) -> NDArray[np.int64]:
+    def cell_numbers(self, features: Floats) -> Integers:
         """Return the number of the cell of each row of two features."""
         rows, columns = (
             np.searchsorted(edges, features[:, j], side="right")

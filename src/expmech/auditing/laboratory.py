@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from expmech.auditing.chain_law import ChainLaw, lattice_point
 from expmech.auditing.enumeration import law_of
 from expmech.auditing.neighbours import Pair, as_json, as_pairs
+from expmech.core.arrays import Floats
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import (
@@ -38,7 +39,7 @@ from expmech.losses.base import Declared
 from expmech.theory import delta_from_tv, density_distance, renyi_divergence, true_delta
 from expmech.theory.divergence import log_ratio_range
 
-Matrix = NDArray[np.float64]
+Matrix = Floats
 MatrixOf = Callable[[NDArray[Any], Matrix], Any]
 
 MOST_STATES = 1024

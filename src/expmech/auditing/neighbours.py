@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError, validate_integer
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.exponential.samplers import Sampler
@@ -200,9 +200,7 @@ def _tables(
     return [*added, Pair("nothing and one row", shape(nothing), shape(high[None, :]))]
 
 
-def _ends(
-    bounds: Sequence[tuple[float, float]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _ends(bounds: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
     pairs = np.array(bounds, dtype=np.float64).reshape(-1, 2)
     if not len(pairs) or not np.isfinite(pairs).all() or not (pairs[:, 0] < pairs[:, 1]).all():
         raise ParameterError(f"`bounds` of neighbours must be pairs low < high; got {bounds}.")

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.auditing.betting import DOUBT, growth
 from expmech.auditing.events import (
     CellsEvent,
     Event,
-    Floats,
     HalfSpaceEvent,
     IntervalEvent,
     LabelsEvent,
@@ -26,8 +24,9 @@ from expmech.auditing.events import (
     few_labels,
     join,
 )
+from expmech.core.arrays import Floats, Integers
 
-Whole = NDArray[np.int64]
+Whole = Integers
 
 _TAILS = np.array([0.003, 0.01])  # rare events may tell most: a large count, a long time
 _LEVELS = np.unique(np.concatenate([np.linspace(0.0, 1.0, 40), _TAILS, 1.0 - _TAILS]))
@@ -195,7 +194,7 @@ def _best_cells(
     return judge(CellsEvent(pair, grid.edges, chosen), first[1::2], second[1::2], rule)
 
 
-def _shares(cells: NDArray[np.int64], number: int) -> Floats:
+def _shares(cells: Integers, number: int) -> Floats:
     """Return the share of each cell, with half a draw more."""
     counts = np.bincount(cells, minlength=number)
     return np.asarray((counts + 0.5) / (len(cells) + 0.5 * number))

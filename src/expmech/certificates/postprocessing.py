@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.dates import date_text, days_of_text
 from expmech.core.errors import ParameterError
 from expmech.core.registry import Registry
@@ -53,7 +54,7 @@ class Postprocessing(ABC):
         """Return the numbers that :meth:`apply_width` gave a shape."""
         return self.back(released)
 
-    def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def lost(self, point: Floats) -> Floats:
         """Return how far roundings on the way and back may have moved each entry: here none."""
         return np.zeros_like(point)
 
@@ -144,7 +145,7 @@ class Dates(Postprocessing):
     def back_width(self, released: Any) -> NDArray[Any] | None:
         return self.shape.back(released)
 
-    def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def lost(self, point: Floats) -> Floats:
         """Return a microsecond, and a few float64 steps of each entry."""
         return np.asarray(_MICROSECOND + _ROUNDED * np.abs(point))
 
@@ -267,7 +268,7 @@ class Coefficients(Postprocessing):
         first = coefficients[..., :1] - self.shift + (slopes @ np.asarray(self.centers))[..., None]
         return np.asarray(np.concatenate([first, slopes], axis=-1) / np.asarray(self.scales))
 
-    def lost(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def lost(self, point: Floats) -> Floats:
         """Return a few float64 steps of each entry; of the first also of what was subtracted."""
         scaled = np.abs(np.asarray(self.scales) * point)
         about = scaled[..., 1:] @ np.abs(np.asarray(self.centers))
@@ -313,8 +314,8 @@ class Components:
     ``variances`` and ``total_variance`` are None unless they were requested.
     """
 
-    directions: NDArray[np.float64]
-    variances: NDArray[np.float64] | None = None
+    directions: Floats
+    variances: Floats | None = None
     total_variance: float | None = None
 
 
@@ -389,7 +390,7 @@ class Directions(Postprocessing):
             released["variance"] = dict(zip((*self._labels, "total"), rest, strict=True))
         return released
 
-    def _from_names(self, released: Mapping[str, Any]) -> NDArray[np.float64]:
+    def _from_names(self, released: Mapping[str, Any]) -> Floats:
         names = (*self._labels, "variance") if self.variances else self._labels
         lines = _entries(released, names)
         columns = self.names or ()
@@ -426,7 +427,7 @@ def rebuild_postprocessing(described: Mapping[str, Any]) -> Postprocessing:
     return kind.rebuild(described)
 
 
-def numbers(values: Any, *, dimensions: int | None = None) -> NDArray[np.float64]:
+def numbers(values: Any, *, dimensions: int | None = None) -> Floats:
     """Return finite numbers as float64; raise where one is missing, infinite, text or a bool."""
     array = np.asarray(values)
     if array.dtype.kind == "O":  # whole numbers beyond int64, or no numbers
@@ -455,7 +456,7 @@ def _entries(released: Any, names: Sequence[str]) -> list[Any]:
     return [released[name] for name in names]
 
 
-def within(point: NDArray[np.float64], lower: Any, upper: Any) -> bool:
+def within(point: Floats, lower: Any, upper: Any) -> bool:
     """Tell whether a point lies between the bounds, up to what a map may lose."""
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     if point.shape != low.shape:

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
+
 Result = TypeVar("Result")
 
 
@@ -184,7 +186,7 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
 
 def validate_vector(
     value: Any, *, name: str, owner: str, length: int | None = None, confidential: bool = False
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return ``value`` as a finite float64 vector; a confidential one is not shown in errors."""
     rule = "a list of finite numbers" if length is None else f"a list of {length} finite numbers"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import validate_integer
@@ -19,10 +20,9 @@ from expmech.core.errors import validate_integer
 if TYPE_CHECKING:
     from expmech.domains.regions import Box
 
-Indices = NDArray[np.int64]
+Indices = Integers
 """Lattice points as integers, one row per point."""
 
-Floats = NDArray[np.float64]
 
 _PROBES = 29
 
@@ -67,11 +67,11 @@ class Domain(ABC):
         """The log of the number of points, or an upper bound where that is unknown."""
 
     @abstractmethod
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         """Tell by integer arithmetic which rows are points of the lattice."""
 
     @abstractmethod
-    def contains_points(self, points: NDArray[Any]) -> NDArray[np.bool_]:
+    def contains_points(self, points: NDArray[Any]) -> Flags:
         """Tell which points, given as a loss takes them, lie in the region the lattice fills."""
 
     @abstractmethod

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.domains.base import Cover, Domain, Floats, Indices
+from expmech.domains.base import Cover, Domain, Indices
 from expmech.domains.regions import Box
 
 
@@ -55,13 +56,13 @@ class Candidates(Domain):
     def log_size(self) -> float:
         return math.log(len(self.labels))
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         return np.asarray((indices[:, 0] >= 0) & (indices[:, 0] < len(self.labels)))
 
-    def contains_points(self, points: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Integers) -> Flags:
         return self.contains(points[:, None])
 
-    def points(self, indices: Indices) -> NDArray[np.int64]:
+    def points(self, indices: Indices) -> Integers:
         return np.ascontiguousarray(indices[:, 0])
 
     def values(self, indices: Indices) -> NDArray[Any]:
@@ -151,11 +152,11 @@ class Product(Domain):
         bits[:, -1] = 0
         return Cover(box=self.box, low=low, bits=bits, free=True)
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         point = np.ascontiguousarray(indices[:, :-1])
         return np.asarray(self.box.contains(point) & self.candidates.contains(indices[:, -1:]))
 
-    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Floats) -> Flags:
         whole = points[:, -1].astype(np.int64)
         named = self.candidates.contains_points(whole) & (whole == points[:, -1])
         return np.asarray(self.box.contains_points(points[:, :-1]) & named)

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, draw_discrete_gaussian
 from expmech.core.errors import (
     ParameterError,
@@ -86,22 +87,22 @@ class Box(Grid):
     def log_size(self) -> float:
         return self.dimension * self.bits * math.log(2.0)
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         # Negative coordinates are huge as unsigned numbers, so one comparison does for both ends.
         inside = indices.view(np.uint64) < np.uint64(self.points_per_axis)
         return inside[:, 0] if self.dimension == 1 else np.asarray(inside.all(axis=1))
 
-    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Floats) -> Flags:
         return np.asarray(((points >= self.lower) & (points <= self.upper)).all(axis=1))
 
-    def points(self, indices: Indices) -> NDArray[np.float64]:
-        coordinates: NDArray[np.float64] = indices.astype(np.float64)
+    def points(self, indices: Indices) -> Floats:
+        coordinates: Floats = indices.astype(np.float64)
         coordinates += 0.5
         coordinates *= self.steps
         coordinates += self.lower
         return coordinates
 
-    def locate(self, point: NDArray[np.float64]) -> Indices:
+    def locate(self, point: Floats) -> Indices:
         return np.floor((point - self.lower) / self.steps).astype(np.int64)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
@@ -191,13 +192,13 @@ class Multiples(Grid):
     def log_size(self) -> float:
         return math.log(self.count)
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         return np.asarray(indices.view(np.uint64)[:, 0] < np.uint64(self.count))
 
-    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Floats) -> Flags:
         return np.asarray((points >= self.lower) & (points <= self.upper))[:, 0]
 
-    def points(self, indices: Indices) -> NDArray[np.float64]:
+    def points(self, indices: Indices) -> Floats:
         # both whole numbers are exact, so a quotient is the float64 nearest to the multiple
         whole = (indices + self.first) * self.step.numerator
         return np.asarray(whole.astype(np.float64) / float(self.step.denominator))
@@ -247,9 +248,7 @@ def line_of(lattice: Box | Multiples) -> tuple[float, float]:
 
 
 @np.errstate(all="ignore")  # a denormal value may underflow, to a cell that is right
-def cells_of(
-    values: NDArray[np.float64], bounds: tuple[float, float], lattice: Box | Multiples
-) -> NDArray[np.int64]:
+def cells_of(values: Floats, bounds: tuple[float, float], lattice: Box | Multiples) -> Integers:
     """Return the cell of each value, clipped to the bounds; cells are counted from 0.
 
     The cell depends on the value alone, so its rounding changes no sensitivity. Engines compute the
@@ -317,13 +316,13 @@ class NormBall(Grid):
         """Return the odd integer coordinates of the rows."""
         return 2 * indices + (1 - self.cube.points_per_axis)
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         inside = self.cube.contains(indices)
         # as much work for rows outside the cube, so that the time of a walk does not count them
         return inside & self._within(self.odd(np.where(inside[:, None], indices, 0)))
 
     @abstractmethod
-    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+    def _within(self, odd: Indices) -> Flags:
         """Tell which odd integer vectors the ball holds."""
 
     def is_listable(self, limit: int) -> bool:
@@ -388,10 +387,10 @@ class L1Ball(NormBall):
         d = self.dimension
         return d * math.log(2.0) + _log_binomial(self._total + d, d)
 
-    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+    def _within(self, odd: Indices) -> Flags:
         return np.asarray(np.abs(odd).sum(axis=1) <= self.cube.points_per_axis)
 
-    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Floats) -> Flags:
         return np.asarray(np.abs(points).sum(axis=1) <= self.radius)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
@@ -458,14 +457,14 @@ class L2Ball(NormBall):
         ball = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) + d * math.log(radius)
         return min(ball, self.cube.log_size)
 
-    def _within(self, odd: Indices) -> NDArray[np.bool_]:
+    def _within(self, odd: Indices) -> Flags:
         squares = ((odd / self.cube.points_per_axis) ** 2).sum(axis=1)
         inside = np.asarray(squares <= 1.0)
         for j in np.flatnonzero(np.abs(squares - 1.0) <= _SURE):
             inside[j] = sum(int(o) ** 2 for o in odd[j]) <= self.cube.points_per_axis**2
         return inside
 
-    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Floats) -> Flags:
         return np.asarray((points**2).sum(axis=1) <= self.radius**2)
 
     def draw_uniform(self, coins: Coins, size: int) -> Indices:
@@ -566,14 +565,14 @@ class Simplex(Region):
     def log_size(self) -> float:
         return _log_binomial(self.total + self.dimension - 1, self.dimension - 1)
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         return np.asarray((indices >= 0).all(axis=1) & (indices.sum(axis=1) == self.total))
 
-    def contains_points(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains_points(self, points: Floats) -> Flags:
         """Tell which points are non-negative and sum to 1 up to float64 rounding."""
         return np.asarray((points >= 0).all(axis=1) & (np.abs(points.sum(axis=1) - 1.0) <= 1e-12))
 
-    def points(self, indices: Indices) -> NDArray[np.float64]:
+    def points(self, indices: Indices) -> Floats:
         return indices / self.total
 
     def largest_square(self, norm: str) -> Fraction:

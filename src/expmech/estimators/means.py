@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.estimators.base import (
     BoundedColumns,
     MissingParameter,
@@ -26,9 +26,7 @@ from expmech.tables.statistics.sums import ColumnStatistic
 class PrivateNumbers(MissingParameter, BoundedColumns):
     """One number per column, clipped to its bounds, by noise that does not look at the data."""
 
-    def _numbers(
-        self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any
-    ) -> NDArray[np.float64]:
+    def _numbers(self, X: Any, kind: Callable[..., ColumnStatistic], **own: Any) -> Floats:
         """Return one number per column; keep their intervals and what was promised."""
         budget = self._validate_parameters()
         table, d = self._table(X)

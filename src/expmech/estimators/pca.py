@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters, column_labels
 from expmech.estimators.tables import numbers_of
@@ -114,7 +114,7 @@ class PrivatePCA(
         self.certificates_ = tuple(release.certificate for release in releases)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Return the coordinates of rows, centred and scaled, along the components.
 
         A missing value counts as at the fit, where that gives it a value; otherwise it is refused.
@@ -123,7 +123,7 @@ class PrivatePCA(
         with np.errstate(all="ignore"):
             return np.asarray(((table - self.mean_) / self.scale_) @ self.components_.T)
 
-    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+    def inverse_transform(self, X: Any) -> Floats:
         """Return the rows that coordinates along the components stand for."""
         return np.asarray(np.asarray(X) @ self.components_ * self.scale_ + self.mean_)
 

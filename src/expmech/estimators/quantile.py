@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.timing import CONSTANT
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterTypeError, validate_integer
 from expmech.domains.regions import DEFAULT_BITS, decimal_fraction
 from expmech.estimators.base import BoundedColumns, SamplerParameters, column_names
@@ -108,7 +108,7 @@ class PrivateQuantile(SamplerParameters, BoundedColumns):
         budget: Fraction,
         *,
         together: bool,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the quantiles, (levels, columns): a joint draw per column, or each by itself."""
         near, names = near_levels(levels), column_names(self)
         different = sorted(set(near))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError, shielded
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_labels
 from expmech.estimators.tables import as_target, is_centred, is_sparse, target_label
@@ -63,7 +64,7 @@ class PrivateRegression(SamplerParameters, PrivateEstimator):
 
     def _coefficients(
         self, statistic: Statistic, table: Any, target: Any, epsilon: Fraction
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Charge, read the features and the target beside them, and draw the coefficients."""
         d = int(self.n_features_in_)
 
@@ -80,7 +81,7 @@ class PrivateRegression(SamplerParameters, PrivateEstimator):
         self.certificate_ = release.certificate
         return np.asarray(release.value)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         """Return intercept and slopes applied to the rows of a prediction."""
         table = self._validate_new(X, self.bounds_X)
         with np.errstate(all="ignore"):
@@ -150,7 +151,7 @@ class PrivateLine(RegressorMixin, PrivateRegression):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True
         return tags
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Return the predictions for the rows of X, in the units of the target."""
         return self._scores(X)
 
@@ -406,7 +407,7 @@ class PrivateLogisticRegression(
         tags.classifier_tags.poor_score = True
         return tags
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the log odds of the second class; of several, one score per class.
 
         Parameters
@@ -427,7 +428,7 @@ class PrivateLogisticRegression(
         place = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[place.astype(np.int64)])
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes, one row for each of X."""
         scores = self.decision_function(X)
         with np.errstate(all="ignore"):

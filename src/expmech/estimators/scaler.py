@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError
 from expmech.estimators.base import PrivateEstimator, column_labels
 from expmech.estimators.tables import numbers_of
@@ -96,7 +96,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         self.bounds_certificates_ = tuple(release.certificate for release in releases)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Clip every column to its bounds and map them to ``feature_range``; row by row.
 
         Parameters

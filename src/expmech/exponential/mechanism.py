@@ -24,6 +24,7 @@ from expmech.certificates.mechanism import (
 from expmech.certificates.plan import Plan
 from expmech.certificates.postprocessing import rebuild_postprocessing, within
 from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT, TIMINGS, TimingRequirement
+from expmech.core.arrays import Floats
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError, validate_choice
 from expmech.core.rounding import float_up, validate_epsilon
@@ -287,7 +288,7 @@ class ExponentialMechanism(Mechanism):
         plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), requirement)
         return dataclasses.replace(plan, epsilon=float(epsilon))
 
-    def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], Floats]:
         """Return every lattice point and its probability; confidential.
 
         Parameters
@@ -354,7 +355,7 @@ class ExponentialMechanism(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Tell whether a point can be a draw of the mechanism that the certificate describes.
 
         On a list it is one label, which a certificate does not hold, or one number; else a point of
@@ -394,7 +395,7 @@ def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
     return Check(claim="base", holds=holds, detail=f"{written['name']!r}, digest not compared")
 
 
-def _unknown(points: NDArray[Any]) -> NDArray[np.float64]:
+def _unknown(points: NDArray[Any]) -> Floats:
     """Stand in for a function that a certificate cannot hold."""
     return np.zeros(len(points))
 
@@ -410,7 +411,7 @@ def compare_base(certificate: Certificate, base: BaseMeasure | None) -> Check:
     return Check(claim="base measure", holds=holds, detail=detail)
 
 
-def _on_lattice(certificate: Certificate, domain: Grid, point: NDArray[np.float64]) -> bool:
+def _on_lattice(certificate: Certificate, domain: Grid, point: Floats) -> bool:
     """Tell whether a vector is a point of the grid, bit for bit where no map rounded it."""
     indices = domain.locate(point)[None, :]
     nearest = domain.points(indices)[0]

@@ -12,10 +12,9 @@ from typing import Any, Protocol, Self, TypedDict, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array
 from expmech.domains import Domain, Region
-
-Floats = NDArray[np.float64]
 
 NO_NAN = "no row holds nan, which this loss refuses"
 
@@ -45,8 +44,8 @@ class Growth:
     False
     """
 
-    center: NDArray[np.float64]
-    rates: NDArray[np.float64]
+    center: Floats
+    rates: Floats
     slack: float = 0.0
     public_slack: bool = False
 
@@ -88,8 +87,8 @@ class AffineForm:
         The norm; public.
     """
 
-    matrix: NDArray[np.float64]
-    vector: NDArray[np.float64]
+    matrix: Floats
+    vector: Floats
     norm: str
 
 
@@ -122,10 +121,10 @@ class Curvature:
         How far each entry of ``gradient`` may be from the true one.
     """
 
-    center: NDArray[np.float64]
+    center: Floats
     value: float
-    gradient: NDArray[np.float64]
-    hessian: NDArray[np.float64]
+    gradient: Floats
+    hessian: Floats
     skew: float
     gradient_error: float = 0.0
 
@@ -209,8 +208,8 @@ class Facts:
     gradient_error: Any = None
     lower_bound: Callable[[Floats, Floats], Any] | None = None
     exact_lower_bound: bool = False
-    terms: Callable[[NDArray[np.int64], Floats], Any] | None = None
-    terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None = None
+    terms: Callable[[Integers, Floats], Any] | None = None
+    terms_lower_bound: Callable[[Integers, Floats, Floats], Any] | None = None
     on_lattice: Callable[[Floats], Any] | None = None
     curvature: Callable[[], Curvature] | None = None
     evaluation_seconds: Any = None
@@ -262,8 +261,8 @@ class Declared(TypedDict, total=False):
     gradient: Callable[[Floats], Any] | None
     gradient_error: float | None
     lower_bound: Callable[[Floats, Floats], Any] | None
-    terms: Callable[[NDArray[np.int64], Floats], Any] | None
-    terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None
+    terms: Callable[[Integers, Floats], Any] | None
+    terms_lower_bound: Callable[[Integers, Floats, Floats], Any] | None
     evaluation_seconds: float | None
 
 

@@ -13,9 +13,10 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
@@ -29,7 +30,6 @@ from expmech.domains import Domain, Region
 from expmech.losses.base import Facts, validate_region, validate_rows
 from expmech.losses.ridge import MOST_ROWS
 
-Floats = NDArray[np.float64]
 SNAP = 1 << 26
 """Features become multiples of 2^-26: squares and their sums are exact integers."""
 
@@ -43,7 +43,7 @@ def read_features(features: Any, owner: str) -> Floats:
     return validate_rows(features, name="features", owner=owner, finite=True)
 
 
-def validate_labels(values: Any, owner: str) -> NDArray[np.int64]:
+def validate_labels(values: Any, owner: str) -> Integers:
     """Return signs, from 0 and 1 or -1 and 1."""
     labels = confidential_array(values, name="labels", owner=owner, kinds="fiub")
     if labels.ndim != 1:
@@ -55,7 +55,7 @@ def validate_labels(values: Any, owner: str) -> NDArray[np.int64]:
 
 
 @np.errstate(all="ignore")  # squares of tiny numbers may underflow
-def snap_rows(rows: Floats) -> NDArray[np.int64]:
+def snap_rows(rows: Floats) -> Integers:
     """Scale rows to norm at most one, exactly.
 
     Their entries are then rounded toward zero to multiples of 2^-26.

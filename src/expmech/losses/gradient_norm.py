@@ -8,9 +8,10 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import (
     LossError,
     ParameterError,
@@ -25,7 +26,6 @@ from expmech.domains import Domain, Region
 from expmech.losses.base import NO_NAN, Facts, validate_rows
 from expmech.losses.ridge import MOST_ROWS
 
-Floats = NDArray[np.float64]
 Slope = Callable[[Floats, Floats], Any]
 
 _OWNER = "GradientNorm"
@@ -190,7 +190,7 @@ class GradientNorm:
                 sums[lot, j] = self._levels(slopes, column).sum(axis=1, dtype=np.int64) * step
         return self._length(sums + self.penalty * y)
 
-    def _levels(self, slopes: Floats, column: Floats) -> NDArray[np.int64]:
+    def _levels(self, slopes: Floats, column: Floats) -> Integers:
         """Return the contributions of rows to one entry, from -2^30 to 2^30."""
         # whole levels: sums do not depend on the order of rows, and a row moves them by what D says
         return np.rint(slopes * column / self._largest_slope * _STEPS).astype(np.int64)

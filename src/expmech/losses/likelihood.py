@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import (
     LossError,
     ParameterError,
@@ -96,7 +97,7 @@ class BoundedLogLikelihood:
         self._half = (Fraction(self.high) - Fraction(self.low)) / 2
         self.sensitivity = self._half * (2 if self.adjacency == "replace" else 1)
 
-    def __call__(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, points: NDArray[Any]) -> Floats:
         """Return the loss of each point, exact sums of levels."""
         levels = self._levels(points)
         return np.asarray(-levels.sum(axis=1, dtype=np.int64) * self._step)
@@ -105,7 +106,7 @@ class BoundedLogLikelihood:
     def _step(self) -> float:
         return float(self._half / _STEPS)
 
-    def _levels(self, points: NDArray[Any]) -> NDArray[np.int64]:
+    def _levels(self, points: NDArray[Any]) -> Integers:
         """Return the level of each point and row, from -2^30 to 2^30."""
         with np.errstate(all="ignore"):
             table = np.asarray(self.log_likelihood(points))
@@ -140,12 +141,7 @@ class BoundedLogLikelihood:
             assumptions=(ROWS_ALONE,) if self._slopes is None else (ROWS_ALONE, SLOPES),
         )
 
-    def _lower_bound(
-        self,
-        slopes: NDArray[np.float64],
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _lower_bound(self, slopes: Floats, lower: Floats, upper: Floats) -> Floats:
         """Return the loss at the middle of each box, less what rows can change to its corners.
 
         Rounding to levels moves a term by at most two of them at either point: four are taken off.

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import exp_evenly
 from expmech.core.errors import (
     ParameterError,
@@ -37,8 +38,6 @@ from expmech.losses.ridge import MOST_ROWS
 
 OWNER = "LogisticRisk"
 _ULP = Fraction(1, 1 << 53)
-
-Floats = NDArray[np.float64]
 
 
 class LogisticRisk:
@@ -242,7 +241,7 @@ class LogisticRisk:
         return validate_region(domain, self.dimension, "l2", self.radius, owner=OWNER)
 
 
-def _validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+def _validate_counts(counts: Any, rows: int) -> Integers:
     """Return how many equal rows each row stands for."""
     if counts is None:
         return np.ones(rows, dtype=np.int64)

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.domains import Domain, Grid
 from expmech.domains.regions import NormBall
 from expmech.losses.base import Curvature
@@ -23,7 +23,6 @@ from expmech.losses.base import Curvature
 if TYPE_CHECKING:
     from expmech.losses.logistic import LogisticRisk
 
-Floats = NDArray[np.float64]
 _ULP = 2.0**-53
 _BLOCK = 1 << 12  # rows taken together
 # products summed for the sharper bound of the fourth moment: about ten seconds

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
@@ -54,7 +55,7 @@ class L1Mean:
         # Clipped and snapped row by row, then summed as integers: one row moves the sums by what
         # the sensitivity says, in any order of rows.
         clipped = np.minimum(np.maximum(table, self.lower), self.upper)  # first: no overflow
-        self._shares: NDArray[np.float64] | None = (clipped - self.lower) / self._widths
+        self._shares: Floats | None = (clipped - self.lower) / self._widths
         scale = 1 << max(1, _SNAP_BITS - max(0, (count // _MOST_ROWS).bit_length()))
         sums = np.rint(self._shares * scale).astype(np.int64).sum(axis=0)
         self._set_mean(count, sums.tolist(), scale)
@@ -126,16 +127,14 @@ class L1Mean:
         self.sensitivity = sum((Fraction(width) for width in self._widths), Fraction(0)) / count
         self.growth = Growth(center=self._mean, rates=np.ones(len(sums)), public_slack=True)
 
-    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row, added up column by column: the batch does not matter."""
         total = np.abs(y[:, 0] - self._mean[0])
         for j in range(1, len(self._mean)):
             total += np.abs(y[:, j] - self._mean[j])
         return np.asarray(total, dtype=np.float64)
 
-    def terms(
-        self, coordinates: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def terms(self, coordinates: Integers, values: Floats) -> Floats:
         """Return the loss of each coordinate named at the value given: the loss is their sum.
 
         Parameters
@@ -213,7 +212,7 @@ class L1Mean:
         )
 
 
-def _validate_rows(rows: Any) -> NDArray[np.float64]:
+def _validate_rows(rows: Any) -> Floats:
     table = confidential_array(rows, name="rows", owner="L1Mean")
     table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
@@ -225,7 +224,7 @@ def _validate_rows(rows: Any) -> NDArray[np.float64]:
     return table
 
 
-def _validate_bound(value: Any, name: str, d: int) -> NDArray[np.float64]:
+def _validate_bound(value: Any, name: str, d: int) -> Floats:
     bound = np.asarray(value)
     if bound.dtype.kind not in "fiu" or bound.ndim > 1 or not np.isfinite(bound).all():
         raise ParameterTypeError(

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import LossError, ParameterError, ParameterTypeError
 from expmech.core.rounding import float_up
 from expmech.domains import Domain
@@ -63,7 +64,7 @@ class PMSE:
         self,
         rows: ArrayLike,
         *,
-        synthetic: Callable[[NDArray[np.float64]], Any],
+        synthetic: Callable[[Floats], Any],
         edges: Sequence[Sequence[float]],
         adjacency: str = "replace",
     ) -> None:
@@ -92,7 +93,7 @@ class PMSE:
         self._synthetic_rows: int | None = None
         self.sensitivity = Fraction(1, 1 if self.adjacency == "replace" else 2)
 
-    def _counts(self, table: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _counts(self, table: Floats) -> Integers:
         """Return the number of rows in each cell."""
         places = [
             np.searchsorted(each, table[:, j], side="right") for j, each in enumerate(self._edges)
@@ -100,11 +101,11 @@ class PMSE:
         flat = np.ravel_multi_index(tuple(places), self._shape)
         return np.bincount(flat, minlength=int(np.prod(self._shape))).astype(np.int64)
 
-    def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, points: Floats) -> Floats:
         """Return the loss of each parameter."""
         return np.array([self._loss_at(point) for point in points], dtype=np.float64)
 
-    def _loss_at(self, point: NDArray[np.float64]) -> float:
+    def _loss_at(self, point: Floats) -> float:
         table = np.asarray(self._synthetic(point), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != len(self._edges) or np.isnan(table).any():
             raise LossError(_BROKEN)

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
@@ -76,7 +77,7 @@ class Quantile:
         self._set_public(q, lower, upper, adjacency)
         numbers = validate_values(values, owner=_OWNER)
         self._edges = np.sort(np.clip(numbers, self.lower, self.upper))
-        self._ranks: NDArray[np.int64] | None = None  # the rank of a sorted value is its position
+        self._ranks: Integers | None = None  # the rank of a sorted value is its position
         self._set_count(numbers.size)
 
     @classmethod
@@ -144,9 +145,9 @@ class Quantile:
     @classmethod
     def from_counts(
         cls,
-        counts: NDArray[np.int64],
+        counts: Integers,
         *,
-        points: NDArray[np.float64],
+        points: Floats,
         grid: Grid,
         q: float | Fraction,
         lower: float,
@@ -252,7 +253,7 @@ class Quantile:
         moved.__dict__.pop("_ended", None)
         return moved
 
-    def _rank(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _rank(self, points: Floats) -> Integers:
         """Return ``#{x < y}`` for each row."""
         # As many steps for every point, whatever the values are: the work tells nothing.
         if self._ranks is None and len(points) >= _MANY:
@@ -261,7 +262,7 @@ class Quantile:
         return position if self._ranks is None else self._ranks[position]
 
     @cached_property
-    def _ended(self) -> NDArray[np.float64]:
+    def _ended(self) -> Floats:
         return np.append(self._edges, np.inf)
 
     @property
@@ -270,7 +271,7 @@ class Quantile:
         most = self._edges.size if self.adjacency.count_is_public else MOST_VALUES
         return most.bit_length()
 
-    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row."""
         if self._ranks is not None and len(y):
             first = int(np.searchsorted(self._edges, y[0, 0]))
@@ -279,9 +280,7 @@ class Quantile:
                 return self._loss_between(ranks[:-1], ranks[1:])
         return self.lower_bound(y, y)
 
-    def lower_bound(
-        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def lower_bound(self, lower: Floats, upper: Floats) -> Floats:
         """Return the least loss that any rank between those of the two ends can have.
 
         Parameters
@@ -296,18 +295,14 @@ class Quantile:
         up_to = self._rank(np.nextafter(upper, np.inf))  # values up to `upper`
         return self._loss_between(self._rank(lower), up_to)
 
-    def _loss_between(
-        self, below: NDArray[np.int64], up_to: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def _loss_between(self, below: Integers, up_to: Integers) -> Floats:
         """Return the loss where so many values lie below an interval, and up to its end."""
         loss = below - self._target
         np.maximum(loss, self._target - up_to, out=loss)
         return np.asarray(np.maximum(loss, 0.0, out=loss), dtype=np.float64)
 
 
-def positions_evenly(
-    edges: NDArray[np.float64], keys: NDArray[np.float64], digits: int
-) -> NDArray[np.int64]:
+def positions_evenly(edges: Floats, keys: Floats, digits: int) -> Integers:
     """Return ``#{edges < key}`` in ``digits`` steps for every key.
 
     For sorted edges, the last of them infinite and fewer than 2^digits finite. NumPy's own search
@@ -320,7 +315,7 @@ def positions_evenly(
     return positions
 
 
-def validate_values(values: Any, *, owner: str) -> NDArray[np.float64]:
+def validate_values(values: Any, *, owner: str) -> Floats:
     """Return confidential values of shape (n,) as floats; no message names one."""
     numbers = confidential_array(values, name="values", owner=owner)
     if numbers.ndim != 1 or numbers.size > MOST_VALUES:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError, validate_choice, validate_integer, validate_scale
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
@@ -175,7 +176,7 @@ class RidgeGradient:
         self._vector = np.array([float(Fraction(entry, square)) for entry in self._moment])
         self.affine = AffineForm(matrix=self._matrix, vector=self._vector, norm=norm)
 
-    def __call__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""
         residual = y[:, :1] * self._matrix[0]  # the matrix is symmetric: its rows are its columns
         for j in range(1, self.dimension):
@@ -184,7 +185,7 @@ class RidgeGradient:
         np.abs(residual, out=residual)
         if self.norm == "linf":
             return np.asarray(residual.max(axis=1), dtype=np.float64)
-        total: NDArray[np.float64] = residual[:, 0].copy()
+        total: Floats = residual[:, 0].copy()
         for j in range(1, self.dimension):
             total += residual[:, j]
         return total
@@ -204,7 +205,7 @@ class RidgeGradient:
             assumptions=(NO_NAN,),
         )
 
-    def lipschitz(self, domain: Domain) -> NDArray[np.float64]:
+    def lipschitz(self, domain: Domain) -> Floats:
         """Bound the norm of a column of the matrix, whatever the data."""
         self._validate_domain(domain)
         entries = self.dimension if self.norm == "l1" else 1

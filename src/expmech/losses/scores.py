@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import ParameterError, validate_vector
 from expmech.domains import Domain, Region
 from expmech.losses.base import Facts
@@ -40,7 +41,7 @@ class Scores:
             losses = np.minimum(values.max() - values, np.finfo(np.float64).max)
         self._losses = np.asarray(losses, dtype=np.float64)
 
-    def __call__(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+    def __call__(self, indices: Integers) -> Floats:
         """Return the loss of each candidate."""
         return self._losses[indices]
 

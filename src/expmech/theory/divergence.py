@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Law = NDArray[np.float64]
+from expmech.core.arrays import Floats
+
+Law = Floats
 
 
 def delta_from_tv(epsilon: float, distance: float) -> float:

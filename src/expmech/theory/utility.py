@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from expmech.core.arrays import Floats
 
 
 def utility_mcsherry_talwar(
@@ -176,7 +178,7 @@ def excess_loss_tail_log_concave(
     return min(1.0, math.exp(log_bound))
 
 
-def noise_mass(rate: float, points: ArrayLike) -> NDArray[np.float64]:
+def noise_mass(rate: float, points: ArrayLike) -> Floats:
     """Return ``P(N = k) = tanh(rate / 2) exp(-rate |k|)`` of discrete Laplace noise.
 
     Derivation: docs/theory/noisy_sums.md, "The law of one sum".
@@ -188,7 +190,7 @@ def noise_mass(rate: float, points: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.tanh(rate / 2.0) * np.exp(-rate * away))
 
 
-def noise_below(rate: float, points: ArrayLike) -> NDArray[np.float64]:
+def noise_below(rate: float, points: ArrayLike) -> Floats:
     """Return ``P(N <= k)`` of discrete Laplace noise; small tails keep their digits.
 
     The other tail is that of ``-k``.

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.bits import Bits
 from expmech.core.errors import ParameterError
 
@@ -51,7 +51,7 @@ def cached_parts(size: int) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(ends)]
 
 
-def exp_evenly(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+def exp_evenly(exponents: Floats) -> Floats:
     """Replace exponents of at most 0 by their exponentials, in a time that does not depend on them.
 
     Exponents are moved into -500 .. -2^-52 first, which changes results by at most 2^-52: some
@@ -92,7 +92,7 @@ class Coins:
         self.bits = bits
         self.guard = guard
 
-    def integers_below(self, n: int, size: int) -> NDArray[np.int64]:
+    def integers_below(self, n: int, size: int) -> Integers:
         """Draw independent integers, uniform on ``0 .. n-1``.
 
         Parameters
@@ -141,13 +141,11 @@ class Coins:
     def restart(self) -> None:
         """Mark that a draw starts again and keeps nothing; coins that enumerate then stop there."""
 
-    def fair(self, size: int) -> NDArray[np.bool_]:
+    def fair(self, size: int) -> Flags:
         """Flip ``size`` fair coins."""
         return self.integers_below(2, size).astype(np.bool_)
 
-    def bernoulli(
-        self, probability: NDArray[np.float64], enclosure: Enclosure
-    ) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: Floats, enclosure: Enclosure) -> Flags:
         """Flip coins whose probabilities are computable reals.
 
         Parameters
@@ -173,12 +171,12 @@ class Coins:
 
     def bernoulli_exp(
         self,
-        counts: NDArray[np.int64],
+        counts: Integers,
         *,
         rate: Fraction = UNIT,
         numerator: int = 1,
-        denominator: NDArray[np.int64] | int = 1,
-    ) -> NDArray[np.bool_]:
+        denominator: Integers | int = 1,
+    ) -> Flags:
         """Flip coins with probability ``numerator/denominator * exp(-rate * counts)``, exactly.
 
         Parameters
@@ -213,7 +211,7 @@ class Coins:
 
         return self.bernoulli(probability, enclosure)
 
-    def geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+    def geometric(self, rate: Fraction, size: int) -> Integers:
         """Draw ``X`` on {0, 1, ...} with ``P(X >= x) = exp(-rate x)``, exactly.
 
         One uniform real U decides, ``X = floor(-log(U) / rate)``. A small rate is split: ``X = 2^k
@@ -247,7 +245,7 @@ class Coins:
             open_ = open_[~self.bernoulli_exp(low[open_], rate=rate)]
         return drawn + low
 
-    def _invert_geometric(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+    def _invert_geometric(self, rate: Fraction, size: int) -> Integers:
         """Return ``floor(-log(U) / rate)``, the slow path as likely for every value.
 
         The noise of a release is confidential, and with it whether this or the slow path drew it:
@@ -276,7 +274,7 @@ class Coins:
             drawn[j] = self._settle_geometric(int(high[j]) << _WORD | int(low[j]), rate)
         return drawn
 
-    def discrete_laplace(self, rate: Fraction, size: int) -> NDArray[np.int64]:
+    def discrete_laplace(self, rate: Fraction, size: int) -> Integers:
         """Draw X on the integers with ``P(X = x)`` proportional to ``exp(-rate |x|)``, exactly.
 
         Parameters
@@ -307,7 +305,7 @@ class Coins:
             drawn[late] = self.discrete_laplace(rate, late.size)
         return drawn
 
-    def categorical(self, cumulative: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    def categorical(self, cumulative: Integers, size: int) -> Integers:
         """Draw indices by integer weights, given by their cumulative sums.
 
         Parameters
@@ -383,12 +381,7 @@ class Coins:
 _DIGITS = 62  # of the uniform real that bernoulli_between starts from
 
 
-def bernoulli_between(
-    coins: Coins,
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    enclosure: Enclosure,
-) -> NDArray[np.bool_]:
+def bernoulli_between(coins: Coins, low: Floats, high: Floats, enclosure: Enclosure) -> Flags:
     """Flip coins of probabilities p with ``low <= p <= high``, exactly.
 
     A uniform real below ``low`` is heads and one above ``high`` is tails; between the two (widened

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Integers
 from expmech.core.balls import real
 from expmech.core.coins.exact import Coins
 from expmech.core.errors import ParameterError
@@ -29,9 +29,9 @@ _FIRST_HEIGHT = Fraction(46, 10)
 class FactoryState:
     """Height and level of each copy of the machine, and its result once it has one."""
 
-    height: NDArray[np.int64]
-    level: NDArray[np.int64]
-    result: NDArray[np.int64]
+    height: Integers
+    level: Integers
+    result: Integers
 
 
 class LinearFactory:
@@ -73,7 +73,7 @@ class LinearFactory:
         ones = np.ones(size, dtype=np.int64)
         return FactoryState(height=ones, level=0 * ones, result=RUNNING * ones)
 
-    def step(self, state: FactoryState, flips: NDArray[np.bool_], coins: Coins) -> FactoryState:
+    def step(self, state: FactoryState, flips: Flags, coins: Coins) -> FactoryState:
         """Advance every machine by one flip of its p-coin."""
         height, level, result = state.height.copy(), state.level.copy(), state.result.copy()
         tails = np.flatnonzero(~flips)
@@ -90,7 +90,7 @@ class LinearFactory:
             result[high[~stays]] = TAILS
             level[high[stays]] += 1
 
-    def _climb(self, level: NDArray[np.int64], coins: Coins) -> NDArray[np.int64]:
+    def _climb(self, level: Integers, coins: Coins) -> Integers:
         """Draw geometric numbers on {1, 2, ...}, of success probability ``1 - 1/C`` by level.
 
         The binary digits of a geometric variable are independent, so the low ones take a coin each,
@@ -105,9 +105,7 @@ class LinearFactory:
             climbs[open_] += 1 << self._places
         return climbs
 
-    def _flip_power(
-        self, level: NDArray[np.int64], place: int, coins: Coins, *, digit: bool
-    ) -> NDArray[np.bool_]:
+    def _flip_power(self, level: Integers, place: int, coins: Coins, *, digit: bool) -> Flags:
         """Flip coins of probability ``q = C^-(2^place)``, or ``q / (1 + q)`` for a binary digit."""
         chances = [self._power(k, place, digit) for k in range(int(level.max(initial=0)) + 1)]
         table = np.array([float(chance) for chance in chances])
@@ -122,9 +120,7 @@ class LinearFactory:
             self._powers[key] = power / (1 + power) if digit else power
         return self._powers[key]
 
-    def _survive(
-        self, height: NDArray[np.int64], level: NDArray[np.int64], coins: Coins
-    ) -> NDArray[np.bool_]:
+    def _survive(self, height: Integers, level: Integers, coins: Coins) -> Flags:
         chances = [
             (1 + self._level(int(one))[1] / 2) ** -int(up)
             for up, one in zip(height, level, strict=True)
@@ -134,9 +130,7 @@ class LinearFactory:
             lambda j, precision: _ball(chances[j], precision),
         )
 
-    def flip(
-        self, p_coin: Callable[[NDArray[np.int64]], NDArray[np.bool_]], size: int, coins: Coins
-    ) -> NDArray[np.bool_]:
+    def flip(self, p_coin: Callable[[Integers], Flags], size: int, coins: Coins) -> Flags:
         """Run ``size`` machines to their end and return which show heads.
 
         ``p_coin(copies)`` flips one p-coin for each copy in an array of their numbers.

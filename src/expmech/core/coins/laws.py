@@ -8,14 +8,14 @@ from functools import partial
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins.exact import UNITS_PER_NAT, Coins
 
 
 def draw_discrete_gaussian(
     coins: Coins, slope: int, size: int, units_per_nat: int = UNITS_PER_NAT
-) -> NDArray[np.int64]:
+) -> Integers:
     """Draw integers with ``P(u) ~ exp(-slope u^2 / units_per_nat)``, exactly, for a slope of 1 up.
 
     By rejection from the discrete Laplace law of rate ``slope r``: ``u^2 >= r |u| - floor(r^2 /
@@ -40,7 +40,7 @@ def draw_discrete_gaussian(
 
 
 def _enclose_acceptance(
-    distance: NDArray[np.int64], rate: Fraction, ratio: int, row: int, precision: int
+    distance: Integers, rate: Fraction, ratio: int, row: int, precision: int
 ) -> flint.arb:
     far = int(distance[row])
     with flint.ctx.workprec(precision):
@@ -66,7 +66,7 @@ _FACTORS = 16  # quotients in one coin: their product is then within 2^-47 of th
 
 def propose_cube_laplace(
     coins: Coins, dimension: int, rate: Fraction, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[Integers, Flags]:
     """Draw rows u of integers and whether each is kept: then ``P(u) ~ exp(-rate max_j |u_j|)``.
 
     A mixture of uniform integer cubes: half-width r with weight ``(2r+1)^d exp(-rate r)``, then a
@@ -80,7 +80,7 @@ def propose_cube_laplace(
 
 def propose_half_widths(
     coins: Coins, dimension: int, rate: Fraction, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[Integers, Flags]:
     """Draw integers r >= 0 and whether each is kept: then ``P(r) ~ (2r+1)^d exp(-rate r)``.
 
     A sum of d + 1 geometric variables has weight ``(r+1)...(r+d) exp(-rate r) / d!``; it is kept
@@ -91,7 +91,7 @@ def propose_half_widths(
     odd = 2.0 * drawn + 1.0
     for first in range(1, dimension + 1, _FACTORS):
         factors = range(first, min(first + _FACTORS, dimension + 1))
-        probability: NDArray[np.float64] = np.ones(size)
+        probability: Floats = np.ones(size)
         for j in factors:
             probability *= odd / (odd + (2 * j - 1))
         kept &= coins.bernoulli(probability, partial(_enclose_quotients, drawn, factors))
@@ -99,7 +99,7 @@ def propose_half_widths(
 
 
 def _enclose_quotients(
-    half_widths: NDArray[np.int64], factors: range, row: int, precision: int
+    half_widths: Integers, factors: range, row: int, precision: int
 ) -> flint.arb:
     twice = 2 * int(half_widths[row])
     quotient = flint.fmpq(1)
@@ -109,7 +109,7 @@ def _enclose_quotients(
         return flint.arb(quotient)
 
 
-def draw_below_each(coins: Coins, limits: NDArray[np.int64]) -> NDArray[np.int64]:
+def draw_below_each(coins: Coins, limits: Integers) -> Integers:
     """Draw independent integers, the j-th uniform below ``limits[j]``, which is 1 to 2^53."""
     largest = int(limits.max(initial=1))
     if (limits == largest).all():

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins.exact import Coins
 from expmech.core.errors import ParameterError
 
@@ -108,7 +108,7 @@ class LaplaceReals:
 
     def __init__(self, coins: Coins, rate: Fraction, size: int) -> None:
         self.magnitudes = ExponentialReals(coins, rate, size)
-        self.positive: NDArray[np.bool_] = coins.fair(size)
+        self.positive: Flags = coins.fair(size)
 
     @property
     def digits(self) -> int:
@@ -170,7 +170,7 @@ class RevealedNormals:
             ball = (int(self._whole[index]) + _unit_ball(digits, n_digits)) / _SCALE
             return -ball if self._negative[index] else ball
 
-    def _propose(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _propose(self, rows: Integers) -> Flags:
         """Draw (k, xi) anew at ``rows``; return which are kept."""
         whole = self._coins.geometric(Fraction(1, _SCALE), rows.size)
         digits = self._coins.integers_below(1 << _DIGITS, rows.size)
@@ -184,7 +184,7 @@ class RevealedNormals:
                 self._longer.pop(index, None)  # digits of a number that is thrown away
         return kept
 
-    def _enclose_chance(self, rows: NDArray[np.int64], j: int, precision: int) -> flint.arb:
+    def _enclose_chance(self, rows: Integers, j: int, precision: int) -> flint.arb:
         index = int(rows[j])
         whole = int(self._whole[index])
         digits, n_digits = self._reveal(index, precision)
@@ -204,7 +204,7 @@ class RevealedNormals:
         return digits, n_digits
 
     @staticmethod
-    def _middle(digits: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _middle(digits: Integers) -> Floats:
         """Return the middle of what the first digits leave open."""
         return np.asarray((digits + 0.5) * 2.0**-_DIGITS)
 

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins.exact import UNITS_PER_NAT, Coins, cached_parts, exp_evenly
 
-Propose = Callable[[Coins, int], tuple[NDArray[np.int64], NDArray[np.bool_]]]
+Propose = Callable[[Coins, int], tuple[Integers, Flags]]
 
 _LOG2_TOTAL = 61  # integer weights of a table sum to less than 2^62
 
@@ -39,44 +39,44 @@ class ExponentialTable:
     True
     """
 
-    def __init__(self, energies: NDArray[np.int64], units_per_nat: int = UNITS_PER_NAT) -> None:
+    def __init__(self, energies: Integers, units_per_nat: int = UNITS_PER_NAT) -> None:
         self.energies = energies
         self.unit = Fraction(1, units_per_nat)
         self.minimum = int(energies.min())
         self.scale = 1 << min(40, _LOG2_TOTAL - int(energies.size).bit_length())
 
     @property
-    def shifted(self) -> NDArray[np.int64]:
+    def shifted(self) -> Integers:
         """``E_j - E_min``."""
         return self.energies - self.minimum
 
-    def above(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+    def above(self, index: Integers) -> Integers:
         """Return ``E_j - E_min`` of some entries."""
         return np.asarray(self.energies[index] - self.minimum)
 
     @cached_property
-    def cumulative(self) -> NDArray[np.int64]:
+    def cumulative(self) -> Integers:
         """Running sums of the integer weights, after a 0."""
         sums = np.empty(self.energies.size + 1, dtype=np.int64)
         add_weights(self._share, self.scale, sums)
         return sums
 
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Return ``exp(-(E_j - E_min))`` in float64; below exp(-500) a weight is 1 in any case."""
         shares = np.empty(self.energies.size)
         for part in cached_parts(shares.size):
             self._share(part, shares[part])
         return shares
 
-    def _share(self, part: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def _share(self, part: slice, out: Floats | None = None) -> Floats:
         above = self.energies[part] - self.minimum
         return exp_evenly(np.multiply(above, -float(self.unit), out=out))
 
-    def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
+    def draw(self, coins: Coins, size: int) -> Integers:
         """Return ``size`` independent indices."""
         return draw_by(self.propose, coins, size)
 
-    def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Integers, Flags]:
         """Return indices drawn by weight and whether each is accepted."""
         index = coins.categorical(self.cumulative[1:], size)
         return index, coins.bernoulli_exp(
@@ -126,7 +126,7 @@ class ConstantTimeTable:
         add_weights(shares.__getitem__, self.scale, self.cumulative[:-1])
         self.cumulative[-1] = _TOTAL
 
-    def propose(self, coins: Coins, size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Integers, Flags]:
         """Return the indices of ``size`` rounds and which are accepted; all coins are flipped."""
         slot = coins.categorical(self.cumulative[1:], size)
         owned = slot < self.cumulative.size - 2
@@ -143,7 +143,7 @@ class ConstantTimeTable:
         even = coins.bernoulli(near, lambda _, precision: self.even(precision))
         return index, owned & kept & even
 
-    def draw(self, coins: Coins, size: int) -> NDArray[np.int64]:
+    def draw(self, coins: Coins, size: int) -> Integers:
         """Return ``size`` independent indices, in a data-independent number of rounds."""
         return draw_by(self.propose, coins, size)
 
@@ -154,7 +154,7 @@ class ConstantTimeTable:
             return flint.arb(int(ACCEPTED * _TOTAL)) / (self.scale * total)
 
 
-def draw_by(propose: Propose, coins: Coins, size: int) -> NDArray[np.int64]:
+def draw_by(propose: Propose, coins: Coins, size: int) -> Integers:
     """Return ``size`` independent indices, each proposed until it is accepted."""
     drawn = np.empty(size, dtype=np.int64)
     open_ = np.arange(size)
@@ -164,7 +164,7 @@ def draw_by(propose: Propose, coins: Coins, size: int) -> NDArray[np.int64]:
     return drawn
 
 
-def tree_sum(terms: NDArray[np.float64]) -> float:
+def tree_sum(terms: Floats) -> float:
     """Add float64 numbers in pairs of pairs: each is rounded at most log2 of their number times."""
     total = terms.copy()
     while total.size > 1:  # as if zeros made their number a power of two
@@ -174,9 +174,7 @@ def tree_sum(terms: NDArray[np.float64]) -> float:
     return float(total[0])
 
 
-def add_weights(
-    shares: Callable[[slice], NDArray[np.float64]], scale: int, sums: NDArray[np.int64]
-) -> None:
+def add_weights(shares: Callable[[slice], Floats], scale: int, sums: Integers) -> None:
     """Write the running sums, after a 0, of the weights of shares that are given part by part.
 
     A weight is a whole number from ``scale`` times the exact share up to two above it.

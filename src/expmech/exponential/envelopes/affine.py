@@ -9,9 +9,9 @@ from typing import Protocol
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.forecast import Forecast
+from expmech.core.arrays import Flags, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, propose_cube_laplace
 from expmech.core.errors import ParameterError, validate_choice, validate_positive
 from expmech.domains import Grid, Indices
@@ -97,9 +97,7 @@ class BoundAffine(RoundedImage):
             - math.log1p(-float(self._tail_share(0, 64)))
         )
 
-    def _propose_steps(
-        self, coins: Coins, size: int
-    ) -> tuple[NDArray[np.int64], Energies, NDArray[np.bool_]]:
+    def _propose_steps(self, coins: Coins, size: int) -> tuple[Integers, Energies, Flags]:
         """Return u, its energy R, and whether it is kept."""
         if self.tail is None:
             steps, norms, kept = self._propose_slope(self.slope, coins, size)
@@ -122,7 +120,7 @@ class BoundAffine(RoundedImage):
 
     def _propose_slope(
         self, slope: int, coins: Coins, size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    ) -> tuple[Integers, Integers, Flags]:
         p, rate = len(self.map.shift), Fraction(slope, self.units_per_nat)
         if self.map.norm == "l1":
             steps = coins.discrete_laplace(rate, size * p).reshape(size, p)

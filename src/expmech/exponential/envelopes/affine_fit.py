@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 from flint import fmpq, fmpq_mat
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.domains import Box, Grid
 from expmech.domains.regions import NormBall
 from expmech.exponential.envelopes import rationals
@@ -31,8 +31,6 @@ from expmech.losses.base import AffineForm
 
 # in multiples of the pull that suits a loss that is flat on the domain
 _PULLS = np.geomspace(2.0**-6, 2.0**4, 41)
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from functools import cached_property
 import flint
 import numpy as np
 from flint import fmpq, fmpq_mat
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.domains import Indices
 from expmech.exponential.envelopes import rationals
@@ -218,11 +218,7 @@ class RoundedImage:
     digits: int = _DIGITS
 
     def draw_images(
-        self,
-        steps: NDArray[np.int64],
-        kept: NDArray[np.bool_],
-        coins: Coins,
-        others: Indices | None = None,
+        self, steps: Integers, kept: Flags, coins: Coins, others: Indices | None = None
     ) -> Indices:
         """Draw xi and round; in float64 where that is certain, else by further digits and exactly.
 
@@ -240,8 +236,8 @@ class RoundedImage:
         return indices
 
     def _round(
-        self, steps: NDArray[np.int64], digits: NDArray[np.int64], others: Indices | None = None
-    ) -> tuple[Indices, NDArray[np.bool_]]:
+        self, steps: Integers, digits: Integers, others: Indices | None = None
+    ) -> tuple[Indices, Flags]:
         """Return ``floor(T (u + xi) + t)``, clipped to just outside, and which rows are certain.
 
         A row is certain if every coordinate is, or if one is surely outside. The margin:
@@ -264,7 +260,7 @@ class RoundedImage:
         certain &= size < 2.0 ** (_SIGNIFICAND - self.digits)
         return np.clip(index, -1, self.points_per_axis), certain
 
-    def _margin(self, size: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _margin(self, size: Floats) -> Floats:
         """Bound what float64 and the digits not yet revealed may do, given ``max_j |u_j + xi_j|``.
 
         One line per row of u. Terms: docs/theory/affine.md, section 5, fast path.
@@ -338,15 +334,15 @@ class RoundedImage:
         return least
 
     @cached_property
-    def _transform(self) -> NDArray[np.float64]:
+    def _transform(self) -> Floats:
         return _divide(self.map.transform, 1 << self.map.exponent)
 
     @cached_property
-    def _coupling(self) -> NDArray[np.float64]:
+    def _coupling(self) -> Floats:
         return _divide(self.map.coupling, 1 << self.map.exponent)
 
     @cached_property
-    def _shift_margin(self) -> NDArray[np.float64]:
+    def _shift_margin(self) -> Floats:
         """What float64 may do to t and to its sum with the rest."""
         margin = np.full(len(self.map.shift), 2.0**-50)
         if self.map.coupling:
@@ -355,11 +351,11 @@ class RoundedImage:
         return margin
 
     @cached_property
-    def _row_sums(self) -> NDArray[np.float64]:
+    def _row_sums(self) -> Floats:
         return np.asarray(np.abs(self._transform).sum(axis=1) * (1.0 + 2.0**-40))
 
     @cached_property
-    def _shift_floors(self) -> NDArray[np.int64]:
+    def _shift_floors(self) -> Integers:
         """The floors of t, cut to what 64 bits hold."""
         floors = []
         for entry in self.map.shift:
@@ -367,7 +363,7 @@ class RoundedImage:
         return np.array(floors, dtype=np.int64)
 
     @cached_property
-    def _shift_fractions(self) -> NDArray[np.float64]:
+    def _shift_fractions(self) -> Floats:
         """What t is above its floors."""
         scale = 1 << self.map.exponent
         fractions = []
@@ -384,7 +380,7 @@ def _product(row: Sequence[int], column: Sequence[int]) -> int:
     return product
 
 
-def _divide(rows: tuple[tuple[int, ...], ...], scale: int) -> NDArray[np.float64]:
+def _divide(rows: tuple[tuple[int, ...], ...], scale: int) -> Floats:
     """Return the quotients, each rounded once; integers too long for float64 have them too."""
     quotients = []
     for row in rows:

@@ -13,8 +13,8 @@ from functools import partial
 import flint
 import numpy as np
 from flint import fmpq, fmpq_mat
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.domains import Indices
@@ -25,7 +25,6 @@ from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 from expmech.losses.base import AffineForm
 
-Floats = NDArray[np.float64]
 _ITERATIONS = 60
 _CENTERING, _SHORTEN, _CONVERGED = 0.1, 0.99, 1e-13
 
@@ -106,9 +105,7 @@ def _find_optimum(matrix: Floats, vector: Floats) -> _Optimum | None:
     )
 
 
-def _find_active(
-    matrix: Floats, vector: Floats, optimum: _Optimum
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _find_active(matrix: Floats, vector: Floats, optimum: _Optimum) -> tuple[Integers, Flags]:
     """Return the rows whose residual is as large as possible, and which coordinates are zero.
 
     By complementary slackness: of a multiplier and its slack one is zero, and the other tells
@@ -123,7 +120,7 @@ def _find_active(
     return rows, zero
 
 
-def _is_vertex(optimum: _Optimum, rows: NDArray[np.int64], zero: NDArray[np.bool_]) -> bool:
+def _is_vertex(optimum: _Optimum, rows: Integers, zero: Flags) -> bool:
     """Whether the rows determine the coordinates that are not zero, all numbers being finite."""
     if not len(rows) or len(rows) != len(zero) - zero.sum():
         return False
@@ -386,9 +383,7 @@ class BoundVertex(RoundedImage, FittedVertex):
         indices[:, self.others] = rest
         return indices, self.slope * (self.level + steps.max(axis=1))
 
-    def propose_steps(
-        self, coins: Coins, size: int
-    ) -> tuple[NDArray[np.int64], Indices, NDArray[np.bool_]]:
+    def propose_steps(self, coins: Coins, size: int) -> tuple[Integers, Indices, Flags]:
         """Draw u, the indices of the other coordinates, and whether they are kept.
 
         Those that are kept have exactly the law above, by the Lemma of docs/theory/vertex.md: its H
@@ -433,7 +428,7 @@ class BoundVertex(RoundedImage, FittedVertex):
 
     def _draw_other(
         self, coins: Coins, pair: tuple[int, int], size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[Integers, Integers]:
         """Draw the index of a coordinate by the cost of its distance from zero.
 
         Return it and that cost.

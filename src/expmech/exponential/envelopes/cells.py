@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.core.rounding import float_up
 from expmech.domains import Box, Indices
@@ -59,14 +60,14 @@ class CellBounds:
 
     target: Target
     cover: Cover
-    slopes: NDArray[np.float64] | None
-    fuzz: NDArray[np.float64]
+    slopes: Floats | None
+    fuzz: Floats
     allowance: float
     loss_error: float
     gradient: Callable[[Any], Any] | None
     gradient_error: float | None
     own: Callable[[Any, Any], Any] | None
-    base_slopes: NDArray[np.float64] | None = None
+    base_slopes: Floats | None = None
 
     @property
     def box(self) -> Box:
@@ -74,18 +75,18 @@ class CellBounds:
         return self.cover.box
 
     @property
-    def axis_weights(self) -> NDArray[np.float64]:
+    def axis_weights(self) -> Floats:
         """How much a lattice step along each axis matters when a cell is split."""
         columns = self.cover.low.shape[1]
         slopes = np.ones(columns) if self.slopes is None else self.slopes
         return slopes if self.base_slopes is None else slopes + self.base_slopes
 
-    def evaluate(self, indices: Indices) -> tuple[Energies, NDArray[np.float64]]:
+    def evaluate(self, indices: Indices) -> tuple[Energies, Floats]:
         """Return energies of points and their gradients in units a lattice step (or no columns)."""
         energies = self.target.energy(indices)
         return energies, self.find_slopes(indices)
 
-    def find_slopes(self, indices: Indices) -> NDArray[np.float64]:
+    def find_slopes(self, indices: Indices) -> Floats:
         """Return the gradients at points in units a lattice step (or no columns)."""
         if self.gradient is None:
             return np.empty((len(indices), 0))
@@ -124,12 +125,7 @@ class CellBounds:
         )
 
     def from_reference(
-        self,
-        low: Indices,
-        last: Indices,
-        reference: Indices,
-        energy: Energies,
-        gradient: NDArray[np.float64],
+        self, low: Indices, last: Indices, reference: Indices, energy: Energies, gradient: Floats
     ) -> Energies:
         """Bound E over index boxes from its value and gradient at one reference point each.
 
@@ -158,7 +154,7 @@ class CellBounds:
         )
         return np.asarray(np.minimum(bound, ENERGY_CAP), dtype=np.int64)
 
-    def comparable(self, low: Indices, point: Indices) -> NDArray[np.bool_]:
+    def comparable(self, low: Indices, point: Indices) -> Flags:
         """Return which boxes a point may bound: those at its own candidate, where there is a list.
 
         Nothing is known of how the loss changes from one candidate to another.
@@ -166,9 +162,7 @@ class CellBounds:
         axes = self.box.dimension
         return np.asarray((low[:, axes:] == point[axes:]).all(axis=1))
 
-    def tangent_errors(
-        self, far: NDArray[np.float64], gradient: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def tangent_errors(self, far: Floats, gradient: Floats) -> Floats:
         """Bound, axis by axis, how far too high a tangent may be ``far`` steps off, in units."""
         size = np.abs(gradient)
         if self.gradient_error is None:
@@ -224,12 +218,12 @@ def certify(target: Target) -> CellBounds:
     )
 
 
-def _for_columns(values: NDArray[np.float64], cover: Cover) -> NDArray[np.float64]:
+def _for_columns(values: Floats, cover: Cover) -> Floats:
     """Return numbers for the axes of a box with zeros for columns along which no cell extends."""
     return np.pad(values, (0, cover.low.shape[1] - len(values)))
 
 
-def _base_slopes(target: Target, cover: Cover) -> tuple[NDArray[np.float64] | None, float]:
+def _base_slopes(target: Target, cover: Cover) -> tuple[Floats | None, float]:
     """Return what a Lipschitz base measure may change a lattice step and err by, in units."""
     measure = target.measure
     slopes = None if measure is None else measure.base.slopes(cover.box.dimension)
@@ -259,8 +253,8 @@ class Cells:
     bound: Energies
     reference: Indices
     energy: Energies
-    gradient: NDArray[np.float64]
-    seen: NDArray[np.bool_]
+    gradient: Floats
+    seen: Flags
 
     def __len__(self) -> int:
         return len(self.bound)

@@ -12,9 +12,9 @@ from functools import cached_property, partial
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.forecast import Forecast
+from expmech.core.arrays import Flags, Integers
 from expmech.core.coins import Coins, draw_discrete_gaussian
 from expmech.core.errors import UnsupportedError, validate_positive
 from expmech.domains import Indices
@@ -73,9 +73,7 @@ class BoundConvex(RoundedImage):
         """How many coordinates of u the shells are about."""
         return len(self.map.shift) - (self.tilt is not None)
 
-    def _propose_steps(
-        self, coins: Coins, size: int
-    ) -> tuple[NDArray[np.int64], Energies, NDArray[np.bool_]]:
+    def _propose_steps(self, coins: Coins, size: int) -> tuple[Integers, Energies, Flags]:
         """Return u, its energy R, and whether it is kept."""
         p, shells = self._round_dimension, self._draw_shells(coins, size)
         steps = np.zeros((size, p), dtype=np.int64)
@@ -102,7 +100,7 @@ class BoundConvex(RoundedImage):
         first[~kept] = 0
         return np.column_stack([first, steps]), energies + self.tilt.slope * first, kept
 
-    def _draw_shells(self, coins: Coins, size: int) -> NDArray[np.int64]:
+    def _draw_shells(self, coins: Coins, size: int) -> Integers:
         """Draw shells by the masses of their Gaussians: in order, each against all that follow."""
         drawn = np.zeros(size, dtype=np.int64)
         open_ = np.arange(size)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import flint
 import numpy as np
 from flint import arb, fmpq, fmpq_mat
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.coins import UNITS_PER_NAT, gaussian_mass
 from expmech.domains import Box, Grid
 from expmech.domains.regions import NormBall
@@ -171,7 +171,6 @@ def _largest_row_sum(rows: list[list[fmpq]]) -> fmpq:
     return max(rationals.vector_norm(row, "l1") for row in rows)
 
 
-Floats = NDArray[np.float64]
 _MOST_SHELLS = 9
 _CANDIDATES = 60
 _RADII = 800  # at which the mass of a proposal is added up
@@ -211,12 +210,7 @@ class _Rise:
 
 
 def choose_edges(
-    scale: fmpq,
-    squared_skew: fmpq,
-    last: int,
-    top: int,
-    dimension: int,
-    units_per_nat: int,
+    scale: fmpq, squared_skew: fmpq, last: int, top: int, dimension: int, units_per_nat: int
 ) -> list[int]:
     """Return edges from 0 to ``last`` that make the proposal's mass small, one after the other.
 

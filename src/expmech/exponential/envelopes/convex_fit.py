@@ -15,8 +15,8 @@ from fractions import Fraction
 import flint
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.domains import Box
 from expmech.exponential.envelopes import rationals
@@ -24,7 +24,6 @@ from expmech.exponential.envelopes.affine_map import AffineMap
 from expmech.exponential.envelopes.convex_bound import CurvatureBound, Shells, ends, fit_shells
 from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING
 
-Floats = NDArray[np.float64]
 PRECISION = 256
 _POLISHES = 3  # each doubles the digits of T
 _SPARE_BITS = 40  # T is rounded to 2^-40 of a grid step, or less

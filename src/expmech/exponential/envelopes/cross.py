@@ -10,6 +10,7 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from expmech.certificates.forecast import Forecast, power
+from expmech.core.arrays import Floats
 from expmech.core.errors import validate_positive
 from expmech.domains import Indices
 from expmech.exponential.envelopes import rationals
@@ -20,7 +21,6 @@ from expmech.exponential.envelopes.base import BoundEnvelope, Envelope, need_gri
 from expmech.exponential.envelopes.cells import CellBounds, certify
 from expmech.exponential.envelopes.cross_points import (
     MOST_STEPS,
-    Floats,
     Fold,
     Landscape,
     Touched,

@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.domains import Indices
 from expmech.exponential.envelopes.cells import CellBounds
-
-Floats = NDArray[np.float64]
 
 _FIRST_STEP = 0.25  # of the box, before anything is known about the curvature
 _LONGEST_STEP = 0.5
@@ -55,7 +53,7 @@ class Landscape:
         side = self.bounds.box.points_per_axis
         return np.clip(np.floor(points * side), 0, side - 1).astype(np.int64)
 
-    def contains(self, points: Floats) -> NDArray[np.bool_]:
+    def contains(self, points: Floats) -> Flags:
         """Tell which points have a lattice point of the domain in their cell."""
         inside = ((points >= 0.0) & (points <= 1.0)).all(axis=1)
         return np.asarray(inside & self.bounds.target.domain.contains(self.locate(points)))
@@ -115,12 +113,12 @@ def descend(view: Landscape) -> tuple[Look, Floats]:
     return lowest, np.zeros((d, d)) if hessian is None else hessian
 
 
-def find_held(point: Floats, slopes: Floats) -> NDArray[np.bool_]:
+def find_held(point: Floats, slopes: Floats) -> Flags:
     """Tell which coordinates are at an end of the cube beyond which the energy would fall."""
     return np.asarray(((point <= 0.0) & (slopes > 0.0)) | ((point >= 1.0) & (slopes < 0.0)))
 
 
-def solve_free(hessian: Floats, slopes: Floats, held: NDArray[np.bool_]) -> Floats:
+def solve_free(hessian: Floats, slopes: Floats, held: Flags) -> Floats:
     """Return the Newton step along the coordinates that are not held."""
     step = np.zeros(len(slopes))
     free = np.flatnonzero(~held)
@@ -196,7 +194,7 @@ class _Frame:
 
     center: Floats
     axes: Floats
-    free: NDArray[np.int64]
+    free: Integers
 
     @property
     def spread(self) -> Floats:
@@ -204,7 +202,7 @@ class _Frame:
         return np.asarray(np.sqrt((self.axes**2).sum(axis=1)))
 
 
-def choose_free(view: Landscape, bottom: Look, hessian: Floats) -> NDArray[np.int64]:
+def choose_free(view: Landscape, bottom: Look, hessian: Floats) -> Integers:
     """Return the coordinates to cross: all that no end of the box holds firmly."""
     held = np.zeros(view.dimension, dtype=np.bool_)
     if view.bounds.target.box is not None:
@@ -223,7 +221,7 @@ def count_rounds(dimension: int) -> int:
 
 
 def improve_crosses(
-    view: Landscape, bottom: Look, hessian: Floats, free: NDArray[np.int64]
+    view: Landscape, bottom: Look, hessian: Floats, free: Integers
 ) -> Iterator[Touched]:
     """Yield crosses about the bottom, each placed by what the one before has shown."""
     frame: _Frame | None = _Frame(
@@ -245,11 +243,7 @@ def improve_crosses(
 
 
 def _touch(
-    view: Landscape,
-    frame: _Frame,
-    arms: tuple[Floats, Floats],
-    energies: NDArray[np.int64],
-    raw: Floats,
+    view: Landscape, frame: _Frame, arms: tuple[Floats, Floats], energies: Integers, raw: Floats
 ) -> Touched:
     count = len(frame.free)
     held = np.setdiff1d(np.arange(view.dimension), frame.free)
@@ -300,10 +294,7 @@ def _place(view: Landscape, frame: _Frame, stretch: float) -> tuple[Floats, Floa
 
 
 def _improve(
-    view: Landscape,
-    frame: _Frame,
-    arms: tuple[Floats, Floats],
-    slopes: Floats,
+    view: Landscape, frame: _Frame, arms: tuple[Floats, Floats], slopes: Floats
 ) -> _Frame | None:
     """Return the frame by the second derivatives that the cross shows, moved by a Newton step."""
     free, count = frame.free, len(frame.free)

@@ -9,9 +9,10 @@ from functools import lru_cache
 
 import flint
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.certificates.forecast import SPARE, Forecast, forecast_proposals, power
+from expmech.core.arrays import Integers
 from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError, UnsupportedError, validate_vector
@@ -25,8 +26,8 @@ from expmech.losses.base import Growth
 class BoundProductLaplace:
     """``R(y) = sum_j slopes_j |y_j - center_j|`` on all integer vectors."""
 
-    center: NDArray[np.int64]
-    slopes: NDArray[np.int64]
+    center: Integers
+    slopes: Integers
     offset: int
     units_per_nat: int = UNITS_PER_NAT
 
@@ -189,7 +190,7 @@ def _public_slopes(
 
 
 def _offset(
-    target: Target, domain: Grid, growth: Growth, slopes: list[int], center: NDArray[np.int64]
+    target: Target, domain: Grid, growth: Growth, slopes: list[int], center: Integers
 ) -> Fraction:
     """Return ``m`` with ``R <= E + m``, rounding apart: docs/theory/rejection.md."""
     slack = Fraction(growth.slack) + Fraction(target.loss_error)
@@ -234,7 +235,7 @@ def log_laplace_mass(slope: float) -> float:
     return -math.log(math.tanh(slope / 2))
 
 
-def _bind_integer(target: Target, center: NDArray[np.int64] | None) -> BoundProductLaplace:
+def _bind_integer(target: Target, center: Integers | None) -> BoundProductLaplace:
     """Fit to integer slopes: ``g |n i - S| >= g n |i - a| - g |n a - S|``.
 
     With a = round(S/n) the offset is the public g n / 2.

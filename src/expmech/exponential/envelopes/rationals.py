@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-import numpy as np
 from flint import fmpq, fmpq_mat, fmpz_mat
-from numpy.typing import NDArray
+
+from expmech.core.arrays import Floats
 
 Vector = Sequence[fmpq]
 Rows = Sequence[Sequence[fmpq]]
@@ -23,12 +23,12 @@ def exact(number: float) -> fmpq:
     return fmpq(*number.as_integer_ratio())
 
 
-def exact_vector(numbers: NDArray[np.float64]) -> list[fmpq]:
+def exact_vector(numbers: Floats) -> list[fmpq]:
     """Return the rationals that the entries of a float64 array are, in the order of storage."""
     return list(map(exact, numbers.ravel().tolist()))
 
 
-def exact_rows(matrix: NDArray[np.float64]) -> list[list[fmpq]]:
+def exact_rows(matrix: Floats) -> list[list[fmpq]]:
     """Return the rows of a float64 matrix as rationals."""
     return list(map(exact_vector, matrix))
 

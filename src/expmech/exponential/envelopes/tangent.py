@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
@@ -29,7 +29,7 @@ class BoundTangent:
     ``d_j`` counts the steps from the end of axis j where the plane is lowest.
     """
 
-    slopes: NDArray[np.int64]
+    slopes: Integers
     points_per_axis: int
     offset: int
     units_per_nat: int = UNITS_PER_NAT
@@ -117,7 +117,7 @@ def need_gradient(target: Target, envelope: str) -> None:
 
 
 def touch(
-    bounds: CellBounds, contact: Indices, energy: int, gradient: NDArray[np.float64]
+    bounds: CellBounds, contact: Indices, energy: int, gradient: Floats
 ) -> BoundTangent | None:
     """Return the envelope of the plane that touches at ``contact``.
 
@@ -146,7 +146,7 @@ def touch(
     )
 
 
-def _descend(bounds: CellBounds) -> tuple[Indices, int, NDArray[np.float64]]:
+def _descend(bounds: CellBounds) -> tuple[Indices, int, Floats]:
     """Return a point of small energy with its energy and its gradient in units a lattice step."""
     points = bounds.box.points_per_axis
     contact = np.full(bounds.box.dimension, points // 2, dtype=np.int64)

@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Domain, Grid, Indices, Region
-from expmech.domains.base import Floats
 from expmech.exponential.target import Target
 
 SYMMETRIC = (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ExpmechError, ParameterError
@@ -22,7 +23,7 @@ from expmech.exponential.kernels.mixture import MixtureMoves
 from expmech.exponential.target import Target, make_problem, make_target
 from expmech.losses.base import Growth
 
-Matrix = NDArray[np.float64]
+Matrix = Floats
 
 _MOST_POINTS = 256
 _STARTS = 4

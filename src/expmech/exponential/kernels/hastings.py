@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
@@ -24,7 +24,6 @@ from expmech.core.errors import (
     validate_scale,
 )
 from expmech.domains import Domain, Grid, Indices
-from expmech.domains.base import Floats
 from expmech.exponential.envelopes import ENVELOPES, Envelope, ReentryLaw
 from expmech.exponential.kernels.base import Kernel, Moves, Ratio, steps_across
 from expmech.exponential.kernels.steps import Gaussian, Laplace, StepKernel
@@ -214,5 +213,5 @@ class IndependentMoves(Moves):
         return np.asarray(-self.law.energy(end) * float(self.unit) - log_total)
 
     def log_ratio(self, start: Indices, end: Indices) -> Ratio:
-        counts: NDArray[np.int64] = self.law.energy(end) - self.law.energy(start)
+        counts: Integers = self.law.energy(end) - self.law.energy(start)
         return counts, self.unit

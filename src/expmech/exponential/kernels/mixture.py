@@ -9,13 +9,12 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_positive
 from expmech.core.registry import Registry
 from expmech.domains import Domain, Indices
-from expmech.domains.base import Floats
 from expmech.exponential.kernels.base import Kernel, Moves, SymmetricKernel
 from expmech.exponential.kernels.hastings import MALA, Independence
 from expmech.exponential.kernels.steps import Ball, Exchange, Gaussian, Laplace
@@ -138,14 +137,14 @@ class MixtureMoves(Moves):
 
     parts: tuple[Moves, ...]
     weights: tuple[Fraction, ...]
-    cumulative: NDArray[np.int64]
+    cumulative: Integers
 
     @property
     def shares(self) -> list[float]:
         """The weights as floats."""
         return [float(weight) for weight in self.weights]
 
-    def choose(self, coins: Coins, size: int) -> list[NDArray[np.int64]]:
+    def choose(self, coins: Coins, size: int) -> list[Integers]:
         """Draw a part for each of ``size`` rows; return the rows of each part."""
         chosen = coins.categorical(self.cumulative, size)
         return [np.flatnonzero(chosen == number) for number in range(len(self.parts))]

@@ -15,10 +15,11 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.coins import Coins, draw_discrete_gaussian, gaussian_mass
 from expmech.core.errors import UnsupportedError, validate_choice, validate_scale
 from expmech.domains import Domain, Grid, Indices
-from expmech.domains.base import Floats, draw_distinct_sorted
+from expmech.domains.base import draw_distinct_sorted
 from expmech.exponential.kernels.base import Ratio, SymmetricKernel, steps_across
 from expmech.theory import log_beta_laplace
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from expmech.certificates.checks import Check
 from expmech.certificates.forecast import SPARE, Forecast, power, quantile_of_sum
+from expmech.core.arrays import Flags
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     EnvelopeViolatedError,
@@ -44,7 +45,6 @@ from expmech.exponential.samplers.chain import PointChain, PointState, metropoli
 from expmech.exponential.samplers.rejection import VIOLATION
 from expmech.exponential.target import ENERGY_CAP, Energies, Target
 
-Flags = NDArray[np.bool_]
 _PREPARED = 15.0  # calls of plain proposals that finding the weight is worth; measured
 
 
@@ -277,10 +277,7 @@ class AtomSampler(Sampler):
     @staticmethod
     def laws_in(parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the proposal and the kernel of a certificate, for :meth:`rebuild`."""
-        return {
-            "proposal": parameters["proposal"],
-            "kernel": find_kernel(parameters.get("kernel")),
-        }
+        return {"proposal": parameters["proposal"], "kernel": find_kernel(parameters.get("kernel"))}
 
     def terms(self, target: Target) -> SamplerTerms:
         """Refuse, on public grounds, a re-entry law or a kernel that does not apply."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.certificates.forecast import Forecast, power, times, widened
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError, UnsupportedError, validate_integer
 from expmech.domains import Indices
@@ -44,17 +45,17 @@ class Tree:
     cells: Cells
     base: int
     shift: int
-    mass: NDArray[np.float64]
-    weights: NDArray[np.int64]
-    cumulative: NDArray[np.int64]
+    mass: Floats
+    weights: Integers
+    cumulative: Integers
     units_per_nat: int = UNITS_PER_NAT
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """The mass of each cell over its weight."""
         return self.mass / self.weights
 
-    def propose(self, coins: Coins, size: int, bits: int) -> tuple[NDArray[np.int64], Indices]:
+    def propose(self, coins: Coins, size: int, bits: int) -> tuple[Integers, Indices]:
         """Draw cells by weight and a uniform point in each; return both."""
         chosen = coins.categorical(self.cumulative, size)
         low, sides = self.cells.low.take(chosen, axis=0), self.cells.bits.take(chosen, axis=0)
@@ -65,9 +66,7 @@ class Tree:
         uniform += low
         return chosen, uniform
 
-    def accept(
-        self, coins: Coins, chosen: NDArray[np.int64], energies: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def accept(self, coins: Coins, chosen: Integers, energies: Integers) -> Flags:
         """Accept points with probability ``2^shift |C| exp(-(E - base)) / weight``, exactly."""
         deficit = energies - self.cells.bound.take(chosen)
         # A point below the bound of its cell: a declaration is false, and the law would be bent.
@@ -157,10 +156,7 @@ def forecast_slow_loss(ordinary: Forecast) -> Forecast:
     worst, most = ordinary.expected[1], ordinary.nearly_all[1]
     typical = ordinary.rank**_FINE_POWER
     return Forecast(
-        expected=(2.0, worst),
-        nearly_all=(2.0, most),
-        typical=typical,
-        calls=_FINE_CALLS * typical,
+        expected=(2.0, worst), nearly_all=(2.0, most), typical=typical, calls=_FINE_CALLS * typical
     )
 
 
@@ -238,13 +234,7 @@ _MOST_CUTS = (
 )
 
 
-def learn(
-    cells: Cells,
-    bounds: CellBounds,
-    point: Indices,
-    energy: int,
-    gradient: NDArray[np.float64],
-) -> Cells:
+def learn(cells: Cells, bounds: CellBounds, point: Indices, energy: int, gradient: Floats) -> Cells:
     """Return the cells with their bounds raised by what one evaluated point says about each.
 
     It says nothing about cells at another candidate of a list.
@@ -355,7 +345,7 @@ class BoxTreeChain(PointChain):
             done=done,
         )
 
-    def propose(self, tree: Tree, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, tree: Tree, coins: Coins, size: int) -> tuple[Indices, Flags]:
         """Propose points from a tree; return them and which are accepted."""
         chosen, proposed = tree.propose(coins, size, self.bounds.box.bits)
         if self.target.box is not None:  # cells are parts of the domain
@@ -423,7 +413,7 @@ class BoxTreeChain(PointChain):
             return self.batch
         return max(LOT, n_cells if many else n_cells // _GROWTH)
 
-    def _worth_refining(self, cells: Cells, copies: int) -> NDArray[np.int64]:
+    def _worth_refining(self, cells: Cells, copies: int) -> Integers:
         """Return the cells whose mass is probably too large by more than the normaliser.
 
         The expected number of proposals per draw is the total mass over the normaliser, so removing
@@ -444,7 +434,7 @@ class BoxTreeChain(PointChain):
         worth = gain * copies > normaliser * (_CELL_COST if many else 1)
         return _largest(np.where(worth, gain, 0.0), self._lot(len(cells), many=many))
 
-    def _refine_cells(self, cells: Cells, chosen: NDArray[np.int64]) -> Cells:
+    def _refine_cells(self, cells: Cells, chosen: Integers) -> Cells:
         if not chosen.size or cells.bytes * _WORKING_COPIES >= self.memory:
             return cells
         kept = np.ones(len(cells), dtype=np.bool_)
@@ -482,7 +472,7 @@ class TreeStream(MemorylessChain):
     def next_lot(self, lot: int) -> int:
         return self.first_lot(self.missing)
 
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Flags]:
         """Propose from the tree; where few are accepted, refine it for the next lot."""
         if self.tree is None:
             self.tree = self.chain.refine(self.chain.root, self.missing)
@@ -494,7 +484,7 @@ class TreeStream(MemorylessChain):
         return proposed, accepted
 
 
-def _largest(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def _largest(scores: Floats, count: int) -> Integers:
     """Return at most ``count`` positions of the largest positive scores."""
     positive = np.flatnonzero(scores > 0.0)
     if len(positive) <= count:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from expmech.certificates.forecast import BLOCK
 from expmech.certificates.mechanism import Draws
 from expmech.certificates.progress import current_watch
+from expmech.core.arrays import Flags, Integers
 from expmech.core.coins import Coins
 from expmech.domains import Domain, Indices
 from expmech.exponential.kernels import Moves
@@ -47,8 +48,8 @@ class PointState:
     """The accepted point of each copy, once it has one."""
 
     indices: Indices
-    proposals: NDArray[np.int64]
-    done: NDArray[np.bool_]
+    proposals: Integers
+    done: Flags
 
 
 def unstarted(domain: Domain, size: int) -> PointState:
@@ -87,7 +88,7 @@ class MemorylessChain(PointChain):
     batch: int | None
 
     @abstractmethod
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Flags]:
         """Make ``size`` independent proposals; return the points and which are accepted."""
 
     def first_lot(self, size: int) -> int:
@@ -108,7 +109,7 @@ class CountingChain(ABC):
     """A chain that counts its steps by kind too, for studies."""
 
     @abstractmethod
-    def counts(self, state: Any) -> dict[str, NDArray[np.int64]]:
+    def counts(self, state: Any) -> dict[str, Integers]:
         """Return what finished copies counted, by name."""
 
 
@@ -129,7 +130,7 @@ LOT = 1 << 14
 class RoundsState(PointState):
     """The point that a copy will release, and whether a round has accepted it."""
 
-    accepted: NDArray[np.bool_]
+    accepted: Flags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +142,7 @@ class RoundsChain(FixedChain):
     lot: int = LOT
 
     @abstractmethod
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Flags]:
         """Make ``size`` rounds; return the points and which are accepted."""
 
     @property
@@ -179,7 +180,7 @@ def select(state: S, rows: NDArray[Any]) -> S:
     return dataclasses.replace(state, **parts)
 
 
-def join(parts: list[S], rows: list[NDArray[np.int64]]) -> S:
+def join(parts: list[S], rows: list[Integers]) -> S:
     """Return the copies of several states as one, each in the row given for it."""
     back = np.argsort(np.concatenate(rows))
     joined = {}
@@ -247,9 +248,7 @@ def _run_block(chain: Chain[S], coins: Coins, size: int) -> S:
     return join(ended, order)
 
 
-def first_accepted(
-    accepted: NDArray[np.bool_], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+def first_accepted(accepted: Flags, size: int) -> tuple[Integers, Flags, Integers]:
     """Find the first accepted of each copy's proposals, which lie side by side.
 
     Return the row of the last proposal that each copy used, whether it was accepted, and how many
@@ -305,7 +304,7 @@ def metropolis_move(
     return moved, moved_energies
 
 
-def _accept(target: Target, coins: Coins, ratio: Ratio | None, rise: Energies) -> NDArray[np.bool_]:
+def _accept(target: Target, coins: Coins, ratio: Ratio | None, rise: Energies) -> Flags:
     """Flip coins of ``min(1, exp(-rise) q(y', y) / q(y, y'))``, exactly."""
     if ratio is None:
         return coins.bernoulli_exp(np.maximum(0, rise), rate=target.unit)

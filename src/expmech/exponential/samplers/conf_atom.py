@@ -12,9 +12,10 @@ from typing import Any, Self, TypeVar
 
 import flint
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.certificates.forecast import Forecast
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins, FactoryState, LinearFactory
 from expmech.core.coins.factory import HEADS, RUNNING
@@ -34,7 +35,6 @@ from expmech.exponential.samplers.atom import (
     AtomKernel,
     AtomSampler,
     AtomState,
-    Flags,
     forecast_atom,
     weight_for,
 )
@@ -78,10 +78,10 @@ COUNTED = ("outer", "bern", "inner", "nonatomic", "entered")
 class FactoryAtomState(AtomState):
     """Where each copy is, in which loop of Algorithm 1, and its counts, one column per name."""
 
-    phase: NDArray[np.int64]
-    height: NDArray[np.int64]
-    level: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    phase: Integers
+    height: Integers
+    level: Integers
+    counts: Integers
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ class FactoryChain(AtomChain, CountingChain):
         rows: Indices,
         flips: Flags,
         at_atom: Flags,
-        phase: NDArray[np.int64],
-        height: NDArray[np.int64],
-        level: NDArray[np.int64],
+        phase: Integers,
+        height: Integers,
+        level: Integers,
         coins: Coins,
     ) -> None:
         """Feed each factory a flip of the (1 - p)-coin: heads to the inner loop, tails to ATOM."""
@@ -167,12 +167,12 @@ class FactoryChain(AtomChain, CountingChain):
         phase[rows] = np.where(ended, np.where(heads, INNER, OUTER), FLIPPING)
         at_atom[rows[ended & ~heads]] = True
 
-    def counts(self, state: FactoryAtomState) -> dict[str, NDArray[np.int64]]:
+    def counts(self, state: FactoryAtomState) -> dict[str, Integers]:
         """Return the steps of each loop, the runs and the entries, of each draw."""
         return dict(zip(COUNTED, state.counts.T, strict=True))
 
 
-def _decided(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+def _decided(before: Integers, after: Integers) -> Integers:
     """Return what one decision of each copy adds to its counts; the outer loop ends in itself."""
     kinds = [before == phase for phase in (OUTER, FLIPPING, INNER)]
     ended = kinds[0] & (after == OUTER)
@@ -183,7 +183,7 @@ def _decided(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.
 class MinimiserState(AtomState):
     """Where each copy is, and the number of the minimiser at which its atom lies."""
 
-    minimiser: NDArray[np.int64]
+    minimiser: Integers
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ class ConfAtomPerfect(AtomSampler):
         beta, gap = factory_constants(kernel.tag_energy, target.units_per_nat)
         return FactoryChain(kernel, beta, LinearFactory(1 / (1 - beta), gap))
 
-    def _atom(self, target: Target, center: NDArray[np.float64] | None) -> AtomKernel:
+    def _atom(self, target: Target, center: Floats | None) -> AtomKernel:
         envelope, moves = self.bind_law(target, center)
         weight = weight_for(target, envelope, self.k)
         return AtomKernel(target, envelope, weight, moves)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from expmech.certificates.checks import Check
 from expmech.certificates.forecast import Forecast
 from expmech.certificates.timing import CONSTANT, DATA_INDEPENDENT
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import Coins, ConstantTimeTable, ExponentialTable
 from expmech.core.coins.table import MOST
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_fraction
@@ -36,14 +37,14 @@ class MixtureState:
     """The state of f's chain, and the number of the public point that a copy takes, -1 if none."""
 
     inner: Any
-    chosen: NDArray[np.int64]
+    chosen: Integers
 
     @property
-    def proposals(self) -> NDArray[np.int64]:
+    def proposals(self) -> Integers:
         return np.where(self.chosen >= 0, 0, self.inner.proposals)
 
     @property
-    def done(self) -> NDArray[np.bool_]:
+    def done(self) -> Flags:
         return np.asarray((self.chosen >= 0) | self.inner.done)
 
 
@@ -53,7 +54,7 @@ class MixtureChain:
 
     target: Target
     inner: Chain[Any]
-    points: NDArray[np.float64]
+    points: Floats
     k: Fraction
 
     @cached_property

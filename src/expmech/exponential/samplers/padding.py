@@ -14,8 +14,8 @@ from functools import cached_property
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.balls import real
 from expmech.core.coins import Coins, ExponentialTable
 from expmech.core.errors import EnvelopeViolatedError, UnsupportedError
@@ -29,8 +29,6 @@ from expmech.theory import log_acceptance_floor_box
 
 MOST_TERMS = 64
 """Terms of an energy that are rounded separately: coordinates that are padded one by one."""
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def log_axis_floors(target: Target, box: Grid) -> list[float]:
 class SeparablePadState(PadState):
     """The coordinates drawn so far of each copy, and the number of the current one."""
 
-    column: NDArray[np.int64]
+    column: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,15 +180,15 @@ class SeparablePadChain(PointChain):
             return real(self.floors[j]) * points / self.tables[j].sum(precision + 64)
 
     @cached_property
-    def _energies(self) -> NDArray[np.int64]:
+    def _energies(self) -> Integers:
         return np.stack([table.shifted for table in self.tables])
 
     @cached_property
-    def _floors(self) -> NDArray[np.float64]:
+    def _floors(self) -> Floats:
         return np.array([float(floor) for floor in self.floors])  # of 53 bits: exact
 
     @cached_property
-    def _shares(self) -> NDArray[np.float64]:
+    def _shares(self) -> Floats:
         # in float64: adding up in balls would take as long as there are different energies
         points = self._energies.shape[1]
         pairs = zip(self.floors, self.tables, strict=True)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins, ExponentialTable
 from expmech.core.errors import (
     ParameterError,
@@ -27,7 +28,7 @@ from expmech.exponential.target import Target
 CHOSEN_BLINDLY = "the points were chosen without looking at the data"
 
 
-def read_points(points: ArrayLike, *, owner: str) -> NDArray[np.float64]:
+def read_points(points: ArrayLike, *, owner: str) -> Floats:
     """Return points as rows of finite float64 numbers, at least one."""
     table = np.array(points)
     if table.dtype.kind not in "fiu" or table.ndim not in (1, 2) or table.size == 0:
@@ -41,7 +42,7 @@ def read_points(points: ArrayLike, *, owner: str) -> NDArray[np.float64]:
     return table
 
 
-def validate_points(points: NDArray[np.float64], target: Target, *, owner: str) -> None:
+def validate_points(points: Floats, target: Target, *, owner: str) -> None:
     """Raise unless the points lie in the domain and the base measure excludes none."""
     domain, base = target.domain, target.problem.base
     if not isinstance(domain, Region):
@@ -66,7 +67,7 @@ def validate_points(points: NDArray[np.float64], target: Target, *, owner: str) 
 class RandomAtomState(AtomState):
     """Where each copy is, and the number of the public point it releases, -1 if none."""
 
-    chosen: NDArray[np.int64]
+    chosen: Integers
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class RandomAtomChain(AtomChain):
     """Run until the first tag; at ATOM, release a draw of the discrete mechanism on the points."""
 
     kernel: AtomKernel
-    points: NDArray[np.float64]
+    points: Floats
     table: ExponentialTable
 
     def start(self, coins: Coins, size: int) -> RandomAtomState:

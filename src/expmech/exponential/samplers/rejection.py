@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.checks import Check
 from expmech.certificates.forecast import BLOCK, Forecast, widened
+from expmech.core.arrays import Flags
 from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError, ParameterTypeError, validate_integer
 from expmech.domains import Grid, Indices
@@ -26,7 +26,7 @@ VIOLATION = (
 
 def propose_evenly(
     target: Target, envelope: BoundEnvelope, coins: Coins, size: int
-) -> tuple[Indices, NDArray[np.bool_]]:
+) -> tuple[Indices, Flags]:
     """Propose ``size`` points; return them and which are accepted, with the same work for each.
 
     A point outside the domain is refused after an evaluation at a fixed point and a coin of its
@@ -41,7 +41,7 @@ def propose_evenly(
 
 def propose(
     target: Target, envelope: BoundEnvelope, coins: Coins, size: int
-) -> tuple[Indices, NDArray[np.bool_]]:
+) -> tuple[Indices, Flags]:
     """Propose ``size`` points; return them and which are accepted. Points outside are refused."""
     indices, drawn_with = envelope.propose(coins, size)
     inside = target.contains(indices)
@@ -56,7 +56,7 @@ def propose(
     return indices, accepted
 
 
-def _accept(deficit: Energies, unit: Fraction, coins: Coins) -> NDArray[np.bool_]:
+def _accept(deficit: Energies, unit: Fraction, coins: Coins) -> Flags:
     """Accept with probability ``exp(-(E + m - R))``; a certified envelope keeps it below 1."""
     # An envelope that is above the energy somewhere would bend the law there without a sign: the
     # draw stops, with a text that is the same whatever the data are.
@@ -88,7 +88,7 @@ class RejectionChain(MemorylessChain):
             return super().next_lot(lot)
         return min(lot + -(-lot // 4), BLOCK)
 
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Flags]:
         return propose(self.target, self.envelope, coins, size)
 
 

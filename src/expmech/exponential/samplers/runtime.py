@@ -9,12 +9,11 @@ from fractions import Fraction
 from typing import Any, Self
 
 import flint
-import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.checks import Check, check_equal
 from expmech.certificates.forecast import Forecast, forecast_constant, forecast_geometric, power
 from expmech.certificates.timing import CONSTANT, DATA_INDEPENDENT
+from expmech.core.arrays import Flags
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError, validate_choice
 from expmech.domains import Grid, Indices
@@ -48,7 +47,7 @@ class ConstantChain(RoundsChain):
 
     envelope: BoundEnvelope
 
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Flags]:
         return propose_evenly(self.target, self.envelope, coins, size)
 
 

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.forecast import SPARE, Forecast, power, quantile_of_sum, widened
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import EnvelopeViolatedError, LossError, UnsupportedError
 from expmech.domains import Grid, Indices
@@ -30,7 +30,7 @@ from expmech.exponential.samplers.rejection import VIOLATION
 from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 from expmech.losses.base import Growth
 
-TermFunction = Callable[[NDArray[np.int64], NDArray[np.float64]], Any]
+TermFunction = Callable[[Integers, Floats], Any]
 
 _BAD_TERMS = "`terms` of a loss must return one finite float64 number per value; it did not."
 
@@ -42,9 +42,7 @@ def need_terms(target: Target) -> tuple[Grid, TermFunction]:
     return target.box, target.problem.terms
 
 
-def term_energies(
-    target: Target, columns: NDArray[np.int64], indices: NDArray[np.int64]
-) -> Energies:
+def term_energies(target: Target, columns: Integers, indices: Integers) -> Energies:
     """Return ``E_j(i) = round(eta L_j 2^(40-k))`` of coordinates ``columns`` at ``indices``.
 
     Each saturates at ``2^60 / d``.
@@ -73,7 +71,7 @@ class Term:
     terms: TermFunction
     column: int
 
-    def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, points: Floats) -> Floats:
         return np.asarray(self.terms(np.full(len(points), self.column), points[:, 0]))
 
 
@@ -81,13 +79,11 @@ class Term:
 class TermBound:
     """The loss's own bound on a term, cut at ``most``, where the term's energy saturates."""
 
-    bound: Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], Any]
+    bound: Callable[[Integers, Floats, Floats], Any]
     column: int
     most: float
 
-    def __call__(
-        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def __call__(self, lower: Floats, upper: Floats) -> Floats:
         bounds = self.bound(np.full(len(lower), self.column), lower[:, 0], upper[:, 0])
         return np.asarray(np.minimum(bounds, self.most))
 
@@ -112,7 +108,7 @@ class TermTarget(Target):
 class SeparableTreeState(BoxTreeState):
     """The coordinates drawn so far of each copy, the one it is at, and the tree of that one."""
 
-    column: NDArray[np.int64]
+    column: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +152,7 @@ class SeparableTreeChain(PointChain):
         return SeparableTreeState(indices, proposals, done, tree=tree, column=column)
 
 
-def with_base(target: Target) -> tuple[NDArray[np.float64] | None, float]:
+def with_base(target: Target) -> tuple[Floats | None, float]:
     """Return Lipschitz constants of the loss with its base measure, and the error of the base.
 
     Both are in units of the loss; the constants are None where loss or base has none.
@@ -221,7 +217,7 @@ _UNSUPPORTED = (
 class SeparableState(PointState):
     """The coordinates accepted so far of each copy, and which are still open."""
 
-    open: NDArray[np.bool_]
+    open: Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +230,8 @@ class SeparableChain(PointChain):
 
     target: Target
     points_per_axis: int
-    center: NDArray[np.int64]
-    slopes: NDArray[np.int64]
+    center: Integers
+    slopes: Integers
     offsets: Energies
 
     def start(self, coins: Coins, size: int) -> SeparableState:
@@ -262,7 +258,7 @@ class SeparableChain(PointChain):
             done=np.asarray(~open_.any(axis=1)),
         )
 
-    def _draw(self, coins: Coins, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _draw(self, coins: Coins, columns: Integers) -> Integers:
         slopes = self.slopes[columns]
         proposed = self.center[columns]
         for slope in np.unique(slopes).tolist():
@@ -273,7 +269,7 @@ class SeparableChain(PointChain):
                 proposed[same] = coins.integers_below(self.points_per_axis, len(same))
         return proposed
 
-    def energy(self, columns: NDArray[np.int64], indices: NDArray[np.int64]) -> Energies:
+    def energy(self, columns: Integers, indices: Integers) -> Energies:
         return term_energies(self.target, columns, indices)
 
 

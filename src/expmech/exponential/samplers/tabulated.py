@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expmech.certificates.checks import Check, check_equal
 from expmech.certificates.forecast import Forecast, forecast_constant
 from expmech.certificates.timing import CONSTANT
+from expmech.core.arrays import Flags
 from expmech.core.coins import Coins, ConstantTimeTable, ExponentialTable
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
@@ -37,7 +35,7 @@ class _FromTable:
     indices: Indices
     table: ExponentialTable | ConstantTimeTable
 
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def propose(self, coins: Coins, size: int) -> tuple[Indices, Flags]:
         index, accepted = self.table.propose(coins, size)
         return self.indices[index], accepted
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     LossError,
@@ -91,7 +92,7 @@ class BaseMeasure:
     most: float = 0.0
     least: float | None = None
     lipschitz: Any = None
-    terms: Callable[[NDArray[np.int64], NDArray[np.float64]], Any] | None = None
+    terms: Callable[[Integers, Floats], Any] | None = None
     excludes: bool = False
 
     def __post_init__(self) -> None:
@@ -122,7 +123,7 @@ class BaseMeasure:
         kind = type(self.log_density).__name__
         return self.name or str(getattr(self.log_density, "__name__", kind))
 
-    def slopes(self, dimension: int) -> NDArray[np.float64] | None:
+    def slopes(self, dimension: int) -> Floats | None:
         """Return the Lipschitz constants, one per coordinate, none negative; None without them."""
         if self.lipschitz is None:
             return None
@@ -131,7 +132,7 @@ class BaseMeasure:
             raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {slopes!r}.")
         return slopes
 
-    def evaluate(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, points: NDArray[Any]) -> Floats:
         """Return the log-density at points, checked for type, shape and declared range."""
         logs = np.asarray(self.log_density(points))
         if logs.dtype != np.float64 or logs.shape != (len(points),) or np.isnan(logs).any():
@@ -150,7 +151,7 @@ class BaseMeasure:
             raise LossError(NOT_REPEATABLE)
 
 
-def is_repeatable(evaluate: Callable[[Any], NDArray[np.float64]], rows: NDArray[Any]) -> bool:
+def is_repeatable(evaluate: Callable[[Any], Floats], rows: NDArray[Any]) -> bool:
     """Tell whether a function gives bit-equal numbers for rows in order, backwards and alone."""
     whole = evaluate(rows)
     backwards = evaluate(np.ascontiguousarray(rows[::-1]))[::-1]
@@ -189,17 +190,15 @@ class Measure:
         """A fixed point of the domain, which may be excluded."""
         return np.asarray(probe_indices(self.domain)[0])
 
-    def energy_of_points(self, points: NDArray[Any]) -> NDArray[np.int64]:
+    def energy_of_points(self, points: NDArray[Any]) -> Integers:
         """Return B at points that are not excluded."""
         return self._round(self.base.evaluate(points), ENERGY_CAP)
 
-    def energy(self, indices: Indices) -> NDArray[np.int64]:
+    def energy(self, indices: Indices) -> Integers:
         """Return B at lattice points that are not excluded."""
         return self.energy_of_points(self.domain.points(indices))
 
-    def term_energy(
-        self, columns: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def term_energy(self, columns: Integers, values: Floats) -> Integers:
         """Return ``B_j`` of the terms ``columns`` at ``values``, each up to ``2^60 / d``."""
         logs = np.asarray(None if self.base.terms is None else self.base.terms(columns, values))
         if logs.dtype != np.float64 or logs.shape != values.shape or not np.isfinite(logs).all():
@@ -208,11 +207,11 @@ class Measure:
             raise LossError(BROKEN)
         return self._round(logs, ENERGY_CAP // self.domain.dimension)
 
-    def _round(self, logs: NDArray[np.float64], cap: int) -> NDArray[np.int64]:
+    def _round(self, logs: Floats, cap: int) -> Integers:
         scaled = np.rint((self.base.most - logs) * self.units_per_nat)
         return np.minimum(scaled, float(cap)).astype(np.int64)
 
-    def includes(self, indices: Indices) -> NDArray[np.bool_]:
+    def includes(self, indices: Indices) -> Flags:
         """Tell which points of the lattice are not excluded."""
         if not self.base.excludes:
             return np.ones(len(indices), dtype=np.bool_)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import (
     LossError,
     ParameterError,
@@ -36,7 +37,6 @@ from expmech.losses.base import (
     Curvature,
     Declared,
     Facts,
-    Floats,
     Growth,
     IntegerForm,
     Loss,
@@ -338,8 +338,8 @@ class Problem:
     gradient_error: float | None
     lower_bound: Callable[[Floats, Floats], Any] | None
     exact_lower_bound: bool
-    terms: Callable[[NDArray[np.int64], Floats], Any] | None
-    terms_lower_bound: Callable[[NDArray[np.int64], Floats, Floats], Any] | None
+    terms: Callable[[Integers, Floats], Any] | None
+    terms_lower_bound: Callable[[Integers, Floats, Floats], Any] | None
     find_curvature: Callable[[], Curvature] | None
     evaluation_seconds: float | None
     proved: bool
@@ -414,11 +414,11 @@ class Problem:
             return None
         return validate_curvature(self.find_curvature(), self.domain.dimension)
 
-    def evaluate(self, indices: Indices) -> NDArray[np.float64]:
+    def evaluate(self, indices: Indices) -> Floats:
         """Return the loss at lattice points, checked for type, shape and declared range."""
         return self.evaluate_points(self.domain.points(indices))
 
-    def evaluate_points(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate_points(self, points: NDArray[Any]) -> Floats:
         """Return the loss at points given as the loss takes them."""
         returned = np.asarray(self.loss(points))
         if returned.dtype != np.float64 and returned.dtype.kind not in "iu":

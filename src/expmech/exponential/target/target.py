@@ -16,6 +16,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, ExponentialTable, cached_parts
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.domains import Domain, Grid, Indices, Region
@@ -31,7 +32,7 @@ LEAST_SLOPE = 1 << 10
 Below, energies are rounded floats instead.
 """
 
-Energies = NDArray[np.int64]
+Energies = Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +40,8 @@ class IntegerSlopes:
     """Energies ``E(i) = sum_j slopes_j |count i_j - sums_j|``, exact in integers."""
 
     count: int
-    sums: NDArray[np.int64]
-    slopes: NDArray[np.int64]
+    sums: Integers
+    slopes: Integers
     units_per_nat: int = UNITS_PER_NAT
 
     def energy(self, indices: Indices) -> Energies:
@@ -151,7 +152,7 @@ class Target:
             integer = integer_slopes(problem, self.eta, self.units_per_nat)
         return replace(self, problem=problem, integer=integer)
 
-    def contains(self, indices: Indices) -> NDArray[np.bool_]:
+    def contains(self, indices: Indices) -> Flags:
         """Tell which rows are points of the lattice that the base measure does not exclude."""
         inside = self.domain.contains(indices)
         if self.measure is not None and self.measure.base.excludes:
@@ -188,7 +189,7 @@ class Target:
             energies += self.measure.energy_of_points(points)
         return energies
 
-    def gradient(self, indices: Indices) -> NDArray[np.float64]:
+    def gradient(self, indices: Indices) -> Floats:
         """Return the gradient of E in nats per lattice step, one entry per axis of a grid.
 
         It is the loss's own where that is known, else differences of energies a few lattice steps
@@ -220,7 +221,7 @@ class Target:
         if not is_repeatable(self.gradient, self.problem.probes):
             raise LossError(NOT_REPEATABLE)
 
-    def _round(self, losses: NDArray[np.float64]) -> Energies:
+    def _round(self, losses: Floats) -> Energies:
         energies = np.empty(losses.size, dtype=np.int64)
         for part in cached_parts(losses.size):
             scaled = losses[part] * self.eta

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import validate_integer
 
 NOWHERE = -1
@@ -71,7 +71,7 @@ class Magnitudes:
         """Return the number of places."""
         return 2 * self.zero + 1
 
-    def places_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def places_of(self, values: Floats) -> Integers:
         """Return the place of each value; infinite ones are the largest, NaN is NOWHERE."""
         lost = np.isnan(values)
         sizes = np.minimum(np.abs(np.where(lost, 0.0, values)), np.finfo(np.float64).max)
@@ -82,7 +82,7 @@ class Magnitudes:
         places = self.zero + np.where(values > 0, steps, np.where(values < 0, -steps, 0))
         return np.where(lost, NOWHERE, places)
 
-    def count(self, values: NDArray[np.float64]) -> dict[int, int]:
+    def count(self, values: Floats) -> dict[int, int]:
         """Return how many values are in each place that has any, NOWHERE among them."""
         places, counts = np.unique(self.places_of(values), return_counts=True)
         return dict(zip(places.tolist(), counts.tolist(), strict=True))

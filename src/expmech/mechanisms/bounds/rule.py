@@ -10,7 +10,8 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from expmech.core.arrays import Floats, Integers
 
 FALSE = 5e-4
 """How often a test of cells without rows shows one, at most."""
@@ -31,13 +32,13 @@ WINDOWS = (1, 2, 4)
 
 _HALF_WEIGHT = 8.0  # octaves from 1 at which a cell is looked for less: (1 + |exponent| / 8)^-2
 
-Counts = NDArray[np.int64]
+Counts = Integers
 Ends = tuple[int, int]
-Levels = tuple[NDArray[np.float64], ...]
+Levels = tuple[Floats, ...]
 """For each size of a window, what its sum must reach, window by window, in units of 1/rate."""
 
 
-def tail(width: int, at: NDArray[np.float64]) -> NDArray[np.float64]:
+def tail(width: int, at: Floats) -> Floats:
     """Return the probability that ``width`` Laplace numbers of scale 1 add up to ``at`` or more."""
     total = np.zeros_like(at)
     term = np.ones_like(at)
@@ -48,7 +49,7 @@ def tail(width: int, at: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.exp(-at) * total)
 
 
-def level(width: int, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+def level(width: int, chance: Floats) -> Floats:
     """Return what a sum of ``width`` Laplace numbers of scale 1 reaches with this chance."""
     low, high = np.zeros_like(chance), np.full_like(chance, 2000.0)
     for _ in range(60):
@@ -63,7 +64,7 @@ JUMPS = tuple(float(level(1, np.array([chance]))[0]) for chance in (_WALKED, 2e-
 """What the next cells must reach: the next one, and those one and two beyond it."""
 
 
-def threshold(units: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+def threshold(units: Floats, rate: float) -> Floats:
     """Return the least whole number of rows from a level; noise is discrete, so one more."""
     return np.asarray(np.ceil(units / rate) + 1.0)
 
@@ -132,7 +133,7 @@ def seen_on_both_sides(noisy: Counts, rate: float, levels: Levels) -> set[int]:
     return {middle + sign * (step + 1) for step in steps for sign in (-1, 1)}
 
 
-def _reaching(noisy: Counts, width: int, least: NDArray[np.float64]) -> list[int]:
+def _reaching(noisy: Counts, width: int, least: Floats) -> list[int]:
     """Return where windows of this width begin whose sums reach their levels."""
     if len(least) == 0:
         return []
@@ -237,9 +238,7 @@ def certain(noisy: Counts, ends: Ends) -> Ends:
     return int(cells[0]), int(cells[-1])
 
 
-def intervals(
-    parts: int, rows: float, rate: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def intervals(parts: int, rows: float, rate: float) -> tuple[Integers, Floats]:
     """Return intervals between zero and a power of two, and how many halvings narrower they are.
 
     Ends are counted in places of the outermost octave: from zero on there are ``2 * parts``. Few
@@ -249,7 +248,7 @@ def intervals(
 
 
 @functools.cache
-def _intervals(parts: int, many: bool) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _intervals(parts: int, many: bool) -> tuple[Integers, Floats]:
     whole = 2 * parts
     ends, halvings = [], []
     width = whole

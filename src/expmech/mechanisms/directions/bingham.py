@@ -12,8 +12,8 @@ from functools import cached_property, partial
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.balls import real
 from expmech.core.coins import Coins, RevealedNormals, bernoulli_between
 from expmech.core.coins.reals import VALUE_ERROR
@@ -56,7 +56,7 @@ class Proposal:
 
     moments: SecondMoments
     eta: Fraction
-    transform: NDArray[np.float64]
+    transform: Floats
     shift: Fraction
     floor: float
     spread: float
@@ -126,7 +126,7 @@ def fit_proposal(moments: SecondMoments, eta: Fraction) -> Proposal:
     return _certify(moments, eta, np.eye(len(scaled)), rows + len(scaled) / 2.0)
 
 
-def solve_width(gaps: NDArray[np.float64]) -> float:
+def solve_width(gaps: Floats) -> float:
     """Return the root b of ``sum_j 1 / (b + 2 gaps_j) = 1``, by bisection in (0, d]."""
     low, high = 0.0, float(len(gaps))
     for _ in range(_ROUNDS):
@@ -140,9 +140,7 @@ def solve_width(gaps: NDArray[np.float64]) -> float:
     return high
 
 
-def _certify(
-    moments: SecondMoments, eta: Fraction, transform: NDArray[np.float64], shift: float
-) -> Proposal:
+def _certify(moments: SecondMoments, eta: Fraction, transform: Floats, shift: float) -> Proposal:
     """Round T and M', and bound the eigenvalues of ``T'(M'I - eta A)T`` by Gershgorin's circles.
 
     By float64 products and a bound on their error, or in integers where that leaves too much open.
@@ -169,7 +167,7 @@ def _certify(
 
 
 def _float_ends(
-    moments: SecondMoments, eta: Fraction, transform: NDArray[np.float64], shift: float
+    moments: SecondMoments, eta: Fraction, transform: Floats, shift: float
 ) -> tuple[float, float]:
     """Return ends that hold whatever float64 loses: ``|T'| |M'I - eta A| |T|``, by a share."""
     energy = -float(eta) * moments.whole.approximate(moments.bits)
@@ -182,14 +180,14 @@ def _float_ends(
     return _ends(gram, (RELATIVE_ERROR + (2 * d + 6) * _FLOAT) * (1.0 + 2.0**-20) * lost)
 
 
-def _ends(entries: NDArray[np.float64], lost: NDArray[np.float64] | float) -> tuple[float, float]:
+def _ends(entries: Floats, lost: Floats | float) -> tuple[float, float]:
     """Return the ends of Gershgorin's circles; the entries of a row miss ``lost`` altogether."""
     diagonal, sums = np.diagonal(entries), np.abs(entries).sum(axis=1)
     beside = (sums - np.abs(diagonal)) + sums * _ENDS_ERROR + lost
     return float((diagonal - beside).min()), float((diagonal + beside).max())
 
 
-def _transform_integers(transform: NDArray[np.float64]) -> WholeMatrix:
+def _transform_integers(transform: Floats) -> WholeMatrix:
     return WholeMatrix.from_integers((transform * 2.0**_TRANSFORM_BITS).astype(np.int64))
 
 
@@ -204,7 +202,7 @@ UNIT_LENGTH = 1 << ROUNDING_BITS
 _ENTRIES = 1 << 18  # normals drawn together, at most
 
 
-def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
+def draw_axes(proposal: Proposal, coins: Coins, size: int) -> Integers:
     """Draw axes v with density ``~ exp(eta v'Av)`` on the sphere, then round ``2^24 v / v_j``.
 
     j is the coordinate of largest size; entry j of the answer is 2^24. Antipodes are one point.
@@ -217,16 +215,14 @@ def draw_axes(proposal: Proposal, coins: Coins, size: int) -> NDArray[np.int64]:
     return draw_counted(proposal, coins, size)[0]
 
 
-def draw_counted(
-    proposal: Proposal, coins: Coins, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def draw_counted(proposal: Proposal, coins: Coins, size: int) -> tuple[Integers, Integers]:
     """Draw axes as :func:`draw_axes` does; also return how many proposals each took."""
     d = proposal.dimension
     if d == 1:
         return np.full((size, 1), UNIT_LENGTH, dtype=np.int64), np.zeros(size, dtype=np.int64)
     batch = batch_size(d)
-    axes: list[NDArray[np.int64]] = []
-    counts: list[NDArray[np.int64]] = []
+    axes: list[Integers] = []
+    counts: list[Integers] = []
     left, waited = size, 0  # refused proposals since the last axis
     while left > 0:
         together = batch * min(left, max(1, _ENTRIES // (d * batch)))
@@ -245,14 +241,12 @@ def batch_size(dimension: int) -> int:
     return int(np.ceil(np.sqrt(math.e * dimension / 2.0)))
 
 
-def _accept(proposal: Proposal, normals: RevealedNormals, coins: Coins) -> NDArray[np.bool_]:
+def _accept(proposal: Proposal, normals: RevealedNormals, coins: Coins) -> Flags:
     low, high = chance_bounds(proposal, normals.values)
     return bernoulli_between(coins, low, high, partial(_enclose_chance, proposal, normals))
 
 
-def chance_bounds(
-    proposal: Proposal, values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def chance_bounds(proposal: Proposal, values: Floats) -> tuple[Floats, Floats]:
     """Bound the probability to accept, from ``x = b q / d``; A is not touched.
 
     ``log alpha = -(d/2)(x - 1 - log x) - rho`` with ``0 <= rho <= spread q``.
@@ -278,7 +272,7 @@ def chance_bounds(
     return np.where(lost, -1.0, low), np.where(lost, 2.0, high)
 
 
-def _square_error(share: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+def _square_error(share: Floats, d: int) -> Floats:
     """Bound the relative error of a computed square norm of a vector with this relative error."""
     return np.asarray((2.0 + share) * share * (1.0 + 2.0**-20) + (d + 3) * _FLOAT)
 
@@ -298,8 +292,8 @@ def _enclose_row(normals: RevealedNormals, row: int, precision: int) -> flint.ar
 
 
 def round_axes(
-    proposal: Proposal, normals: RevealedNormals, rows: NDArray[np.int64], *, margin: float = 0.0
-) -> NDArray[np.int64]:
+    proposal: Proposal, normals: RevealedNormals, rows: Integers, *, margin: float = 0.0
+) -> Integers:
     """Return ``round(2^24 y / y_j)``, y = Tg of each of ``rows``, j its coordinate of largest size.
 
     In float64 where its error cannot matter, else by balls of growing precision. A ``margin`` of
@@ -316,9 +310,7 @@ def round_axes(
     return axes
 
 
-def _round_ratios(
-    image: NDArray[np.float64], error: NDArray[np.float64], margin: float
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _round_ratios(image: Floats, error: Floats, margin: float) -> tuple[Integers, Flags]:
     """Return rounded ratios and which rows are certain."""
     lines = np.arange(len(image))
     j = np.abs(image).argmax(axis=1)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.mechanisms.directions.bingham import (
     Proposal,
@@ -36,7 +37,7 @@ class ComponentLaw:
         self._moments, self._etas = moments, tuple(etas)
         self._first: Proposal | None = None
 
-    def draw(self, coins: Coins, size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def draw(self, coins: Coins, size: int) -> tuple[Floats, Integers]:
         """Return ``size`` answers of k unit rows each, and how many proposals each took.
 
         The answers have shape (size, k, d).
@@ -54,9 +55,7 @@ class ComponentLaw:
             counts[i] += more
         return np.stack(answers), counts
 
-    def _draw_rest(
-        self, coins: Coins, first: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], int]:
+    def _draw_rest(self, coins: Coins, first: Floats) -> tuple[Floats, int]:
         axes, proposals = first[None, :], 0
         for eta in self._etas[1:]:
             basis = complement(axes)
@@ -67,7 +66,7 @@ class ComponentLaw:
         return axes, proposals
 
 
-def unit_axes(axes: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_axes(axes: Integers | Floats) -> Floats:
     """Return rows of norm one whose largest entry is positive; what was released fixes them."""
     real = axes.astype(np.float64)
     real = real / np.sqrt((real * real).sum(axis=1))[:, None]
@@ -75,7 +74,7 @@ def unit_axes(axes: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float
     return np.asarray(real * np.sign(largest))
 
 
-def complement(axes: NDArray[np.float64]) -> NDArray[np.int64]:
+def complement(axes: Floats) -> Integers:
     """Return a basis B of what is orthogonal to the rows, in units of 2^-42, with |B| <= 1.
 
     A function of what was released. That the norm is at most one is certified, orthogonality is
@@ -85,7 +84,7 @@ def complement(axes: NDArray[np.float64]) -> NDArray[np.int64]:
     return contraction(full[:, len(axes) :])
 
 
-def contraction(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+def contraction(matrix: Floats) -> Integers:
     """Round a matrix of nearly orthonormal columns to units of 2^-42, shrunk until |B| <= 1.
 
     ``|B|^2`` is at most the largest row sum of ``|B'B|``, computed in integers.
@@ -100,9 +99,7 @@ def contraction(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
         shrink = min(2.0 * shrink, (1.0 + shrink) / 2.0)
 
 
-def variance_sums(
-    products: NDArray[Any], count: int, bits: int, axes: NDArray[np.float64]
-) -> list[int]:
+def variance_sums(products: NDArray[Any], count: int, bits: int, axes: Floats) -> list[int]:
     """Return floors, in units of 2^-24, of the sums over rows of ``(c_j.x)^2``, the rest and void.
 
     The rest is ``|x|^2 - |Cx|^2`` and the void ``1 - |x|^2``: numbers that are not negative and add
@@ -131,7 +128,7 @@ def variance_rate(epsilon: Fraction, n_components: int, *, replace: bool) -> Fra
 
 def draw_variances(
     coins: Coins, sums: Sequence[int], rate: Fraction, count: int | None
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Return noisy mean squares along the components and their noisy total.
 
     With ``count`` (replace) the void is left out; without, all sums together estimate the count.

@@ -21,6 +21,7 @@ from expmech.certificates.mechanism import CertificateContext, Draw, Draws, Mech
 from expmech.certificates.postprocessing import Directions
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
@@ -287,7 +288,7 @@ class PrincipalDirection(Mechanism):
 
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Draw independent sets of directions from a seeded stream: for studies, never a release.
 
         Parameters
@@ -326,9 +327,7 @@ class PrincipalDirection(Mechanism):
             names=names,
         )
 
-    def _draw_variances(
-        self, terms: DirectionTerms, coins: Coins, axes: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _draw_variances(self, terms: DirectionTerms, coins: Coins, axes: Floats) -> Floats:
         sums = variance_sums(self._products, self._count, 2 * ROW_BITS, axes)
         public = self.adjacency.count_is_public
         rate = variance_rate(terms.variance_epsilon, self.n_components, replace=public)
@@ -365,7 +364,7 @@ class PrincipalDirection(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Tell whether a point can be directions, and variances along them, of this certificate.
 
         The first direction is a multiple of a vector of whole numbers whose largest is 2^24. The
@@ -445,7 +444,7 @@ def _verify_scale(certificate: Certificate, left: Fraction) -> Check:
     )
 
 
-def _admits_variances(certificate: Certificate, rest: NDArray[np.float64]) -> bool:
+def _admits_variances(certificate: Certificate, rest: Floats) -> bool:
     if Fraction(certificate.sampler["variance_epsilon"]) == 0:
         return rest.size == 0
     if rest.size != certificate.sampler["components"] + 1:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.mechanisms.directions.bingham import SecondMoments
 from expmech.mechanisms.directions.whole import WholeMatrix, small_integers
@@ -19,7 +20,7 @@ _EXACT = 1 << 13  # rows whose products, of 40 bits, float64 sums exactly
 _LOT = 1 << 21  # and int64
 
 
-def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+def snap_rows(rows: Floats) -> Integers:
     """Return whole numbers k with ``|k|_2 <= 2^20``: rows shortened to norm 1, times 2^20.
 
     Snapped toward zero, and checked in integers: a row that float64 leaves above one loses units
@@ -28,11 +29,11 @@ def snap_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
     near = np.clip(rows, -_LARGEST, _LARGEST)
     norms = np.sqrt((near * near).sum(axis=1))
     near = near / np.maximum(norms, 1.0)[:, None]
-    whole: NDArray[np.int64] = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
+    whole: Integers = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
     return shorten(whole)
 
 
-def shorten(whole: NDArray[np.int64]) -> NDArray[np.int64]:
+def shorten(whole: Integers) -> Integers:
     """Take units off the largest entry of each row until ``|k|_2 <= 2^20``, in integers.
 
     After float64 division by the norm there is nothing left to do in up to 2^11 columns: the
@@ -46,7 +47,7 @@ def shorten(whole: NDArray[np.int64]) -> NDArray[np.int64]:
     return whole
 
 
-def unit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_rows(rows: Floats) -> Floats:
     """Return every row divided by its norm; a row of zeros stays one."""
     near = np.clip(rows, -_LARGEST, _LARGEST)
     largest = np.abs(near).max(axis=1, initial=0.0)
@@ -55,7 +56,7 @@ def unit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
 
 
-def row_products(rows: NDArray[np.float64]) -> NDArray[Any]:
+def row_products(rows: Floats) -> NDArray[Any]:
     """Return the sums ``sum_i k_i k_i'`` of snapped rows: int64, or Python integers of many."""
     d = rows.shape[1]
     products = np.zeros((d, d), dtype=object if len(rows) > _LOT else np.int64)

@@ -12,6 +12,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
+
 _FITS = 1 << 61  # what int64 holds twice, with room for a carry
 _DIGIT = 22  # bits: products of balanced digits are at most 2^42, and 2^11 of them sum exactly
 MOST_COLUMNS = 1 << 11
@@ -26,13 +28,13 @@ RELATIVE_ERROR = 2.0**-44
 class WholeMatrix:
     """A matrix of whole numbers of any size, ``sum_k 2^(22 k) digits[k]``, |digit| <= 2^21."""
 
-    digits: NDArray[np.float64]
+    digits: Floats
 
     @classmethod
     def from_integers(cls, table: Any) -> WholeMatrix:
         """Take a table of whole numbers: int64, or Python's of any size."""
         rest = small_integers(np.asarray(table))
-        digits: list[NDArray[np.float64]] = []
+        digits: list[Floats] = []
         while not digits or rest.any():
             digit = ((rest + (SMALL >> 1)) & (SMALL - 1)) - (SMALL >> 1)
             digits.append(digit.astype(np.float64))
@@ -70,7 +72,7 @@ class WholeMatrix:
         total[: len(added), diagonal, diagonal] += added[:, None]
         return _carry(total)
 
-    def approximate(self, exponent: int) -> NDArray[np.float64]:
+    def approximate(self, exponent: int) -> Floats:
         """Return the entries times ``2^-exponent`` as float64, within a share 2^-44 of each."""
         value = np.zeros(self.digits.shape[1:])
         for k, digit in enumerate(self.digits):
@@ -105,7 +107,7 @@ def _carry(total: NDArray[Any]) -> WholeMatrix:
 
     Sums are int64, or float64 that are whole and at most 2^52: there every operation is exact.
     """
-    digits: list[NDArray[np.float64]] = []
+    digits: list[Floats] = []
     carry = np.zeros(total.shape[1:], dtype=total.dtype)
     k = 0
     while k < len(total) or carry.any():

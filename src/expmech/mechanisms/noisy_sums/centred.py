@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import MISSED, Accuracy
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward, per_column
@@ -114,7 +115,7 @@ class Centred(OfColumns):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return ends that miss each number with probability ``missed`` at most."""
 
-    def _scale(self, noise: TiltedNoise) -> NDArray[np.float64] | None:
+    def _scale(self, noise: TiltedNoise) -> Floats | None:
         return None
 
 
@@ -253,7 +254,7 @@ class CentredTotals(Centred):
         least, most = zip(*self.ranges, strict=True)
         return np.clip(lower, least, most), np.clip(upper, least, most)
 
-    def _scale(self, noise: TiltedNoise) -> NDArray[np.float64]:
+    def _scale(self, noise: TiltedNoise) -> Floats:
         """Return mean absolute errors of ``u + t v``."""
         scales = []
         for step, tilt in zip(self.steps, self.tilts, strict=True):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from expmech.certificates.accuracy import Accuracy, share_interval
 from expmech.certificates.postprocessing import within
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
@@ -120,7 +121,7 @@ class Interpretation(ABC):
             raise ParameterError("`slope` of a certificate must be that of noise in 64 bits.")
         return noise
 
-    def noisy_sums(self, totals: Sequence[int], noise: NDArray[np.int64]) -> NDArray[Any]:
+    def noisy_sums(self, totals: Sequence[int], noise: Integers) -> NDArray[Any]:
         """Return sums with noise, as Python integers: a sum of 2^31 rows may pass int64."""
         return np.asarray(noise.astype(object) + np.array(totals, dtype=object))
 
@@ -158,7 +159,7 @@ class Interpretation(ABC):
         return None if self.unit is None else float_up((noise.half_width + self.lost) * self.unit)
 
     @abstractmethod
-    def admits(self, point: NDArray[np.float64]) -> bool:
+    def admits(self, point: Floats) -> bool:
         """Tell whether a point can be a value."""
 
     @abstractmethod
@@ -205,7 +206,7 @@ class Counts(Interpretation):
         """Return how many counts a row can move, by one each."""
         return self.sensitivity(adjacency)
 
-    def noisy_sums(self, totals: Sequence[int], noise: NDArray[np.int64]) -> NDArray[Any]:
+    def noisy_sums(self, totals: Sequence[int], noise: Integers) -> NDArray[Any]:
         """Return counts with noise in int64, which no table's pass; a caller's own may."""
         try:
             counts = np.array(totals, dtype=np.int64)
@@ -221,7 +222,7 @@ class Counts(Interpretation):
     def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
         return self._inside(noisy)
 
-    def _inside(self, noisy: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    def _inside(self, noisy: Sequence[int] | NDArray[Any]) -> Integers:
         given = noisy if isinstance(noisy, np.ndarray) else np.array(noisy, dtype=object)
         inside = np.maximum(given, 0)
         least = inside if self.count is None else np.minimum(inside, self.count)
@@ -231,7 +232,7 @@ class Counts(Interpretation):
         """Return the shortest interval on the whole numbers, cut to the range."""
         counts = self._inside(noisy)
 
-        def ends(below: int, above: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        def ends(below: int, above: int) -> tuple[Integers, Integers]:
             raised = np.minimum(counts, _LARGEST - above) + above
             return self._inside(counts - below), self._inside(raised)
 
@@ -255,7 +256,7 @@ class Counts(Interpretation):
         """One row."""
         return Fraction(1)
 
-    def admits(self, point: NDArray[np.float64]) -> bool:
+    def admits(self, point: Floats) -> bool:
         most = np.inf if self.count is None else self.count
         whole = (point == np.floor(point)) & ~np.signbit(point) & (point <= most)
         return point.shape == (self.size,) and bool(whole.all())
@@ -294,7 +295,7 @@ class ConsistentCounts(Counts):
     def sums_of(self, value: Sequence[float]) -> None:
         """Return None: several noisy counts become the same ones."""
 
-    def admits(self, point: NDArray[np.float64]) -> bool:
+    def admits(self, point: Floats) -> bool:
         return super().admits(point) and self.count in (None, int(point.sum()))
 
     @classmethod
@@ -435,7 +436,7 @@ class OfColumns(Interpretation):
         parts = zip(value, self.shifts, self.units, strict=True)
         return [round((Fraction(number) - shift) / unit) for number, shift, unit in parts]
 
-    def admits(self, point: NDArray[np.float64]) -> bool:
+    def admits(self, point: Floats) -> bool:
         """Tell whether each number is in its range, and on the lattice where a sum gives it."""
         least, most = zip(*self.ranges, strict=True)
         if not within(point, least, most) or (np.signbit(point) & (point == 0.0)).any():
@@ -520,7 +521,7 @@ class Means(OfColumns):
         """The sum of as many rows at the upper bound."""
         return (self.count or 1) << self.bits
 
-    def _numbers(self, shares: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    def _numbers(self, shares: Sequence[float] | Floats) -> Floats:
         """Return shares of the widths as numbers between the bounds."""
         lower, upper = np.array(self.lower), np.array(self.upper)
         return np.asarray(np.clip(lower + (upper - lower) * np.array(shares), lower, upper))

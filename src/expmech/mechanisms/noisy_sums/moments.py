@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import MISSED, Accuracy
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Floats
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
@@ -104,11 +105,11 @@ class HullNoise(Noise):
         )
 
 
-def _height(u: NDArray[np.float64]) -> NDArray[np.float64]:
+def _height(u: Floats) -> Floats:
     return np.asarray(1.0 - np.maximum(u - 1.0, 0.0) ** 2)
 
 
-def _gamma_tail(shape: int, s: NDArray[np.float64]) -> NDArray[np.float64]:
+def _gamma_tail(shape: int, s: Floats) -> Floats:
     """Return ``P(R > s)`` for the sum of ``shape`` exponentials, a whole number.
 
     Where ``exp(-s)`` is no float64 number, which matters for many columns, terms are added as
@@ -147,7 +148,7 @@ def _quantile(slopes: int | None, missed: Fraction, columns: int) -> float:
 
 
 @functools.cache
-def _gauss() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _gauss() -> tuple[Floats, Floats]:
     return np.polynomial.legendre.leggauss(64)
 
 
@@ -162,7 +163,7 @@ def _tail(slopes: int | None, t: float, columns: int) -> float:
     else:
         c = 2.0 * slopes / _TILTS
 
-        def over(w: NDArray[np.float64]) -> NDArray[np.float64]:
+        def over(w: Floats) -> Floats:
             """Integrate ``P(R > t / v)`` over v from 0 to w, an odd function of w."""
             size = np.maximum(np.abs(w), 1e-300)
             s = t / size

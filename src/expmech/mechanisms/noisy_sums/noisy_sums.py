@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.certificates.accuracy import Accuracy
 from expmech.certificates.certificate import Certificate
@@ -26,6 +26,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_INDEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
@@ -61,9 +62,7 @@ MOST_BITS = 32
 
 
 @np.errstate(all="ignore")
-def snap(
-    rows: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], bits: int
-) -> NDArray[np.int64]:
+def snap(rows: Floats, lower: Floats, upper: Floats, bits: int) -> Integers:
     """Return ``floor((clip(x) - lower) 2^bits / (upper - lower) + 1/2)`` for every entry.
 
     A whole number in ``0 .. 2^bits``. Clipped first: then nothing but a denormal value can raise a
@@ -329,7 +328,7 @@ class NoisySums(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Tell whether a point can be what sums of the certificate mean."""
         return point is not None and _rebuild(certificate.domain).admits(point)
 
@@ -349,9 +348,7 @@ class NoisySums(Mechanism):
         return certificate.sampler.get("noise") == DiscreteGaussian.name
 
     @classmethod
-    def explains(
-        cls, certificate: Certificate, point: NDArray[np.float64], stated: Accuracy
-    ) -> bool:
+    def explains(cls, certificate: Certificate, point: Floats, stated: Accuracy) -> bool:
         """Tell whether the interval stated for a point is the one that the noise gives."""
         interpretation = _rebuild(certificate.domain)
         implied = interpretation.sums_of(point.tolist())

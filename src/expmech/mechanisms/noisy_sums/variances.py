@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import MISSED, Accuracy, half_width, three_quantile
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.noisy_sums.interpretations import (
     OfColumns,
@@ -171,7 +172,7 @@ class ThreeSums(OfColumns):
             raise ParameterError("`interval` of a certificate must be 'box' or 'linear'.")
         return {"interval": how}
 
-    def _numbers(self, shares: Sequence[float]) -> NDArray[np.float64]:
+    def _numbers(self, shares: Sequence[float]) -> Floats:
         """Return shares of the squared widths as numbers."""
         pairs = zip(shares, self.widths, strict=True)
         return np.array([float(share) * float(width**2) for share, width in pairs])

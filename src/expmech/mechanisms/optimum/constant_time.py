@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.mechanisms.optimum.calibration import OptimumTerms
@@ -25,13 +25,7 @@ from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
 from expmech.mechanisms.optimum.enclosure import residual_at, snap_point
 from expmech.mechanisms.optimum.noise import draw_cube, draw_noise
 from expmech.mechanisms.optimum.risks import Huber, LogCosh, Risk
-from expmech.mechanisms.optimum.rows import (
-    GRID_BITS,
-    Floats,
-    RegressionRows,
-    block_cross,
-    block_times,
-)
+from expmech.mechanisms.optimum.rows import GRID_BITS, RegressionRows, block_cross, block_times
 from expmech.mechanisms.optimum.solver import PerturbedProblem
 
 _BLOCK = 1 << 10  # rows summed at a time: few, so that sums of floats are good
@@ -193,7 +187,7 @@ class _Unbounded(Lattice):
 
 def draw_constant_time(
     terms: OptimumTerms, schedule: Schedule, rows: RegressionRows, lattice: Lattice, coins: Coins
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return a cell, shape (margins, columns): the optimum on a fine grid, noise, rounding."""
     noise = draw_noise(terms, coins)
     noise.reveal(coins)

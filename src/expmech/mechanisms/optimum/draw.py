@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import validate_integer
 from expmech.mechanisms.optimum import enclosure
@@ -25,7 +26,6 @@ from expmech.mechanisms.optimum.noise import GradientNoise, draw_noise
 from expmech.mechanisms.optimum.risks import Risk
 from expmech.mechanisms.optimum.rows import (
     GRID_BITS,
-    Floats,
     RegressionRows,
     clip_entries,
     count_within,
@@ -81,7 +81,7 @@ class Lattice:
         return cells
 
 
-DrawCells = Callable[[Lattice, Coins], NDArray[np.int64]]
+DrawCells = Callable[[Lattice, Coins], Integers]
 """The cells of one optimum, shape (margins, columns)."""
 
 
@@ -143,7 +143,7 @@ class ArrayTable(Table):
 
 def draw_cells(
     terms: OptimumTerms, rows: RegressionRows, lattice: Lattice, coins: Coins
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Integers, int]:
     """Return the cell of the optimum, shape (margins, columns), and how many boxes it took.
 
     The number of boxes depends on the data: it is for studies, and never leaves with a release.

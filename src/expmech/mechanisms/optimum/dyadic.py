@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from expmech.core.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Dyadics:
         shift = exponent - self.exponent
         return Dyadics(values=[value << shift for value in self.values], exponent=exponent)
 
-    def to_floats(self) -> NDArray[np.float64]:
+    def to_floats(self) -> Floats:
         """Return the nearest floats."""
         if self.exponent < 0:
             return np.array([float(value << -self.exponent) for value in self.values])
@@ -76,7 +77,7 @@ class DyadicBox:
         pairs = zip(self.lower, self.upper, strict=True)
         return Dyadics(values=[low + up for low, up in pairs], exponent=self.exponent + 1)
 
-    def radii(self) -> NDArray[np.float64]:
+    def radii(self) -> Floats:
         """Return half the widths, rounded up."""
         pairs = zip(self.lower, self.upper, strict=True)
         half = Dyadics(values=[up - low for low, up in pairs], exponent=self.exponent + 1)

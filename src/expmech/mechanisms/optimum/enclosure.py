@@ -17,15 +17,10 @@ from fractions import Fraction
 import flint
 import numpy as np
 
+from expmech.core.arrays import Floats
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
 from expmech.mechanisms.optimum.risks import MARGIN_ROUNDING
-from expmech.mechanisms.optimum.rows import (
-    GRID_BITS,
-    ExactSums,
-    Floats,
-    RegressionRows,
-    block_times,
-)
+from expmech.mechanisms.optimum.rows import GRID_BITS, ExactSums, RegressionRows, block_times
 from expmech.mechanisms.optimum.solver import PerturbedProblem, ProblemSummary, Solution
 from expmech.mechanisms.optimum.steps import STEP_BITS
 

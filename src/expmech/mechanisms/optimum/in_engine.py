@@ -12,15 +12,15 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.mechanisms.optimum import enclosure
 from expmech.mechanisms.optimum.calibration import OptimumTerms
 from expmech.mechanisms.optimum.draw import Lattice, Refinement, decide
 from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
 from expmech.mechanisms.optimum.noise import GradientNoise, draw_noise
-from expmech.mechanisms.optimum.rows import Floats, RegressionRows
+from expmech.mechanisms.optimum.rows import RegressionRows
 from expmech.mechanisms.optimum.solver import (
     PerturbedProblem,
     ProblemSummary,
@@ -72,7 +72,7 @@ class Passes(Protocol):
 
 def draw_in_engine(
     terms: OptimumTerms, passes: Passes, count: int, lattice: Lattice, coins: Coins
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the cell of the optimum, shape (margins, columns)."""
     noise = draw_noise(terms, coins)
     search = _Search(terms=terms, passes=passes, noise=noise.box())

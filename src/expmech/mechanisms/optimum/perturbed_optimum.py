@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import Check
@@ -17,6 +17,7 @@ from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.postprocessing import rebuild_postprocessing, within
 from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import validate_epsilon
@@ -219,7 +220,7 @@ class PerturbedOptimum(Mechanism):
         within = self._table.count_within(search.grid)
         prepared: dict[Fraction, DrawCells] = {}
 
-        def draw(lattice: Lattice, coins: Coins) -> NDArray[np.int64]:
+        def draw(lattice: Lattice, coins: Coins) -> Integers:
             # Drawn first, at its own share of epsilon; what follows may use it, as composition is
             # adaptive (docs/theory/perturbed_optimum.md, section 9).
             squared = search.draw(within, coins)
@@ -253,7 +254,7 @@ class PerturbedOptimum(Mechanism):
         return [Check(claim="domain", holds=True, detail=KIND), *verify_terms(certificate)]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Tell whether a point can be a draw: the right shape, not too large, on the lattice."""
         if point is None:
             return False

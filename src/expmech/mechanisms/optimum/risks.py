@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Protocol
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats
 from expmech.core.coins import exp_evenly
 from expmech.core.errors import (
     ParameterError,
@@ -40,7 +40,6 @@ __all__ = [
     "rebuild_risk",
 ]
 
-Floats = NDArray[np.float64]
 
 MARGIN_ROUNDING = 2.0**-52
 """A computed margin is within ``2^-52 |t| + extra`` of the true one t."""
@@ -157,7 +156,7 @@ class Risk(Protocol):
         moves by at most ``shift``.
         """
 
-    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:
+    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> Flags:
         """Return the rows that :meth:`relative_change` does not cover: they change by up to a.
 
         Parameters
@@ -226,7 +225,7 @@ class _OneMargin:
     def scales_targets(self) -> bool:
         return not self.labels
 
-    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:
+    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> Flags:
         return np.zeros(len(margins), dtype=np.bool_)
 
 
@@ -351,7 +350,7 @@ class Softmax:
         """Return ``exp(2 shift) - 1``: differences of margins move by twice the shift."""
         return math.expm1(min(2.0 * shift, 700.0)) * (1.0 + 2.0**-40)
 
-    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:
+    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> Flags:
         return np.zeros(len(margins), dtype=np.bool_)
 
     def ball(self, margins: list[flint.arb], target: float) -> list[flint.arb]:
@@ -422,13 +421,13 @@ class Ramp(_OneMargin):
         """Return 0: a row that stays on its side of both kinks does not change."""
         return 0.0
 
-    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:
+    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> Flags:
         """Return the rows within ``shift`` of a kink."""
         height = self._height(margins, targets)
         size = self.slope * shift * (1.0 + 2.0**-40) + 2.0**-48 * (
             1.0 + abs(self.low) + abs(self.high)
         )
-        near: NDArray[np.bool_] = np.abs(height - self.low) <= size
+        near: Flags = np.abs(height - self.low) <= size
         near |= np.abs(height - self.high) <= size
         return near
 
@@ -593,11 +592,7 @@ class SmoothedPinball(Ramp):
         if Fraction(float(1 - level)) != 1 - level:
             level = Fraction(round(level * (1 << 50)), 1 << 50)
         self.q, self.width = float(level), float(w)
-        super().__init__(
-            slope=1 / w,
-            offset=Fraction(1, 2) - level,
-            ends=(-level, 1 - level),
-        )
+        super().__init__(slope=1 / w, offset=Fraction(1, 2) - level, ends=(-level, 1 - level))
 
 
 class Custom(_OneMargin):
@@ -710,7 +705,7 @@ class Custom(_OneMargin):
         """Return 0: every row may jump."""
         return 0.0
 
-    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> NDArray[np.bool_]:
+    def may_jump(self, margins: Floats, targets: Floats, shift: float) -> Flags:
         return np.ones(len(margins), dtype=np.bool_)
 
     def ball(self, margins: list[flint.arb], target: float) -> list[flint.arb]:

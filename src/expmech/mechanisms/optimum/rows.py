@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array, shielded
 from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.cost import OWNER
 from expmech.mechanisms.optimum.risks import Risk
 from expmech.mechanisms.optimum.steps import STEP_BITS, LazyRows
-
-Floats = NDArray[np.float64]
 
 GRID_BITS = 46
 """Residuals are computed at points whose coordinates are whole multiples of 2^-46."""
@@ -59,7 +58,7 @@ class RegressionRows:
         """Return slices of at most 2^15 rows."""
         return _blocks(self.count, self.dimension)
 
-    def cross_exactly(self, limbs: NDArray[np.float64]) -> list[list[int]]:
+    def cross_exactly(self, limbs: Floats) -> list[list[int]]:
         """Return ``2^20 X' limbs`` as integers, for whole numbers of at most 18 bits a limb."""
         total = ExactSums(self.dimension, limbs.shape[1])
         for rows in self.blocks:
@@ -141,7 +140,7 @@ def prepare_rows(
     *,
     risk: Risk,
     norms: RowNorms,
-    counts: NDArray[np.int64] | None = None,
+    counts: Integers | None = None,
     clipped: Any = None,
 ) -> RegressionRows:
     """Shorten rows to public norms, target included.
@@ -185,7 +184,7 @@ def clip_entries(table: Any) -> Any:
     return sparse
 
 
-def count_within(clipped: Any, counts: NDArray[np.int64], limits: Sequence[Fraction]) -> list[int]:
+def count_within(clipped: Any, counts: Integers, limits: Sequence[Fraction]) -> list[int]:
     """Return how many clipped rows have at most each squared norm, before they are shortened.
 
     Entries are snapped toward zero first, so that squares are whole numbers.
@@ -203,7 +202,7 @@ def count_within(clipped: Any, counts: NDArray[np.int64], limits: Sequence[Fract
     return [int(counts[squares <= limit].sum()) for limit in most]
 
 
-def validate_counts(counts: Any, rows: int) -> NDArray[np.int64]:
+def validate_counts(counts: Any, rows: int) -> Integers:
     """Return how many equal rows each row stands for: one where nothing is said."""
     if counts is None:
         return np.ones(rows, dtype=np.int64)
@@ -273,7 +272,7 @@ def _shorten(clipped: Floats, norms: RowNorms) -> Floats:
     return factors
 
 
-def _too_long(whole: Floats, norms: RowNorms) -> NDArray[np.int64]:
+def _too_long(whole: Floats, norms: RowNorms) -> Integers:
     """Return the rows over a norm; sums of whole numbers below 2^53 are exact in any order."""
     squared, total = _whole_limits(norms)
     late = np.einsum("ij,ij->i", whole, whole) > squared

@@ -11,16 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from expmech.core.arrays import Floats
 from expmech.mechanisms.optimum.calibration import OptimumTerms
 from expmech.mechanisms.optimum.dyadic import DyadicBox
 from expmech.mechanisms.optimum.risks import Risk
-from expmech.mechanisms.optimum.rows import (
-    GRID_BITS,
-    Floats,
-    RegressionRows,
-    block_cross,
-    block_times,
-)
+from expmech.mechanisms.optimum.rows import GRID_BITS, RegressionRows, block_cross, block_times
 
 _MOST_STEPS = 200
 _TRIALS = 60
@@ -201,10 +196,7 @@ def solve(problem: PerturbedProblem, *, tolerance: float | None = None) -> Solut
     few = RegressionRows(matrix=few.matrix.copy(), targets=few.targets.copy())
     part = few.count / count
     small = PerturbedProblem(
-        rows=few,
-        risk=problem.risk,
-        penalties=problem.penalties * part,
-        pull=problem.pull * part,
+        rows=few, risk=problem.risk, penalties=problem.penalties * part, pull=problem.pull * part
     )
     rough = solve(small, tolerance=_ROUGH)
     here = problem.at(rough.point)

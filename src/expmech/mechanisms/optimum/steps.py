@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
+
+from expmech.core.arrays import Floats
 
 STEP_BITS = 20
 """Entries are whole multiples of 2^-20."""
@@ -26,5 +27,5 @@ class LazyRows(ABC):
         """The number of rows and of columns."""
 
     @abstractmethod
-    def write(self, rows: slice, out: NDArray[np.float64]) -> None:
+    def write(self, rows: slice, out: Floats) -> None:
         """Write some of the rows to an array of their shape."""

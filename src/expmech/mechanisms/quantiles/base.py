@@ -27,6 +27,7 @@ from expmech.certificates.forecast import Forecast
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
@@ -211,9 +212,7 @@ class SeveralQuantiles(Mechanism):
         )
 
     @abstractmethod
-    def points_draw(
-        self, spread: CellCounts, budget: Fraction
-    ) -> Callable[[Coins], NDArray[np.int64]]:
+    def points_draw(self, spread: CellCounts, budget: Fraction) -> Callable[[Coins], Integers]:
         """Return the draw of a tuple of points, from values that are spread over their cells.
 
         Parameters
@@ -255,7 +254,7 @@ class SeveralQuantiles(Mechanism):
         """Return the draw of tuples, one per row; values are spread anew for each of them."""
         unspread = self.points_draw(self.cells, budget) if self.spread == 1 else None
 
-        def draw_cells(coins: Coins) -> NDArray[np.int64]:
+        def draw_cells(coins: Coins) -> Integers:
             if unspread is not None:
                 return unspread(coins)
             # neighbours stay neighbours when values are spread: docs/theory/quantiles.md, Theorem 2
@@ -291,7 +290,7 @@ class SeveralQuantiles(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Tell whether these can be the quantiles: one per level, in order, on the lattice."""
         many = len(certificate.sampler["levels"])
         if point is None or point.shape != (many,) or (np.diff(point) < 0.0).any():

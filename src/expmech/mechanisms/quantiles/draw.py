@@ -12,8 +12,8 @@ from functools import partial
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.coins import UNIT, Coins
 from expmech.core.errors import EnvelopeViolatedError
 from expmech.mechanisms.quantiles.scaled import (
@@ -40,7 +40,7 @@ class Choices:
     Weights of short lists are ``kept`` for the next tuple.
     """
 
-    def __init__(self, coins: Coins, kept: dict[Hashable, NDArray[np.int64]]) -> None:
+    def __init__(self, coins: Coins, kept: dict[Hashable, Integers]) -> None:
         self.coins, self.kept = coins, kept
         self.factors: list[tuple[int, int]] = []
 
@@ -63,7 +63,7 @@ class Choices:
         cumulative = integer_weights(_relative_to_largest(part), part.mantissa > 0.0)
         return block * size + self.pick_weight(cumulative)
 
-    def pick_weight(self, cumulative: NDArray[np.int64]) -> int:
+    def pick_weight(self, cumulative: Integers) -> int:
         """Draw an index by weights, given as their cumulative sums."""
         index = int(self.coins.categorical(cumulative, 1)[0])
         weight = int(cumulative[index]) - (int(cumulative[index - 1]) if index else 0)
@@ -72,11 +72,11 @@ class Choices:
         return index
 
 
-def _relative_to_largest(terms: Scaled) -> NDArray[np.float64]:
+def _relative_to_largest(terms: Scaled) -> Floats:
     return terms.mantissa * power_of_two(terms.exponent - terms.exponent.max())
 
 
-def integer_weights(values: NDArray[np.float64], possible: NDArray[np.bool_]) -> NDArray[np.int64]:
+def integer_weights(values: Floats, possible: Flags) -> Integers:
     """Return cumulative sums of integers, each at least a fixed multiple of its value.
 
     The multiple is a power of two over the largest value's, the same for all. What is possible
@@ -105,7 +105,7 @@ class JointDraw:
         self.exact, self.levels, self.units = groups, levels, units
         self.groups = merge_distant(groups, levels, UNIT * units * levels.denominator)
         self._tables: Tables | None = None
-        self._kept: dict[Hashable, NDArray[np.int64]] = {}
+        self._kept: dict[Hashable, Integers] = {}
         self._falls: dict[int, Scaled] = {}
         self._refused = 0
 
@@ -132,7 +132,7 @@ class JointDraw:
         self._kept = {}
         return Tables(self.groups, self.levels, self.units, runs=runs)
 
-    def draw(self, coins: Coins) -> NDArray[np.int64]:
+    def draw(self, coins: Coins) -> Integers:
         """Return the m lattice indices of one tuple, in order."""
         while True:
             indices = self.propose(coins)
@@ -140,7 +140,7 @@ class JointDraw:
                 return indices
             self._refused += 1
 
-    def propose(self, coins: Coins) -> NDArray[np.int64] | None:
+    def propose(self, coins: Coins) -> Integers | None:
         """Return a tuple, or None where what is left over comes up: then all of it begins anew."""
         tables = self.tables
         choices = Choices(coins, self._kept)
@@ -152,7 +152,7 @@ class JointDraw:
             return None
         return self._place_all(coins, runs) if indices is None else indices
 
-    def _place_all(self, coins: Coins, runs: list[tuple[int, int]]) -> NDArray[np.int64]:
+    def _place_all(self, coins: Coins, runs: list[tuple[int, int]]) -> Integers:
         parts = [self._place(coins, group, run) for group, run in reversed(runs)]
         return np.array([index for part in parts for index in part], dtype=np.int64)
 
@@ -225,9 +225,7 @@ class JointDraw:
             raise EnvelopeViolatedError
         return bool(coins.bernoulli(np.array([float(chance.mid())]), enclosure)[0])
 
-    def energy(
-        self, runs: list[tuple[int, int]], indices: NDArray[np.int64] | None = None
-    ) -> Fraction:
+    def energy(self, runs: list[tuple[int, int]], indices: Integers | None = None) -> Fraction:
         """Return the energy, in nats, of a tuple with these groups (last first) and runs.
 
         Outputs in merged groups have ranks of their own: there the lattice ``indices`` are needed.

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import Check, budgets, check_equal, check_units
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.rounding import float_down, float_up
 from expmech.mechanisms.quantiles.base import SeveralQuantiles
@@ -71,9 +69,7 @@ class JointQuantiles(SeveralQuantiles):
             "parameters": {"units": units},
         }
 
-    def points_draw(
-        self, spread: CellCounts, budget: Fraction
-    ) -> Callable[[Coins], NDArray[np.int64]]:
+    def points_draw(self, spread: CellCounts, budget: Fraction) -> Callable[[Coins], Integers]:
         units = self.levels.units(budget, self.adjacency)
         return JointDraw(spread.groups, self.levels, units).draw
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import Check, budgets, check_equal
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_down, float_up
@@ -140,12 +140,10 @@ class RecursiveQuantiles(SeveralQuantiles):
             "parameters": {"units": units, "depth": depth_of(len(units))},
         }
 
-    def points_draw(
-        self, spread: CellCounts, budget: Fraction
-    ) -> Callable[[Coins], NDArray[np.int64]]:
+    def points_draw(self, spread: CellCounts, budget: Fraction) -> Callable[[Coins], Integers]:
         units, top = self._units(budget), self.levels.denominator
 
-        def draw(coins: Coins) -> NDArray[np.int64]:
+        def draw(coins: Coins) -> Integers:
             drawn = {0: 0, top: spread.cells - 1}
             for node in nodes_of(self.levels):
                 low, high = drawn[node.start], drawn[node.end]

@@ -15,6 +15,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.balls import real
 
 ABSENT = -(1 << 60)
@@ -32,14 +33,14 @@ _HALF = 1022 << 52  # what it holds for numbers in [1/2, 1)
 class Scaled(NamedTuple):
     """The numbers ``mantissa * 2^exponent``, mantissas 0 or between 2^-100 and 2^100."""
 
-    mantissa: NDArray[np.float64]
-    exponent: NDArray[np.int64]
+    mantissa: Floats
+    exponent: Integers
 
-    def at(self, index: int | slice | NDArray[np.int64]) -> Scaled:
+    def at(self, index: int | slice | Integers) -> Scaled:
         """Return some of the numbers."""
         return Scaled(self.mantissa[index], self.exponent[index])
 
-    def where(self, condition: NDArray[np.bool_]) -> Scaled:
+    def where(self, condition: Flags) -> Scaled:
         """Return the numbers where a condition holds, zero elsewhere."""
         return Scaled(
             np.where(condition, self.mantissa, 0.0), np.where(condition, self.exponent, ABSENT)
@@ -65,7 +66,7 @@ def normalise(numbers: Scaled) -> Scaled:
     return Scaled(fraction, shift)
 
 
-def power_of_two(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
+def power_of_two(exponent: Integers) -> Floats:
     """Return ``2^exponent`` for exponents of at most 0, as 0 below -1022."""
     field = np.maximum(exponent, -1023)
     field += 1023
@@ -136,7 +137,7 @@ def _powers(rate: Fraction, many: int) -> Scaled:
     return concatenate(*(exponential(rate * digit) for digit in range(many)))
 
 
-def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
+def exponentials(rate: Fraction, numbers: Integers) -> Scaled:
     """Return ``exp(rate * number)`` for whole numbers that are at least 0.
 
     A product over the bytes of a number, each factor within 2^-52 of itself.
@@ -154,7 +155,7 @@ def exponentials(rate: Fraction, numbers: NDArray[np.int64]) -> Scaled:
     return in_parts(numbers.size, compute)
 
 
-def cumulate(numbers: Scaled, starts: NDArray[np.bool_] | None = None) -> Scaled:
+def cumulate(numbers: Scaled, starts: Flags | None = None) -> Scaled:
     """Return running sums, which begin anew wherever ``starts`` is true.
 
     The list is cut into rows of 64, summed side by side; then what enters each row is added. A
@@ -189,7 +190,7 @@ def cumulate(numbers: Scaled, starts: NDArray[np.bool_] | None = None) -> Scaled
     return Scaled(mantissa[:size], exponent[:size])
 
 
-def _sum_rows(grid: Scaled, top: NDArray[np.int64], mixed: NDArray[np.bool_]) -> None:
+def _sum_rows(grid: Scaled, top: Integers, mixed: Flags) -> None:
     """Replace rows by their running sums with one exponent, but for those that are mixed.
 
     Their numbers lie within 900 binary orders of each other, and no sum begins anew in them.
@@ -207,7 +208,7 @@ def _sum_rows(grid: Scaled, top: NDArray[np.int64], mixed: NDArray[np.bool_]) ->
         grid.exponent[:] = top[:, None]
 
 
-def _scan_rows(grid: Scaled, begins: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
+def _scan_rows(grid: Scaled, begins: Flags, rows: Integers) -> None:
     """Replace some rows by their running sums, an exponent a number: sums of 2, 4, .. 64 of them.
 
     Six additions a number, whether sums begin anew in a row or its numbers are far apart.
@@ -223,9 +224,7 @@ def _scan_rows(grid: Scaled, begins: NDArray[np.bool_], rows: NDArray[np.int64])
     grid.mantissa[rows], grid.exponent[rows] = sums
 
 
-def _carry(
-    sums: Scaled, carry: Scaled, begins: NDArray[np.bool_], mixed: NDArray[np.bool_]
-) -> None:
+def _carry(sums: Scaled, carry: Scaled, begins: Flags, mixed: Flags) -> None:
     """Add to each row what enters it, up to where its sum begins anew."""
     rows = np.flatnonzero(mixed)
     if rows.size:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Integers
 from expmech.core.coins import Coins
 from expmech.domains.base import draw_distinct_sorted
 from expmech.mechanisms.quantiles.tables import RankGroups, rank_groups
@@ -27,8 +27,8 @@ def default_spread(levels: int) -> int:
 class CellCounts:
     """How many values lie in each occupied cell; confidential, but for the number of cells."""
 
-    occupied: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    occupied: Integers
+    counts: Integers
     cells: int
 
     @property
@@ -77,7 +77,7 @@ class CellCounts:
         return rank_groups(self.occupied, self.counts, self.cells)
 
 
-def draw_subsets(coins: Coins, points: int, size: int, many: int) -> NDArray[np.int64]:
+def draw_subsets(coins: Coins, points: int, size: int, many: int) -> Integers:
     """Draw ``many`` uniform subsets of so many of the points, one per row."""
     if 2 * size <= points:
         return draw_distinct_sorted(coins, points, size, many)

@@ -15,9 +15,9 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Flags, Integers
 from expmech.core.coins import UNIT, UNITS_PER_NAT
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.mechanisms.quantiles.scaled import (
@@ -131,11 +131,11 @@ class RankGroups:
     ranks differ from ``ranks[k]`` by up to ``within[k]``.
     """
 
-    ranks: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    first: NDArray[np.int64]
+    ranks: Integers
+    sizes: Integers
+    first: Integers
     count: int
-    within: NDArray[np.int64] | None = None
+    within: Integers | None = None
 
     @property
     def n_groups(self) -> int:
@@ -143,7 +143,7 @@ class RankGroups:
         return int(self.ranks.size)
 
 
-def rank_groups(occupied: NDArray[np.int64], counts: NDArray[np.int64], points: int) -> RankGroups:
+def rank_groups(occupied: Integers, counts: Integers, points: int) -> RankGroups:
     """Return the groups of ``points`` points, ``counts[k]`` values at point ``occupied[k]``.
 
     A value is not below its own point, but below the next.
@@ -355,9 +355,9 @@ class _Windows:
 
     ahead: Scaled
     back: Scaled
-    edge: NDArray[np.int64]
-    block: NDArray[np.int64]
-    starts: NDArray[np.bool_]
+    edge: Integers
+    block: Integers
+    starts: Flags
 
     def sums(self, part: slice) -> Scaled:
         """Return the sums of some windows."""
@@ -368,7 +368,7 @@ class _Windows:
 
 
 def _windows(
-    distant: Scaled, near: Scaled, ranks: NDArray[np.int64], edge: NDArray[np.int64], window: int
+    distant: Scaled, near: Scaled, ranks: Integers, edge: Integers, window: int
 ) -> tuple[Scaled, _Windows]:
     """Return the running sums of distant terms, and those of near ones by windows, in one call."""
     block, size = ranks // window, ranks.size
@@ -381,7 +381,7 @@ def _windows(
     return sums.at(slice(size)), _Windows(ahead, back, edge, block, starts)
 
 
-def _sum_before(sums: Scaled, index: NDArray[np.int64]) -> Scaled:
+def _sum_before(sums: Scaled, index: Integers) -> Scaled:
     """Return the running sum before each index; nothing comes before index 0."""
     return sums.at(np.maximum(index - 1, 0)).where(index > 0)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
@@ -26,6 +26,7 @@ from expmech.certificates.forecast import forecast_constant
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import CONSTANT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, cached_parts
 from expmech.core.errors import ParameterTypeError, validate_scale, validate_vector
 from expmech.core.rounding import float_up, validate_epsilon
@@ -84,7 +85,7 @@ class PermuteAndFlip(Mechanism):
     monotone: bool
     adjacency: Adjacency
     candidates: Candidates | None
-    losses: NDArray[np.float64] = field(repr=False)
+    losses: Floats = field(repr=False)
 
     @classmethod
     def from_scores(
@@ -170,11 +171,11 @@ class PermuteAndFlip(Mechanism):
 
         return draw
 
-    def energies(self, epsilon: float | Fraction) -> NDArray[np.int64]:
+    def energies(self, epsilon: float | Fraction) -> Integers:
         """Return ``round(eta (best - score) 2^40)``, at most 2^60."""
         return self._energies(validate_epsilon(epsilon, owner=_OWNER))
 
-    def law(self, *, epsilon: float | Fraction) -> NDArray[np.float64]:
+    def law(self, *, epsilon: float | Fraction) -> Floats:
         """Return the probability of every candidate (confidential), in the order of the list.
 
         Examples
@@ -185,7 +186,7 @@ class PermuteAndFlip(Mechanism):
         """
         return winner_law(np.exp(self.energies(epsilon) * (-1.0 / UNITS_PER_NAT)))
 
-    def _energies(self, budget: Fraction) -> NDArray[np.int64]:
+    def _energies(self, budget: Fraction) -> Integers:
         eta = _calibration(budget, self.sensitivity, monotone=self.monotone).eta
         scale = eta * UNITS_PER_NAT
         # less than half a unit is rounded to none, and beyond the cap all are alike: no product is
@@ -227,12 +228,12 @@ class PermuteAndFlip(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Admit every label, one only: the list is public, but it is not part of a certificate."""
         return point is None or point.ndim == 0
 
 
-def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
+def first_of_a_random_order(coins: Coins, energies: Integers) -> int:
     """Draw j with ``P(j) = p_j integral over t in [0, 1] of prod_{i != j} (1 - t p_i)``.
 
     ``p = exp(-energies 2^-40)``: the first of a random order to win its coin. Order and coins are
@@ -254,7 +255,7 @@ def first_of_a_random_order(coins: Coins, energies: NDArray[np.int64]) -> int:
     return row * width + int(np.count_nonzero(won <= place))
 
 
-def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+def winner_law(chances: Floats) -> Floats:
     """Return ``P(j) = p_j integral over t in [0, 1] of prod_{i != j} (1 - t p_i)`` for chances p.
 
     The integrand is a polynomial, which Gauss' rule of half as many nodes integrates exactly.
@@ -269,7 +270,7 @@ def winner_law(chances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @np.errstate(over="ignore")  # an infinite loss saturates like any other
-def _below_best(scores: ArrayLike) -> NDArray[np.float64]:
+def _below_best(scores: ArrayLike) -> Floats:
     """Return how far each confidential score lies below the best."""
     values = validate_vector(scores, name="scores", owner=_OWNER, confidential=True)
     # Differences from the best: a shift that all scores share leaves the law as it is.
@@ -277,7 +278,7 @@ def _below_best(scores: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _positions(coins: Coins, energies: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _positions(coins: Coins, energies: Integers, size: int) -> Integers:
     drawn = [first_of_a_random_order(coins, energies) for _ in range(size)]
     return np.array(drawn, dtype=np.int64)
 

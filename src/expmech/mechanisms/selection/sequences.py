@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags, Floats, Integers
 from expmech.core.balls import real
 from expmech.core.coins import UNIT, UNITS_PER_NAT, Coins
 from expmech.core.errors import EnvelopeViolatedError
@@ -30,7 +30,7 @@ class SequenceDraw:
     proposals of a level: below 2.2, whatever the counts.
     """
 
-    def __init__(self, counts: NDArray[np.int64], k: int, units: int) -> None:
+    def __init__(self, counts: Integers, k: int, units: int) -> None:
         # The counts are confidential; k and units are public.
         self.order = np.argsort(-counts, kind="stable")
         self._rising = counts[self.order[::-1]]
@@ -50,7 +50,7 @@ class SequenceDraw:
         self.weights = weights.astype(np.int64) + 1
         self.cumulative = np.cumsum(self.weights)
 
-    def _block_logs(self) -> NDArray[np.float64]:
+    def _block_logs(self) -> Floats:
         """Return for each block the log of its width times its first factor and its last count."""
         last = (np.arange(self.blocks) + 1) * self.width - 1
         logs = np.zeros(self.blocks)
@@ -70,7 +70,7 @@ class SequenceDraw:
         below = np.searchsorted(self._rising, least, side="left")
         return [self._rising.size - int(number) for number in below]
 
-    def draw(self, coins: Coins) -> NDArray[np.int64]:
+    def draw(self, coins: Coins) -> Integers:
         """Return the k positions of one sequence, the first place first."""
         while True:
             level = self.propose_level(coins)
@@ -110,7 +110,7 @@ class SequenceDraw:
         accepted = coins.bernoulli(np.array([float(chance.mid())]), enclosure)[0]
         return level if accepted else None
 
-    def place(self, coins: Coins, level: int) -> NDArray[np.int64]:
+    def place(self, coins: Coins, level: int) -> Integers:
         """Draw a sequence uniformly from those of loss at most ``level``.
 
         Its i-th item is one of the first ``eligible[i]`` of the order. These sets grow with i, so
@@ -142,13 +142,13 @@ class PeelingDraw:
     are independent, as they are flipped one by one; what a round costs is logarithmic in the list.
     """
 
-    def __init__(self, counts: NDArray[np.int64], k: int, units: int) -> None:
+    def __init__(self, counts: Integers, k: int, units: int) -> None:
         # The counts are confidential; k and units are public.
         self.order = np.argsort(-counts, kind="stable")
         self._falling = -counts[self.order]  # increasing, as a search needs it
         self.k, self.units = k, units
 
-    def draw(self, coins: Coins) -> NDArray[np.int64]:
+    def draw(self, coins: Coins) -> Integers:
         """Return the k positions of one sequence, the first place first."""
         taken: set[int] = set()
         sequence = []
@@ -178,14 +178,12 @@ class PeelingDraw:
             winners += ranks[won].tolist()
         return winners
 
-    def _energies(self, ranks: NDArray[np.int64], best: int) -> NDArray[np.int64]:
+    def _energies(self, ranks: Integers, best: int) -> Integers:
         # a difference beyond the cap saturates; the product then fits in an int64
         short = np.minimum(self._falling[ranks] - self._falling[best], ENERGY_CAP // self.units)
         return np.asarray(short * self.units, dtype=np.int64)
 
-    def _flip_visited(
-        self, coins: Coins, ranks: NDArray[np.int64], best: int, bucket: int
-    ) -> NDArray[np.bool_]:
+    def _flip_visited(self, coins: Coins, ranks: Integers, best: int, bucket: int) -> Flags:
         """Flip coins of ``exp(-energy) / (1 - exp(-r_b))``."""
         beyond = self._energies(ranks, best) - bucket * UNITS_PER_NAT
 
@@ -198,7 +196,7 @@ class PeelingDraw:
         return coins.bernoulli(np.exp(beyond * (-1.0 / UNITS_PER_NAT)) * share, enclosure)
 
 
-def visit(coins: Coins, first: int, last: int, rate: Fraction) -> NDArray[np.int64]:
+def visit(coins: Coins, first: int, last: int, rate: Fraction) -> Integers:
     """Return the whole numbers of ``first .. last - 1`` that win a coin of ``1 - exp(-rate)``."""
     visited, at = [], first - 1
     while at < last:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
@@ -27,6 +27,7 @@ from expmech.certificates.forecast import forecast_constant
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import (
     ParameterError,
@@ -118,7 +119,7 @@ class TopK(Mechanism):
 
     public: TopKTerms
     items: Candidates | None
-    counts: NDArray[np.int64] = field(repr=False)
+    counts: Integers = field(repr=False)
 
     @classmethod
     def from_counts(
@@ -253,7 +254,7 @@ class TopK(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[np.float64] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
         """Tell whether so many items can be a draw: which ones is not part of a certificate."""
         return point is not None and point.shape == (certificate.domain["k"],)
 
@@ -271,7 +272,7 @@ class TopK(Mechanism):
         return rounds * rho_of_pure(epsilon / rounds)
 
 
-def _checked(counts: ArrayLike) -> NDArray[np.int64]:
+def _checked(counts: ArrayLike) -> Integers:
     """Return confidential counts as an array; no message names one."""
     table = confidential_array(counts, name="counts", owner=_OWNER)
     if table.dtype.kind not in "iu" or table.ndim != 1 or not 1 <= table.size <= _MOST_ITEMS:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Flags
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Indices
 from expmech.exponential.envelopes import ReentryLaw, Uniform
 from expmech.exponential.envelopes.laplace import BoundProductLaplace
-from expmech.exponential.samplers.atom import AtomKernel, Flags, moves_of
+from expmech.exponential.samplers.atom import AtomKernel, moves_of
 from expmech.exponential.target import ENERGY_CAP, Energies, Target
 
 READINGS = ("rate", "scale", "uniform")
