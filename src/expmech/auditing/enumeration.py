@@ -13,9 +13,8 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, Flags, Floats, Integers
 from expmech.core.bits import SEEDED
 from expmech.core.coins import UNIT, Coins
 from expmech.core.coins.exact import Enclosure
@@ -38,7 +37,7 @@ class _NoBits:
 
     source = SEEDED
 
-    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> NDArray[Any]:
+    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> Array:
         raise UnsupportedError("an enumeration has no law of bits; it knows those of coins.")
 
 

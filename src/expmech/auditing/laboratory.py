@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.auditing.chain_law import ChainLaw, lattice_point
 from expmech.auditing.enumeration import law_of
 from expmech.auditing.neighbours import Pair, as_json, as_pairs
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import (
@@ -40,7 +39,7 @@ from expmech.theory import delta_from_tv, density_distance, renyi_divergence, tr
 from expmech.theory.divergence import log_ratio_range
 
 Matrix = Floats
-MatrixOf = Callable[[NDArray[Any], Matrix], Any]
+MatrixOf = Callable[[Array, Matrix], Any]
 
 MOST_STATES = 1024
 _MOST_STEPS = 100_000
@@ -86,7 +85,7 @@ class Laboratory:
     """
 
     epsilon: float
-    points: NDArray[Any]
+    points: Array
     pairs: list[tuple[int, int]]
     targets: Matrix
     laws: Matrix
@@ -94,7 +93,7 @@ class Laboratory:
     energies: Matrix
     joint: Matrix | None = None
     counted: str = REGENERATION
-    draw_path: Callable[[int, int, int], NDArray[Any]] | None = None
+    draw_path: Callable[[int, int, int], Array] | None = None
 
     @property
     def steps(self) -> int:
@@ -476,7 +475,7 @@ def laboratory(
             ]
         )
 
-        def path(number: int, chains: int, seed: int) -> NDArray[Any]:
+        def path(number: int, chains: int, seed: int) -> Array:
             return _path(moves[number], targets[number], chains, steps, seed)
 
         laws = np.array([_laws(matrix, len(points), steps) for matrix in matrices])
@@ -635,7 +634,7 @@ def _released(joint: Matrix) -> Matrix:
     return np.asarray(np.where(totals > 0.0, ended / np.maximum(totals, 1e-300), uniform))
 
 
-def _path(moves: Moves, target: Target, chains: int, steps: int, seed: int) -> NDArray[Any]:
+def _path(moves: Moves, target: Target, chains: int, steps: int, seed: int) -> Array:
     """Run copies of the shipped step from a uniform start; return (chains, steps, coordinates)."""
     coins = Coins(seeded_bits([seed, chains]))
     indices = UniformMoves().propose(target.domain, coins, np.zeros((chains, 1), dtype=np.int64))

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.dates import date_text, days_of_text
 from expmech.core.errors import ParameterError
 from expmech.core.registry import Registry
@@ -40,7 +39,7 @@ class Postprocessing(ABC):
         """Return what is released, from a drawn point."""
 
     @abstractmethod
-    def back(self, released: Any) -> NDArray[Any] | None:
+    def back(self, released: Any) -> Array | None:
         """Return the point that ``released`` came from; None for a label.
 
         Raise where it holds anything but finite numbers in the shape of the map.
@@ -50,7 +49,7 @@ class Postprocessing(ABC):
         """Return a width, such as the scale of the noise, in the shape of the released value."""
         return self.apply(width)
 
-    def back_width(self, released: Any) -> NDArray[Any] | None:
+    def back_width(self, released: Any) -> Array | None:
         """Return the numbers that :meth:`apply_width` gave a shape."""
         return self.back(released)
 
@@ -77,7 +76,7 @@ class Unchanged(Postprocessing):
     def apply(self, value: Any) -> Any:
         return value
 
-    def back(self, released: Any) -> NDArray[Any] | None:
+    def back(self, released: Any) -> Array | None:
         """Return the numbers; a label says nothing about where it stands in a list."""
         if released is None or isinstance(released, Mapping):
             raise ParameterError("There must be numbers, or a label.")
@@ -95,7 +94,7 @@ class OneNumber(Postprocessing):
         number: float | int = np.asarray(value)[0].item()
         return number
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         if not _is_number(released):
             raise ParameterError("There must be one number.")
         return numbers([released])
@@ -114,7 +113,7 @@ class ByName(Postprocessing):
     def apply(self, value: Any) -> dict[str, float | int]:
         return dict(zip(self.labels, np.asarray(value).tolist(), strict=True))
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         return numbers(_entries(released, self.labels), dimensions=1)
 
     def describe(self) -> dict[str, Any]:
@@ -135,14 +134,14 @@ class Dates(Postprocessing):
     def apply(self, value: Any) -> Any:
         return _each(date_text, self.shape.apply(value))
 
-    def back(self, released: Any) -> NDArray[Any] | None:
+    def back(self, released: Any) -> Array | None:
         return self.shape.back(_each(days_of_text, released))
 
     def apply_width(self, width: Any) -> Any:
         """Return a number of days, which is no date."""
         return self.shape.apply(width)
 
-    def back_width(self, released: Any) -> NDArray[Any] | None:
+    def back_width(self, released: Any) -> Array | None:
         return self.shape.back(released)
 
     def lost(self, point: Floats) -> Floats:
@@ -181,7 +180,7 @@ class Listed(Postprocessing):
         labels: list[Any] = np.asarray(value).tolist()
         return labels
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         """Return the places, as labels do not tell positions; raise where one comes twice."""
         scalar = (str, bool, int, float)  # whatever the list of candidates holds, as JSON has it
         if not isinstance(released, list) or not all(isinstance(item, scalar) for item in released):
@@ -202,7 +201,7 @@ class ShownGroups(Postprocessing):
     def apply(self, value: Any) -> dict[str, float | int]:
         return dict(value[: self.most])
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         """Return the pairs of key and number, one per row."""
         if not isinstance(released, Mapping) or not all(isinstance(key, str) for key in released):
             raise ParameterError("There must be numbers by key.")
@@ -228,7 +227,7 @@ class FoundBounds(Postprocessing):
     def apply(self, value: Any) -> dict[str, float] | str:
         return self.none if value is None else dict(zip(("lower", "upper"), value, strict=True))
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         """Return both bounds; no number where none were found."""
         if isinstance(released, str) and released == self.none:
             return np.empty(0)
@@ -255,14 +254,14 @@ class Coefficients(Postprocessing):
         intercepts = self.shift + scaled[..., :1] - (slopes @ np.asarray(self.centers))[..., None]
         return self._named(np.concatenate([intercepts, slopes], axis=-1))
 
-    def _named(self, coefficients: NDArray[Any]) -> Any:
+    def _named(self, coefficients: Array) -> Any:
         if self.names is None:
             return coefficients
         if coefficients.ndim == 2:
             return dict(zip(self.classes or (), map(self._named, coefficients), strict=True))
         return dict(zip(("intercept", *self.names), coefficients.tolist(), strict=True))
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         coefficients = numbers(self._unnamed(released))
         slopes = coefficients[..., 1:]
         first = coefficients[..., :1] - self.shift + (slopes @ np.asarray(self.centers))[..., None]
@@ -344,7 +343,7 @@ class Directions(Postprocessing):
             directions=directions, variances=rest[:-1], total_variance=float(rest[-1])
         )
 
-    def back(self, released: Any) -> NDArray[Any]:
+    def back(self, released: Any) -> Array:
         if isinstance(released, Mapping):
             return self._from_names(released)
         point = [*np.ravel(released.directions)]

@@ -11,6 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Array
 from expmech.core.errors import ParameterError, ParameterTypeError
 
 _BLOCK = 1 << 16  # bytes generated at a time for small requests
@@ -26,7 +27,7 @@ class Bits(Protocol):
 
     source: str
 
-    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> NDArray[Any]:
+    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> Array:
         """Return ``count`` unsigned integers whose bits are independent and fair."""
 
 
@@ -62,7 +63,7 @@ class ChaChaBits:
             self._stream.update_into(_ZEROS[: len(part)], part)
         return stream
 
-    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> NDArray[Any]:
+    def take(self, dtype: type[np.unsignedinteger[Any]], count: int) -> Array:
         """Return ``count`` unsigned integers of ``dtype`` from the stream."""
         n_bytes = np.dtype(dtype).itemsize * count
         if n_bytes > _BLOCK // 4:

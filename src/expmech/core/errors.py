@@ -19,9 +19,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 
 Result = TypeVar("Result")
 
@@ -209,7 +208,7 @@ def validate_vector(
     return vector
 
 
-def confidential_array(values: Any, *, name: str, owner: str, kinds: str = "fiu") -> NDArray[Any]:
+def confidential_array(values: Any, *, name: str, owner: str, kinds: str = "fiu") -> Array:
     """Return confidential numbers as an array; ``kinds`` are the dtype kinds allowed.
 
     Anything else raises one fixed sentence: NumPy's message may quote a record, and the dtype of
@@ -231,11 +230,11 @@ def confidential_integers(values: Iterable[Any], error: ExpmechError) -> list[in
     return shielded(lambda: [int(value) for value in listed], error)
 
 
-def _array_of(values: Any, error: ExpmechError) -> NDArray[Any]:
+def _array_of(values: Any, error: ExpmechError) -> Array:
     """Return ``values`` as an array; one that is an array already cannot fail, so it is quick."""
     if type(values) is np.ndarray:
         return values
-    array: NDArray[Any] = shielded(lambda: np.asarray(values), error)
+    array: Array = shielded(lambda: np.asarray(values), error)
     return array
 
 

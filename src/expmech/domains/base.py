@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, Flags, Floats, Integers
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import validate_integer
@@ -71,11 +70,11 @@ class Domain(ABC):
         """Tell by integer arithmetic which rows are points of the lattice."""
 
     @abstractmethod
-    def contains_points(self, points: NDArray[Any]) -> Flags:
+    def contains_points(self, points: Array) -> Flags:
         """Tell which points, given as a loss takes them, lie in the region the lattice fills."""
 
     @abstractmethod
-    def points(self, indices: Indices) -> NDArray[Any]:
+    def points(self, indices: Indices) -> Array:
         """Return points as a loss takes them: C-contiguous float64 rows (candidates: indices)."""
 
     @abstractmethod
@@ -104,7 +103,7 @@ class Domain(ABC):
         """Return the domain that :meth:`describe` described; raise where it is none."""
         return cls(**{name: value for name, value in description.items() if name != "kind"})
 
-    def values(self, indices: Indices) -> NDArray[Any]:
+    def values(self, indices: Indices) -> Array:
         """Return points as a user gets them."""
         return self.points(indices)
 
@@ -118,7 +117,7 @@ class Domain(ABC):
         """Cells that cover the domain; None where it has none."""
         return None
 
-    def sample(self, size: int, seed: int | Sequence[int]) -> NDArray[Any]:
+    def sample(self, size: int, seed: int | Sequence[int]) -> Array:
         """Draw public points, uniform on the lattice, from a seeded stream.
 
         They serve as public points of an atom, starts of a chain and tests; never as a release.

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, Flags, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.domains.base import Cover, Domain, Indices
@@ -65,7 +64,7 @@ class Candidates(Domain):
     def points(self, indices: Indices) -> Integers:
         return np.ascontiguousarray(indices[:, 0])
 
-    def values(self, indices: Indices) -> NDArray[Any]:
+    def values(self, indices: Indices) -> Array:
         chosen = [self.labels[place] for place in indices[:, 0].tolist()]
         return np.fromiter(chosen, dtype=object, count=len(chosen))
 
@@ -164,7 +163,7 @@ class Product(Domain):
     def points(self, indices: Indices) -> Floats:
         return np.column_stack([self.box.points(indices[:, :-1]), indices[:, -1:]])
 
-    def values(self, indices: Indices) -> NDArray[Any]:
+    def values(self, indices: Indices) -> Array:
         points = self.box.values(indices[:, :-1])
         labels = self.candidates.values(indices[:, -1:])
         pairs = (Choice(point, label) for point, label in zip(points, labels, strict=True))

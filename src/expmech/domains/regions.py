@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import ArrayLike, Flags, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, draw_discrete_gaussian
 from expmech.core.errors import (
     ParameterError,

@@ -9,11 +9,10 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.errors import ParameterError, shielded
 from expmech.estimators.base import PrivateEstimator, SamplerParameters, column_labels
 from expmech.estimators.tables import as_target, is_centred, is_sparse, target_label
@@ -357,7 +356,7 @@ class PrivateLogisticRegression(
         self.coef_ = coefficients[:, 1:]
         return self
 
-    def _labels(self, y: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+    def _labels(self, y: Any) -> tuple[Array, tuple[str, ...]]:
         """Return the labels, and what has to be assumed where they were found in y."""
         if isinstance(self.classes, str) and self.classes == "infer":
             return self._inferred(y), (INFERRED,)
@@ -376,10 +375,10 @@ class PrivateLogisticRegression(
         self._check_several(len(labels))
         return labels, ()
 
-    def _inferred(self, y: Any) -> NDArray[Any]:
+    def _inferred(self, y: Any) -> Array:
         """Return the labels that occur; an error never says which they are."""
 
-        def look() -> NDArray[Any]:
+        def look() -> Array:
             target = np.asarray(y)
             check_classification_targets(target)
             return np.unique(target)
@@ -422,7 +421,7 @@ class PrivateLogisticRegression(
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Return the likeliest class of each row of X."""
         scores = self.decision_function(X)
         place = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
@@ -439,7 +438,7 @@ class PrivateLogisticRegression(
             return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _are_different(labels: NDArray[Any]) -> bool:
+def _are_different(labels: Array) -> bool:
     """Tell whether two labels or more have keys of their own; what is missing is no label."""
     keys = {canonical_key(label) for label in labels}
     return len(keys) >= 2 and len(keys) == len(labels) and MISSING not in keys

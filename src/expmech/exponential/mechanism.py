@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import EXP_AND_LOG, Check, check_assumed, check_described
@@ -24,7 +23,7 @@ from expmech.certificates.mechanism import (
 from expmech.certificates.plan import Plan
 from expmech.certificates.postprocessing import rebuild_postprocessing, within
 from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT, TIMINGS, TimingRequirement
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.coins import UNITS_PER_NAT
 from expmech.core.errors import ExpmechError, ParameterError, UnsupportedError, validate_choice
 from expmech.core.rounding import float_up, validate_epsilon
@@ -120,7 +119,7 @@ class ExponentialMechanism(Mechanism):
         loss: Loss,
         domain: Domain,
         adjacency: str = "replace",
-        base: BaseMeasure | Callable[[NDArray[Any]], Any] | None = None,
+        base: BaseMeasure | Callable[[Array], Any] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
         self._problem = make_problem(
@@ -288,7 +287,7 @@ class ExponentialMechanism(Mechanism):
         plan = make_plan(self._problem, validate_epsilon(epsilon, owner=_OWNER), requirement)
         return dataclasses.replace(plan, epsilon=float(epsilon))
 
-    def law(self, *, epsilon: float | Fraction) -> tuple[NDArray[Any], Floats]:
+    def law(self, *, epsilon: float | Fraction) -> tuple[Array, Floats]:
         """Return every lattice point and its probability; confidential.
 
         Parameters
@@ -395,7 +394,7 @@ def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
     return Check(claim="base", holds=holds, detail=f"{written['name']!r}, digest not compared")
 
 
-def _unknown(points: NDArray[Any]) -> Floats:
+def _unknown(points: Array) -> Floats:
     """Stand in for a function that a certificate cannot hold."""
     return np.zeros(len(points))
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from numpy.typing import NDArray
-
+from expmech.core.arrays import Array
 from expmech.core.rounding import float_up
 from expmech.domains import Domain
 from expmech.exponential.mechanism import ExponentialMechanism
@@ -65,11 +64,11 @@ class PosteriorSampling(ExponentialMechanism):
 
 
 def posterior(
-    log_likelihood: Callable[[NDArray[Any]], Any],
+    log_likelihood: Callable[[Array], Any],
     *,
     domain: Domain,
     bound: tuple[float, float],
-    prior: BaseMeasure | Callable[[NDArray[Any]], Any] | None = None,
+    prior: BaseMeasure | Callable[[Array], Any] | None = None,
     adjacency: str = "replace",
     lipschitz: Any = None,
 ) -> PosteriorSampling:

@@ -10,9 +10,8 @@ from numbers import Real
 from typing import Any, Protocol, Self, TypedDict, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array
 from expmech.domains import Domain, Region
 
@@ -276,7 +275,7 @@ def validate_declared(declared: Mapping[str, Any], *, owner: str) -> None:
 class Loss(Protocol):
     """A function from points, one row each, to as many numbers."""
 
-    def __call__(self, points: NDArray[Any], /) -> Any:
+    def __call__(self, points: Array, /) -> Any:
         """Return the loss of each row."""
 
 

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import (
     LossError,
     ParameterError,
@@ -65,7 +64,7 @@ class BoundedLogLikelihood:
 
     def __init__(
         self,
-        log_likelihood: Callable[[NDArray[Any]], Any],
+        log_likelihood: Callable[[Array], Any],
         *,
         bound: tuple[float, float],
         adjacency: str = "replace",
@@ -97,7 +96,7 @@ class BoundedLogLikelihood:
         self._half = (Fraction(self.high) - Fraction(self.low)) / 2
         self.sensitivity = self._half * (2 if self.adjacency == "replace" else 1)
 
-    def __call__(self, points: NDArray[Any]) -> Floats:
+    def __call__(self, points: Array) -> Floats:
         """Return the loss of each point, exact sums of levels."""
         levels = self._levels(points)
         return np.asarray(-levels.sum(axis=1, dtype=np.int64) * self._step)
@@ -106,7 +105,7 @@ class BoundedLogLikelihood:
     def _step(self) -> float:
         return float(self._half / _STEPS)
 
-    def _levels(self, points: NDArray[Any]) -> Integers:
+    def _levels(self, points: Array) -> Integers:
         """Return the level of each point and row, from -2^30 to 2^30."""
         with np.errstate(all="ignore"):
             table = np.asarray(self.log_likelihood(points))

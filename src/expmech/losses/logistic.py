@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import exp_evenly
 from expmech.core.errors import (
     ParameterError,

@@ -7,10 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.errors import LossError, ParameterError, ParameterTypeError
 from expmech.core.rounding import float_up
 from expmech.domains import Domain

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, ArrayLike, Floats
 from expmech.core.errors import ParameterError, validate_choice, validate_integer, validate_scale
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
@@ -245,7 +244,7 @@ def _largest_replacement(p: int, radius: Fraction) -> Fraction:
     return p * (1 + radius) + t - radius * t * t + (p - 1) * (1 - radius * t)
 
 
-def cross_products(whole: NDArray[Any]) -> NDArray[np.object_]:
+def cross_products(whole: Array) -> NDArray[np.object_]:
     """Return sums of products of columns of whole numbers up to ``2^20``, as Python integers."""
     products = np.zeros((whole.shape[1],) * 2, dtype=object)
     for first in range(0, len(whole), _LOT):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.errors import ParameterError, validate_vector
 from expmech.domains import Domain, Region
 from expmech.losses.base import Facts

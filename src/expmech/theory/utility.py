@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import ArrayLike, Floats
 
 
 def utility_mcsherry_talwar(

@@ -9,9 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats
+from expmech.core.arrays import Array, Flags, Floats
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.core.rounding import float_up
 from expmech.domains import Box, Indices
@@ -269,7 +268,7 @@ class Cells:
         """Logarithm of the number of points of each cell."""
         return np.asarray(np.einsum("ij->i", self.bits))
 
-    def take(self, rows: NDArray[Any]) -> Cells:
+    def take(self, rows: Array) -> Cells:
         """Return the cells named by a mask or an index array."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Cells(**{name: part.take(places, axis=0) for name, part in vars(self).items()})

@@ -9,10 +9,9 @@ from functools import lru_cache
 
 import flint
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.certificates.forecast import SPARE, Forecast, forecast_proposals, power
-from expmech.core.arrays import Integers
+from expmech.core.arrays import ArrayLike, Integers
 from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError, UnsupportedError, validate_vector

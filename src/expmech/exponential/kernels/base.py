@@ -12,9 +12,8 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.coins import Coins
 from expmech.core.errors import UnsupportedError
 from expmech.domains import Domain, Grid, Indices, Region
@@ -29,7 +28,7 @@ STATED_RATIO = (
     " the one it states, as its author declares (checked on a small lattice)"
 )
 
-Ratio = tuple[NDArray[Any], Fraction]
+Ratio = tuple[Array, Fraction]
 """A log ratio as whole numbers (int64, or Python integers where those are too small) times a rate.
 
 The denominator of the rate is a power of two.

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ExpmechError, ParameterError
@@ -110,7 +108,7 @@ def trial_target(domain: Domain) -> Target:
 _TRIAL_EPSILON = Fraction(4)
 
 
-def _trial_scores(points: NDArray[Any]) -> Matrix:
+def _trial_scores(points: Array) -> Matrix:
     return np.asarray(points.reshape(len(points), -1).sum(axis=1) % 5 / 4.0, dtype=np.float64)
 
 

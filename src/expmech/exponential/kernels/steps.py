@@ -13,9 +13,8 @@ from typing import Any
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.coins import Coins, draw_discrete_gaussian, gaussian_mass
 from expmech.core.errors import UnsupportedError, validate_choice, validate_scale
 from expmech.domains import Domain, Grid, Indices
@@ -219,7 +218,7 @@ class Exchange(StepKernel):
         return super().describe() | {"rate": self.rate}
 
 
-def _exact_sum(rates: tuple[Fraction, ...], numbers: NDArray[Any]) -> Ratio:
+def _exact_sum(rates: tuple[Fraction, ...], numbers: Array) -> Ratio:
     """Return ``sum_j rates_j numbers_j`` as whole numbers over a power of two, exactly.
 
     Squares of steps exceed int64, so these are integers of Python.

@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.checks import Check
 from expmech.certificates.forecast import SPARE, Forecast, power, quantile_of_sum
-from expmech.core.arrays import Flags
+from expmech.core.arrays import Array, Flags
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     EnvelopeViolatedError,
@@ -294,7 +293,7 @@ class AtomSampler(Sampler):
     def assumed(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         return (*self.assumptions, *(() if self.kernel is None else self.kernel.assumptions))
 
-    def law_about(self, center: NDArray[Any] | None) -> Envelope:
+    def law_about(self, center: Array | None) -> Envelope:
         """Return the re-entry law: the caller's own, uniform, or Laplace about a point.
 
         The point is the center of the loss's growth where none is given.
@@ -303,7 +302,7 @@ class AtomSampler(Sampler):
             return self.reentry
         return Uniform() if self.proposal == "uniform" else ProductLaplace(center)
 
-    def bind_law(self, target: Target, center: NDArray[Any] | None) -> tuple[ReentryLaw, Kernel]:
+    def bind_law(self, target: Target, center: Array | None) -> tuple[ReentryLaw, Kernel]:
         """Fit the re-entry law; return it with the moves."""
         # a base measure adds to energies: what lies below those of the loss lies below the sum
         bound = self.law_about(center).bind(target.loss_only)

@@ -10,12 +10,11 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.forecast import BLOCK
 from expmech.certificates.mechanism import Draws
 from expmech.certificates.progress import current_watch
-from expmech.core.arrays import Flags, Integers
+from expmech.core.arrays import Array, Flags, Integers
 from expmech.core.coins import Coins
 from expmech.domains import Domain, Indices
 from expmech.exponential.kernels import Moves
@@ -39,7 +38,7 @@ class Chain(Protocol[S]):
     def step(self, state: S, coins: Coins) -> S:
         """Advance every copy; those that finish are marked done and hold the point to release."""
 
-    def values(self, state: S) -> NDArray[Any]:
+    def values(self, state: S) -> Array:
         """Return the values of finished copies, one row per copy."""
 
 
@@ -70,7 +69,7 @@ class PointChain(ABC):
         """Return copies that have proposed nothing."""
         return unstarted(self.target.domain, size)
 
-    def values(self, state: Any) -> NDArray[Any]:
+    def values(self, state: Any) -> Array:
         """Return the points at which copies ended."""
         return self.target.domain.values(state.indices)
 
@@ -169,7 +168,7 @@ class RoundsChain(FixedChain):
         return RoundsState(indices, proposals, done, accepted=state.accepted | take)
 
 
-def select(state: S, rows: NDArray[Any]) -> S:
+def select(state: S, rows: Array) -> S:
     """Return the copies of ``state`` named by a mask or an index array."""
     parts = {}
     for field in dataclasses.fields(state):

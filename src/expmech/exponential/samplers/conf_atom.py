@@ -12,10 +12,9 @@ from typing import Any, Self, TypeVar
 
 import flint
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.certificates.forecast import Forecast
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import ArrayLike, Flags, Floats, Integers
 from expmech.core.balls import real
 from expmech.core.coins import UNITS_PER_NAT, Coins, FactoryState, LinearFactory
 from expmech.core.coins.factory import HEADS, RUNNING

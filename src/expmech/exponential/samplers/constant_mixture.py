@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from expmech.certificates.checks import Check
 from expmech.certificates.forecast import Forecast
 from expmech.certificates.timing import CONSTANT, DATA_INDEPENDENT
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, ArrayLike, Flags, Floats, Integers
 from expmech.core.coins import Coins, ConstantTimeTable, ExponentialTable
 from expmech.core.coins.table import MOST
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_fraction
@@ -83,7 +82,7 @@ class MixtureChain:
         inner = join([after, select(state.inner, drawn)], [moving, drawn])
         return MixtureState(inner, state.chosen)
 
-    def values(self, state: MixtureState) -> NDArray[Any]:
+    def values(self, state: MixtureState) -> Array:
         values, drawn = np.empty((len(state.chosen), self.points.shape[1])), state.chosen >= 0
         values[drawn] = self.points[state.chosen[drawn]]
         if not drawn.all():

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, ArrayLike, Floats, Integers
 from expmech.core.coins import Coins, ExponentialTable
 from expmech.core.errors import (
     ParameterError,
@@ -96,7 +95,7 @@ class RandomAtomChain(AtomChain):
             indices, counts, tagged, energies=energies, at_atom=at_atom, chosen=chosen
         )
 
-    def values(self, state: RandomAtomState) -> NDArray[Any]:
+    def values(self, state: RandomAtomState) -> Array:
         """Return lattice points, and public points where a copy ended at ATOM."""
         values = super().values(state)
         ended = state.chosen >= 0

@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, Flags, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     LossError,
@@ -86,7 +85,7 @@ class BaseMeasure:
     0.0
     """
 
-    log_density: Callable[[NDArray[Any]], Any]
+    log_density: Callable[[Array], Any]
     _: KW_ONLY
     name: str | None = None
     most: float = 0.0
@@ -132,7 +131,7 @@ class BaseMeasure:
             raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {slopes!r}.")
         return slopes
 
-    def evaluate(self, points: NDArray[Any]) -> Floats:
+    def evaluate(self, points: Array) -> Floats:
         """Return the log-density at points, checked for type, shape and declared range."""
         logs = np.asarray(self.log_density(points))
         if logs.dtype != np.float64 or logs.shape != (len(points),) or np.isnan(logs).any():
@@ -151,7 +150,7 @@ class BaseMeasure:
             raise LossError(NOT_REPEATABLE)
 
 
-def is_repeatable(evaluate: Callable[[Any], Floats], rows: NDArray[Any]) -> bool:
+def is_repeatable(evaluate: Callable[[Any], Floats], rows: Array) -> bool:
     """Tell whether a function gives bit-equal numbers for rows in order, backwards and alone."""
     whole = evaluate(rows)
     backwards = evaluate(np.ascontiguousarray(rows[::-1]))[::-1]
@@ -190,7 +189,7 @@ class Measure:
         """A fixed point of the domain, which may be excluded."""
         return np.asarray(probe_indices(self.domain)[0])
 
-    def energy_of_points(self, points: NDArray[Any]) -> Integers:
+    def energy_of_points(self, points: Array) -> Integers:
         """Return B at points that are not excluded."""
         return self._round(self.base.evaluate(points), ENERGY_CAP)
 

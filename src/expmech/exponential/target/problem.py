@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import (
     LossError,
     ParameterError,
@@ -418,7 +417,7 @@ class Problem:
         """Return the loss at lattice points, checked for type, shape and declared range."""
         return self.evaluate_points(self.domain.points(indices))
 
-    def evaluate_points(self, points: NDArray[Any]) -> Floats:
+    def evaluate_points(self, points: Array) -> Floats:
         """Return the loss at points given as the loss takes them."""
         returned = np.asarray(self.loss(points))
         if returned.dtype != np.float64 and returned.dtype.kind not in "iu":

@@ -10,13 +10,12 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, Flags, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, ExponentialTable, cached_parts
 from expmech.core.errors import LossError, UnsupportedError
 from expmech.domains import Domain, Grid, Indices, Region
@@ -182,7 +181,7 @@ class Target:
             return self.integer.energy(indices)
         return self.energy_of_points(self.domain.points(indices))
 
-    def energy_of_points(self, points: NDArray[Any]) -> Energies:
+    def energy_of_points(self, points: Array) -> Energies:
         """Return the energies of points, which may lie off the lattice, by the same rounding."""
         energies = self._round(self.problem.evaluate_points(points))
         if self.measure is not None:

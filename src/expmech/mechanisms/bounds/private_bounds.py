@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import LEVEL, half_width
 from expmech.certificates.certificate import Certificate
@@ -30,6 +29,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Array
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError, ParameterTypeError, shielded, validate_integer
 from expmech.core.rounding import float_down
@@ -383,7 +383,7 @@ class PrivateBounds(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[Any] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Array | None) -> bool:
         """Tell whether there are no bounds, or both are edges of places or stand for such."""
         if point is None or point.shape not in ((0,), (2,)):
             return False

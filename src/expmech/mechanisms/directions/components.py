@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.mechanisms.directions.bingham import (
     Proposal,
@@ -99,7 +97,7 @@ def contraction(matrix: Floats) -> Integers:
         shrink = min(2.0 * shrink, (1.0 + shrink) / 2.0)
 
 
-def variance_sums(products: NDArray[Any], count: int, bits: int, axes: Floats) -> list[int]:
+def variance_sums(products: Array, count: int, bits: int, axes: Floats) -> list[int]:
     """Return floors, in units of 2^-24, of the sums over rows of ``(c_j.x)^2``, the rest and void.
 
     The rest is ``|x|^2 - |Cx|^2`` and the void ``1 - |x|^2``: numbers that are not negative and add

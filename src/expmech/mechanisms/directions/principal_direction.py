@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import SECRET_KEY, Check, check_assumed, check_equal
@@ -21,7 +21,7 @@ from expmech.certificates.mechanism import CertificateContext, Draw, Draws, Mech
 from expmech.certificates.postprocessing import Directions
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.arrays import Floats
+from expmech.core.arrays import ArrayLike, Floats
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,

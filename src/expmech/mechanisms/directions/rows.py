@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.mechanisms.directions.bingham import SecondMoments
 from expmech.mechanisms.directions.whole import WholeMatrix, small_integers
@@ -56,7 +54,7 @@ def unit_rows(rows: Floats) -> Floats:
     return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
 
 
-def row_products(rows: Floats) -> NDArray[Any]:
+def row_products(rows: Floats) -> Array:
     """Return the sums ``sum_i k_i k_i'`` of snapped rows: int64, or Python integers of many."""
     d = rows.shape[1]
     products = np.zeros((d, d), dtype=object if len(rows) > _LOT else np.int64)
@@ -69,7 +67,7 @@ def row_products(rows: Floats) -> NDArray[Any]:
     return products
 
 
-def make_moments(products: NDArray[Any]) -> SecondMoments:
+def make_moments(products: Array) -> SecondMoments:
     """Return ``A`` from the sums of products of rows in units of 2^-20."""
     return SecondMoments(whole=WholeMatrix.from_integers(products), bits=2 * ROW_BITS)
 
@@ -84,7 +82,7 @@ def validate_count(count: object, *, least: int, owner: str) -> int:
     return int(count)
 
 
-def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> NDArray[Any]:
+def validate_products(whole: NDArray[np.object_], count: int, *, owner: str) -> Array:
     """Return the products, as int64 if they fit; raise unless rows of norm one can have them."""
     rule = (
         f"`products` of {owner} must be sums of products of whole-number rows of norm at most"

@@ -12,7 +12,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 
 _FITS = 1 << 61  # what int64 holds twice, with room for a carry
 _DIGIT = 22  # bits: products of balanced digits are at most 2^42, and 2^11 of them sum exactly
@@ -91,7 +91,7 @@ class WholeMatrix:
         return flint.arb_mat(flint.fmpz_mat(self.integers().tolist()))
 
 
-def small_integers(table: NDArray[Any]) -> NDArray[Any]:
+def small_integers(table: Array) -> Array:
     """Return Python's whole numbers as int64 where they fit with room for a sum of two."""
     if table.dtype != object:
         return table
@@ -102,7 +102,7 @@ def small_integers(table: NDArray[Any]) -> NDArray[Any]:
     return small if small.size and int(np.abs(small).max()) < _FITS else table
 
 
-def _carry(total: NDArray[Any]) -> WholeMatrix:
+def _carry(total: Array) -> WholeMatrix:
     """Bring every digit to at most 2^21 in size, handing on what is above.
 
     Sums are int64, or float64 that are whole and at most 2^52: there every operation is exact.

@@ -16,7 +16,6 @@ from typing import Any
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import LEVEL, Accuracy, first_integer, half_width, is_below
 from expmech.certificates.certificate import Certificate
@@ -32,6 +31,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Array
 from expmech.core.balls import real
 from expmech.core.coins import Coins
 from expmech.core.errors import (
@@ -369,7 +369,7 @@ class UnknownGroups(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[Any] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Array | None) -> bool:
         """Tell whether the pairs are different keys of the universe that reach the threshold."""
         universe = parse_universe(certificate.domain["universe"])
         least = certificate.sampler["threshold"]
@@ -382,7 +382,7 @@ class UnknownGroups(Mechanism):
         )
 
     @classmethod
-    def explains(cls, certificate: Certificate, point: NDArray[Any], stated: Accuracy) -> bool:
+    def explains(cls, certificate: Certificate, point: Array, stated: Accuracy) -> bool:
         """Tell whether the intervals are those of the noise."""
         moved = Adjacency(certificate.adjacency).rows_moved
         pairs = [tuple(pair) for pair in point.tolist()]

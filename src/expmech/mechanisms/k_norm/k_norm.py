@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
@@ -21,6 +19,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_INDEPENDENT
 from expmech.core.adjacency import validate_adjacency
+from expmech.core.arrays import Array
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError, ParameterTypeError, UnsupportedError, shielded
 from expmech.core.rounding import float_down
@@ -124,7 +123,7 @@ class KNorm(Mechanism):
         ]
 
     @classmethod
-    def admits(cls, certificate: Certificate, point: NDArray[Any] | None) -> bool:
+    def admits(cls, certificate: Certificate, point: Array | None) -> bool:
         """Tell whether a point has whole numbers, one per coordinate."""
         if point is None or point.shape != (rebuild_body(certificate.domain).dimension,):
             return False

@@ -16,11 +16,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import MISSED, Accuracy
 from expmech.core.adjacency import Adjacency
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
 from expmech.mechanisms.noisy_sums.interpretations import OfColumns, outward, per_column
@@ -112,7 +111,7 @@ class Centred(OfColumns):
     @abstractmethod
     def _ends(
         self, noisy: Sequence[int], noise: TiltedNoise, missed: Fraction
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[Array, Array]:
         """Return ends that miss each number with probability ``missed`` at most."""
 
     def _scale(self, noise: TiltedNoise) -> Floats | None:
@@ -133,7 +132,7 @@ class CentredMeans(Centred):
         " not needed"
     )
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         """Return means between the bounds; the middle where no row seems to be left."""
         tilts = [
             min(max(Fraction(total, count), Fraction(-1)), Fraction(1))
@@ -154,7 +153,7 @@ class CentredMeans(Centred):
 
     def _ends(
         self, noisy: Sequence[int], noise: TiltedNoise, missed: Fraction
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[Array, Array]:
         """Return all means that the noise explains: an interval of Fieller's kind.
 
         The true share t has ``sum = t count``, so ``sum - t count`` of the noisy ones is noise.
@@ -206,7 +205,7 @@ class CentredTotals(Centred):
         pairs = zip(self.middles, self.steps, strict=True)
         return [middle / (step * self.half) for middle, step in pairs]
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         """Return the nearest sums there can be."""
         least, most = zip(*self.ranges, strict=True)
         return np.clip([float(number) for number in self._exact_numbers(noisy)], least, most)
@@ -245,7 +244,7 @@ class CentredTotals(Centred):
 
     def _ends(
         self, noisy: Sequence[int], noise: TiltedNoise, missed: Fraction
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[Array, Array]:
         numbers, reaches = self._exact_numbers(noisy), self._reaches(noise, missed)
         pairs = list(zip(numbers, reaches, strict=True))
         lower, upper = outward(

@@ -13,9 +13,9 @@ from typing import Any
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import LEVEL, MISSED, first_integer
+from expmech.core.arrays import Array
 from expmech.core.balls import real
 from expmech.core.coins import Coins, draw_discrete_gaussian, gaussian_mass
 from expmech.core.rounding import float_down, float_up
@@ -67,7 +67,7 @@ class DiscreteGaussian(Noise):
         """Of the Gaussian law, ``sigma sqrt(2 / pi)``."""
         return Fraction(math.sqrt(1.0 / (math.pi * float(self.rate))))
 
-    def draw(self, coins: Coins, size: int) -> NDArray[Any]:
+    def draw(self, coins: Coins, size: int) -> Array:
         drawn = draw_discrete_gaussian(
             coins, self.rate.numerator, size * self.size, self.rate.denominator
         )

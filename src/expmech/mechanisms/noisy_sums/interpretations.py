@@ -14,12 +14,11 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import Accuracy, share_interval
 from expmech.certificates.postprocessing import within
 from expmech.core.adjacency import Adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
 from expmech.mechanisms.noisy_sums.gaussian import DiscreteGaussian
@@ -121,15 +120,15 @@ class Interpretation(ABC):
             raise ParameterError("`slope` of a certificate must be that of noise in 64 bits.")
         return noise
 
-    def noisy_sums(self, totals: Sequence[int], noise: Integers) -> NDArray[Any]:
+    def noisy_sums(self, totals: Sequence[int], noise: Integers) -> Array:
         """Return sums with noise, as Python integers: a sum of 2^31 rows may pass int64."""
         return np.asarray(noise.astype(object) + np.array(totals, dtype=object))
 
     @abstractmethod
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         """Return the numbers that noisy sums give."""
 
-    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
+    def values(self, noisy: Array) -> Array:
         """Return :meth:`value` of each row of whole numbers."""
         return np.stack([self.value(row) for row in noisy.tolist()])
 
@@ -206,7 +205,7 @@ class Counts(Interpretation):
         """Return how many counts a row can move, by one each."""
         return self.sensitivity(adjacency)
 
-    def noisy_sums(self, totals: Sequence[int], noise: Integers) -> NDArray[Any]:
+    def noisy_sums(self, totals: Sequence[int], noise: Integers) -> Array:
         """Return counts with noise in int64, which no table's pass; a caller's own may."""
         try:
             counts = np.array(totals, dtype=np.int64)
@@ -216,13 +215,13 @@ class Counts(Interpretation):
         passed = (counts ^ noisy) & (noise ^ noisy) < 0
         return super().noisy_sums(totals, noise) if passed.any() else noisy
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         return self._inside(noisy)
 
-    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
+    def values(self, noisy: Array) -> Array:
         return self._inside(noisy)
 
-    def _inside(self, noisy: Sequence[int] | NDArray[Any]) -> Integers:
+    def _inside(self, noisy: Sequence[int] | Array) -> Integers:
         given = noisy if isinstance(noisy, np.ndarray) else np.array(noisy, dtype=object)
         inside = np.maximum(given, 0)
         least = inside if self.count is None else np.minimum(inside, self.count)
@@ -283,7 +282,7 @@ class ConsistentCounts(Counts):
     kind = "ConsistentCounts"
     note = "exact noise on counts, then the nearest counts from 0 up that keep their total"
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         return np.array(nearest_counts(noisy, self.count), dtype=np.int64)
 
     values = Interpretation.values
@@ -409,7 +408,7 @@ class OfColumns(Interpretation):
         parts = zip(sums, self.shifts, self.units or (), strict=True)
         return [shift + total * unit for total, shift, unit in parts]
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         """Return the nearest numbers there can be."""
         return np.array([float(number) for number in self._exact(self._clamped(noisy))])
 
@@ -447,7 +446,7 @@ class OfColumns(Interpretation):
         largest = np.maximum(np.abs(point), np.maximum(np.abs(self.lower), np.abs(self.upper)))
         return bool((np.abs(self.value(sums) - point) <= _ROUNDED * largest).all())
 
-    def _around(self, value: NDArray[Any], lower: Any, upper: Any) -> tuple[Any, Any]:
+    def _around(self, value: Array, lower: Any, upper: Any) -> tuple[Any, Any]:
         """Return float64 ends around a value, moved outward by one step for what was lost."""
         least, most = zip(*self.ranges, strict=True)
         return (
@@ -485,10 +484,10 @@ class Means(OfColumns):
         """Return a width for each column; its sums from both sides are on a line between two."""
         return len(self.lower) << 2 * self.bits
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         return self._numbers([total / self._whole for total in self._clamped(noisy)])
 
-    def values(self, noisy: NDArray[Any]) -> NDArray[Any]:
+    def values(self, noisy: Array) -> Array:
         if self._whole > 1 << 53:  # beyond it float64 rounds twice
             return super().values(noisy)
         inside = np.minimum(np.maximum(noisy, 0), self._whole)
@@ -545,7 +544,7 @@ class Shares(Means):
         pairs = zip(per_column(count, len(snapped)), snapped, strict=True)
         return [part for n, total in pairs for part in (total, (n << self.bits) - total)]
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         """Return means between the bounds; the middle where nothing is left of both sums."""
         pairs = [(max(u, 0), max(v, 0)) for u, v in zip(noisy[::2], noisy[1::2], strict=True)]
         return self._numbers([u / (u + v) if u + v else 0.5 for u, v in pairs])

@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import MISSED, Accuracy
 from expmech.core.adjacency import Adjacency
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_up
@@ -60,10 +59,10 @@ class HullNoise(Noise):
         """Of the second moment: the mean over the hull, 23/50, times size + 1 exponentials."""
         return Fraction(23, 50) * (self.size + 1) * self.half**2 / self.rate
 
-    def draw(self, coins: Coins, size: int) -> NDArray[Any]:
+    def draw(self, coins: Coins, size: int) -> Array:
         from expmech.mechanisms.k_norm.bodies import draw_rounded
 
-        drawn: NDArray[Any] = draw_rounded(self.body, coins, self.rate, size)
+        drawn: Array = draw_rounded(self.body, coins, self.rate, size)
         return drawn
 
     @property
@@ -226,7 +225,7 @@ class MomentVariances(OfColumns):
             raise ParameterError(f"`noise` of a certificate must be {HullNoise.name!r}.")
         return self.noise(adjacency, budget)
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         """Return the variances of the nearest moments there can be."""
         exact = [self._variance(*self._feasible(*pair)) for pair in self._pairs_of(noisy)]
         most = [high for _, high in self.ranges]
@@ -283,7 +282,7 @@ class MomentVariances(OfColumns):
 
     def _ends(
         self, noisy: Sequence[int], noise: HullNoise, missed: Fraction
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[Array, Array]:
         """Return ends that miss each variance with probability ``missed`` at most.
 
         For the true mean m, ``second / n - 2 m first / n + m^2`` is the variance but for the noise

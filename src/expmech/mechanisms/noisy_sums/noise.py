@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import (
     LEVEL,
@@ -27,6 +26,7 @@ from expmech.certificates.accuracy import (
     joint_half_width,
     shortest,
 )
+from expmech.core.arrays import Array
 from expmech.core.balls import real
 from expmech.core.coins import Coins, propose_cube_laplace
 
@@ -61,7 +61,7 @@ class Noise(ABC):
         """The mean of the absolute value of one number, but for the lattice, in steps."""
 
     @abstractmethod
-    def draw(self, coins: Coins, size: int) -> NDArray[Any]:
+    def draw(self, coins: Coins, size: int) -> Array:
         """Return ``size`` vectors, one per row."""
 
     @property
@@ -101,7 +101,7 @@ class DiscreteLaplace(Noise):
         """Of the Laplace law."""
         return 1 / self.rate
 
-    def draw(self, coins: Coins, size: int) -> NDArray[Any]:
+    def draw(self, coins: Coins, size: int) -> Array:
         return coins.discrete_laplace(self.rate, size * self.size).reshape(size, self.size)
 
     @property
@@ -163,7 +163,7 @@ class CubeNoise(Noise):
         """Half the mean half-width of a cube."""
         return (self.size + 1) / (2 * self.rate)
 
-    def draw(self, coins: Coins, size: int) -> NDArray[Any]:
+    def draw(self, coins: Coins, size: int) -> Array:
         drawn = np.empty((size, self.size), dtype=np.int64)
         open_ = np.arange(size)
         while open_.size:  # about 60% are kept, whatever the data

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.certificates.accuracy import Accuracy
 from expmech.certificates.certificate import Certificate
@@ -26,7 +25,7 @@ from expmech.certificates.checks import (
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_INDEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,

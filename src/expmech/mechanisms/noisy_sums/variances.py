@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.accuracy import MISSED, Accuracy, half_width, three_quantile
 from expmech.core.adjacency import Adjacency
-from expmech.core.arrays import Floats
+from expmech.core.arrays import Array, Floats
 from expmech.core.errors import ParameterError
 from expmech.mechanisms.noisy_sums.interpretations import (
     OfColumns,
@@ -128,7 +127,7 @@ class ThreeSums(OfColumns):
         """Return one per column: three parts of one."""
         return len(self.lower) << (2 * self.bits)
 
-    def value(self, noisy: Sequence[int]) -> NDArray[Any]:
+    def value(self, noisy: Sequence[int]) -> Array:
         triples = [[max(0, total) for total in noisy[j : j + 3]] for j in range(0, len(noisy), 3)]
         return self._numbers([min(max(_variance(*three), 0.0), 0.25) for three in triples])
 

@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import validate_integer
 from expmech.mechanisms.optimum import enclosure

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import Check
@@ -17,7 +16,7 @@ from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.postprocessing import rebuild_postprocessing, within
 from expmech.certificates.timing import CONSTANT, DATA_DEPENDENT
 from expmech.core.adjacency import validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import validate_epsilon

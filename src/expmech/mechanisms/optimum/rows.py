@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array, shielded
 from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.cost import OWNER
@@ -214,7 +213,7 @@ def validate_counts(counts: Any, rows: int) -> Integers:
     return np.maximum(whole.astype(np.int64), 0)
 
 
-def validate_table(features: Any, targets: Any) -> tuple[Any, NDArray[Any]]:
+def validate_table(features: Any, targets: Any) -> tuple[Any, Array]:
     """Return features as a table or a CSR matrix, and targets: numbers, one per row."""
     if isinstance(features, LazyRows):
         table: Any = features

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
@@ -27,7 +26,7 @@ from expmech.certificates.forecast import Forecast
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import Array, ArrayLike, Floats, Integers
 from expmech.core.coins import Coins
 from expmech.core.errors import (
     ParameterError,
@@ -166,7 +165,7 @@ class SeveralQuantiles(Mechanism):
         return cls._make(parse_levels(levels, owner=cls.name), lattice, adjacency, None, cells)
 
     @classmethod
-    def _occupied(cls, cells: NDArray[Any], lattice: Box | Multiples) -> CellCounts:
+    def _occupied(cls, cells: Array, lattice: Box | Multiples) -> CellCounts:
         """Return the cells that hold values; ``cells`` are the counts in all of them."""
         if cells.dtype.kind not in "iu" or cells.shape != (lattice.count,):
             raise ParameterTypeError(

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
-from expmech.core.arrays import Flags, Floats, Integers
+from expmech.core.arrays import Array, Flags, Floats, Integers
 from expmech.core.balls import real
 
 ABSENT = -(1 << 60)
@@ -117,7 +116,7 @@ def from_integer(number: int) -> Scaled:
     return Scaled(np.array([number / (1 << bits)]), np.array([bits]))
 
 
-def from_integers(numbers: NDArray[Any]) -> Scaled:
+def from_integers(numbers: Array) -> Scaled:
     """Return positive numbers of usual size."""
     return Scaled(numbers.astype(np.float64), np.zeros(numbers.size, dtype=np.int64))
 

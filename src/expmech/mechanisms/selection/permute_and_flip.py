@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
@@ -26,7 +25,7 @@ from expmech.certificates.forecast import forecast_constant
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import CONSTANT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, cached_parts
 from expmech.core.errors import ParameterTypeError, validate_scale, validate_vector
 from expmech.core.rounding import float_up, validate_epsilon

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from expmech.certificates.certificate import Certificate
 from expmech.certificates.checks import (
@@ -27,7 +26,7 @@ from expmech.certificates.forecast import forecast_constant
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
 from expmech.core.adjacency import Adjacency, validate_adjacency
-from expmech.core.arrays import Floats, Integers
+from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import (
     ParameterError,
