@@ -15,7 +15,12 @@ from expmech.tables.reading import BLANKS
 from expmech.tables.sources.source import Source
 from expmech.tables.sources.units import Units
 
-LONG_NUMBERS = ("9007199254740992", "9007199254740993", "12345.67890123456", "12345.678901234561")
+LONG_NUMBERS = (
+    "9007199254740992",
+    "9007199254740993",
+    "12345.6789012345678",
+    "12345.6789012345679",
+)
 """Names of four people, of whom float64 takes two for one and the other two for one."""
 
 NAMES = ("1", " 1.0 ", "2", "x", "X", "3e0", "3", "nan", None, "y z", "4", "5", "", *LONG_NUMBERS)
