@@ -393,6 +393,16 @@ def test_one_more_cell_is_taken_where_rows_thin_out_and_not_at_a_sharp_end() -> 
     assert not grows([150, 136, 2])  # normal
 
 
+def test_zero_is_not_walked_from_to_the_least_sizes() -> None:
+    noisy = np.array([0, 900, 900, 900, 900, 0, 0, 0, 0])
+    assert rule.hull(noisy, 0.1, {4}) == (4, 4)
+    assert rule.hull(noisy, 0.1, {3, 4}) == (1, 4)
+    seldom = np.repeat([0.0, 1.0], [900, 100])
+    made = PrivateBounds.from_values(seldom, adjacency="replace")
+    found = {made.study(epsilon=0.1, seed=seed).value for seed in range(150)}
+    assert (-1.0, 1.0) in found and all(upper - lower >= 1.0 for lower, upper in found)
+
+
 def test_a_column_about_zero_is_seen_by_both_signs_together() -> None:
     normal = np.random.default_rng(3).normal(0.0, 1.0, 1000)
     made = PrivateBounds.from_values(normal, adjacency="replace")

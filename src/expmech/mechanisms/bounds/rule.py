@@ -142,7 +142,10 @@ def _reaching(noisy: Counts, width: int, least: Floats) -> list[int]:
 
 
 def hull(noisy: Counts, rate: float, cells: set[int]) -> Ends | None:
-    """Return the first and the last cell seen, walked outward while one of the next has rows."""
+    """Return the first and the last cell seen, walked outward while one of the next has rows.
+
+    Zero is not walked from: the next cells are those of the least sizes that there are.
+    """
     if not cells:
         return None
     return _walk(noisy, rate, min(cells), -1), _walk(noisy, rate, max(cells), 1)
@@ -150,7 +153,7 @@ def hull(noisy: Counts, rate: float, cells: set[int]) -> Ends | None:
 
 def _walk(noisy: Counts, rate: float, start: int, step: int) -> int:
     levels = [threshold(np.array([units]), rate)[0] for units in JUMPS]
-    while True:
+    while start != len(noisy) // 2:
         ahead = [start + step * k for k in range(1, len(levels) + 1)]
         reached = [
             cell
@@ -158,8 +161,9 @@ def _walk(noisy: Counts, rate: float, start: int, step: int) -> int:
             if 0 <= cell < len(noisy) and noisy[cell] >= least
         ]
         if not reached:
-            return start
+            break
         start = reached[-1]
+    return start
 
 
 def thins_out(noisy: Counts, rate: float, last: int, step: int) -> bool:
