@@ -41,28 +41,34 @@ FURTHER: dict[str, Callable[[np.random.Generator, int], Values]] = {
     "Student, 3 degrees": lambda r, n: r.standard_t(3, n),
     "minus exponential": lambda r, n: -r.exponential(20.0, n),
     "mostly zero": lambda r, n: np.where(r.random(n) < 0.8, 0.0, r.lognormal(3.0, 1.0, n)),
+    "0 or 1": lambda r, n: (r.random(n) < 0.3).astype(float),
+    "seconds since 1970": lambda r, n: r.integers(1.60e9, 1.73e9, n).astype(float),
+    "degrees west": lambda r, n: -r.uniform(70.0, 125.0, n),
+    "profit and loss": lambda r, n: r.laplace(200.0, 1000.0, n),
     "all equal": lambda r, n: np.full(n, 7.3),
 }
 SIZES = ((1000, 0.5), (100_000, 0.05))
-SHARE = 0.2
+SHARE, LARGER = 0.2, 0.3
 SETTINGS = [(a, n, e) for a in ("add-remove", "replace") for n, e in SIZES]
 
 
-def measure(name: str, adjacency: str, n: int, epsilon: float, repeats: int) -> tuple[float, ...]:
+def measure(
+    name: str, adjacency: str, n: int, epsilon: float, repeats: int, share: float = SHARE
+) -> tuple[float, ...]:
     """Return the ratio of errors, how often none was found, and how often bounds lie outside."""
     error, reference, none, outside = 0.0, 0.0, 0, 0
     for seed in range(repeats):
         generator = np.random.default_rng(seed)
         values = (COLUMNS | FURTHER)[name](generator, n)
         made = PrivateBounds.from_values(values, adjacency=adjacency, rows=n)
-        bounds = made.study(epsilon=SHARE * epsilon, seed=seed).value
+        bounds = made.study(epsilon=share * epsilon, seed=seed).value
 
         reference += np.ptp(values) / (n * epsilon)
         if bounds is None:
             none += 1
             continue
         lower, upper = bounds
-        noise = generator.laplace(0.0, (upper - lower) / (n * (1 - SHARE) * epsilon), 50)
+        noise = generator.laplace(0.0, (upper - lower) / (n * (1 - share) * epsilon), 50)
         missed = np.clip(values, lower, upper).mean() - values.mean()
         error += float(np.abs(missed + noise).mean())
         outside += _far(values, lower, upper)
@@ -115,8 +121,13 @@ def page(repeats: int) -> str:
                 ratios[setting].append(ratio)
                 outside[setting] += far / len(COLUMNS)
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    means = [float(np.exp(np.mean(np.log(ratios[setting])))) for setting in SETTINGS]
-    lines.append("| **geometric mean** | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    larger = {
+        setting: [measure(name, *setting, repeats, LARGER)[0] for name in COLUMNS]
+        for setting in SETTINGS
+    }
+    for title, by in (("**geometric mean**", ratios), (f"the same at a share of {LARGER}", larger)):
+        means = [float(np.exp(np.mean(np.log(by[setting])))) for setting in SETTINGS]
+        lines.append(f"| {title} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     far_away = [f"{outside[setting]:.2%}" for setting in SETTINGS]
     lines.append("| more than two cells outside | " + " | ".join(far_away) + " |")
     lines += [
